@@ -143,10 +143,10 @@ def opened(database: Database, name: str, writer: Writer, prepare: bool) -> Sess
         (says("fine") for _ in range(99)), window=Window(int(raw * 1.28), "configured"), count=rough_count
     )
     options = Options(strategy="summarize", prepare=prepare, keep_recent=40, compression_trigger=0.72, soft_mark=0.5)
-    arranged = SessionConfig(system="You help.", context_sources=Nothing(), open_model=lambda _: model, options=options)
-    talk = Conversation(stored.journal, stored.state, model, clock, arranged, tools=())
+    config = SessionConfig(system="You help.", context_sources=Nothing(), open_model=lambda _: model, options=options)
+    talk = Conversation(stored.journal, stored.state, model, clock, config, tools=())
     compactor = Compactor(talk, summariser=writer)
-    return Session(talk, toolbox, compactor, Hooks((), talk, compactor, Recorded()), arranged)
+    return Session(talk, toolbox, compactor, Hooks((), talk, compactor, Recorded()), config)
 
 
 async def swapped(folder: Path, messages: int, *, prepare: bool) -> Row:

@@ -40,7 +40,7 @@ class Conversation(JournalWriter):
         state: SessionState,
         model: ModelPort,
         clock: Clock,
-        arranged: SessionConfig,
+        config: SessionConfig,
         *,
         tools: Sequence[ToolSpec],
         assumptions: Assumptions | None = None,
@@ -48,12 +48,12 @@ class Conversation(JournalWriter):
         masked: MaskedRecord | None = None,
     ) -> None:
         super().__init__(journal, state)
-        self.options = arranged.options
+        self.options = config.options
         self.clock = clock
         self.guard = Guard.remembered(state.automatic)
         self.under_way = False
         """A turn is under way."""
-        self._arranged = arranged
+        self._config = config
         self._tools = tuple(tools)
         self._assumptions: Assumptions = assumptions or NothingKnown()
         self._price_of = price_of
@@ -66,7 +66,7 @@ class Conversation(JournalWriter):
         self._looks = self._newest = 0  # looks begun, and which of them the view stands on
         self._streamed: Counted = 0
         self.use(model)
-        self._frame = Frame(arranged.system, self._tools)
+        self._frame = Frame(config.system, self._tools)
         # changes that were in force when the memory in it was read, None before: with another of them the prefix is new
         self._framed: int | None = None
         self.view: View = View((), (), (), 0, "", 0)
@@ -79,11 +79,11 @@ class Conversation(JournalWriter):
         self.learned = Learned(self, self._assumptions, model)
         self.meter = self.learned.meter
 
-    async def arrange(self, arranged: SessionConfig, tools: Sequence[ToolSpec]) -> None:
-        """Be set up otherwise from the next look on. ContextSources that are others' now are closed."""
-        before, self._arranged = self._arranged.context_sources, arranged
-        self.options, self._tools = arranged.options, tuple(tools)
-        if before is not arranged.context_sources:
+    async def configure(self, config: SessionConfig, tools: Sequence[ToolSpec]) -> None:
+        """Be set up so from the next look on. Sources of context that are exchanged are closed."""
+        before, self._config = self._config.context_sources, config
+        self.options, self._tools = config.options, tuple(tools)
+        if before is not config.context_sources:
             await before.close()
 
     def offer(self, tools: Sequence[ToolSpec]) -> None:
@@ -106,7 +106,7 @@ class Conversation(JournalWriter):
     @property
     def by_hook(self) -> bool:
         """Hooks say when room is made, so no pass starts by itself before a request."""
-        return replaces_automatic(self._arranged.hooks)
+        return replaces_automatic(self._config.hooks)
 
     @property
     def automatic(self) -> Automatic:
@@ -129,7 +129,7 @@ class Conversation(JournalWriter):
             await self.again()
         told = await self.learned.asked()
         price = self._price or await asyncio.to_thread(self._price_of, model.name)
-        around = self._arranged.context_sources
+        around = self._config.context_sources
         memory, injected = await asyncio.gather(around.memory(), around.injected())
         async with self._looking:
             if look < self._newest or model is not self.model:
@@ -140,7 +140,7 @@ class Conversation(JournalWriter):
             passes = len(self.ledger.changes)
             memory, added = grown(self._frame.memory, memory) if self._framed == passes else (memory, ())
             self._framed = passes
-            self._frame = Frame(self._arranged.system, tools, memory, (*added, *injected), model.keeps_reasoning)
+            self._frame = Frame(self._config.system, tools, memory, (*added, *injected), model.keeps_reasoning)
             return self._adopt(await self.compiled(self.ledger))
 
     async def _affordable(self) -> tuple[ToolSpec, ...]:
@@ -163,7 +163,7 @@ class Conversation(JournalWriter):
 
     def troubles(self) -> tuple[str, ...]:
         """Who around the conversation was late, failed or is too heavy, in a sentence each; nobody is named twice."""
-        troubles = self._arranged.context_sources.troubles
+        troubles = self._config.context_sources.troubles
         said = {source: f"Context from {source} {why}." for source, why in troubles.items()}
         if trouble := self._afforded.trouble:
             said[trouble] = trouble
@@ -173,7 +173,7 @@ class Conversation(JournalWriter):
 
     async def leave(self) -> None:
         """End what is still at work around the conversation."""
-        await self._arranged.context_sources.close()
+        await self._config.context_sources.close()
 
     def _adopt(self, view: View) -> Figures:
         if self._weighed != len(self.ledger.changes):
@@ -189,8 +189,8 @@ class Conversation(JournalWriter):
 
     def compile(self, ledger: Ledger) -> View:
         """As `compiled`, at once: for work that is off the event loop already."""
-        transforms = (self._mask, *self._arranged.transforms)
-        return compile(ledger, self._frame, self.meter, self._arranged.compiler, transforms)
+        transforms = (self._mask, *self._config.transforms)
+        return compile(ledger, self._frame, self.meter, self._config.compiler, transforms)
 
     def _mask(self, items: tuple[Item, ...]) -> tuple[Item, ...]:
         return self.masked.items(items, self.meter)
@@ -203,9 +203,8 @@ class Conversation(JournalWriter):
     @property
     def scale(self) -> float:
         """Gauge tokens for a raw token of the present view."""
-        return (
-            self.figures.used / self.view.raw if self.view.raw and self.figures.used else self.learned.calibration.ratio
-        )
+        raw, used = self.view.raw, self.figures.used
+        return used / raw if raw and used else self.learned.calibration.ratio
 
     def streaming(self, reply: Counted) -> Figures:
         """The gauge with our count of a reply that is not sealed yet, on top of the last view."""
@@ -220,9 +219,7 @@ class Conversation(JournalWriter):
     def measured(self, *, draft: Counted = 0) -> Figures:
         """The gauge with our count of what is being typed, on top of the last view and of what is arriving."""
         state, automatic = self.state, self.automatic
-        others = (
-            state.anchor is not None and self.learned.anchor is None
-        )  # counted, and cached, by another model's server
+        others = state.anchor is not None and self.learned.anchor is None  # counted, and cached, by another's server
         cached = 0 if others else state.cached
         if self.under_way and draft:
             automatic = msgspec.structs.replace(automatic, joins=True)

@@ -70,8 +70,8 @@ class NothingKnown:
 class Learned:
     """The lessons about one model. `claimed` is the window it says it has, None until it was asked."""
 
-    def __init__(self, books: JournalWriter, assumptions: Assumptions, model: ModelPort) -> None:
-        self._books = books
+    def __init__(self, journal: JournalWriter, assumptions: Assumptions, model: ModelPort) -> None:
+        self._journal = journal
         self._assumptions = assumptions
         self._known = assumptions.load(model.name)
         self._model = model
@@ -96,13 +96,13 @@ class Learned:
     @property
     def calibration(self) -> Calibration:
         """How this model's counts compare with ours: from this session's replies, or earlier ones', or from samples."""
-        learned = self._books.state.calibrations.get(self._model.name, self._known.calibration)
+        learned = self._journal.state.calibrations.get(self._model.name, self._known.calibration)
         return learned if learned.samples else self._sampled
 
     @property
     def anchor(self) -> Anchor | None:
         """The newest count of this model's server, None where another model's is newer."""
-        anchor = self._books.state.anchor
+        anchor = self._journal.state.anchor
         return anchor if anchor and anchor.model in {"", self._model.name} else None
 
     def off(self, used: int) -> float:
@@ -120,7 +120,7 @@ class Learned:
 
     @property
     def _window_learned(self) -> WindowLearned | None:
-        return self._books.state.windows.get(self._model.name, self._known.window)
+        return self._journal.state.windows.get(self._model.name, self._known.window)
 
     # ── from replies ──
 
@@ -232,7 +232,7 @@ class Learned:
         """What the server did shows what this claim is worth: from now on it is `tokens`, as in `WindowLearned`. 0: it is not so
         after all."""
         believed = self.claimed.tokens if self.claimed else 0
-        self._books.note(WindowLearned(self._model.name, tokens, believed, refused, took))
+        self._journal.note(WindowLearned(self._model.name, tokens, believed, refused, took))
         await self.remember()
 
     async def remember(self) -> None:

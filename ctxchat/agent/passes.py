@@ -85,19 +85,19 @@ PARTIAL = frozenset({"reactive_micro", "reactive_full", "context_overflow"})
 
 
 class PassUnderWay:
-    """A pass that is under way. `complete` may still fit a prepared summary into the order; it is called once the pass has
+    """A pass that is under way. `complete` may still fit a prepared summary into the request; it is called once the pass has
     begun, since it may have to wait for that summary."""
 
     def __init__(
         self,
         conversation: Conversation,
-        order: PassRequest,
+        request: PassRequest,
         options: PlanOptions,
         summariser: Summariser | None,
         complete: Callable[[PassRequest], Awaitable[PassRequest]],
     ) -> None:
         self._conversation = conversation
-        self._order = order
+        self._request = request
         self._options = options
         self._summariser = summariser
         self._complete = complete
@@ -111,12 +111,12 @@ class PassUnderWay:
 
     async def run(self, emit: Emit) -> CompactionRecord:
         """Carry it out, and what came of it. Being cancelled leaves everything as it was, or a pass that is made and told."""
-        talk, order = self._conversation, self._order
+        talk, request = self._conversation, self._request
         try:
-            await emit(CompactionStarted(self._id, order.reason, order.plan.strategy))
-            await talk.write(PassStarted(self._id, talk.clock.now(), order.reason, order.plan.strategy))
-            self._order = await self._complete(order)
-            steps = [step for step in self._order.plan.steps if step.needs_summary]
+            await emit(CompactionStarted(self._id, request.reason, request.plan.strategy))
+            await talk.write(PassStarted(self._id, talk.clock.now(), request.reason, request.plan.strategy))
+            self._request = await self._complete(request)
+            steps = [step for step in self._request.plan.steps if step.needs_summary]
             written = "".join([await self._written(step, emit) for step in steps])
             ended = await self._swapped(self._held(written.strip()))
         except asyncio.CancelledError:
@@ -140,11 +140,11 @@ class PassUnderWay:
     async def _written(self, step: Step, emit: Emit) -> str:
         """The summary of a step's groups, told as it comes, the earlier one merged into it. One that stands ready is told at
         once."""
-        order, prepared, summariser = self._order, self._order.prepared, self._summariser
-        if order.summary is not None:
-            self._model = order.drafted.model if order.drafted else ""
-            await emit(SummaryDelta(self._id, order.summary))
-            return order.summary
+        request, prepared, summariser = self._request, self._request.prepared, self._summariser
+        if request.summary is not None:
+            self._model = request.drafted.model if request.drafted else ""
+            await emit(SummaryDelta(self._id, request.summary))
+            return request.summary
         self._model = summariser.model if summariser else ""
         if prepared is not None and set(prepared.covers) == set(step.fold):
             await emit(SummaryDelta(self._id, prepared.text))
@@ -154,7 +154,7 @@ class PassUnderWay:
         self._attempts += 1
         written: list[str] = []
         async with aclosing(
-            writing(self._conversation, step, summariser, self._options, order.instructions, prepared)
+            writing(self._conversation, step, summariser, self._options, request.instructions, prepared)
         ) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Usage):
@@ -168,8 +168,8 @@ class PassUnderWay:
 
     def _held(self, summary: str) -> str:
         """The summary within what may be written; a person may write more. Raises Refused for one that goes on and on."""
-        most = sum(step.summary_tokens for step in self._order.plan.steps)
-        if self._order.summary is not None or not self._model:
+        most = sum(step.summary_tokens for step in self._request.plan.steps)
+        if self._request.summary is not None or not self._model:
             return summary
         if self._conversation.meter.text(summary) > 2 * most:
             raise Refused("The summary came back more than twice as long as it may be. Nothing was changed.")
@@ -177,7 +177,7 @@ class PassUnderWay:
 
     async def _swapped(self, summary: str) -> CompactionRecord:
         """Try the change on the side; if it holds, archive first, swap second, in one transaction."""
-        talk, plan = self._conversation, self._order.plan
+        talk, plan = self._conversation, self._request.plan
         if not summary and any(s.needs_summary for s in plan.steps):
             raise Refused("The summary came back empty. Nothing was changed.")
         at = talk.clock.now()
@@ -209,11 +209,11 @@ class PassUnderWay:
 
     def _record(self, outcome: Outcome, detail: str) -> CompactionRecord:
         """What is written down of it whatever came of it."""
-        order, talk = self._order, self._conversation
+        request, talk = self._request, self._conversation
         return CompactionRecord(
             id=self._id,
-            reason=order.reason,
-            strategy=order.plan.strategy,
+            reason=request.reason,
+            strategy=request.plan.strategy,
             outcome=outcome,
             at=talk.clock.now(),
             model=self._model,
@@ -227,24 +227,22 @@ class PassUnderWay:
 
     def _made(self, trial: Trial) -> CompactionRecord:
         """The record of a pass that is put in force."""
-        talk, order = self._conversation, self._order
+        talk, request = self._conversation, self._request
         expected = talk.expected(trial.view, trial.passes)
         after = side(expected, trial.view)
-        freed = gains(order.plan, self._scale, self._before.used - after.used)
-        booked = (order.prepared.cost_usd if order.prepared else 0.0) + (
-            order.drafted.cost_usd if order.drafted else 0.0
-        )
-        allowed = sum(s.summary_tokens for s in order.plan.steps) if self._model else 0
-        mended = order.summary is not None and (order.drafted is None or order.summary != order.drafted.text)
+        freed = gains(request.plan, self._scale, self._before.used - after.used)
+        booked = sum(one.cost_usd for one in (request.prepared, request.drafted) if one)
+        allowed = sum(s.summary_tokens for s in request.plan.steps) if self._model else 0
+        mended = request.summary is not None and (request.drafted is None or request.summary != request.drafted.text)
         calls = [f"{c.name} {c.arguments}" for g in talk.ledger.groups[-40:] for c in g.first.calls]
         return msgspec.structs.replace(
             self._record("compacted", _detail(trial)),
             after=after,
-            missed=missed(order.plan, trial.view, expected, self._scale) if order.reason not in PARTIAL else "",
-            steps=tuple(StepGain(s.name, gain, s.groups) for s, gain in zip(order.plan.steps, freed, strict=False)),
+            missed=missed(request.plan, trial.view, expected, self._scale) if request.reason not in PARTIAL else "",
+            steps=tuple(StepGain(s.name, gain, s.groups) for s, gain in zip(request.plan.steps, freed, strict=False)),
             folded=tuple(g.id for g in trial.folded),
             folded_messages=trial.messages,
-            keep_recent=order.plan.keep_recent,
+            keep_recent=request.plan.keep_recent,
             facts=trial.facts,
             cost_usd=self._cost + booked,
             booked_usd=booked,

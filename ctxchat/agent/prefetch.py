@@ -99,34 +99,33 @@ class Prefetch:
         """Tokens of these groups in the view."""
         return sum(item.tokens for item in self._conversation.view.items if item.group in groups)
 
-    async def fitted(self, order: PassRequest) -> PassRequest:
-        """The order with the prepared summary, where one stands ready or is nearly made: as it is where it frees enough, else
+    async def fitted(self, request: PassRequest) -> PassRequest:
+        """The request with the prepared summary, where one stands ready or is nearly made: as it is where it frees enough, else
         to be topped up with the rest."""
-        step = next((s for s in order.plan.steps if s.needs_summary), None)
-        if step is None or order.summary is not None or order.instructions.strip():
-            return order
+        step = next((s for s in request.plan.steps if s.needs_summary), None)
+        if step is None or request.summary is not None or request.instructions.strip():
+            return request
         await self.wait()
         prepared = self.prepared
         if prepared is None:
-            return order
+            return request
         covered, fold = set(prepared.covers), set(step.fold)
-        if order.reason == "manual":  # a person has seen what goes: no more, and no less
-            return msgspec.structs.replace(order, prepared=prepared) if covered <= fold else order
-        as_it_is = self._folding(order.plan, step, covered)
-        enough = await self._after(as_it_is, prepared.text) <= self._goal(order)
-        plan = as_it_is if enough else self._folding(order.plan, step, covered | fold)
-        return msgspec.structs.replace(order, plan=plan, prepared=prepared)
+        if request.reason == "manual":  # a person has seen what goes: no more, and no less
+            return msgspec.structs.replace(request, prepared=prepared) if covered <= fold else request
+        as_it_is = self._folding(request.plan, step, covered)
+        enough = await self._after(as_it_is, prepared.text) <= self._goal(request)
+        plan = as_it_is if enough else self._folding(request.plan, step, covered | fold)
+        return msgspec.structs.replace(request, plan=plan, prepared=prepared)
 
     async def _after(self, plan: Plan, summary: str) -> int:
-        """Raw tokens of the view that a plan leaves with this summary; as many as there are where it cannot be done."""
+        """Raw tokens of the view that a plan leaves with this summary."""
         talk, options = self._conversation, self._planner.options()
-        trial = await asyncio.to_thread(estimated, talk.ledger, plan, options, talk.compile, summary)
-        return trial.view.raw if trial else talk.view.raw
+        return (await asyncio.to_thread(estimated, talk.ledger, plan, options, talk.compile, summary)).view.raw
 
-    def _goal(self, order: PassRequest) -> int:
+    def _goal(self, request: PassRequest) -> int:
         """Raw tokens that are low enough without another call: near the target, or halfway to it inside a turn."""
         budget = self._planner.raw_budget()
-        if order.plan.strategy.startswith("reactive"):
+        if request.plan.strategy.startswith("reactive"):
             return (budget.target + budget.trigger) // 2
         return budget.target + int(budget.limit * NEAR)
 

@@ -20,7 +20,7 @@ from ctxchat.agent.files import Files
 from ctxchat.agent.handoff import Handoff
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.preview import Preview
-from ctxchat.agent.session_config import Arrange, SessionConfig
+from ctxchat.agent.session_config import Configure, SessionConfig
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.setup import Setup
 from ctxchat.agent.toolbox import Toolbox
@@ -44,9 +44,9 @@ class Session:
         toolbox: Toolbox,
         compactor: Compactor,
         hooks: Hooks,
-        arranged: SessionConfig,
+        config: SessionConfig,
         *,
-        arrange: Arrange | None = None,
+        configure: Configure | None = None,
         files: WorkspaceFiles | None = None,
         read_only: str = "",
         notices: Sequence[str] = (),
@@ -59,7 +59,7 @@ class Session:
         self.read_only = read_only
         self.notices = tuple(notices)
         self.attachments = Attachments(conversation, toolbox.mask)
-        self.setup = Setup(conversation, self._lock, toolbox, compactor, hooks, arranged, arrange)
+        self.setup = Setup(conversation, self._lock, toolbox, compactor, hooks, config, configure)
         self._fallback = Fallback(conversation, self.setup)
         self.compaction = compactor
         self.planner = compactor.planner

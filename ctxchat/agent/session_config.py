@@ -78,7 +78,7 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     notices: tuple[str, ...] = ()
 
 
-Arrange = Callable[[str | None, str], SessionConfig]
+Configure = Callable[[str | None, str], SessionConfig]
 """How a session is set up for an agent (empty for the usual one, None for the one the settings name) on a model, by the settings
 as they are now. Touches the disk. Raises UsageError for an agent nobody has."""
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
-from ctxchat.agent.session_config import Arrange, SessionConfig, next_model
+from ctxchat.agent.session_config import Configure, SessionConfig, next_model
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.errors import CtxchatError, UsageError
@@ -23,8 +23,8 @@ from ctxchat.core.ports import ModelPort
 
 
 class Setup:
-    """The verbs for model, agent and edited settings of one session. `arranged` is how it was opened; without `arrange` only the
-    model can be exchanged."""
+    """The verbs for model, agent and edited settings of one session. `config` is how it was opened, `configure` makes one anew;
+    without it only the model can be exchanged."""
 
     def __init__(
         self,
@@ -33,16 +33,16 @@ class Setup:
         toolbox: Toolbox,
         compactor: Compactor,
         hooks: Hooks,
-        arranged: SessionConfig,
-        arrange: Arrange | None,
+        config: SessionConfig,
+        configure: Configure | None,
     ) -> None:
         self._conversation = conversation
         self._lock = lock
         self._toolbox = toolbox
         self._compactor = compactor
         self._hooks = hooks
-        self._arranged = arranged
-        self._arrange = arrange
+        self._config = config
+        self._configure = configure
         self._late = False  # something was edited under a turn
         self.doubted: set[str] = set()
         """Models that failed when they were asked last; one that a person chooses is asked as if it never had."""
@@ -50,12 +50,12 @@ class Setup:
     @property
     def agent(self) -> str:
         """The agent's name, empty for the usual one."""
-        return self._arranged.agent
+        return self._config.agent
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What is wrong with the setup as it is, a sentence each."""
-        return self._arranged.notices
+        return self._config.notices
 
     @property
     def options(self) -> Options:
@@ -76,30 +76,30 @@ class Setup:
         """Go on with another model. What does not fit its window goes before the next request, or with `make_room`. Raises
         UsageError for one that cannot be had."""
         self.doubted.discard(name)
-        model = self._arranged.open_model(name)
-        after = await self._look(self.agent, model.name)
+        model = self._config.open_model(name)
+        after = await self._config_of(self.agent, model.name)
         async with self._lock.alone():
             await self._conversation.write(ModelChosen(model.name, model.address))
             await self._conversation.learned.remember()
             self.use(model)
             self._compactor.consent.start_over()
-            return await self._taken(after)
+            return await self._exchanged(after)
 
     async def switch_agent(self, name: str) -> Figures:
         """Go on as another agent; empty for the usual one. Raises UsageError for one nobody has, or whose model cannot be had."""
-        before, current = self._arranged, self._conversation.model.name
-        after = await self._look(name, current)
+        before, current = self._config, self._conversation.model.name
+        after = await self._config_of(name, current)
         if after is None:
             raise UsageError(f"There is no agent {name} here.", "[agents.NAME] in config.toml makes one.")
         model: ModelPort | None = None
         if (wanted := next_model(before, after, current)) != current:
             model = after.open_model(wanted)
-            after = await self._look(name, model.name)
+            after = await self._config_of(name, model.name)
         async with self._lock.alone():
             await self._conversation.write(
                 AgentChosen(name), *([ModelChosen(model.name, model.address)] if model else [])
             )
-            await self._take(after)
+            await self._exchange(after)
             if model:
                 await self._conversation.learned.remember()
                 self.use(model)
@@ -113,7 +113,7 @@ class Setup:
 
     def fallback(self) -> ModelPort | None:
         """Who answers when the model in force fails, None for nobody. Raises CtxchatError for one that cannot be had."""
-        return self._arranged.fallback_of(self._conversation.model.name)
+        return self._config.fallback_of(self._conversation.model.name)
 
     @property
     def address(self) -> str:
@@ -131,46 +131,46 @@ class Setup:
 
     async def adapt(self) -> Figures:
         """Go on by the settings as they are now."""
-        after = await self._again()
+        after = await self._config_now()
         if self._lock.busy:
             self._late = True
             self._conversation.options = after.options if after else self._conversation.options
             return self._conversation.remeasured()
         if self._lock.read_only:
-            return await self._taken(after)
+            return await self._exchanged(after)
         async with self._lock.alone():
-            return await self._taken(after)
+            return await self._exchanged(after)
 
     async def catch_up(self) -> None:
         """At the beginning of a turn: what was edited under the one before it."""
         if self._late:
-            await self._take(await self._again())
+            await self._exchange(await self._config_now())
 
-    async def _look(self, agent: str, model: str) -> SessionConfig | None:
-        return await asyncio.to_thread(self._arrange, agent, model) if self._arrange else None
+    async def _config_of(self, agent: str, model: str) -> SessionConfig | None:
+        return await asyncio.to_thread(self._configure, agent, model) if self._configure else None
 
-    async def _again(self) -> SessionConfig | None:
+    async def _config_now(self) -> SessionConfig | None:
         """As now, by the settings of now; as the usual one where they no longer have the agent."""
         model = self._conversation.model.name
         try:
-            return await self._look(self.agent, model)
+            return await self._config_of(self.agent, model)
         except UsageError:
-            return await self._look("", model)
+            return await self._config_of("", model)
 
     def _write_for(self, model: ModelPort) -> None:
-        if self._arranged.summariser_of is not None:
-            self._compactor.planner.summariser = self._arranged.summariser_of(model)
+        if self._config.summariser_of is not None:
+            self._compactor.planner.summariser = self._config.summariser_of(model)
 
-    async def _taken(self, after: SessionConfig | None) -> Figures:
-        await self._take(after)
+    async def _exchanged(self, after: SessionConfig | None) -> Figures:
+        await self._exchange(after)
         return await self._conversation.refresh()
 
-    async def _take(self, after: SessionConfig | None) -> None:
+    async def _exchange(self, after: SessionConfig | None) -> None:
         """Exchange what differs. A mode somebody set here stays where the settings' own did not change."""
-        talk, before, gate = self._conversation, self._arranged, self._toolbox.gate
+        talk, before, gate = self._conversation, self._config, self._toolbox.gate
         if after is None:
             return
-        self._late, self._arranged = False, after
+        self._late, self._config = False, after
         if after.mode != before.mode:
             gate.mode = after.mode
         gate.rules = after.rules
@@ -185,4 +185,4 @@ class Setup:
             self._compactor.consent.start_over()
         self._toolbox.offer(after.tools)
         self._toolbox.limits = after.limits
-        await talk.arrange(after, self._toolbox.specs)
+        await talk.configure(after, self._toolbox.specs)

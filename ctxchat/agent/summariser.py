@@ -57,9 +57,9 @@ class ModelSummariser:
         for second in (False, True):
             output = task.max_tokens * 2 + window // 16  # some think before they write
             beside = head(task.beside, window // 8, self._model.count)
-            order = _Order(_system(task.max_tokens), task.instructions, beside, output)
+            common = _SummaryPrompt(_system(task.max_tokens), task.instructions, beside, output)
             known = max((task.previous, *(one.text for one in task.instead)), key=len)
-            fixed = self._model.count(order.system + order.instructions + order.beside + known) + output
+            fixed = self._model.count(common.system + common.instructions + common.beside + known) + output
             room = max(LEAST, int((window - fixed - task.max_tokens) * MARGIN))
             read = await asyncio.to_thread(shortened, task, room * PARTS)
             pieces = await asyncio.to_thread(chunks, read.groups, room, self._model.count)
@@ -68,7 +68,7 @@ class ModelSummariser:
                     "info", f"What goes is longer than the summary model's window: read in {len(pieces)} parts."
                 )
             try:
-                async with aclosing(self._merged(order, pieces, read.previous)) as news:
+                async with aclosing(self._merged(common, pieces, read.previous)) as news:
                     async for each in news:
                         told = True
                         yield each
@@ -78,12 +78,14 @@ class ModelSummariser:
                     raise
                 window = min(stated_window(problem) or window, (room + fixed) // 2)
 
-    async def _merged(self, order: _Order, pieces: Sequence[str], previous: str) -> AsyncGenerator[str | Usage, None]:
+    async def _merged(
+        self, common: _SummaryPrompt, pieces: Sequence[str], previous: str
+    ) -> AsyncGenerator[str | Usage, None]:
         """The pieces one after the other, each with what was made of the ones before."""
         for number, piece in enumerate(pieces, 1):
             draft = ArrivingReply()
             async with aclosing(
-                ask(self._model, order.request(piece, previous, number, len(pieces)), self._clock, 1)
+                ask(self._model, common.request(piece, previous, number, len(pieces)), self._clock, 1)
             ) as stream:
                 async for news in stream:
                     if isinstance(news, Retry):
@@ -96,7 +98,7 @@ class ModelSummariser:
             previous = _checked(draft)
 
 
-class _Order(msgspec.Struct, frozen=True):
+class _SummaryPrompt(msgspec.Struct, frozen=True):
     """What every call for one summary says, whatever piece it is about. `output` in tokens."""
 
     system: str

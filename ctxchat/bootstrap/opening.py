@@ -20,7 +20,7 @@ from ctxchat.agent.gate import Gate
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
 from ctxchat.agent.toolbox import Toolbox
-from ctxchat.bootstrap.arranging import Arranging, remembered
+from ctxchat.bootstrap.configuring import Configuring, remembered
 from ctxchat.bootstrap.extensions import Extensions, with_plugins
 from ctxchat.bootstrap.flags import in_force
 from ctxchat.bootstrap.hooks import HookCommands
@@ -145,7 +145,7 @@ class Opening:
         self._address: Callable[[], str | None] = lambda: None
         self._conversation: Conversation | None = None
         self._ask_for_room: AskForRoom = lambda keep: "Not now."
-        self._arranging = Arranging(shared, self._extensions, ahead=interactive)
+        self._configuring = Configuring(shared, self._extensions, ahead=interactive)
 
     async def open(self, session_id: str, *, only_read: bool = False) -> Session:
         """A new session, or a stored one: `only_read` leaves it to others to write. Raises UsageError and StorageError."""
@@ -165,27 +165,27 @@ class Opening:
 
     async def _session(self, session: str, stored: Stored) -> Session:
         shared, state = self._shared, stored.state
-        agent, gone = remembered(self._arranging, state.agent)
+        agent, gone = remembered(self._configuring, state.agent)
         model = self._model(agent, state, reading=bool(stored.read_only))
-        self._arranging.first = model.name
+        self._configuring.first = model.name
         await asyncio.to_thread(model.stated)  # the first time that reads a long list
-        settings = self._arranging.settings(agent)[0]
+        settings = self._configuring.settings(agent)[0]
         mode = settings.permissions.mode
         gate = self._above or Gate(
             mode, folder=str(shared.workspace), interactive=self._interactive, store=self._keep_rules
         )
         missed = await shared.database.run(shared.database.missed)
         toolbox, checkpoints, seen = await asyncio.to_thread(self._toolbox, session, gate, state)
-        arranged = await asyncio.to_thread(self._arranging, agent, model.name)
-        gate.rules = arranged.rules
-        toolbox.offer(arranged.tools)
-        toolbox.limits = arranged.limits
+        config = await asyncio.to_thread(self._configuring, agent, model.name)
+        gate.rules = config.rules
+        toolbox.offer(config.tools)
+        toolbox.limits = config.limits
         conversation = Conversation(
             stored.journal,
             state,
             model,
             self._clock,
-            arranged,
+            config,
             tools=toolbox.specs,
             assumptions=StoredAssumptions(shared.database),
             price_of=token_price,
@@ -196,11 +196,11 @@ class Opening:
                 ModelChosen(model.name, model.address)
             )  # what it goes on with, whatever the settings name then
         if state.agent is None and settings.agents and not state.ledger.groups:
-            conversation.owe(AgentChosen(arranged.agent))
+            conversation.owe(AgentChosen(config.agent))
         self._address = lambda: conversation.model.address
         compactor = Compactor(
             conversation,
-            summariser=arranged.summariser_of(model) if arranged.summariser_of else None,
+            summariser=config.summariser_of(model) if config.summariser_of else None,
             registry=with_plugins(),
             prices=price,
             files_now=ReadNow(
@@ -217,12 +217,12 @@ class Opening:
             conversation,
             toolbox,
             compactor,
-            Hooks(arranged.hooks, conversation, compactor, run),
-            arranged,
-            arrange=self._arranging,
+            Hooks(config.hooks, conversation, compactor, run),
+            config,
+            configure=self._configuring,
             files=None if self._above or stored.read_only else checkpoints,
             read_only=stored.read_only,
-            notices=(*missed, *stored.problems, *gone, *self._notices, *arranged.notices),
+            notices=(*missed, *stored.problems, *gone, *self._notices, *config.notices),
         )
         if opened.files and state.ledger.groups and (told := await opened.files.recover()):
             opened.notices = (*opened.notices, told)
@@ -247,7 +247,7 @@ class Opening:
         """The model to begin with: that of the flags, else the one a stored session went on with, at its address, else the
         agent's. A name nobody serves is a notice, and the offline assistant answers, where somebody is there to choose another
         one or nothing is to be sent; else UsageError."""
-        shared, settings = self._shared, self._arranging.settings(agent)[0]
+        shared, settings = self._shared, self._configuring.settings(agent)[0]
         try:
             if state and state.model and not shared.flags.model and self._can_be_asked(state):
                 kept = msgspec.structs.replace(shared.given, kept=state.address)
@@ -281,7 +281,7 @@ class Opening:
         tools = list(tools_for(shared, session, paths.config_dir() / "AGENTS.md", seen, state.continues))
         for todo in (tool for tool in tools if isinstance(tool, Todo)):
             todo.resume(state.ledger.groups)
-            self._arranging.own = (
+            self._configuring.own = (
                 TodoList(todo),
                 BudgetNote(lambda: self._conversation.figures if self._conversation else None),
             )
@@ -302,7 +302,7 @@ class Opening:
             files=checkpoints,
             mask=shared.masking,
         )
-        self._arranging.tools = lambda: toolbox.every
+        self._configuring.tools = lambda: toolbox.every
         return toolbox, checkpoints, seen
 
     async def _open_below(self, checkpoints: Checkpoints, session: str, gate: Gate) -> Session:

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from ctxchat.agent.permissions import deciding, judge, offers
-from ctxchat.bootstrap.arranging import rules_in_force
+from ctxchat.bootstrap.configuring import rules_in_force
 from ctxchat.bootstrap.flags import settings_from
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.cli.common import common_options, emit, flags, narrate, table, tell

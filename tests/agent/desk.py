@@ -14,7 +14,7 @@ from ctxchat.agent.gate import Gate
 from ctxchat.agent.hooks import CommandRunner, Hooks, Ran
 from ctxchat.agent.learned import Assumptions
 from ctxchat.agent.session import Session
-from ctxchat.agent.session_config import Arrange, ContextSources, FallbackOf, SessionConfig
+from ctxchat.agent.session_config import Configure, ContextSources, FallbackOf, SessionConfig
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
@@ -219,7 +219,7 @@ class Desk:
         hooks: Sequence[Hook] = (),
         run: CommandRunner | None = None,
         masked: MaskedRecord | None = None,
-        arrange: Arrange | None = None,
+        configure: Configure | None = None,
         clock: StillClock | None = None,
         price: TokenPrice | None = None,
     ) -> None:
@@ -228,7 +228,7 @@ class Desk:
         self.gate = gate or Gate(mode, rules, interactive=interactive)
         self.toolbox = Toolbox(tools, self.gate, self.clock, workspace=str(workspace), files=files)
         models = {model.name: model, **(others or {})}
-        self.arranged = SessionConfig(
+        self.config = SessionConfig(
             system=system,
             context_sources=around or Around(),
             open_model=lambda name, at=None: models[name],
@@ -243,7 +243,7 @@ class Desk:
             fold(records),
             model,
             self.clock,
-            self.arranged,
+            self.config,
             tools=self.toolbox.specs,
             assumptions=assumptions,
             masked=masked,
@@ -256,8 +256,8 @@ class Desk:
             self.toolbox,
             self.compactor,
             self.hooks,
-            self.arranged,
-            arrange=arrange,
+            self.config,
+            configure=configure,
             files=files,
         )
 

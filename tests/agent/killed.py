@@ -78,12 +78,12 @@ class Deadly:
 def session_of(journal: Deadly, state: object, model: ScriptedModel) -> Session:
     clock, gate = StillClock(), Gate("all")
     toolbox = Toolbox([Echo()], gate, clock, workspace="/")
-    arranged = SessionConfig(
+    config = SessionConfig(
         system="You are a test.", context_sources=Around(), open_model=lambda name, at=None: model, options=OPTIONS
     )
-    talk = Conversation(journal, state, model, clock, arranged, tools=toolbox.specs)  # type: ignore[arg-type]
+    talk = Conversation(journal, state, model, clock, config, tools=toolbox.specs)  # type: ignore[arg-type]
     compactor = Compactor(talk, summariser=Writer("## Goal\nAnswer."))
-    return Session(talk, toolbox, compactor, Hooks((), talk, compactor, Recorded()), arranged)
+    return Session(talk, toolbox, compactor, Hooks((), talk, compactor, Recorded()), config)
 
 
 async def work(folder: Path, at: int, *, begin: bool) -> None:

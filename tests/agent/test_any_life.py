@@ -96,9 +96,9 @@ class Life(RuleBasedStateMachine):
             summariser=Filler(),
             system=self.system,
             journal=self.journal,  # type: ignore[arg-type]
-            arrange=lambda agent, model: self.edited,
+            configure=lambda agent, model: self.edited,
         )
-        self.edited = self.desk.arranged
+        self.edited = self.desk.config
         self.desk.conversation.state = opened.state
 
     def model(self, name: str, at: str | None = None) -> ScriptedModel:

@@ -168,9 +168,9 @@ async def test_summaries_beside_a_fallback_are_written_as_the_settings_say_by_no
         written_for.append(model.name)
         return Writer()
 
-    edited = msgspec.structs.replace(table.arranged, summariser_of=writer_of)
-    parts = (table.conversation, table.toolbox, table.compactor, table.hooks, table.arranged)
-    session = Session(*parts, arrange=lambda agent, model: edited)
+    edited = msgspec.structs.replace(table.config, summariser_of=writer_of)
+    parts = (table.conversation, table.toolbox, table.compactor, table.hooks, table.config)
+    session = Session(*parts, configure=lambda agent, model: edited)
     await session.setup.adapt()
     async with aclosing(session.send("hello")) as events:
         assert [e.event.text async for e in events if isinstance(e.event, TurnFinished)] == ["ok"]

@@ -15,7 +15,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from ctxchat.bootstrap.arranging import agent_options
+from ctxchat.bootstrap.configuring import agent_options
 from ctxchat.bootstrap.flags import Flags, in_force, unknown_tools
 from ctxchat.bootstrap.hooks import HookCommands, hooks_of
 from ctxchat.bootstrap.program import Program

@@ -93,9 +93,9 @@ EFFECTS: dict[str, tuple[str, Look]] = {
     "context.providers": ('["identity"]', sources),
     "context.transforms": ("[]", lambda s: s._conversation._transforms),
     "context.summary_model.name": ('"openai/small"', lambda s: s.planner.writer),
-    "context.summary_model.api_base": ('"http://x"', lambda s: s.setup._arranged.serving),
-    "context.summary_model.api_key_env": ('"KEY"', lambda s: s.setup._arranged.serving),
-    "context.summary_model.window": ("9000", lambda s: s.setup._arranged.serving),
+    "context.summary_model.api_base": ('"http://x"', lambda s: s.setup._config.serving),
+    "context.summary_model.api_key_env": ('"KEY"', lambda s: s.setup._config.serving),
+    "context.summary_model.window": ("9000", lambda s: s.setup._config.serving),
     "context.reactive.enabled": ("false", option("reactive_per_turn")),
     "context.reactive.micro_trigger": ("0.8", option("micro_trigger")),
     "context.reactive.full_trigger": ("0.95", option("full_trigger")),
@@ -168,7 +168,7 @@ async def test_another_value_is_something_else_to_see(tmp_path: Path, usual: Ses
 
 
 def test_providers_and_transforms_keep_their_order(tmp_path: Path) -> None:
-    from ctxchat.bootstrap.arranging import Arranging
+    from ctxchat.bootstrap.configuring import Configuring
     from ctxchat.bootstrap.extensions import Extensions
 
     order = ["identity", "skills", "workspace"]
@@ -177,6 +177,6 @@ def test_providers_and_transforms_keep_their_order(tmp_path: Path) -> None:
     (config / "config.toml").write_text(f"context.providers = {order}\n")
     loaded = load(tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(tmp_path / "d")})
     program = Program(Flags(), loaded, tmp_path, Database(tmp_path / "data"))
-    arranged = Arranging(program, Extensions(), ahead=False)(None, "x")
-    assert [p.source_id for p in arranged.context_sources._providers] == order
+    config = Configuring(program, Extensions(), ahead=False)(None, "x")
+    assert [p.source_id for p in config.context_sources._providers] == order
     program.database.close()

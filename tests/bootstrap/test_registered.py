@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from ctxchat.bootstrap.arranging import agent_options, compiler_of
+from ctxchat.bootstrap.configuring import agent_options, compiler_of
 from ctxchat.bootstrap.extensions import with_plugins
 from ctxchat.config.files import load
 from ctxchat.config.schema import DEFAULTS, own_names

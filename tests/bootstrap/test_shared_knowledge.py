@@ -8,7 +8,7 @@ import pytest
 
 from ctxchat.agent.learned import Known
 from ctxchat.agent.permissions import judge
-from ctxchat.bootstrap.arranging import Arranging
+from ctxchat.bootstrap.configuring import Configuring
 from ctxchat.bootstrap.extensions import Extensions
 from ctxchat.bootstrap.model_choice import price
 from ctxchat.bootstrap.program import Program
@@ -55,7 +55,7 @@ def program(tmp_path: Path) -> Program:
 
 async def test_summaries_are_written_by_the_model_one_talks_to(tmp_path: Path):
     made = program(tmp_path)
-    summariser_of = Arranging(made, Extensions(), ahead=False)(None, "").summariser_of
+    summariser_of = Configuring(made, Extensions(), ahead=False)(None, "").summariser_of
     assert isinstance(summariser_of(OfflineAssistant()), OfflineSummariser)
     assert summariser_of(made.model("openai/gpt-4o")).model == "openai/gpt-4o"
     await made.close()

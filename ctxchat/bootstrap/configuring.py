@@ -1,4 +1,5 @@
-"""From the settings as they are now to how one session is set up. What is costly to make is kept until its settings change."""
+"""From the settings as they are now to the `SessionConfig` of one session. What is costly to make is kept until its settings
+change."""
 
 from __future__ import annotations
 
@@ -98,7 +99,7 @@ WEB = frozenset({"web_fetch"})
 """Tools that `tools.web` switches."""
 
 
-class Arranging:
+class Configuring:
     """For one session. `ahead`: there is time between turns in which a summary can be prepared."""
 
     def __init__(self, shared: Shared, extensions: Extensions, *, ahead: bool) -> None:
@@ -119,7 +120,7 @@ class Arranging:
         return in_force(self._shared.loaded.settings, self._shared.flags, agent)
 
     def __call__(self, agent: str | None, model: str) -> SessionConfig:
-        """Fulfils `agent.session_config.Arrange`."""
+        """Fulfils `agent.session_config.Configure`."""
         shared = self._shared
         settings, own = self.settings(agent)
         rules, problems = rules_in_force(settings)
@@ -215,10 +216,10 @@ class Arranging:
             )
 
 
-def remembered(arranging: Arranging, agent: str | None) -> tuple[str | None, tuple[str, ...]]:
+def remembered(configuring: Configuring, agent: str | None) -> tuple[str | None, tuple[str, ...]]:
     """The agent a stored session went on as, where there still is one of that name, else the settings' own; what to say of it."""
     try:
-        arranging.settings(agent)
+        configuring.settings(agent)
     except UsageError as gone:
         return None, (f"{gone.text} This session goes on as the usual one. /agent shows those there are.",)
     return agent, ()
