@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ctxchat.context.memory_files import memory
+from ctxchat.context.memory_files import load_memory
 from ctxchat.core.ports import ContextProvider
 from ctxchat.core.view import Insert
 
@@ -32,10 +32,13 @@ class WorkspaceSources:
         self._memory_file = memory_file
         self._providers = tuple(providers)
         self._kept = LastGood()
+        self._faulty: Mapping[str, str] = {}  # memory files, as they were read last
 
     async def memory(self) -> tuple[Insert, ...]:
         """The memory files that apply here."""
-        return await self._masked((await memory(self._workspace, self._memory_file)).inserts)
+        found = await asyncio.to_thread(load_memory, self._workspace, self._memory_file)
+        self._faulty = found.problems
+        return await self._masked(found.inserts)
 
     async def injected(self) -> tuple[Insert, ...]:
         """What the providers say, in their order."""
@@ -47,8 +50,8 @@ class WorkspaceSources:
 
     @property
     def troubles(self) -> Mapping[str, str]:
-        """Which providers were late or failed when last asked, and what came of it."""
-        return self._kept.troubles
+        """Which memory files are faulty, which providers were late or failed when last asked, and what came of it."""
+        return {**self._faulty, **self._kept.troubles}
 
     async def close(self) -> None:
         """End providers that are still at work."""

@@ -5,7 +5,6 @@ Reads files, makes inserts; knows nothing of requests. A file that cannot be rea
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import msgspec
@@ -19,10 +18,11 @@ MEMORY_BYTES = 100_000
 
 
 class MemoryFiles(msgspec.Struct, frozen=True):
-    """The inserts, the user's own first and the one nearest to the workspace last, and one sentence for each problem."""
+    """The inserts, the user's own first and the one nearest to the workspace last; and what is wrong with a file, by its source,
+    as the rest of a sentence."""
 
-    inserts: tuple[Insert, ...] = ()
-    problems: tuple[str, ...] = ()
+    inserts: tuple[Insert, ...]
+    problems: dict[str, str]
 
 
 def repository_root(root: Path) -> Path:
@@ -30,39 +30,30 @@ def repository_root(root: Path) -> Path:
     return next((p for p in (root, *root.parents) if (p / ".git").exists()), root)
 
 
-def find_memory(root: Path) -> tuple[Path, ...]:
-    """The `AGENTS.md` files from the repository's root down to the workspace, in that order."""
-    top = repository_root(root)
-    folders = [p for p in (root, *root.parents) if p == top or top in p.parents]
-    return tuple(f / MEMORY_NAME for f in reversed(folders) if _there(f / MEMORY_NAME))
-
-
 def load_memory(root: Path, user_file: Path | None = None) -> MemoryFiles:
     """Every memory file that applies in `root`. Blocking; never raises OSError."""
     root = root.resolve()
     top = repository_root(root)
     inserts: list[Insert] = []
-    problems: list[str] = []
-    wanted = [("user memory", user_file)] if user_file and _there(user_file) else []
-    wanted += [(_source(path, root), path) for path in find_memory(root)]
+    problems: dict[str, str] = {}
+    folders = [folder for folder in (root, *root.parents) if folder == top or top in folder.parents]
+    wanted = [("user memory", user_file)] if user_file else []
+    wanted += [(_source(folder / MEMORY_NAME, root), folder / MEMORY_NAME) for folder in reversed(folders)]
     for source, path in wanted:
+        if not _there(path):
+            continue
         if path != user_file and not path.resolve().is_relative_to(top):
-            problems.append(f"{source} points outside the repository and was left out.")
+            problems[source] = "points outside the repository and was left out"
             continue
         file = read_text(path, MEMORY_BYTES)
         if file.problem:
-            problems.append(f"{source} {file.problem}.")
+            problems[source] = file.problem
         text = file.text.strip()
         if text and file.problem:
             text += f"\n\n[{source} {file.problem}]"
         if text:
             inserts.append(Insert(source, text))
-    return MemoryFiles(tuple(inserts), tuple(problems))
-
-
-async def memory(root: Path, user_file: Path | None = None) -> MemoryFiles:
-    """Like load_memory, off the event loop."""
-    return await asyncio.to_thread(load_memory, root, user_file)
+    return MemoryFiles(tuple(inserts), problems)
 
 
 def _source(path: Path, root: Path) -> str:

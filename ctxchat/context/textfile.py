@@ -11,7 +11,7 @@ import msgspec
 
 
 class TextFile(msgspec.Struct, frozen=True):
-    """What could be read, and what was wrong in one sentence (empty when nothing was)."""
+    """What could be read, and what was wrong, as the rest of a sentence (empty when nothing was)."""
 
     text: str
     problem: str = ""
@@ -21,7 +21,7 @@ def read_text(path: Path, most: int) -> TextFile:
     """At most `most` bytes of a file as text. Never raises OSError; cuts fall on character boundaries."""
     try:
         if not path.is_file():
-            return TextFile("", "not a regular file")
+            return TextFile("", "is no regular file")
         size = path.stat().st_size
         with path.open("rb") as file:
             raw = file.read(most + 1)

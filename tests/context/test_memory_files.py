@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.context.memory_files import MEMORY_BYTES, load_memory, memory
+from ctxchat.context.gather import WorkspaceSources
+from ctxchat.context.memory_files import MEMORY_BYTES, load_memory
 
 
 def repository(tmp_path: Path) -> Path:
@@ -22,17 +23,17 @@ def repository(tmp_path: Path) -> Path:
     return deep
 
 
-async def test_from_the_user_to_the_nearest_and_not_past_the_repository(tmp_path: Path) -> None:
+def test_from_the_user_to_the_nearest_and_not_past_the_repository(tmp_path: Path) -> None:
     deep = repository(tmp_path)
     user = tmp_path / "memory.md"
     user.write_text("Answer in Portuguese.")
-    found = await memory(deep, user)
+    found = load_memory(deep, user)
     assert [(i.source_id, i.text) for i in found.inserts] == [
         ("user memory", "Answer in Portuguese."),
         ("../../AGENTS.md", "Use tabs."),
         ("AGENTS.md", "Here use spaces."),
     ]
-    assert found.problems == ()
+    assert found.problems == {}
 
 
 def test_without_a_repository_only_the_workspace_counts(tmp_path: Path) -> None:
@@ -48,7 +49,7 @@ def test_a_huge_file_keeps_its_head_and_says_so(tmp_path: Path) -> None:
     found = load_memory(tmp_path)
     text = found.inserts[0].text
     assert text.startswith("é" * (MEMORY_BYTES // 2)) and "\ufffd" not in text
-    assert "only its first 100 kB are used" in text and "200 kB" in found.problems[0]
+    assert "only its first 100 kB are used" in text and "200 kB" in found.problems["AGENTS.md"]
 
 
 def test_a_bad_file_is_reported_and_costs_only_itself(tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_a_bad_file_is_reported_and_costs_only_itself(tmp_path: Path) -> None:
     (deep / "AGENTS.md").write_bytes(b"\x7fELF\0\0\0")
     found = load_memory(deep)
     assert [i.source_id for i in found.inserts] == ["../../AGENTS.md"]
-    assert found.problems == ("AGENTS.md is not a text file.",)
+    assert found.problems == {"AGENTS.md": "is not a text file"}
 
 
 @pytest.mark.parametrize("kind", ["folder", "dangling", "outside", "pipe"])
@@ -75,11 +76,18 @@ def test_what_is_no_plain_file_of_the_repository_is_left_out(tmp_path: Path, kin
             os.mkfifo(path)
     found = load_memory(deep)
     assert [i.source_id for i in found.inserts] == ["../../AGENTS.md"]
-    assert len(found.problems) == 1 and found.problems[0].startswith("AGENTS.md ")
+    assert list(found.problems) == ["AGENTS.md"]
+
+
+async def test_a_faulty_file_is_among_the_troubles_that_a_person_is_told(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").mkdir()
+    around = WorkspaceSources(tmp_path, tmp_path / "none.md", [])
+    assert await around.memory() == ()
+    assert dict(around.troubles) == {"AGENTS.md": "is no regular file"}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("x")
     (tmp_path / "AGENTS.md").chmod(0)
-    assert "could not be read" in load_memory(tmp_path).problems[0]
+    assert "could not be read" in load_memory(tmp_path).problems["AGENTS.md"]
