@@ -145,9 +145,12 @@ class Prefetch:
             await asyncio.wait({self._task})
 
     def clear(self) -> None:
-        """A pass was made, with what was prepared or without: it stays where it still fits."""
-        self._made = self.prepared
-        self._failures = 0
+        """A pass was made, with what was prepared or without: it stays where it still fits, and frees what the pass left of it."""
+        made, talk = self.prepared, self._conversation
+        if made is not None:
+            left = round(self._weight(set(made.covers)) * talk.scale) - talk.meter.text(made.text)
+            made = msgspec.structs.replace(made, freed=max(0, min(made.freed, left)))
+        self._made, self._failures = made, 0
 
     async def close(self) -> None:
         """End what is being made; no other is begun."""

@@ -71,6 +71,21 @@ async def until_prepared(desk: Desk, writer: Writer) -> None:
     raise AssertionError("nothing was prepared")
 
 
+async def test_what_a_pass_freed_without_it_is_not_promised_again():
+    writer = Writer()
+    looks = [calls(("echo", {"text": "word ", "times": 2_000})), says("seen")]
+    model = ScriptedModel(looks * 20, window=Window(20_000, "configured"))
+    desk = Desk(model, tools=[Echo()], summariser=writer, options=Options(keep_recent=2, recent_results=1))
+    await until_prepared(desk, writer)
+    promised = desk.session.figures.used - desk.session.compaction.ghost
+    [record] = of(await desk.free_up(), CompactionRecord)
+    assert [step.name for step in record.steps] == ["shrink_tool_results"] and desk.compactor._prefetch.prepared
+    left = desk.session.figures.used - (desk.session.compaction.ghost or desk.session.figures.used)
+    covered = set(desk.compactor._prefetch.prepared.covers)
+    weight = sum(i.tokens for i in desk.conversation.view.items if i.group in covered)
+    assert 0 <= left <= weight < promised
+
+
 async def test_it_begins_when_a_turn_has_ended_and_the_swap_asks_nobody():
     writer = Writer()
     desk = desk_of(writer)
