@@ -145,7 +145,7 @@ class Prefetch:
             await asyncio.wait({self._task})
 
     def clear(self) -> None:
-        """A pass was made, with what was prepared or without: it stays where it still fits, and frees what the pass left of it."""
+        """A pass was made, with what was prepared or without: it stays where it still fits, and frees what is left of it."""
         made, talk = self.prepared, self._conversation
         if made is not None:
             left = round(self._weight(set(made.covers)) * talk.scale) - talk.meter.text(made.text)

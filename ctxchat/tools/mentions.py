@@ -36,6 +36,11 @@ _PLAIN = re.compile(r"[^\s@\"\\]+")
 _ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|(.))", re.S)
 _BLANKS = {"n": "\n", "t": "\t", "r": "\r"}
 _ENDS = ".,;:!?)]}'\""
+_LINES = re.compile(r"(.+?)(?::|#L)(\d{1,9})(?:-L?(\d{1,9}))?")
+"""`src/app.py:40-60`, `src/app.py:40`, `src/app.py#L40-L60`."""
+MOST_SEARCHED = 20_000_000
+"""Bytes of a file that lines are looked for in."""
+_MISSING = "there is no such file"
 _LIKE_A_FILE = re.compile(r"/|\.\w{1,6}$")
 
 
@@ -73,8 +78,13 @@ def look_all(text: str, workspace: Path, longest: int = LONGEST_TEXT) -> list[Me
 
 
 def look(written: str, workspace: Path, longest: int = LONGEST_TEXT) -> MentionedFile:
-    """A file by its path, relative to the workspace or not. Never raises, and waits for no pipe."""
-    name = written
+    """A file by its path, relative to the workspace or not, or some lines of it (`src/app.py:40-60`). Never raises, and waits for
+    no pipe."""
+    name, lines = written, _LINES.fullmatch(written)
+    if lines and not _is_there(written, workspace):
+        written, most = lines[1], MOST_SEARCHED
+    else:
+        lines, most = None, 4 * longest
     try:
         path = workspace / Path(written).expanduser()
         found = path.stat()
@@ -90,11 +100,11 @@ def look(written: str, workspace: Path, longest: int = LONGEST_TEXT) -> Mentione
                 )
             if kind := binary_kind(head):
                 return MentionedFile(name, "nothing", why=f"{kind}, {size(found.st_size)}: only named")
-            if found.st_size > 4 * longest:
+            if found.st_size > most:
                 return _too_long(name, found.st_size)
-            return _text(name, head + file.read(4 * longest), longest)
+            return _text(name, head + file.read(most), longest, lines)
     except FileNotFoundError:
-        return MentionedFile(name, "nothing", why="there is no such file")
+        return MentionedFile(name, "nothing", why=_MISSING)
     except (OSError, ValueError, RuntimeError) as problem:
         return MentionedFile(name, "nothing", why=getattr(problem, "strerror", "") or "no usable path")
 
@@ -152,11 +162,12 @@ def pasted_data(text: str) -> MentionedFile | None:
 
 def _mentioned(path: str, workspace: Path, longest: int) -> MentionedFile | None:
     named = look(path, workspace, longest)
-    if named.kind == "nothing" and not _is_there(path, workspace):
+    if named.kind == "nothing" and named.why == _MISSING:
         shorter = path.rstrip(_ENDS)
         if shorter and shorter != path:
             return _mentioned(shorter, workspace, longest)
-        return named if _LIKE_A_FILE.search(path) else None
+        lines = _LINES.fullmatch(path)
+        return named if _LIKE_A_FILE.search(lines[1] if lines else path) else None
     return named
 
 
@@ -167,11 +178,16 @@ def _is_there(path: str, workspace: Path) -> bool:
         return False
 
 
-def _text(name: str, data: bytes, longest: int) -> MentionedFile:
+def _text(name: str, data: bytes, longest: int, lines: re.Match[str] | None) -> MentionedFile:
     try:
         text = encoding_of(data).decode(data)
     except UnicodeDecodeError:
         return MentionedFile(name, "nothing", why="no text in any known encoding")
+    if lines:
+        whole, first = text.splitlines(keepends=True), max(1, int(lines[2]))
+        text = "".join(whole[first - 1 : int(lines[3] or first)])
+        if not text:
+            return MentionedFile(name, "nothing", why=f"there are no such lines: the file has {len(whole):,}")
     if len(text) > longest:
         return _too_long(name, len(data))
     if not text.strip():

@@ -59,6 +59,22 @@ def test_text_goes_along_in_its_encoding_and_within_bounds(tmp_path: Path) -> No
     assert look("a.txt", tmp_path, longest=3).kind == "nothing"
 
 
+def test_lines_of_a_file_go_along_by_their_numbers(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("".join(f"x{n} = {n}\n" for n in range(1, 9_001)))
+    (tmp_path / "odd:2-3").write_text("its own name\n")
+    said = "see @a.py:330-332, @a.py:9000. (@a.py#L5-L6) @odd:2-3 @a.py:9001-9002 @a.py:8-3 @gone.py:1-2 and 10:20"
+    texts = {named.name: named.text or named.why for named in look_all(said, tmp_path, longest=100)}
+    assert texts.pop("gone.py:1-2") == "there is no such file"
+    assert texts.pop("a.py:9001-9002") == texts.pop("a.py:8-3") == "there are no such lines: the file has 9,000"
+    assert texts == {
+        "a.py:330-332": "x330 = 330\nx331 = 331\nx332 = 332\n",
+        "a.py:9000": "x9000 = 9000\n",
+        "a.py#L5-L6": "x5 = 5\nx6 = 6\n",
+        "odd:2-3": "its own name\n",
+    }
+    assert look("a.py:1-9000", tmp_path).kind == "nothing"
+
+
 def test_a_sentence_ends_behind_a_name_and_words_that_name_nothing_are_words(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     assert [n.name for n in look_all("see @a.py, then (@a.py). Ask @anna or me@a.py or @property", tmp_path)] == [
