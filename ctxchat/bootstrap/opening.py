@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from ctxchat.agent.compactor import Compactor
+from ctxchat.agent.consent import Consent
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.gate import Gate
 from ctxchat.agent.hooks import Hooks
@@ -42,7 +43,7 @@ from ctxchat.storage.journal import begin_journal, open_journal
 from ctxchat.tools.catalogue import standard_tools
 from ctxchat.tools.checkpoints import Checkpoints
 from ctxchat.tools.delegating import Delegate
-from ctxchat.tools.notes import AskForRoom, MakeRoom
+from ctxchat.tools.notes import MakeRoom
 from ctxchat.tools.reading import ReadNow
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.todo import Todo, TodoList
@@ -142,9 +143,8 @@ class Opening:
         self._above = gate
         self._checkpoints = checkpoints
         self._notices: list[str] = []
-        self._address: Callable[[], str | None] = lambda: None
-        self._conversation: Conversation | None = None
-        self._ask_for_room: AskForRoom = lambda keep: "Not now."
+        self._conversation: Conversation  # from here on as soon as they are made: tools that ask for them run later
+        self._consent: Consent
         self._configuring = Configuring(shared, self._extensions, ahead=interactive)
 
     async def open(self, session_id: str, *, only_read: bool = False) -> Session:
@@ -192,12 +192,10 @@ class Opening:
             masked=masked_record(shared.masking),
         )
         if not self._notices and (state.model, state.address) != (model.name, model.address):
-            conversation.owe(
-                ModelChosen(model.name, model.address)
-            )  # what it goes on with, whatever the settings name then
+            chosen = ModelChosen(model.name, model.address)  # what it goes on with, whatever the settings name then
+            conversation.owe(chosen)
         if state.agent is None and settings.agents and not state.ledger.groups:
             conversation.owe(AgentChosen(config.agent))
-        self._address = lambda: conversation.model.address
         compactor = Compactor(
             conversation,
             summariser=config.summariser_of(model) if config.summariser_of else None,
@@ -210,8 +208,7 @@ class Opening:
                 shared.masking,
             ),
         )
-        self._conversation = conversation
-        self._ask_for_room = compactor.consent.wanted_by_model
+        self._conversation, self._consent = conversation, compactor.consent
         run = HookCommands(shared.workspace, os.environ, lambda: shared.loaded, shared.masking)
         opened = Session(
             conversation,
@@ -283,14 +280,13 @@ class Opening:
             todo.resume(state.ledger.groups)
             self._configuring.own = (
                 TodoList(todo),
-                BudgetNote(lambda: self._conversation.figures if self._conversation else None),
+                BudgetNote(lambda: self._conversation.figures),
             )
-        tools.append(MakeRoom(lambda keep: self._ask_for_room(keep)))
+        tools.append(MakeRoom(lambda keep: self._consent.wanted_by_model(keep)))
         if self._above is None:  # a sub-agent has none of its own
-            open_below = SubAgents(
-                shared, session, lambda: self._address(), gate, partial(self._open_below, checkpoints)
-            )
-            tools.append(Delegate(open_below, {n: a.description for n, a in shared.loaded.settings.agents.items()}))
+            open_below = partial(self._open_below, checkpoints)
+            below = SubAgents(shared, session, lambda: self._conversation.model.address, gate, open_below)
+            tools.append(Delegate(below, {n: a.description for n, a in shared.loaded.settings.agents.items()}))
         tools += self._extensions.tools([tool.spec.name for tool in tools])
         toolbox = Toolbox(
             tools,

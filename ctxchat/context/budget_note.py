@@ -16,17 +16,17 @@ FROM = 0.8
 
 
 class BudgetNote:
-    """`figures` is the gauge as last measured, None before there is one."""
+    """`figures` is the gauge as last measured."""
 
     source_id = BUDGET
 
-    def __init__(self, figures: Callable[[], Figures | None]) -> None:
+    def __init__(self, figures: Callable[[], Figures]) -> None:
         self._figures = figures
 
     async def provide(self) -> str:
         """The line; empty while there is room enough."""
         figures = self._figures()
-        if figures is None or figures.window_source == "assumed" or figures.used < FROM * figures.trigger_tokens:
+        if figures.window_source == "assumed" or figures.used < FROM * figures.trigger_tokens:
             return ""
         held = f"{short(figures.used)} of {short(figures.limit)} tokens"
         line = f"Your context window is about {percent(figures.pressure)} full ({held})."

@@ -20,12 +20,11 @@ def gauge(used: int, window: Window) -> Figures:
     return msgspec.structs.replace(empty, used=used, pressure=used / empty.limit)
 
 
-async def said(figures: Figures | None) -> str:
+async def said(figures: Figures) -> str:
     return await BudgetNote(lambda: figures).provide()
 
 
 async def test_nothing_is_said_while_there_is_room_or_nobody_knows() -> None:
-    assert await said(None) == ""
     assert await said(gauge(5_000, Window(20_000, "loaded"))) == ""
     assert await said(gauge(19_000, Window(20_000, "assumed"))) == ""
 
