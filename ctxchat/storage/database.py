@@ -290,27 +290,38 @@ class Database:
 
     def finish_deletions(self) -> None:
         """Remove what is still there of these, unless another process is bringing it in; what cannot be removed is tried again
-        next time."""
+        next time. Rows on a damaged page keep no file from going."""
         for session in self.doomed():
             # UsageError: what stands there is no session's id
             with contextlib.suppress(StorageError, SessionBusy, UsageError):
                 folder = files.session_folder(self.folder, session)
-                written = self.read("SELECT 1 FROM journal WHERE session = ? LIMIT 1", (session,))
-                if written or (folder / files.ASIDE).exists():
+                left = self._rows_left(session)
+                if left or (folder / files.ASIDE).exists():
                     with files.lock(files.lock_path(self.folder, session)):
                         if self.read("SELECT 1 FROM sessions WHERE id = ?", (session,)):
                             continue
                         self._forget_rows(session)
+                        left = self._rows_left(session)
                 files.remove_folder(folder)
-                with self.transaction() as connection:
-                    connection.execute("DELETE FROM doomed WHERE session = ?", (session,))
+                if not left:
+                    with self.transaction() as connection:
+                        connection.execute("DELETE FROM doomed WHERE session = ?", (session,))
+
+    def _rows_left(self, session: str) -> bool:
+        """In any table; true as well where that cannot be told."""
+        some = (f"SELECT 1 FROM {table} WHERE session = ? LIMIT 1" for table in schema.OF_A_SESSION)
+        try:
+            return any(self.read(one, (session,)) for one in some)
+        except StorageError:
+            return True
 
     def _forget_rows(self, session: str) -> None:
         """A little at a time, so that others can write between."""
         for table, key in schema.OF_A_SESSION.items():
             some = f"SELECT {key} FROM {table} WHERE session = ? LIMIT {_FORGOTTEN_AT_ONCE}"
-            while rows := self.read(some, (session,)):
-                self.write(lambda c, table=table, key=key, rows=rows: _forget(c, table, key, session, rows))
+            with contextlib.suppress(StorageError):
+                while rows := self.read(some, (session,)):
+                    self.write(lambda c, table=table, key=key, rows=rows: _forget(c, table, key, session, rows))
 
     def close(self) -> None:
         """Finish what was asked for, then close. A second time does nothing."""

@@ -10,10 +10,11 @@ import pytest
 
 from ctxchat.core.errors import StorageError
 from ctxchat.core.journal import Named, Sealed
-from ctxchat.storage import inspection, loading, repair, schema, sessions
+from ctxchat.storage import files, inspection, loading, repair, schema, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
 from ctxchat.storage.search import search
+from ctxchat.storage.session_files import attach
 from tests.storage.samples import compaction, turns, user
 
 
@@ -74,13 +75,16 @@ def test_a_bad_page_costs_what_is_on_it(tmp_path: Path) -> None:
 def test_a_session_on_a_bad_page_is_deleted_and_the_others_are_whole(tmp_path: Path, table: str) -> None:
     with Database(tmp_path) as database:
         first, bad, last = (sessions.create(database, records=turns(n)) for n in (40, 150, 40))
+        image = files.session_folder(tmp_path, bad) / attach(files.session_folder(tmp_path, bad), "shot.png", b"x")
         database.read("PRAGMA wal_checkpoint(TRUNCATE)")
         size = database.read("PRAGMA page_size")[0][0]
         leaves = [page for page, kind in _pages(database, table) if kind == "leaf"]
     page, clean = leaves[len(leaves) // 2], (tmp_path / "ctxchat.db").read_bytes()
     (tmp_path / "ctxchat.db").write_bytes(clean[: (page - 1) * size] + b"\xa5" * size + clean[page * size :])
     with Database(tmp_path) as database:
+        assert image.exists()
         sessions.delete(database, bad)
+        assert not image.exists(), "its rows resist, its files do not"
         assert [row.id for row in sessions.rows(database)] == [last, first]
         assert sessions.latest(database) == last
         for session in (first, last):
