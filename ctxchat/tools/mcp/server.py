@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 
@@ -42,20 +42,10 @@ LONGEST_ABOUT = 4000
 """Characters of a description."""
 
 
-class Caller(Protocol):
-    """The server behind a tool."""
-
-    name: str
-
-    async def call(self, tool: str, arguments: dict[str, object]) -> ToolReply:
-        """Run it. Raises ToolError."""
-        ...
-
-
 class McpTool:
     """A `core.ports.ToolPort`. `name` is what models call it by."""
 
-    def __init__(self, server: Caller, offered: OfferedTool, name: str) -> None:
+    def __init__(self, server: McpServer, offered: OfferedTool, name: str) -> None:
         self._server = server
         self._tool = offered.name
         self._spec = ToolSpec(name, clip(offered.description, LONGEST_ABOUT), offered.schema)
