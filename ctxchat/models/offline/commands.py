@@ -73,10 +73,10 @@ def carry_out(wanted: Command, seen: ReadView) -> Reply:
         return first or Reply(_report(wanted, seen.done))
     if last and not (seen.rounds == 2 and wanted.tool == "write_file" and last in seen.named("read_file")):
         return Reply(_report(wanted, seen.done))
-    call = (wanted.tool, wanted.arguments)
-    if wanted.tool == "list_files" and wanted.tool not in seen.offered:
-        call = ("glob", {"pattern": f"{wanted.arguments.get('path', '**')}/*"})
-    return seen.calls("", call) or _no_tool(wanted.tool)
+    step = seen.calls("", (wanted.tool, wanted.arguments))
+    if step is None and wanted.tool == "list_files":
+        step = seen.calls("", ("glob", {"pattern": f"{wanted.arguments.get('path', '**')}/*"}))
+    return step or _no_tool(wanted.tool)
 
 
 # ── what is told to do ──

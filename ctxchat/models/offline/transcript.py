@@ -76,7 +76,7 @@ class Source(msgspec.Struct, frozen=True):
 class ReadView(msgspec.Struct, frozen=True):
     """A view, read. `attached` are the files that came with the question, by name. `earlier` are the user's previous messages,
     the last one first. `rounds` counts this turn's model calls with tools, those that a compaction folded included. `offered` are
-    the names of the tools that can be called; `next_id` begins the ids of the next calls."""
+    the tools that can be called, with their schemas; `next_id` begins the ids of the next calls."""
 
     question: str
     attached: Mapping[str, str]
@@ -85,7 +85,7 @@ class ReadView(msgspec.Struct, frozen=True):
     rounds: int
     sources: tuple[Source, ...]
     last_reply: str
-    offered: frozenset[str]
+    offered: Mapping[str, Mapping[str, object]]
     next_id: str
 
     def named(self, *names: str) -> list[DoneCall]:
@@ -93,10 +93,17 @@ class ReadView(msgspec.Struct, frozen=True):
         return [d for d in self.done if d.name in names]
 
     def calls(self, thought: str, *wanted: Call) -> Reply | None:
-        """These calls, each once, of the tools that were offered; None where none is left."""
-        given = ((name, msgspec.json.encode(values).decode()) for name, values in wanted if name in self.offered)
-        made = [ToolCall(f"{self.next_id}-{i}", *call) for i, call in enumerate(dict.fromkeys(given), 1)]
+        """These calls, each once, of the tools that were offered and of what their schemas know; None where none is left."""
+        fitting = ((name, self._fitting(name, given)) for name, given in wanted if name in self.offered)
+        texts = ((name, msgspec.json.encode(given).decode()) for name, given in fitting if given is not None)
+        made = [ToolCall(f"{self.next_id}-{i}", *call) for i, call in enumerate(dict.fromkeys(texts), 1)]
         return Reply(calls=tuple(made), reasoning=thought) if made else None
+
+    def _fitting(self, name: str, given: Mapping[str, object]) -> Mapping[str, object] | None:
+        """The arguments that a tool has; None where it wants more."""
+        known, required = (self.offered[name].get(word) for word in ("properties", "required"))
+        kept = {k: v for k, v in given.items() if not isinstance(known, dict) or k in known}
+        return kept if not isinstance(required, list | tuple) or set(required) <= kept.keys() else None
 
 
 def read(view: View) -> ReadView:
@@ -115,7 +122,7 @@ def read(view: View) -> ReadView:
         rounds=max((d.round for d in done), default=0) + (2 if folded else 0),
         sources=tuple(_sources(view.items, at)),
         last_reply=replies[-1].message.text if replies else "",
-        offered=frozenset(spec.name for spec in view.tools),
+        offered={spec.name: spec.parameters for spec in view.tools},
         next_id=f"o{max((item.message.seq for item in view.items), default=0)}",
     )
 
