@@ -207,7 +207,7 @@ async def test_no_session_is_said(tmp_path: Path) -> None:
     app = Opened(SessionsScreen(FakeServices(tmp_path), None, NOW))
     async with app.run_test(size=(80, 24)) as pilot:
         await app.settle()
-        assert "No session is stored yet" in app.over.query_one(Rows).render_line(1).text
+        assert "No session is stored yet" in app.over.query_one(Rows).render_line(0).text
         await pilot.press("enter", "r", "f", "d")
         assert app.result is UNASKED
 

@@ -211,7 +211,7 @@ async def test_every_size_and_nothing_yet(size: tuple[int, int], begun: SessionS
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
         if not begun.passes:
-            assert app.drawn(Rows)[1].startswith("Nothing was")
+            assert app.drawn(Rows)[0].startswith("Nothing was")
             await pilot.press("enter", "x")
         else:
             assert any("24.4k → 9.2k" in line or size[0] < 30 for line in app.drawn(Rows))

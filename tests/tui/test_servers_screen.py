@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.mcp.server import ServerRow
 from ctxchat.tui.panels.servers import ServersScreen
 from tests.tui.chatting import HOSTILE, chatting, until, words
@@ -66,3 +68,28 @@ async def test_without_any_it_says_how_to_get_one(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession(lambda _: [])) as (app, pilot):
         await pilot.press(*"/mcp", "enter")
         await until(pilot, lambda: "[mcp.NAME]" in words(app))
+
+
+async def test_words_that_none_has_are_told_from_having_none(tmp_path: Path) -> None:
+    services = Servers(tmp_path, session := FakeSession(lambda _: []))
+    async with chatting(tmp_path, session, services=services) as (app, pilot):
+        await pilot.press(*"/mcp", "enter")
+        await until(pilot, lambda: "harbour" in words(app))
+        await pilot.press("slash", *"zzz")
+        await until(pilot, lambda: "Nothing found." in words(app))
+        assert "No MCP server" not in words(app) and "tokens" not in app.screen.rows.render_line(0).text
+
+
+async def test_nothing_is_said_of_what_is_still_being_looked_for(tmp_path: Path) -> None:
+    class Slow(Servers):
+        async def sessions(self) -> list[SessionRow]:
+            await asyncio.Event().wait()
+            return []
+
+    services = Slow(tmp_path, session := FakeSession(lambda _: []))
+    async with chatting(tmp_path, session, services=services) as (app, pilot):
+        await pilot.press(*"/sessions", "enter")
+        await until(pilot, lambda: "looking" in words(app))
+        await pilot.press("slash", *"zzz")
+        await pilot.pause()
+        assert "looking" in words(app)

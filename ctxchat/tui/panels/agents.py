@@ -43,7 +43,7 @@ class AgentsScreen(Listing[str]):
         Column("permissions", 12, rank=3),
         Column("what for", least=16, rank=1),
     )
-    EMPTY = "No agent is called that."
+    NOT_FOUND = "No agent is called that."
     FIND = "part of a name or description"
     BINDINGS = [Binding("enter", "choose", "go on as this one", key_display="enter")]
 

@@ -63,7 +63,7 @@ class KeysScreen(EditableListing):
         Column("name in [keys]", 16, rank=2),
         Column("from", 16, rank=3),
     )
-    EMPTY = "No action has these words."
+    NOT_FOUND = "No action has these words."
     FIND = "words of an action, or a key"
     BINDINGS = [
         Binding("enter", "choose", "press another key", key_display="enter"),

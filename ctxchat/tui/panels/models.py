@@ -77,7 +77,7 @@ class ModelsScreen(Listing[str]):
         Column("$ in / out", 14, right=True, rank=3),
         Column("note", 24, rank=5),
     )
-    EMPTY = "looking for models …"
+    EMPTY = "No model was found."
     BINDINGS = [
         Binding("enter", "choose", "go on with it", key_display="enter"),
         Binding("d", "default", "begin with it from now on"),
@@ -106,7 +106,6 @@ class ModelsScreen(Listing[str]):
 
     def narrowed(self, at: str = "") -> None:
         shown = matching(self._all, self.words)
-        self.rows.retitle(self.COLUMNS, "Nothing found.")
         self.put(shown, at, lambda row: row.name)
         found = count(len(shown), "model")
         self.head(f"{found}, this session holds {short(self._session.figures.used)}", found)

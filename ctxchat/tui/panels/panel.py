@@ -176,7 +176,10 @@ class Listing(Panel[Result]):
 
     COLUMNS: ClassVar[Sequence[Column]]
     EMPTY = ""
-    """What is said where nothing is shown."""
+    """What is said where there is nothing at all."""
+
+    NOT_FOUND = "Nothing found."
+    """What is said where nothing holds the words in the field."""
 
     FIND = "part of a name"
     """What the field says while it is empty."""
@@ -186,7 +189,7 @@ class Listing(Panel[Result]):
     BINDINGS = [Binding("slash", "find", "find", key_display="/")]
 
     def body(self) -> ComposeResult:
-        yield Rows(self.COLUMNS, self.cells, empty=self.EMPTY)
+        yield Rows(self.COLUMNS, self.cells, empty="looking …")
         yield Field(placeholder=self.FIND, classes="find", compact=True)
         if self.ABOUT:
             yield Static(id="about", markup=False)
@@ -208,6 +211,11 @@ class Listing(Panel[Result]):
         """What stands in the field."""
         return self.query_one(Input).value
 
+    @property
+    def nothing(self) -> str:
+        """What is said where no item is shown."""
+        return self.NOT_FOUND if self.words else self.EMPTY
+
     def holding(self, items: Iterable[Value], text: Callable[[Value], str]) -> list[Value]:
         """Those whose text holds all the words in the field."""
         wanted = self.words.casefold().split()
@@ -215,7 +223,8 @@ class Listing(Panel[Result]):
 
     def put(self, items: Sequence[Value], at: object, key: Callable[[Value], object] = lambda item: item) -> None:
         """Show these, with the cursor on the one that has this key, else on the first."""
-        self.rows.show(items, at=next((place for place, item in enumerate(items) if key(item) == at), 0))
+        place = next((place for place, item in enumerate(items) if key(item) == at), 0)
+        self.rows.show(items, at=place, empty=self.nothing)
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         if self.ABOUT:
@@ -223,7 +232,8 @@ class Listing(Panel[Result]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.input.set_class(bool(event.value), "-filled")
-        self.narrowed()
+        if self.rows.filled:  # else they are still being looked for
+            self.narrowed()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.set_focus(self.home)

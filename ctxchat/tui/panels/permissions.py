@@ -41,7 +41,6 @@ HOW = (
     "A rule lets a call run without asking, or forbids it: `shell: uv run pytest **`, `write_file: src/**`, `deny shell: rm **`. "
     "Press a to add one here; a question of the agent offers fitting ones."
 )
-NONE = "There are no rules yet."
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -111,7 +110,8 @@ class PermissionsScreen(Listing[None]):
         Column("holds", 11, rank=1),
         Column("from", least=22, rank=2, path=True),
     )
-    EMPTY = NONE
+    EMPTY = "There are no rules yet."
+    NOT_FOUND = "No rule has these words."
     FIND = "words of a rule"
     BINDINGS = [
         Binding("enter,e", "choose", "edit", key_display="e"),
@@ -148,7 +148,6 @@ class PermissionsScreen(Listing[None]):
     def narrowed(self, at: Rule | None = None) -> None:
         shown = self.holding(self._listed, lambda each: f"{each.rule.text} {each.holds} {each.place}")
         at = at or (self.rows.current.rule if self.rows.current else None)
-        self.rows.retitle(self.COLUMNS, "No rule has these words." if self._listed else NONE)
         self.put(shown, at, lambda each: each.rule)
         forbid = sum(each.rule.denies for each in self._listed)
         told = count(len(self._listed), "rule")

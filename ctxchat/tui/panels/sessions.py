@@ -18,7 +18,6 @@ from ctxchat.presentation.figures_text import age, count, percent
 from ctxchat.presentation.text import one_line, short
 from ctxchat.tui.panels.panel import AskText, Confirm, Listing
 from ctxchat.tui.services import Services
-from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 if TYPE_CHECKING:
@@ -87,6 +86,8 @@ class SessionsScreen(Listing[str]):
         Column("compacted", 9, right=True, rank=6),
         Column("model", 22, rank=5),
     )
+    EMPTY = "No session is stored yet. n begins one."
+    FIND = "words of a title or a model"
     ABOUT = False
     BINDINGS = [
         Binding("enter", "choose", "go on with it", key_display="enter"),
@@ -103,9 +104,8 @@ class SessionsScreen(Listing[str]):
         self._tree: list[Branch] = []
 
     def body(self) -> ComposeResult:
-        yield Rows(self.COLUMNS, self.cells, empty="looking …")
-        yield Static(id="glance", markup=False)
-        yield Field(placeholder="words of a title or a model", classes="find", compact=True)
+        rows, field = super().body()
+        yield from (rows, Static(id="glance", markup=False), field)
 
     def on_mount(self) -> None:
         self._load(self._session.id if self._session else "")
@@ -126,8 +126,7 @@ class SessionsScreen(Listing[str]):
 
     def narrowed(self, at: str = "") -> None:
         shown = self.holding(self._tree, lambda b: f"{b.row.title} {b.row.id} {b.row.model}")
-        self.rows.retitle(self.COLUMNS, "Nothing found." if self._tree else "No session is stored yet. n begins one.")
-        self.rows.show(shown, at=next((i for i, b in enumerate(shown) if b.row.id == at), None))
+        self.rows.show(shown, at=next((i for i, b in enumerate(shown) if b.row.id == at), None), empty=self.nothing)
         figures = self._session.figures if self._session else None
         of = f"for {one_line(figures.model, 40)}, {short(figures.limit)}" if figures else ""
         many = count(len(shown), "session")

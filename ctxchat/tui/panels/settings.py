@@ -120,7 +120,8 @@ class SettingsScreen(EditableListing):
         Column("default", 14, rank=2),
         Column("from", 18, rank=1),
     )
-    EMPTY = "No option has these words."
+    EMPTY = "No option is set."
+    NOT_FOUND = "No option has these words."
     FIND = "words of an option or its help"
     BINDINGS = [
         Binding("enter", "choose", "change", key_display="enter"),

@@ -33,7 +33,7 @@ class ThemesScreen(Listing[str]):
 
     TITLE = "Themes"
     COLUMNS = (Column("", 1), Column("theme", least=16), Column("kind", 8), Column("", 14, rank=1))
-    EMPTY = "No theme is called that."
+    NOT_FOUND = "No theme is called that."
     ABOUT = False
     BINDINGS = [Binding("enter", "choose", "keep this one", key_display="enter")]
 

@@ -58,7 +58,6 @@ class XrayScreen(Listing[str]):
         Column("from", 10, rank=7),
         Column("", 2, rank=2),
     )
-    EMPTY = "counting …"
     FIND = "words to find"
     ABOUT = False
     BINDINGS = [
@@ -112,8 +111,8 @@ class XrayScreen(Listing[str]):
         self._signs = signs_of(self.app)
         marked = "tokens" if self._by_size else "#"
         titles = [replace(c, title=f"{c.title} ▾") if c.title == marked else c for c in self.COLUMNS]
-        self.rows.retitle(titles, empty="Nothing here." if self._rows else "The window is empty.")
-        self.rows.show(found, at=at)
+        self.rows.retitle(titles)
+        self.rows.show(found, at=at, empty="Nothing here." if self._rows else "The window is empty.")
         named = PARTS[self._section].label if self._section else "all"
         held = f"{tilde(self._figures)}{short(sum(row.tokens for row in found))}"
         order = "biggest first" if self._by_size else "as sent"

@@ -157,22 +157,25 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
         super().__init__(id=id)
         self._columns, self._draw, self._empty, self._titles = columns, draw, empty, titles
         self._items: Sequence[Item] = ()
+        self.filled = False
+        """It was shown something, if only that there is nothing."""
 
     # ── what it shows ──
 
-    def show(self, items: Sequence[Item], *, at: int | None = None) -> None:
-        """Show these; the cursor stays where it was unless told `at` which place."""
-        self._items = items
+    def show(self, items: Sequence[Item], *, at: int | None = None, empty: str | None = None) -> None:
+        """Show these; the cursor stays where it was unless told `at` which place. `empty` is said from now on where there are
+        none."""
+        self._items, self.filled = items, True
+        self._empty = self._empty if empty is None else empty
         self._resize()
         self.cursor = self._inside(self.cursor if at is None else at)
         self._reveal()
         self.refresh()
         self.post_message(self.Moved(self, self.current))
 
-    def retitle(self, columns: Sequence[Column], empty: str | None = None) -> None:
-        """Other titles over the same columns, or other words for when there is nothing."""
+    def retitle(self, columns: Sequence[Column]) -> None:
+        """Other titles over the same columns."""
         self._columns = columns
-        self._empty = self._empty if empty is None else empty
         self.refresh()
 
     @property
@@ -218,7 +221,8 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
 
     @property
     def _head(self) -> int:
-        return int(self._titles)
+        """Lines of titles; over nothing there are none."""
+        return int(self._titles and bool(self._items))
 
     def _reveal(self) -> None:
         height = max(1, self.scrollable_content_region.height - self._head)
