@@ -198,7 +198,7 @@ async def settings(pilot: Pilot[int], desk: Desk) -> None:
         file = Path(folder) / "config.toml"
         file.write_text("[context]\nkeep_recent = 8\n")
         read = partial(load, config=file, environ={}, known=lambda _: ())
-        pilot.app.push_screen(SettingsScreen(read, Path("config.toml"), desk.session))
+        pilot.app.push_screen(SettingsScreen(read(), read, Path("config.toml"), desk.session))
         await pilot.pause()
         await pilot.press(*["down"] * 7)
 
@@ -208,7 +208,7 @@ async def keys(pilot: Pilot[int], desk: Desk) -> None:
         file = Path(folder) / "config.toml"
         file.write_text('[keys]\nsearch = ["ctrl+r"]\n')
         read = partial(load, config=file, environ={}, known=lambda _: ())
-        pilot.app.push_screen(KeysScreen(read, Path("config.toml")))
+        pilot.app.push_screen(KeysScreen(read(), read, Path("config.toml")))
         await pilot.pause()
 
 

@@ -202,7 +202,7 @@ async def test_a_theme_being_written_changes_the_screen_with_each_save(home: Hom
 
 async def test_the_settings_screen_follows_edits_from_elsewhere(home: Home) -> None:
     async with run(home) as pilot:
-        pilot.app.push_screen(SettingsScreen(home.load, home.file, home.session))
+        pilot.app.push_screen(SettingsScreen(home.load(), home.load, home.file, home.session))
         await pilot.pause()
         await saved(pilot, home, "[context]\nkeep_recent = 5\n")
         row = next(r for r in pilot.app.screen.query_one(Rows).items if r.key == "context.keep_recent")

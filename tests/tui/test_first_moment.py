@@ -49,7 +49,8 @@ async def resumed() -> Session:
 def settings(session: Session, folder: Path) -> SettingsScreen:
     file = folder / "config.toml"
     file.touch()
-    return SettingsScreen(partial(load, config=file, environ={}, known=lambda _: ()), file, session)
+    reader = partial(load, config=file, environ={}, known=lambda _: ())
+    return SettingsScreen(reader(), reader, file, session)
 
 
 @pytest.mark.parametrize(

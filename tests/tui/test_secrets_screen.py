@@ -14,6 +14,7 @@ from textual.widgets import Input
 from ctxchat.config.files import load
 from ctxchat.core.messages import Message, Text, ToolCall
 from ctxchat.tui.panels.secrets import OriginalScreen, SecretsScreen
+from ctxchat.tui.widgets.rows import Rows
 from tests.doubles.planted import planted
 from tests.tui.chatting import HOSTILE, chatting, until, words
 from tests.tui.fakes import FakeServices, FakeSession
@@ -53,7 +54,7 @@ class Stage:
         more = {"load_settings": reader, "settings_file": self.file, "services": self.services}
         async with chatting(self.file.parent, self.session, size, **more) as (app, pilot):
             await pilot.press(*"/secrets", "enter")
-            await until(pilot, lambda: isinstance(app.screen, SecretsScreen) and app.screen._loaded)
+            await until(pilot, lambda: any(rows.filled for rows in app.screen.query(Rows)))
             yield app, pilot
             while app.screen is not app.chat:
                 await pilot.press("escape")

@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 from textual.widgets import Input, Static
 
-from ctxchat.config.files import load
+from ctxchat.config.files import Loaded, load
+from ctxchat.core.errors import UsageError
 from ctxchat.tui.panels.settings import ChangeScreen, SettingsScreen
+from ctxchat.tui.transcript.blocks import ErrorBlock
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Rows
+from tests.tui.chatting import blocks, chatting, until
+from tests.tui.fakes import FakeSession
 from tests.tui.harbour import HarbourSession
 from tests.tui.panel_app import PanelApp
 
@@ -24,8 +28,7 @@ UNASKED = object()
 class Opened(PanelApp):
     def __init__(self, file: Path) -> None:
         super().__init__()
-        reader = partial(load, config=file, environ={"CTXCHAT_INTERFACE__BELL": "false"}, known=lambda _: ())
-        self.over = SettingsScreen(reader, file, HarbourSession())
+        self.over = screen(file, HarbourSession(), CTXCHAT_INTERFACE__BELL="false")
         self.result: Any = UNASKED
 
     def on_mount(self) -> None:
@@ -49,6 +52,11 @@ class Opened(PanelApp):
         await pilot.pause()
         await self.over.workers.wait_for_complete()
         await pilot.pause()
+
+
+def screen(file: Path, desk: HarbourSession, **environ: str) -> SettingsScreen:
+    reader = partial(load, config=file, environ=environ, known=lambda _: ())
+    return SettingsScreen(reader(), reader, file, desk)
 
 
 def written(file: Path) -> str:
@@ -171,7 +179,7 @@ async def test_while_a_value_is_typed_it_is_told_and_the_bar_moves(file: Path) -
 async def test_advice_stands_above_the_options_and_leads_to_its_own(file: Path) -> None:
     app = Opened(file)
     desk = HarbourSession(window=2_000)  # system and tools alone fill a third of it and more
-    app.over = SettingsScreen(partial(load, config=file, environ={}, known=lambda _: ()), file, desk)
+    app.over = screen(file, desk)
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
         said = app.over.query_one("#advice", Static)
@@ -183,9 +191,7 @@ async def test_advice_stands_above_the_options_and_leads_to_its_own(file: Path) 
 
 async def test_a_session_that_went_well_leaves_the_room_to_the_options(file: Path) -> None:
     app = Opened(file)
-    app.over = SettingsScreen(
-        partial(load, config=file, environ={}, known=lambda _: ()), file, HarbourSession(window=400_000)
-    )
+    app.over = screen(file, HarbourSession(window=400_000))
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
         assert not app.over.query_one("#advice", Static).display
@@ -219,3 +225,15 @@ async def test_pressed_several_times_quickly_it_goes_on_as_often(file: Path, pre
             app.over.action_choose()
         await app.settle(pilot)
         assert app.over.chosen and app.over.chosen.value == ("auto", "ask", "off")[presses % 3]
+
+
+@pytest.mark.parametrize("command", ["/settings", "/keys", "/secrets", "/permissions"])
+async def test_settings_that_cannot_be_read_are_said_in_the_chat(tmp_path: Path, command: str) -> None:
+    def gone() -> Loaded:
+        raise UsageError("mine.toml: there is no such settings file.", "Without --config your own is used.")
+
+    async with chatting(tmp_path, FakeSession(lambda _: []), load_settings=gone) as (app, pilot):
+        await pilot.press(*command, "enter")
+        await until(pilot, lambda: blocks(app, ErrorBlock))
+        (said,) = blocks(app, ErrorBlock)
+        assert said.text == "mine.toml: there is no such settings file." and app.screen is app.chat

@@ -16,7 +16,8 @@ async def settings(app: CtxchatApp, argument: str = "") -> None:
     """Every option, with its origin."""
     from ctxchat.tui.panels.settings import SettingsScreen
 
-    if await app.ask(SettingsScreen(app.load_settings, app.settings_file, app.work.session)):
+    loaded = await to_thread(app.load_settings)
+    if await app.ask(SettingsScreen(loaded, app.load_settings, app.settings_file, app.work.session)):
         await _reread(app)
 
 
@@ -24,7 +25,7 @@ async def keys(app: CtxchatApp, argument: str = "") -> None:
     """Every action with its keys."""
     from ctxchat.tui.panels.keys import KeysScreen
 
-    if await app.ask(KeysScreen(app.load_settings, app.settings_file)):
+    if await app.ask(KeysScreen(await to_thread(app.load_settings), app.load_settings, app.settings_file)):
         await _reread(app)
 
 
@@ -39,8 +40,8 @@ async def secrets(app: CtxchatApp, argument: str = "") -> None:
     """What was masked in this session."""
     from ctxchat.tui.panels.secrets import SecretsScreen
 
-    session = app.work.open_session()
-    if await app.ask(SecretsScreen(app.load_settings, app.settings_file, session, app.services.masking)):
+    session, loaded = app.work.open_session(), await to_thread(app.load_settings)
+    if await app.ask(SecretsScreen(loaded, app.load_settings, app.settings_file, session, app.services.masking)):
         await _reread(app)
 
 

@@ -99,7 +99,7 @@ async def permissions(app: CtxchatApp, argument: str = "") -> None:
     from ctxchat.tui.panels.permissions import PermissionsScreen
 
     gate = app.work.open_session().permissions
-    await app.ask(PermissionsScreen(gate, app.load_settings, paths.config_dir()))
+    await app.ask(PermissionsScreen(gate, await to_thread(app.load_settings), paths.config_dir()))
 
 
 async def mode(app: CtxchatApp, argument: str = "") -> None:

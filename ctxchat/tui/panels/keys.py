@@ -13,7 +13,6 @@ from textual.content import Content
 from textual.events import Key
 from textual.widgets import Static
 
-from ctxchat.config.files import Loaded
 from ctxchat.config.keys import ACTIONS, PRESETS, Action, fault
 from ctxchat.config.layers import Origin
 from ctxchat.config.write import set_value, unset_value
@@ -73,10 +72,6 @@ class KeysScreen(EditableListing):
     ]
 
     def on_mount(self) -> None:
-        self.reread(self._load())
-
-    def reread(self, loaded: Loaded) -> None:
-        self._loaded = loaded
         self.narrowed()
 
     def narrowed(self) -> None:

@@ -243,18 +243,19 @@ class Listing(Panel[Result]):
 
 
 class EditableListing(Listing[bool]):
-    """Writes into the person's own settings `file`, and comes back with True where something was written, else None. `load` reads
-    everything anew."""
+    """Shows the settings that are `loaded`, writes into the person's own `file`, and comes back with True where something was
+    written, else None. `load` reads everything anew."""
 
-    def __init__(self, load: Callable[[], Loaded], file: Path) -> None:
+    def __init__(self, loaded: Loaded, load: Callable[[], Loaded], file: Path) -> None:
         super().__init__()
-        self._load, self._file = load, file
+        self._loaded, self._load, self._file = loaded, load, file
         self._touched = False
         self._writing = asyncio.Lock()
 
     def reread(self, loaded: Loaded) -> None:
         """Show these settings."""
-        raise NotImplementedError
+        self._loaded = loaded
+        self.narrowed()
 
     def action_back(self) -> None:
         if isinstance(self.focused, Input):

@@ -101,7 +101,8 @@ class RuleScreen(Dialog[Rule]):
 
 
 class PermissionsScreen(Listing[None]):
-    """`gate` has the rules in force, `config` is the settings folder, where those for good are stored."""
+    """`gate` has the rules in force, `loaded` says where those of settings are written; those for good are stored in
+    `config`, the settings folder."""
 
     TITLE = "Permissions"
     COLUMNS = (
@@ -120,9 +121,9 @@ class PermissionsScreen(Listing[None]):
         Binding("s", "add('session')", "add for this session"),
     ]
 
-    def __init__(self, gate: Gate, load: Callable[[], Loaded], config: Path) -> None:
+    def __init__(self, gate: Gate, loaded: Loaded, config: Path) -> None:
         super().__init__()
-        self._gate, self._load, self._config = gate, load, config
+        self._gate, self._loaded, self._config = gate, loaded, config
         self._listed: Sequence[Listed] = ()
 
     def body(self) -> ComposeResult:
@@ -133,16 +134,16 @@ class PermissionsScreen(Listing[None]):
         yield from super().body()
 
     def on_mount(self) -> None:
-        self.run_worker(self._show, group="load", exclusive=True)
+        self.reread(self._loaded)
 
     def reread(self, loaded: Loaded) -> None:
-        self.run_worker(self._show, group="load", exclusive=True)
+        self._loaded = loaded
+        self.run_worker(self._show, group="load", exclusive=True, exit_on_error=False)
 
     async def _show(self, at: Rule | None = None) -> None:
         """The rules as they are now, with the cursor on this one."""
-        loaded = await asyncio.to_thread(self._load)
         stored, _ = await asyncio.to_thread(read_rules, self._config)
-        self._listed = listed(self._gate, loaded, stored)
+        self._listed = listed(self._gate, self._loaded, stored)
         self.narrowed(at)
 
     def narrowed(self, at: Rule | None = None) -> None:

@@ -60,28 +60,25 @@ class SecretsScreen(EditableListing):
     FIND = "words of a kind, a mark or a place"
     BINDINGS = [Binding("enter", "choose", "show", key_display="enter"), Binding("a", "allow", "allow")]
 
-    def __init__(self, load: Callable[[], Loaded], file: Path, session: Session, masking: Masking) -> None:
-        super().__init__(load, file)
+    def __init__(
+        self, loaded: Loaded, load: Callable[[], Loaded], file: Path, session: Session, masking: Masking
+    ) -> None:
+        super().__init__(loaded, load, file)
         self._session, self._masking = session, masking
         self._masked: Sequence[Masked] = ()
-        self._loaded: Loaded | None = None
 
     def on_mount(self) -> None:
-        self.run_worker(self._read, group="load", exclusive=True)
+        self.run_worker(self._read, group="load", exclusive=True, exit_on_error=False)
 
     async def _read(self) -> None:
         view = await self._session.seen_view()
         self._masked = await asyncio.to_thread(masked_in, self._session.state.ledger, view)
-        self.reread(await asyncio.to_thread(self._load))
-
-    def reread(self, loaded: Loaded) -> None:
-        self._loaded = loaded
         self.narrowed()
 
     def narrowed(self) -> None:
         shown = self.holding(self._masked, lambda each: f"{each.kind} #{each.id} {' '.join(each.places)}")
         self.put(shown, self.rows.current.id if self.rows.current else "", lambda each: each.id)
-        off = self._loaded is not None and not self._loaded.settings.secrets.mask
+        off = not self._loaded.settings.secrets.mask
         found = f"{count(len(self._masked), 'secret')} masked"
         self.head(*(("masking is switched off", "off") if off else (f"{found} in this session", found)))
 
@@ -96,7 +93,7 @@ class SecretsScreen(EditableListing):
 
     def _allowed(self, each: Masked) -> str:
         """The entry of the settings that allows it, or empty."""
-        return allowed_by(self._loaded.settings.secrets.allow, each.id, self._original(each)) if self._loaded else ""
+        return allowed_by(self._loaded.settings.secrets.allow, each.id, self._original(each))
 
     def _original(self, each: Masked) -> str:
         seen = self._masking.seen.get(each.id)

@@ -60,7 +60,7 @@ class ServersScreen(Listing[None]):
         self._prices: dict[str, int] = {}
 
     def on_mount(self) -> None:
-        self.run_worker(self._load, group="load", exclusive=True)
+        self.run_worker(self._load, group="load", exclusive=True, exit_on_error=False)
 
     async def _load(self) -> None:
         """Each as soon as it is up or has failed; the tools of one that came up count at once."""
@@ -108,7 +108,7 @@ class ServersScreen(Listing[None]):
         missing = f"\nLeft out: {', '.join(left_out)}{', …' if item.left_out[6:] else ''}" if left_out else ""
         return Content.styled(", ".join(words) + more, MUTED) + Content.styled(missing, "$text-warning")
 
-    @work(group="switch", exclusive=True)
+    @work(group="switch", exclusive=True, exit_on_error=False)
     async def action_choose(self) -> None:
         """On where it is off or has failed, else off; the gauge follows."""
         row: ServerRow | None = self.rows.current

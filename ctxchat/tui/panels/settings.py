@@ -5,7 +5,6 @@ Reads and writes through `ctxchat.config`; a change is written to the person's o
 
 from __future__ import annotations
 
-import asyncio
 import tomllib
 from collections.abc import Callable
 from functools import cache, partial
@@ -130,8 +129,8 @@ class SettingsScreen(EditableListing):
         Binding("a", "advised", "to the advice"),
     ]
 
-    def __init__(self, load: Callable[[], Loaded], file: Path, session: Session | None = None) -> None:
-        super().__init__(load, file)
+    def __init__(self, loaded: Loaded, load: Callable[[], Loaded], file: Path, session: Session | None = None) -> None:
+        super().__init__(loaded, load, file)
         self._session = session
         self._rows: tuple[OptionRow, ...] = ()
         self._advice: tuple[Advice, ...] = ()
@@ -143,7 +142,7 @@ class SettingsScreen(EditableListing):
         yield Gauge(self._session.figures if self._session else None)
 
     def on_mount(self) -> None:
-        self.reread(self._load())
+        self.reread(self._loaded)
         if self._session and not self._session.view.items:
             self.run_worker(self._weigh, group="weigh", exit_on_error=False)
 
@@ -151,7 +150,7 @@ class SettingsScreen(EditableListing):
         """What options mean for a session that is only now looked at."""
         if self._session:
             await self._session.seen_view()
-            self.reread(await asyncio.to_thread(self._load))
+            self.reread(self._loaded)
 
     # ── what it shows ──
 
@@ -161,7 +160,7 @@ class SettingsScreen(EditableListing):
         return self.rows.current
 
     def reread(self, loaded: Loaded) -> None:
-        self._rows = rows(loaded)
+        self._loaded, self._rows = loaded, rows(loaded)
         self._advise(loaded)
         self.narrowed(self.chosen.key if self.chosen else "")
 
