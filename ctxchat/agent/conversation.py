@@ -17,7 +17,8 @@ from ctxchat.agent.learned import Assumptions, Learned, NothingKnown
 from ctxchat.agent.session_config import SessionConfig
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.budget import Budget, Window, make_budget
-from ctxchat.core.figures import Counted, Counting, Figures, Past, Pending, TokenPrice, measure
+from ctxchat.core.calibration import Mix
+from ctxchat.core.figures import NO_MIX, Counting, Figures, Past, TokenPrice, measure
 from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
@@ -64,7 +65,7 @@ class Conversation(JournalWriter):
         self._told: set[str] = set()
         self._weighed = len(state.ledger.changes)  # changes in force when the meter last forgot what is not in view
         self._looks = self._newest = 0  # looks begun, and which of them the view stands on
-        self._streamed: Counted = 0
+        self._streamed = Mix()
         self.use(model)
         self._frame = Frame(config.system, self._tools)
         # changes that were in force when the memory in it was read, None before: with another of them the prefix is new
@@ -179,7 +180,7 @@ class Conversation(JournalWriter):
         if self._weighed != len(self.ledger.changes):
             self._weighed = len(self.ledger.changes)
             self.meter.forget_all_but(item.message for item in view.items)
-        self.view, self._streamed = view, 0
+        self.view, self._streamed = view, Mix()
         self.figures = self.measured()
         return self.figures
 
@@ -206,7 +207,7 @@ class Conversation(JournalWriter):
         raw, used = self.view.raw, self.figures.used
         return used / raw if raw and used else self.learned.calibration.ratio
 
-    def streaming(self, reply: Counted) -> Figures:
+    def streaming(self, reply: Mix) -> Figures:
         """The gauge with our count of a reply that is not sealed yet, on top of the last view."""
         self._streamed = reply
         return self.remeasured()
@@ -216,18 +217,19 @@ class Conversation(JournalWriter):
         self.figures = self.measured()
         return self.figures
 
-    def measured(self, *, draft: Counted = 0) -> Figures:
+    def measured(self, *, draft: Mix = NO_MIX) -> Figures:
         """The gauge with our count of what is being typed, on top of the last view and of what is arriving."""
         state, automatic = self.state, self.automatic
         others = state.anchor is not None and self.learned.anchor is None  # counted, and cached, by another's server
         cached = 0 if others else state.cached
-        if self.under_way and draft:
+        if self.under_way and draft.raw:
             automatic = msgspec.structs.replace(automatic, joins=True)
         return measure(
             self.view,
             self.budget,
             self._counting,
-            pending=Pending(draft, self._streamed),
+            draft=draft,
+            streamed=self._streamed,
             past=Past(state.fills, len(state.ledger.compactions), state.cost_usd, cached, state.cut),
             automatic=automatic,
         )

@@ -5,18 +5,19 @@ that says where the work went. Opens no session.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.passes import SummaryDraft
+from ctxchat.agent.planner import Planner
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.grouping import single
 from ctxchat.core.handoff import handoff
 from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Message
-from ctxchat.core.ports import Summariser, SummaryTask
+from ctxchat.core.ports import SummaryTask
 from ctxchat.core.summaries import written
 
 MOST = 6_000
@@ -24,20 +25,17 @@ MOST = 6_000
 
 
 class Handoff:
-    """The verbs for one session. `summariser` is who writes summaries now, None for nobody."""
+    """The verbs for one session. Whoever writes the summaries of `planner` writes the message on request."""
 
-    def __init__(
-        self, conversation: Conversation, lock: SessionLock, summariser: Callable[[], Summariser | None]
-    ) -> None:
+    def __init__(self, conversation: Conversation, lock: SessionLock, planner: Planner) -> None:
         self._conversation = conversation
         self._lock = lock
-        self._summariser = summariser
+        self._planner = planner
 
     @property
     def writer(self) -> str:
         """The model that would write it on request; empty for none."""
-        summariser = self._summariser()
-        return summariser.model if summariser else ""
+        return self._planner.writer
 
     async def draft(self, goal: str, written: str = "") -> str:
         """The message, drafted by code, around what a model has `written` where it has. Raises CtxchatError where there is
@@ -52,7 +50,7 @@ class Handoff:
 
     async def by_model(self, goal: str) -> AsyncGenerator[str, None]:
         """The same with a record that the model writes of all that was said, as it comes. Raises CtxchatError."""
-        talk, summariser = self._conversation, self._summariser()
+        talk, summariser = self._conversation, self._planner.summariser
         if summariser is None or not summariser.model:
             raise CtxchatError("No model is there to write it.", "/model chooses one.")
         read, *instead = written(talk.ledger)

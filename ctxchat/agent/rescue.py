@@ -14,6 +14,7 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit, Work
 from ctxchat.agent.passes import PassRequest
 from ctxchat.agent.planner import Planner
+from ctxchat.core.calibration import Mix
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Notice, Retry
 from ctxchat.core.figures import Figures
@@ -111,7 +112,7 @@ class Rescue:
         counted = talk.learned.refused(stated_prompt(problem), talk.view, talk.clock.now())
         if counted:
             talk.note(counted)
-        return talk.streaming(0)
+        return talk.streaming(Mix())
 
     async def fit(self, reason: Reason, emit: Emit) -> None:
         """One rung before anything is sent, for a conversation that its window cannot hold."""

@@ -65,7 +65,7 @@ class Session:
         self.planner = compactor.planner
         self.consent = compactor.consent
         self.changes = Changes(conversation, self._lock, compactor.consent)
-        self.handoff = Handoff(conversation, self._lock, lambda: compactor.planner.summariser)
+        self.handoff = Handoff(conversation, self._lock, compactor.planner)
         self.files = Files(conversation, self._lock, files) if files else None
 
     # ── values ──

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     )
     from ctxchat.core.errors import CtxchatError, LedgerError, UnpairedCall
     from ctxchat.core.facts import collect, render, survival
-    from ctxchat.core.figures import Counting, Figures, Past, Pending, measure
+    from ctxchat.core.figures import Counting, Figures, Past, measure
     from ctxchat.core.grouping import close_round, group_messages, seal_round, single
     from ctxchat.core.ledger import Change, Edit, Entry, Ledger
     from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text, ToolCall
@@ -56,7 +56,7 @@ _HOMES = {
     "compilers": "Compiler all_sections current_tool_trace injecting limited redacted selected_sections",
     "errors": "CtxchatError LedgerError UnpairedCall",
     "facts": "collect render survival",
-    "figures": "Counting Figures Past Pending measure",
+    "figures": "Counting Figures Past measure",
     "grouping": "close_round group_messages seal_round single",
     "ledger": "Change Edit Entry Ledger",
     "messages": "Group Image Message Opaque Reasoning Text ToolCall",
@@ -106,7 +106,6 @@ __all__ = [
     "Mix",
     "Opaque",
     "Past",
-    "Pending",
     "Pipeline",
     "Plan",
     "PlanOptions",

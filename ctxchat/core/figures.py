@@ -19,9 +19,6 @@ from ctxchat.core.view import View
 PACE = 12
 """Turns whose growth a forecast goes by."""
 
-Counted = int | Mix
-"""Raw tokens, by kind where that is known; else they are taken for words."""
-
 
 class TokenPrice(msgspec.Struct, frozen=True):
     """US dollars a token of a prompt: new, and where the server has it cached. 0 where not known or free."""
@@ -37,13 +34,6 @@ class Counting(msgspec.Struct, frozen=True):
     calibration: Calibration = Calibration()
     anchor: Anchor | None = None
     price: TokenPrice = TokenPrice()
-
-
-class Pending(msgspec.Struct, frozen=True):
-    """Raw counts of what is not in the view yet: what is being typed, and the reply that is arriving."""
-
-    draft: Counted = 0
-    streamed: Counted = 0
 
 
 class Past(msgspec.Struct, frozen=True):
@@ -109,7 +99,7 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
         return next((s.tokens for s in self.sections if s.name == name), 0)
 
 
-NOTHING, BEGINNING, BY_ITSELF, NO_MIX = Pending(), Past(), Automatic(), Mix()
+BEGINNING, BY_ITSELF, NO_MIX = Past(), Automatic(), Mix()
 
 
 def used_tokens(mix: Mix, passes: int, calibration: Calibration, anchor: Anchor | None) -> tuple[int, float]:
@@ -138,12 +128,12 @@ def measure(
     budget: Budget,
     counting: Counting,
     *,
-    pending: Pending = NOTHING,
+    draft: Mix = NO_MIX,
+    streamed: Mix = NO_MIX,
     past: Past = BEGINNING,
     automatic: Automatic = BY_ITSELF,
 ) -> Figures:
-    """The gauge for a view, with what is pending on top of it."""
-    draft, streamed = by_kind(pending.draft), by_kind(pending.streamed)
+    """The gauge for a view, with our counts of what is not in it yet: what is being typed, and the reply that is arriving."""
     calibration = counting.calibration
     used, error = used_tokens(view.kinds + draft + streamed, view.passes, calibration, counting.anchor)
     parts = parts_of(view, used, calibration, draft=draft, streamed=streamed)
@@ -179,11 +169,6 @@ def _sections(parts: Mapping[SectionName, int], budget: Budget, *, estimated: bo
     return tuple(
         Section(name, parts[name], name != "reserved" and estimated, budget.sections.get(name, 0)) for name in SECTIONS
     )
-
-
-def by_kind(counted: Counted) -> Mix:
-    """A count by kind; one that is not told apart as words."""
-    return counted if isinstance(counted, Mix) else Mix(counted)
 
 
 def forecast(fills: Sequence[int], used: int, end: int) -> int | None:

@@ -119,12 +119,8 @@ class Meter:
         known = self._messages
         self._messages = {message: known[message] for message in messages if message in known}
 
-    def weigh(self, message: Message) -> int:
-        """Tokens of a message that is not kept, such as a draft; not remembered."""
-        return self.draft_mix(message).raw
-
     def draft_mix(self, message: Message) -> Mix:
-        """As `weigh`, by kind."""
+        """As `mix`, for a message that is not kept, such as a draft; not remembered."""
         if message.empty and not message.reasoning:
             return Mix()
         parts = [Mix(MESSAGE_OVERHEAD * (1 + len(message.calls))), self.text_mix(message.name)]

@@ -133,7 +133,9 @@ def test_kinds_of_a_message() -> None:
     code = Meter().draft_mix(Message(1, "user", "if A_B:\n    go()\n\tQ\nend"))
     assert (code.capitals, code.indents) == (3, 2)
     assert Meter().draft_mix(Message(1, "user", "Über Köln, 한국")).accents == 2
-    assert image.images == 255 and image.raw == Meter().weigh(Message(1, "user", (Text("look"), Image("d", 512, 512))))
+    assert image.images == 255 and image.raw == Meter().message(
+        Message(1, "user", (Text("look"), Image("d", 512, 512)))
+    )
 
 
 def test_a_prior_for_every_kind() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ctxchat.core.budget import Budget, Window, make_budget
 from ctxchat.core.calibration import Anchor, Mix, level
 from ctxchat.core.events import Usage
-from ctxchat.core.figures import Counting, Figures, Pending, forecast, measure
+from ctxchat.core.figures import Counting, Figures, forecast, measure
 from ctxchat.core.grouping import single
 from ctxchat.core.journal import Changed, Measured, Sealed, Undone, fold
 from ctxchat.core.ledger import Change, Ledger
@@ -50,7 +50,7 @@ def test_parts_always_add_up(
 ) -> None:
     budget = make_budget(Window(window, "assumed"), reserved, trigger, target)
     view = compile(ledger, FRAME, METER)
-    got = measure(view, budget, Counting("m", level(ratio), anchor), pending=Pending(draft, streamed))
+    got = measure(view, budget, Counting("m", level(ratio), anchor), draft=Mix(draft), streamed=Mix(streamed))
     inside = sum(s.tokens for s in got.sections if s.name not in {"reserved", "free"})
     assert [s.name for s in got.sections] == list(SECTIONS)
     assert inside == got.used
@@ -65,7 +65,7 @@ def test_parts_always_add_up(
 def test_what_streams_in_counts_as_the_assistants_and_a_draft_as_a_draft() -> None:
     budget = make_budget(Window(10_000, "loaded"), 0, 0.8, 0.5)
     view = compile(Ledger(groups=(single("user", Message(1, "user", "hi"), 1),)), Frame(), METER)
-    got = measure(view, budget, Counting("m"), pending=Pending(30, 70))
+    got = measure(view, budget, Counting("m"), draft=Mix(30), streamed=Mix(70))
     assert (got.tokens("draft"), got.tokens("assistant"), got.used) == (30, 70, view.raw + 100)
 
 

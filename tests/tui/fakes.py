@@ -16,11 +16,11 @@ from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
 from ctxchat.agent.trial import gains
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
-from ctxchat.core.calibration import Calibration
+from ctxchat.core.calibration import Calibration, Mix
 from ctxchat.core.changes import Undoing, found, in_part, look, redone, reinserted
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Event, Stamped, Steered, TextDelta, TurnFinished, TurnStarted
-from ctxchat.core.figures import Counting, Figures, Past, Pending, TokenPrice, measure
+from ctxchat.core.figures import Counting, Figures, Past, TokenPrice, measure
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.images import size_in
 from ctxchat.core.journal import Changed, SessionState, Undone, fold
@@ -215,7 +215,7 @@ class FakeSession:
             view,
             msgspec.structs.replace(self.budget, sections=self.budgets),
             Counting(state.model, self.calibration, price=self.price),
-            pending=Pending(draft),
+            draft=Mix(draft),
             past=Past(state.fills, len(state.ledger.compactions), state.cost_usd, state.cached),
         )
 

@@ -10,8 +10,9 @@ import pytest
 from textual.events import Paste
 
 from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.calibration import Mix
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.figures import Counting, Figures, Pending, measure
+from ctxchat.core.figures import Counting, Figures, measure
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.openai import to_wire
 from ctxchat.core.tokens import Meter
@@ -279,7 +280,7 @@ async def test_a_command_is_no_draft(tmp_path: Path) -> None:
 def figures(used: int, draft: int, window: int = 100_000) -> Figures:
     view = compile(Ledger(), Frame(system="x" * 3 * used), Meter())
     budget = make_budget(Window(window, "configured"), 0, 0.8, 0.5)
-    return measure(view, budget, Counting("m"), pending=Pending(draft))
+    return measure(view, budget, Counting("m"), draft=Mix(draft))
 
 
 def test_what_a_draft_would_do_is_said_where_it_matters() -> None:

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window, make_budget
-from ctxchat.core.calibration import level
-from ctxchat.core.figures import Counting, Pending, measure
+from ctxchat.core.calibration import Mix, level
+from ctxchat.core.figures import Counting, measure
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message, ToolCall
@@ -46,7 +46,7 @@ def test_a_draft_belongs_to_no_row() -> None:
 def test_a_reply_that_is_arriving_swells_no_row() -> None:
     desk = HarbourSession()
     before = inventory(desk.view, desk.figures)
-    figures = measure(desk.view, desk.budget, Counting("m", level(1.08)), pending=Pending(streamed=5_000))
+    figures = measure(desk.view, desk.budget, Counting("m", level(1.08)), streamed=Mix(5_000))
     during = inventory(desk.view, figures)
     assert [r.tokens for r in during if r.section == "user"] == [r.tokens for r in before if r.section == "user"]
     grown = sum(r.tokens for r in during) - sum(r.tokens for r in before)
