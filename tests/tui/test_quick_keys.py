@@ -168,6 +168,7 @@ async def test_what_is_typed_behind_esc_goes_to_the_chat_though_settings_are_sti
     written = threading.Event()
     async with there(tmp_path) as (app, pilot):
         await pilot.press("f12")
+        await until(pilot, lambda: app.screen is not app.chat)
         screen = app.screen
         assert isinstance(screen, SettingsScreen)
         screen.run_worker(screen.write(lambda file: written.wait(10)))
