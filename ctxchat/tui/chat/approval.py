@@ -60,11 +60,6 @@ class ApprovalPanel(Offered):
     """One call that waits for an answer. `objection` says why a rule that was edited cannot be given to it."""
 
     BINDINGS = [
-        Binding("y", "answer('once')", "Once", show=False),
-        Binding("s", "answer('session')", "This session", show=False),
-        Binding("a", "answer('always')", "Always", show=False),
-        Binding("n,escape", "answer('deny')", "Deny", show=False),
-        Binding("r", "answer('reason')", "Deny with a reason", show=False),
         Binding("left", "answer('less')", "A narrower rule", show=False),
         Binding("right", "answer('more')", "A wider rule", show=False),
         Binding("e", "answer('edit')", "Edit the rule", show=False),
@@ -72,6 +67,7 @@ class ApprovalPanel(Offered):
         Binding("up", "scroll_text(-1)", show=False),
         Binding("down", "scroll_text(1)", show=False),
     ]
+    ON_ESCAPE = "deny"
     IN_WORDS = "reason"
     PLACEHOLDER = "why not; enter denies"
 

@@ -59,7 +59,7 @@ def whole(line: Static) -> bool:
 
 
 KeyedAnswer = tuple[str, str, str, bool]
-"""An answer: what it is, its key, its word, and whether small windows leave it out."""
+"""An answer: what it is, its key (blanks behind it fill a column of keys), its word, and whether small windows leave it out."""
 
 
 Keys = tuple[tuple[str, str], ...]
@@ -135,8 +135,11 @@ class Asked(Widget):
 
 
 class Offered(Asked, can_focus=True):
-    """One question with answers to choose from. Made of its `body` and its `offers`; what is chosen goes to `answer`, what is
-    typed to `worded`."""
+    """One question with answers to choose from. Made of its `body` and its `offers`, whose keys work while the focus is on it;
+    what is chosen goes to `answer`, what is typed to `worded`."""
+
+    ON_ESCAPE = "later"
+    """The offer that escape chooses."""
 
     IN_WORDS = ""
     """The offer that opens a line to type in, empty for none."""
@@ -188,7 +191,7 @@ class Offered(Asked, can_focus=True):
             line.focus()
 
     def action_answer(self, what: str) -> None:
-        """A key of ours."""
+        """A key or a button."""
         if what == self.IN_WORDS:
             self.ask_in_words()
         elif any(what == offer[0] for offer in self.offers):
@@ -203,8 +206,15 @@ class Offered(Asked, can_focus=True):
         self.worded(event.value.strip())
 
     def on_key(self, event: Key) -> None:
+        """Letters that were for a field on it have gone there."""
         if event.key == "escape" and self.query(Input):
-            event.stop()
             event.prevent_default()
             self.query(Input).remove()
             self.focus()
+        elif event.key == "escape":
+            self.action_answer(self.ON_ESCAPE)
+        elif what := next((what for what, key, *_ in self.offers if key.strip() == event.key), ""):
+            self.action_answer(what)
+        else:
+            return
+        event.stop()

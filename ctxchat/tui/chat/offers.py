@@ -35,13 +35,6 @@ MOST = 4
 class FirstChoice(Offered):
     """One line a place, then the offline assistant, the whole list, and not now."""
 
-    BINDINGS = [
-        *(Binding(str(n + 1), f"answer('{n}')", "Use", show=False) for n in range(MOST)),
-        Binding("o", "answer('offline')", "Offline assistant", show=False),
-        Binding("m", "answer('all')", "All models", show=False),
-        Binding("escape", "answer('later')", "Not now", show=False),
-    ]
-
     class Chosen(Message):
         """This model, or one of the whole list (`name` is empty)."""
 
@@ -138,12 +131,6 @@ REPLIES: tuple[Reply, ...] = get_args(Reply)
 class SuggestionPanel(Offered):
     """One suggestion that waits for a word."""
 
-    BINDINGS = [
-        Binding("n", "answer('now')", "Now", show=False),
-        Binding("a", "answer('after')", "After this task", show=False),
-        Binding("s,escape", "answer('later')", "Later", show=False),
-        Binding("i", "answer('instruct')", "With instructions", show=False),
-    ]
     IN_WORDS = "instruct"
     PLACEHOLDER = "what to keep; enter makes room"
 
@@ -202,13 +189,6 @@ class UnreachedPanel(Offered):
     """Try again, another model, the offline assistant, or none of it now. `waiting` says that a message has no answer yet, or
     half of one."""
 
-    BINDINGS = [
-        Binding("r", "answer('again')", "Try again", show=False),
-        Binding("m", "answer('another')", "Another model", show=False),
-        Binding("o", "answer('offline')", "Offline assistant", show=False),
-        Binding("escape", "answer('later')", "Not now", show=False),
-    ]
-
     class Answered(Message):
         """The way to go on, empty for none now."""
 
@@ -244,11 +224,6 @@ class UnreachedPanel(Offered):
 
 class ImportOffer(Offered):
     """Import what was found, in the usual places or where `path` says, or not now."""
-
-    BINDINGS = [
-        Binding("i", "answer('import')", "Import", show=False),
-        Binding("escape", "answer('later')", "Not now", show=False),
-    ]
 
     class Answered(Message):
         """Whether to."""
