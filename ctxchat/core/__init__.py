@@ -19,7 +19,7 @@ A `Ledger` holds everything that ever happened and the changes in force; a `View
 
 TYPE_CHECKING = False  # without the import: a part of this is loaded before anything heavy
 if TYPE_CHECKING:
-    from ctxchat.core.applying import apply_plan, apply_step, digest_for
+    from ctxchat.core.applying import apply_plan
     from ctxchat.core.budget import Budget, Window, make_budget
     from ctxchat.core.calibration import Anchor, Calibration, Mix
     from ctxchat.core.chat_lists import Summary, compact, originals
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ctxchat.core.view import Frame, Insert, Item, ToolSpec, View, compile, problems
 
 _HOMES = {
-    "applying": "apply_plan apply_step digest_for",
+    "applying": "apply_plan",
     "budget": "Budget Window make_budget",
     "calibration": "Anchor Calibration Mix",
     "chat_lists": "Summary compact originals",
@@ -122,14 +122,12 @@ __all__ = [
     "Window",
     "all_sections",
     "apply_plan",
-    "apply_step",
     "builtin_strategies",
     "close_round",
     "collect",
     "compact",
     "compile",
     "current_tool_trace",
-    "digest_for",
     "from_wire",
     "group_messages",
     "injecting",

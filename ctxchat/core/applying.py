@@ -10,36 +10,8 @@ from ctxchat.core.errors import LedgerError
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Plan, Step
-from ctxchat.core.strategies.planning import PlanOptions
-from ctxchat.core.summaries import evidence_after, fold_edit
-
-
-def digest_for(ledger: Ledger, step: Step, summary: str, options: PlanOptions) -> Digest:
-    """What a fold step's summary is made of: the text, and the evidence of the groups and of the summary it merges."""
-    return Digest(summary=summary, evidence=evidence_after(ledger, step.fold, options.memory))
-
-
-def apply_step(
-    ledger: Ledger, step: Step, options: PlanOptions, change_id: str = "", summary: str = ""
-) -> tuple[Edit, ...]:
-    """The edits of one step. Raises LedgerError when it needs a summary and got none."""
-    if not step.needs_summary:
-        return tuple(_signed(edit, change_id) for edit in step.edits)
-    if not summary.strip():
-        raise LedgerError(f"the step {step.name} needs a summary")
-    digest = digest_for(ledger, step, summary, options)
-    fold = fold_edit(
-        ledger,
-        step.fold,
-        digest,
-        step.evidence_tokens,
-        options.meter.text,
-        change_id,
-        files=options.files,
-        files_tokens=options.files_tokens,
-        memory=options.memory,
-    )
-    return (*(_signed(edit, change_id) for edit in step.edits), fold)
+from ctxchat.core.strategies.planning import PlanOptions, fold_edit
+from ctxchat.core.summaries import evidence_after
 
 
 def apply_plan(
@@ -55,8 +27,20 @@ def apply_plan(
 
     Where two steps touch one group the later one stands: it was planned on what the earlier would leave. Raises LedgerError.
     """
-    edits = [edit for step in plan.steps for edit in apply_step(ledger, step, options, change_id, summary)]
+    edits = [edit for step in plan.steps for edit in _edits(ledger, step, options, change_id, summary)]
     return Change(id=change_id, kind="compaction", at=at, edits=_latest(edits))
+
+
+def _edits(ledger: Ledger, step: Step, options: PlanOptions, change_id: str, summary: str) -> tuple[Edit, ...]:
+    """The edits of one step; of a fold with the summary made of this text, and of the evidence of the groups and of the summary
+    it merges. Raises LedgerError when it needs a summary and got none."""
+    signed = tuple(_signed(edit, change_id) for edit in step.edits)
+    if not step.needs_summary:
+        return signed
+    if not summary.strip():
+        raise LedgerError(f"the step {step.name} needs a summary")
+    digest = Digest(summary=summary, evidence=evidence_after(ledger, step.fold, options.memory))
+    return (*signed, fold_edit(ledger, step.fold, digest, step.evidence_tokens, options, change_id))
 
 
 def _latest(edits: Sequence[Edit]) -> tuple[Edit, ...]:

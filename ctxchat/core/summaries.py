@@ -9,8 +9,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
-import msgspec
-
 from ctxchat.core.clip import head
 from ctxchat.core.facts import Memory, collect, merged, render
 from ctxchat.core.ledger import Change, Edit, Entry, Ledger
@@ -20,7 +18,6 @@ from ctxchat.core.recap import person_said
 from ctxchat.core.record import Digest, Evidence
 from ctxchat.core.tokens import Count
 from ctxchat.core.words import percent, short
-from ctxchat.core.working_set import CurrentFile, not_in_view, working_set
 
 OPENING = "<conversation_summary>"
 CLOSING = "</conversation_summary>"
@@ -102,29 +99,6 @@ def evidence_after(ledger: Ledger, fold: Sequence[str], memory: Memory | None = 
     before = {name for e in known for name in e.covers}
     fresh = [ledger.group(name) for name in fold if name not in before]
     return collect(fresh, merged_digest(known).evidence, memory, staying=ledger.staying(fold))
-
-
-def fold_edit(
-    ledger: Ledger,
-    fold: Sequence[str],
-    digest: Digest,
-    evidence_tokens: int,
-    count: Count,
-    source: str = "",
-    *,
-    files: Sequence[CurrentFile] = (),
-    files_tokens: int = 0,
-    memory: Memory | None = None,
-) -> Edit:
-    """The edit that puts one summary group in the place of these groups, with those of the files that nothing else shows in at
-    most `files_tokens`. `source` is the change's id."""
-    groups = [ledger.group(g) for g in fold]
-    shown, paths = working_set(not_in_view(files, ledger, fold), files_tokens, count)
-    group = summary_group(digest, groups, evidence_tokens, count, source, shown, memory=memory)
-    if shown:
-        group = msgspec.structs.replace(group, messages=(*group.messages, Message(seq=0, role="user", content=shown)))
-        digest = msgspec.structs.replace(digest, files=paths)
-    return Edit(kind="digest", covers=tuple(fold), replacement=group, digest=digest)
 
 
 def summary_group(

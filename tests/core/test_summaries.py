@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.core.applying import apply_plan, apply_step
+from ctxchat.core.applying import apply_plan
 from ctxchat.core.clip import clip, head, safe_cut
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.facts import Memory, collect
@@ -145,7 +145,7 @@ def test_a_fold_needs_words() -> None:
     plan = builtin_strategies(OPTIONS)["summarize"].plan(see(ledger, OPTIONS), ledger, BUDGET)
     assert plan is not None
     with pytest.raises(LedgerError, match="needs a summary"):
-        apply_step(ledger, plan.steps[0], OPTIONS, "p", "  \n")
+        apply_plan(ledger, plan, "p", OPTIONS, summary="  \n")
 
 
 def test_the_summarisers_input_is_data_with_names_arguments_and_placeholders() -> None:

@@ -13,8 +13,8 @@ from ctxchat.core.ledger import Entry
 from ctxchat.core.recap import ACTIVITY, recap
 from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Step
-from ctxchat.core.strategies.planning import Basis, is_summary
-from ctxchat.core.summaries import evidence_after, fold_edit, merged_digest, overhead_tokens
+from ctxchat.core.strategies.planning import Basis, fold_edit, is_summary
+from ctxchat.core.summaries import evidence_after, merged_digest, overhead_tokens
 
 NEAR = 0.05
 """Share of the limit by which a pass may miss its target, to end where a turn does."""
@@ -118,25 +118,15 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
     weight = weight_with_summary(basis, entries)
     fold = covers(basis, entries)
     _, recap_cap, evidence_cap = caps_to_target(basis, budget, weight)
-    summary_cap = min(
-        options.summary_tokens, budget.limit // 8
-    )  # what was summarised once is not worn away pass by pass
+    # what was summarised once is not worn away pass by pass
+    summary_cap = min(options.summary_tokens, budget.limit // 8)
     known = merged_digest(basis.summaries)
     digest = Digest(
         summary=head(known.summary, summary_cap, count),
         recap=recap([options.memory.shown(ledger.group(g)) for g in fold[-ACTIVITY:]], recap_cap, count),
         evidence=evidence_after(ledger, fold, options.memory),
     )
-    edit = fold_edit(
-        ledger,
-        fold,
-        digest,
-        evidence_cap,
-        count,
-        files=options.files,
-        files_tokens=options.files_tokens,
-        memory=options.memory,
-    )
+    edit = fold_edit(ledger, fold, digest, evidence_cap, options)
     assert edit.replacement is not None
     freed = weight - basis.weigh(edit.replacement)
     return Step(name, freed, len(entries), edits=(edit,), evidence_tokens=evidence_cap) if freed > 0 else None

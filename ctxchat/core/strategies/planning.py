@@ -11,11 +11,12 @@ from ctxchat.core.facts import Memory
 from ctxchat.core.ledger import Change, Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.options import USUAL
+from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Plan, Spill, Step
-from ctxchat.core.summaries import earlier, merged_digest
+from ctxchat.core.summaries import earlier, merged_digest, summary_group
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Item, View, items_of
-from ctxchat.core.working_set import EACH, CurrentFile
+from ctxchat.core.working_set import EACH, CurrentFile, not_in_view, working_set
 
 
 class PlanOptions(msgspec.Struct, frozen=True):
@@ -134,6 +135,20 @@ class Basis:
             if not is_summary(self.entries[place]):
                 kept += len(self.items(self.entries[place]))
         return 0
+
+
+def fold_edit(
+    ledger: Ledger, fold: Sequence[str], digest: Digest, evidence_tokens: int, options: PlanOptions, source: str = ""
+) -> Edit:
+    """The edit that puts one summary group in the place of these groups, with those of the files that nothing else shows.
+    `source` is the change's id."""
+    groups, count = [ledger.group(g) for g in fold], options.meter.text
+    shown, paths = working_set(not_in_view(options.files, ledger, fold), options.files_tokens, count)
+    group = summary_group(digest, groups, evidence_tokens, count, source, shown, memory=options.memory)
+    if shown:
+        group = msgspec.structs.replace(group, messages=(*group.messages, Message(seq=0, role="user", content=shown)))
+        digest = msgspec.structs.replace(digest, files=paths)
+    return Edit(kind="digest", covers=tuple(fold), replacement=group, digest=digest)
 
 
 def is_summary(entry: Entry) -> bool:
