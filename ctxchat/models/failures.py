@@ -18,7 +18,6 @@ from ctxchat.core.expressions import expression
 from ctxchat.core.overflow import is_context_overflow, overflow_code
 from ctxchat.core.secrets import masked
 from ctxchat.models import said
-from ctxchat.models.protocol import Failure
 from ctxchat.models.reply import ReplyBuilder
 from ctxchat.models.settings import ModelSettings
 
@@ -110,22 +109,21 @@ _HINTS = {
 }
 
 
-def failure(id: int, error: BaseException, began: bool) -> Failure:
-    """An exception as a line for the other side. `began`: parts of the reply had already arrived."""
+def failure(error: BaseException, *, began: bool) -> ModelError:
+    """What an exception means. `began`: parts of the reply had already arrived."""
     chain = list(said.chain(error))
     if _says(_ENDED, chain):
-        return ended_badly(id, "ERROR", began=began)
+        return ended_badly("ERROR", began=began)
     if _says(_NO_EVENTS, chain):
-        return cut_off(id) if began else nothing_came(id, "")
+        return cut_off() if began else nothing_came("")
     status, code, body = said.status(chain), said.code(chain), said.body(chain)
     kind = _kind(chain, status, code, body, began)
     text = said.unreached(chain) if kind == "connection" else said.words(kind, error, body)
     if kind == "connection" and said.NOBODY in text:
         code = REFUSED
-    return Failure(
-        id=id,
-        text=masked(text),
-        hint=_HINTS.get(kind, ""),
+    return ModelError(
+        masked(text),
+        _HINTS.get(kind, ""),
         kind=kind,
         status=0 if kind == "connection" else status,
         code=code,
@@ -134,35 +132,34 @@ def failure(id: int, error: BaseException, began: bool) -> Failure:
     )
 
 
-def of_end(id: int, reply: ReplyBuilder, *, ended: bool) -> Failure | None:
+def of_end(reply: ReplyBuilder, *, ended: bool) -> ModelError | None:
     """What is wrong with a reply whose stream is over; None for one that is whole. `ended`: the provider has said so."""
     if reply.failed:
-        return ended_badly(id, reply.failed, began=not reply.empty)
+        return ended_badly(reply.failed, began=not reply.empty)
     if reply.empty:
-        return nothing_came(id, reply.finish)
-    return None if ended else cut_off(id)
+        return nothing_came(reply.finish)
+    return None if ended else cut_off()
 
 
-def cut_off(id: int) -> Failure:
+def cut_off() -> ModelError:
     """The stream ended in good order, but before the reply did."""
-    return Failure(id, "The stream ended before the reply was complete.", _HINTS["interrupted"], "interrupted")
+    return ModelError("The stream ended before the reply was complete.", _HINTS["interrupted"], kind="interrupted")
 
 
-def ended_badly(id: int, reason: str, *, began: bool) -> Failure:
+def ended_badly(reason: str, *, began: bool) -> ModelError:
     """The provider ended the reply with a reason that is none of a reply. `began`: parts of it had arrived."""
     kind = "interrupted" if began else "server"
-    text = f"The provider ended the reply with {reason}."
-    return Failure(id, text, _HINTS.get(kind, ""), kind)
+    return ModelError(f"The provider ended the reply with {reason}.", _HINTS.get(kind, ""), kind=kind)
 
 
-def nothing_came(id: int, finish: str) -> Failure:
+def nothing_came(finish: str) -> ModelError:
     """The stream ended without text, call or thought."""
     if finish == "content_filter":
-        return Failure(id, "The provider's content filter stopped the reply.", kind="content_filter")
+        return ModelError("The provider's content filter stopped the reply.", kind="content_filter")
     if finish == "length":
         text = "The output limit was reached before the model said anything."
-        return Failure(id, text, "Raise `max_output`, or let the model think less.", "empty")
-    return Failure(id, "The model sent an empty reply.", _HINTS["empty"], "empty")
+        return ModelError(text, "Raise `max_output`, or let the model think less.", kind="empty")
+    return ModelError("The model sent an empty reply.", _HINTS["empty"], kind="empty")
 
 
 def _kind(chain: list[BaseException], status: int, code: str, body: str, began: bool) -> str:

@@ -163,7 +163,7 @@ class ModelProcess:
     def _fail(self, error: ModelError, *calls: int) -> None:
         for id in calls:
             if inbox := self._inboxes.pop(id, None):
-                inbox.put_nowait(protocol.Failure(id, error.text, error.hint, error.kind))
+                inbox.put_nowait(protocol.failed(id, error))
 
     def _deliver(self, news: protocol.News) -> None:
         if isinstance(news, protocol.Ready):

@@ -63,6 +63,12 @@ class Failure(msgspec.Struct, frozen=True, tag="failure"):
         )
 
 
+def failed(id: int, error: ModelError) -> Failure:
+    """As it is told to the other side."""
+    said = (error.text, error.hint, error.kind, error.status, error.code, error.body, error.retry_after)
+    return Failure(id, *said)
+
+
 class Done(msgspec.Struct, frozen=True, tag="done"):
     """Nothing more comes for a call, and its connection is closed."""
 

@@ -125,9 +125,9 @@ class Straight:
         for piece in reply.flush():
             yield piece
         if trouble:
-            raise failures.failure(0, trouble, began=not reply.empty).error() from trouble
-        if failed := failures.of_end(0, reply, ended=ended):
-            raise failed.error()
+            raise failures.failure(trouble, began=not reply.empty) from trouble
+        if failed := failures.of_end(reply, ended=ended):
+            raise failed
         yield reply.end(
             await asyncio.to_thread(_usage, self._settings.name, told)
         )  # reads the catalogue the first time

@@ -101,7 +101,7 @@ class ModelWorker:
             await self._stream(await asyncio.shield(self._litellm), call, reply)
         except Exception as error:
             self._pieces(call.id, reply.flush())
-            self._say(failures.failure(call.id, error, began=not reply.empty))
+            self._say(protocol.failed(call.id, failures.failure(error, began=not reply.empty)))
 
     async def _stream(self, litellm: Any, call: protocol.Call, reply: ReplyBuilder) -> None:
         import httpx
@@ -117,8 +117,10 @@ class ModelWorker:
         finally:
             await listener.stream.aclose()
         self._pieces(call.id, reply.flush())
-        failed = failures.of_end(call.id, reply, ended=listener.ended)
-        self._say(failed or protocol.Piece(call.id, _end(litellm, call, listener.stream, reply, raw_usage)))
+        if failed := failures.of_end(reply, ended=listener.ended):
+            self._say(protocol.failed(call.id, failed))
+        else:
+            self._say(protocol.Piece(call.id, _end(litellm, call, listener.stream, reply, raw_usage)))
 
     def _pieces(self, id: int, pieces: list[Any]) -> None:
         for piece in pieces:

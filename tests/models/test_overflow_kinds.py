@@ -37,7 +37,7 @@ class SdkError(Exception):
     ],
 )
 def test_a_code_is_believed_whatever_the_status(status: int, words: str, kind: str) -> None:
-    failed = failure(1, SdkError(status, {"code": "context_length_exceeded", "message": words}), began=False)
+    failed = failure(SdkError(status, {"code": "context_length_exceeded", "message": words}), began=False)
     error = ModelError(failed.text, failed.hint, kind=failed.kind, status=status, code=failed.code, body=failed.body)
     assert failed.kind == kind
     assert is_context_overflow(error)
@@ -51,7 +51,7 @@ def test_a_code_is_believed_whatever_the_status(status: int, words: str, kind: s
     ],
 )
 def test_a_rate_or_quota_beside_it_speaks_louder(words: str, kind: str) -> None:
-    failed = failure(1, SdkError(429, {"code": "context_length_exceeded", "message": words}), began=False)
+    failed = failure(SdkError(429, {"code": "context_length_exceeded", "message": words}), began=False)
     error = ModelError(failed.text, failed.hint, kind=failed.kind, status=429, code=failed.code, body=failed.body)
     assert failed.kind == kind
     assert not is_context_overflow(error)

@@ -88,16 +88,16 @@ async def test_a_resource_of_azures_without_its_address_is_asked_for_it_once(wor
 
 
 async def test_a_package_that_a_provider_needs_is_named_once() -> None:
-    problem = failure(1, ModuleNotFoundError("No module named 'google'"), began=False).error()
+    problem = failure(ModuleNotFoundError("No module named 'google'"), began=False)
     assert not problem.transient and problem.text == "No module named 'google'"
     assert "google-auth" in remedy(ModelSettings("vertex_ai/gemini-2.5-pro"), problem)
-    absent = failure(1, ValueError("Google Cloud SDK not found. Install it with: …"), began=False).error()
+    absent = failure(ValueError("Google Cloud SDK not found. Install it with: …"), began=False)
     assert absent.kind == "not_found" and "google-cloud" in remedy(ModelSettings("vertex_ai/claude-sonnet-4-5"), absent)
 
 
 async def test_an_account_in_a_cloud_is_told_its_variables() -> None:
     words = "BedrockException Invalid Authentication - Unable to locate credentials"
-    problem = failure(1, RuntimeError(words), began=False).error()
+    problem = failure(RuntimeError(words), began=False)
     assert (problem.kind, problem.text) == ("auth", "Unable to locate credentials")
     assert "AWS_ACCESS_KEY_ID" in remedy(ModelSettings("bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0"), problem)
 
