@@ -10,7 +10,6 @@ import msgspec
 
 from ctxchat.agent.conversation import Conversation
 from ctxchat.core.calibration import Mix, total
-from ctxchat.core.clip import clip
 from ctxchat.core.errors import StorageError
 from ctxchat.core.figures import Figures
 from ctxchat.core.images import addressed, data_url, size_in, stored_in
@@ -46,11 +45,8 @@ class Attachments:
     async def put_away(self, name: str, text: str) -> Text:
         """Keep a text as a file that the agent can page through: its head and tail, and where the rest lies. Raises
         StorageError."""
-        path = await self._conversation.journal.spill(name, text)
-        count = self._conversation.meter.text
-        tokens = await asyncio.to_thread(count, text)
-        mark = f"\n[… {{lines}}{{tokens}} tokens left out; full text: {path}, {tokens:,} tokens …]\n"
-        return Text(await asyncio.to_thread(clip, text, GLIMPSE, count, mark), name)
+        tokens = await asyncio.to_thread(self._conversation.meter.text, text)
+        return Text(await self._conversation.put_away(name, text, tokens, GLIMPSE), name)
 
     async def carried(self, groups: Sequence[Group]) -> tuple[Group, ...]:
         """The groups with their images inside the messages, as data URLs; words in place of one whose file is gone."""

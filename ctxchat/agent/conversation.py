@@ -18,6 +18,7 @@ from ctxchat.agent.session_config import SessionConfig
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.budget import Budget, Window, make_budget
 from ctxchat.core.calibration import Mix
+from ctxchat.core.clip import clip
 from ctxchat.core.figures import NO_MIX, Counting, Figures, Past, TokenPrice, measure
 from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import SessionState
@@ -171,6 +172,17 @@ class Conversation(JournalWriter):
         new = {source: text for source, text in said.items() if source not in self._told}
         self._told.update(new)
         return tuple(new.values())
+
+    async def put_away(self, name: str, text: str, tokens: int, most: int) -> str:
+        """Keep a text of so many tokens as a file of the session: its head and tail in at most `most` tokens, and where the rest
+        lies. Raises StorageError."""
+        path = await self.journal.spill(name, text)
+        return await self.clipped(text, most, f"full text: {path}, {tokens:,} tokens")
+
+    async def clipped(self, text: str, most: int, rest: str) -> str:
+        """Head and tail of a text in at most `most` tokens, with a word on the rest between them."""
+        mark = f"\n[… {{lines}}{{tokens}} tokens left out; {rest} …]\n"
+        return await asyncio.to_thread(clip, text, most, self.meter.text, mark)
 
     async def leave(self) -> None:
         """End what is still at work around the conversation."""

@@ -17,7 +17,6 @@ import msgspec
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit, Work
-from ctxchat.core.clip import clip
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import (
     CompactionStarted,
@@ -88,10 +87,7 @@ class Notes:
         cap = max(200, min(talk.options.tool_result_tokens, talk.budget.limit // 4))
         tokens = await asyncio.to_thread(talk.meter.text, text)
         if tokens > cap:
-            name = f"tool-results/hook-m{seq}.txt"
-            await talk.journal.spill(name, text)
-            mark = f"\n[… {{lines}}{{tokens}} tokens left out; full text: {name}, {tokens:,} tokens …]\n"
-            text = await asyncio.to_thread(clip, text, cap, talk.meter.text, mark)
+            text = await talk.put_away(f"tool-results/hook-m{seq}.txt", text, tokens, cap)
         content = f"[note of the hook {note.hook}]\n{text}"
         return single("note", Message(seq, "user", content, at=talk.clock.now()), talk.ledger.turn, f"hook:{note.hook}")
 

@@ -10,7 +10,6 @@ from ctxchat.agent.emitting import Emit
 from ctxchat.agent.files import Files
 from ctxchat.agent.toolbox import Outcome, Toolbox, finished
 from ctxchat.agent.unsealed import Unsealed
-from ctxchat.core.clip import clip
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import Delegated, Event, FilesChanged, Notice, ToolStatus
 from ctxchat.core.figures import overhead
@@ -142,13 +141,11 @@ class ToolCalls:
         tokens = await asyncio.to_thread(talk.meter.text, text)
         if tokens > cap:
             spilled = f"tool-results/m{seq}.txt"
-            rest = f"full text: {spilled}, {tokens:,} tokens"
             try:
-                await talk.journal.spill(spilled, text)
+                text = await talk.put_away(spilled, text, tokens, cap)
             except StorageError as problem:
-                spilled, rest, trouble = "", f"the rest of {tokens:,} tokens could not be saved", str(problem)
-            mark = f"\n[… {{lines}}{{tokens}} tokens left out; {rest} …]\n"
-            text = await asyncio.to_thread(clip, text, cap, talk.meter.text, mark)
+                spilled, trouble = "", str(problem)
+                text = await talk.clipped(text, cap, f"the rest of {tokens:,} tokens could not be saved")
         text = "\n".join(part for part in (text, remark) if part)
         call, failed = outcome.call, outcome.output.status != "ok"
         message = Message(seq, "tool", text, call_id=call.id, name=call.name, at=talk.clock.now(), failed=failed)
