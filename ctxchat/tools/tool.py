@@ -44,12 +44,7 @@ class Tool(ABC, Generic[A]):
     def __init__(self, about: str = "") -> None:
         """`about` where it depends on what is there."""
         self._judged: dict[str, Demand] = {}
-        self._spec = ToolSpec(self.name, about or self.about, schema_of(self.arguments))
-
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema."""
-        return self._spec
+        self.spec = ToolSpec(self.name, about or self.about, schema_of(self.arguments))
 
     @property
     def parallel(self) -> bool:

@@ -208,13 +208,10 @@ LEAST_TOKENS = 60
 class OfflineSummariser:
     """core.ports.Summariser by rule: `model` is empty. `count` counts tokens."""
 
+    model = ""
+
     def __init__(self, count: Count = rough_count) -> None:
         self._count = count
-
-    @property
-    def model(self) -> str:
-        """No model."""
-        return ""
 
     async def summarise(self, task: SummaryTask) -> AsyncIterator[str | Usage]:
         """The summary, section by section; no usage, for nobody was asked. What somebody wrote before is not made worse: it is

@@ -45,31 +45,23 @@ LONGEST_ABOUT = 4000
 class McpTool:
     """A `core.ports.ToolPort`. `name` is what models call it by."""
 
+    parallel = False  # nobody knows what it does
+
     def __init__(self, server: McpServer, offered: OfferedTool, name: str) -> None:
         self._server = server
         self._tool = offered.name
-        self._spec = ToolSpec(name, clip(offered.description, LONGEST_ABOUT), offered.schema)
+        self.spec = ToolSpec(name, clip(offered.description, LONGEST_ABOUT), offered.schema)
 
     @property
     def server(self) -> str:
         """The name of the server it belongs to."""
         return self._server.name
 
-    @property
-    def spec(self) -> ToolSpec:
-        """Name, description, schema."""
-        return self._spec
-
-    @property
-    def parallel(self) -> bool:
-        """Never: nobody knows what it does."""
-        return False
-
     def demand(self, arguments: dict[str, object], context: ToolContext) -> Demand:
         """To reach outside; a rule for it is for this tool, whatever the arguments."""
         written = msgspec.json.encode(arguments).decode()
         summary = f"{self._server.name}: {clip_line(self._tool, 80)} {clip_line(written, 160)}"
-        return Demand("network", self._spec.name, False, summary, preview=written, patterns=(self._spec.name,))
+        return Demand("network", self.spec.name, False, summary, preview=written, patterns=(self.spec.name,))
 
     async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolPiece]:
         """The result in one piece, whole: what is too long for the window is kept in a file. Raises ToolError."""
