@@ -27,22 +27,17 @@ class Opened(msgspec.Struct, frozen=True):
 
 
 class Journal:
-    """Appends to one session while holding its lock. Made by `open_journal`."""
+    """Appends to one session (`session` is its id) while holding its lock. Made by `open_journal`."""
 
     def __init__(self, database: Database, session: str, lock: files.Lock) -> None:
         self._database = database
-        self._session = session
+        self.session = session
         self._lock = lock
-
-    @property
-    def session(self) -> str:
-        """The session's id."""
-        return self._session
 
     @property
     def folder(self) -> Path:
         """The session's own folder; `spill` returns paths within it."""
-        return files.session_folder(self._database.folder, self._session)
+        return files.session_folder(self._database.folder, self.session)
 
     async def write(self, *records: Record) -> None:
         """Append; when it returns the entries are on disk and the partial round is forgotten, in one transaction.
@@ -50,7 +45,7 @@ class Journal:
         Once asked for it happens, even where the caller is cancelled while waiting. Raises StorageError, having
         changed nothing.
         """
-        await self._database.run(sessions.append, self._database, self._session, *records, clear=True)
+        await self._database.run(sessions.append, self._database, self.session, *records, clear=True)
 
     async def keep(self, partial: Partial) -> None:
         """Remember a round that is not sealed yet, in place of the one before. Raises StorageError."""
@@ -76,13 +71,13 @@ class Journal:
     def _release(self) -> None:
         try:
             with suppress(StorageError):  # it stays, and is empty
-                sessions.forget_unused(self._database, self._session)
+                sessions.forget_unused(self._database, self.session)
         finally:
             self._lock.release()
 
     def _keep(self, partial: Partial) -> None:
         with self._database.transaction() as connection:
-            values = (self._session, self._database.now(), entries.encode(partial))
+            values = (self.session, self._database.now(), entries.encode(partial))
             connection.execute("INSERT OR REPLACE INTO partials VALUES (?, ?, ?)", values)
 
 
