@@ -183,9 +183,16 @@ def remarks(figures: Figures) -> tuple[str, ...]:
     return ()
 
 
+def uncounted(figures: Figures) -> bool:
+    """Nothing has been counted yet: a session just opened. Later there is an instruction at least."""
+    return not figures.used and figures.estimated
+
+
 def gauge_words(figures: Figures) -> tuple[str, ...]:
     """The text beside the bar, longest first: percent with its error, used and limit; the same shorter; percent alone. In front
     of it what is amiss (`remarks`)."""
+    if uncounted(figures):
+        return ("counting …", "counting …", "counting …", "…")
     sign = tilde(figures)
     if not known(figures):
         return (f"{sign}{short(figures.used)} used, window unknown", f"{sign}{steady(figures.used)} of ?", "? %", "? %")
@@ -204,6 +211,8 @@ def gauge_words(figures: Figures) -> tuple[str, ...]:
 
 def sentence(figures: Figures) -> str:
     """The gauge for ears, in reading order: how full and how sure, of what, what is largest, what is amiss, what comes next."""
+    if uncounted(figures):
+        return "What the context holds is being counted."
     about = "about " if figures.estimated else ""
     if not known(figures):
         return f"{about}{short(figures.used)} tokens are used; the window is unknown.".capitalize()

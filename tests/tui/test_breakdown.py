@@ -61,6 +61,17 @@ async def test_every_part_has_its_row_in_aligned_columns() -> None:
         assert "of 27.9k" in head and f"±{off_by(app.desk.figures)} %" in head and "window 32k, catalogue" in head
 
 
+async def test_before_anything_is_counted_it_names_the_window_alone() -> None:
+    app = PanelOnly(HarbourSession(SessionState()))
+    async with app.run_test(size=(44, 40)) as pilot:
+        figures = msgspec.structs.replace(app.desk.figures, used=0, pressure=0.0, estimated=True)
+        app.query_one(Breakdown).show(figures, app.desk.view, app.desk.state)
+        await pilot.pause()
+        head = str(app.query_one(Head).render())
+        assert "counting …" in head and "0 of" not in head and "window 32k" in head
+        assert app.query_one(PartTable).size.height == 0
+
+
 @pytest.mark.parametrize("width", [26, 20])
 async def test_narrow_it_keeps_letters_and_tokens(width: int) -> None:
     app = PanelOnly(HarbourSession(state(20)))

@@ -67,6 +67,13 @@ def test_an_estimate_says_so() -> None:
     assert "about" in words.sentence(FIGURES) and "about" not in words.sentence(counted)
 
 
+def test_before_anything_is_counted_no_figure_is_told() -> None:
+    fresh = msgspec.structs.replace(FIGURES, used=0, pressure=0.0)
+    for window in (fresh.window, 0):
+        told = (*words.gauge_words(msgspec.structs.replace(fresh, window=window)), words.sentence(fresh))
+        assert not any(each.isdigit() for each in "".join(told)) and "counting" in told[0]
+
+
 def test_an_unknown_window_is_said_and_divides_nothing() -> None:
     unknown = msgspec.structs.replace(FIGURES, window=0, limit=0, pressure=0.0)
     assert words.window_words(unknown) == "window unknown"

@@ -30,6 +30,7 @@ from ctxchat.presentation.figures_text import (
     percent,
     share,
     tilde,
+    uncounted,
     window_words,
 )
 from ctxchat.presentation.fill import fill_points
@@ -61,7 +62,7 @@ class PartTable(Widget):
     def show(self, figures: Figures) -> None:
         """Draw these."""
         self._figures = figures
-        rows = [s for s in figures.sections if s.tokens or s.name in ALWAYS]
+        rows = [] if uncounted(figures) else [s for s in figures.sections if s.tokens or s.name in ALWAYS]
         self.refresh(layout=len(rows) != len(self._rows))
         self._rows = rows
 
@@ -120,6 +121,8 @@ class Head(Line):
         )
         band = f"±{off} %" if (off := off_by(figures)) else ""
         first = spread(Content.styled(head, f"bold {style}"), Content(of), width)
+        if uncounted(figures):
+            first = Content.styled("counting …", MUTED)
         second = spread(Content.styled(band, MUTED), Content.styled(window_words(figures), MUTED), width)
         return first.append("\n").append(second)
 
