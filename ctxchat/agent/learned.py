@@ -130,12 +130,9 @@ class Learned:
 
     def weight(self, reply: Message) -> Mix:
         """Our count of a reply as the next request holds it."""
-        shown = (
-            reply
-            if self._model.keeps_reasoning or not reply.reasoning
-            else msgspec.structs.replace(reply, reasoning=None)
-        )
-        return self.meter.mix(shown)
+        if reply.reasoning and not self._model.keeps_reasoning:
+            reply = msgspec.structs.replace(reply, reasoning=None)
+        return self.meter.mix(reply)
 
     def cut(self, usage: Usage, view: View) -> int:
         """Tokens a server seems to have cut from this view in silence, 0 when it did not.
@@ -200,9 +197,8 @@ class Learned:
             return usage.completion
         thought = reply.reasoning is not None and bool(reply.reasoning.text)
         kept = 0 if thought and not usage.reasoning else max(0, usage.completion - usage.reasoning)
-        return (
-            kept if kept <= most_tokens(self.weight(reply).raw) else 0
-        )  # it thought in silence, and does not say how much
+        silent = kept > most_tokens(self.weight(reply).raw)  # it thought more than it shows, and does not say how much
+        return 0 if silent else kept
 
     async def unlearn_window(self, usage: Usage) -> None:
         """A server that took more than its learned or assumed window holds that much at least; one that took a fifth more than

@@ -60,9 +60,7 @@ def bring(database: Database, form: Format, file: Path, progress: Progress = sil
                 origins.seen(database, origin)
     except CtxchatError as problem:
         yield Imported(str(file), form.name, "failed", problem=str(problem))
-    except (
-        Exception
-    ) as problem:  # a file of others may hold what nobody thought of; the next ones are read all the same
+    except Exception as problem:  # nobody knows what a file of others may hold; the next ones are read all the same
         yield Imported(str(file), form.name, "failed", problem=f"{type(problem).__name__}: {problem}")
 
 

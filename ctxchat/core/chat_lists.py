@@ -11,14 +11,14 @@ from typing import Any, cast
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.grouping import group_messages
-from ctxchat.core.ledger import Change, Edit, Ledger
+from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.openai import Wire, from_wire, to_wire
 from ctxchat.core.options import USUAL
 from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.builtin import builtin_strategies
-from ctxchat.core.strategies.planning import PlanOptions
-from ctxchat.core.summaries import RECALL, summary_group, too_little, within
+from ctxchat.core.strategies.planning import PlanOptions, fold_edit
+from ctxchat.core.summaries import RECALL, too_little, within
 from ctxchat.core.summary_task import chunks, request_text, summary_task
 from ctxchat.core.tokens import Count, Meter, rough_count
 from ctxchat.core.view import Frame, ToolSpec, View, compile
@@ -108,11 +108,10 @@ def _ledger(messages: Messages, record: Messages, options: PlanOptions) -> Ledge
             seq += 1
             continue
         end = seq + len(message.originals)
-        covered = [g for g in ledger.groups if seq <= g.first.seq < end and g.kind != "system"]
+        fold = [g.id for g in ledger.groups if seq <= g.first.seq < end and g.kind != "system"]
         seq = end
-        if covered:
-            shown = summary_group(message.digest, covered, options.evidence_tokens, options.meter.text, f"m{end}")
-            edit = Edit(kind="digest", covers=tuple(g.id for g in covered), replacement=shown, digest=message.digest)
+        if fold:
+            edit = fold_edit(ledger, fold, message.digest, options.evidence_tokens, options, f"m{end}")
             ledger = ledger.apply(Change(id=f"m{end}", kind="compaction", edits=(edit,)))
     return ledger
 

@@ -141,9 +141,8 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
             raise LedgerError(f"group {unknown} is not in the record")
         if not rewind and (pinned := self.pinned and self.pinned.intersection(covers)):
             raise LedgerError(f"Message {self.group(min(pinned)).first.id} is pinned.", "Unpin it first (F4, p).")
-        if not rewind and (
-            gone := self.rewound and self.rewound.intersection(covers)
-        ):  # or it would stay gone once undone
+        if not rewind and (gone := self.rewound and self.rewound.intersection(covers)):
+            # or it would stay gone once the rewind is undone
             raise LedgerError(f"group {min(gone)} was taken back by a rewind", "Undo that first.")
         if twice := seen and seen.intersection(covers):
             raise LedgerError(f"group {min(twice)} is covered twice by one change")

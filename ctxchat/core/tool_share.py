@@ -16,28 +16,11 @@ _BETWEEN = "__"
 """Between a server's name and its tool's."""
 
 
-class Weighed(msgspec.Struct, frozen=True):
-    """A server whose tools are not sent, how many they are, and their raw tokens."""
-
-    server: str
-    tools: int
-    tokens: int
-
-
 class Afforded(msgspec.Struct, frozen=True):
-    """The tools that are sent, and the servers whose tools are not."""
+    """The tools that are sent, and what a person should know of those that are not; empty where all are."""
 
     tools: tuple[ToolSpec, ...] = ()
-    left_out: tuple[Weighed, ...] = ()
-
-    @property
-    def trouble(self) -> str:
-        """What a person should know of it, and what to do; empty where all are sent."""
-        if not self.left_out:
-            return ""
-        names = ", ".join(f"{w.server} ({w.tools} tools, {short(w.tokens)} tokens)" for w in self.left_out)
-        most = f"more than a quarter of the window with the tools of others, so the model is not told of them: {names}."
-        return f"Tools of servers would take {most} Name those you need under `tools` of [mcp.…], or switch others off with /mcp."
+    trouble: str = ""
 
 
 def afford(tools: Sequence[ToolSpec], weigh: Callable[[ToolSpec], int], limit: int) -> Afforded:
@@ -49,10 +32,18 @@ def afford(tools: Sequence[ToolSpec], weigh: Callable[[ToolSpec], int], limit: i
         if between:
             servers.setdefault(server, []).append(tool)
     weights = {server: sum(map(weigh, theirs)) for server, theirs in servers.items()}
-    room, left_out = limit * SHARE, list[Weighed]()
+    left_out: list[str] = []
+    room = limit * SHARE
     for server in sorted(servers, key=weights.__getitem__):
         room -= weights[server]
         if room < 0:
-            left_out.append(Weighed(server, len(servers[server]), weights[server]))
-    gone = {tool.name for weighed in left_out for tool in servers[weighed.server]}
-    return Afforded(tuple(tool for tool in tools if tool.name not in gone), tuple(left_out))
+            left_out.append(server)
+    if not left_out:
+        return Afforded(tuple(tools))
+    gone = {tool.name for server in left_out for tool in servers[server]}
+    names = ", ".join(f"{name} ({len(servers[name])} tools, {short(weights[name])} tokens)" for name in left_out)
+    most = f"more than a quarter of the window with the tools of others, so the model is not told of them: {names}."
+    ways = "Name those you need under `tools` of [mcp.…], or switch others off with /mcp."
+    return Afforded(
+        tuple(tool for tool in tools if tool.name not in gone), f"Tools of servers would take {most} {ways}"
+    )

@@ -90,9 +90,8 @@ def collect(
         found, ended = memory.look(group)
         newer += (fact for fact in found if fact.kind in _CHANGING or fact.kind == "changed")
         later += ended
-    fresh = Evidence(
-        tuple(sorted(facts, key=lambda f: (f.turn, f.seq))), gone=tuple(gone)
-    )  # a late result: seq alone lies
+    facts.sort(key=lambda fact: (fact.turn, fact.seq))  # the place alone lies of a late result
+    fresh = Evidence(tuple(facts), gone=tuple(gone))
     evidence = merged([previous, fresh] if previous else [fresh], per_kind)
     if later:
         evidence = msgspec.structs.replace(evidence, facts=tuple(still_true(evidence.facts, later)))

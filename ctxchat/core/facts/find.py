@@ -288,9 +288,8 @@ def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
     rest = _in_one_line(line.rest)
     key = _clip_command(f"cd {line.folder} && {rest}" if line.folder else rest)
     text = _scanned(result.text)
-    errors = (
-        [] if outcome.startswith("exit 0") else list(map(plain, troubles(text)))
-    )  # one that ended well may name some
+    well = outcome.startswith("exit 0")  # it may name errors all the same
+    errors = [] if well else list(map(plain, troubles(text)))
     yield Fact("command", key, outcome or ("with errors" if errors else ""), *at)
     for error in [*errors[:2], *errors[2:][-1:]]:
         yield Fact("error", _clip(error), key, *at)
@@ -349,9 +348,8 @@ def _is_path(text: str) -> bool:
         )
     folder = text.strip("/")
     if text.startswith(("/", "~/", "./", "../")):
-        return _WORD.search(folder) is not None and (
-            folder.count("/") > 0 or text[0] != "/"
-        )  # a command such as /export is none
+        command = text[0] == "/" and "/" not in folder  # such as /export
+        return _WORD.search(folder) is not None and not command
     return _FOLDER.fullmatch(text) is not None and (text.count("/") > 1 or text.endswith("/"))
 
 
