@@ -124,7 +124,9 @@ def counted(tool: str, output: str) -> str:
     if output.startswith(("No match", "No file", "./ is empty")) or output.rstrip().endswith(" is empty."):
         return "nothing"
     unit = next((unit for names, unit in _UNITS if any(n in tool for n in names)), "line")
-    return lines_of(output, unit)
+    found, _, last = output.rstrip("\n").rpartition("\n")
+    about = found and last.startswith("[") and last.endswith("]")  # in brackets a tool says what it left out
+    return lines_of(found if about else output, unit)
 
 
 _UNITS = ((("grep", "search"), "hit"), (("glob", "list", "find"), "file"))

@@ -7,7 +7,7 @@ import pytest
 from ctxchat.agent.unsealed import CANCELLED, ENOUGH, FAILED, NOT_KEPT
 from ctxchat.core.events import ToolFinished, ToolStatus
 from ctxchat.core.messages import Message, ToolCall
-from ctxchat.presentation.tool_words import decoded, diff_size, ending, key_argument, outcome
+from ctxchat.presentation.tool_words import counted, decoded, diff_size, ending, key_argument, outcome
 from ctxchat.storage.loading import INTERRUPTED
 
 
@@ -81,3 +81,15 @@ def test_a_call_of_the_record_ends_as_it_did(name: str, text: str, status: ToolS
 
 def test_a_call_without_arguments_has_nothing_behind_its_name() -> None:
     assert key_argument("{}") == key_argument({}) == ""
+
+
+@pytest.mark.parametrize(
+    ("tool", "output", "words"),
+    [
+        ("read_file", "    3\ta\n    4\tb\n[lines 3-4 of 9, go on with start_line=5]", "2 lines"),
+        ("grep", "a.py:1:x\n[only the first hit is shown]", "1 hit"),
+        ("read_file", "[a.py is empty]", "1 line"),
+    ],
+)
+def test_what_a_tool_says_of_its_own_output_is_no_line_of_it(tool: str, output: str, words: str) -> None:
+    assert counted(tool, output) == words
