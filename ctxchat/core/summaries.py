@@ -120,7 +120,8 @@ def summary_group(
     )
     turns = [g.turn for g in covered]
     places = id_ranges((m.seq for g in covered for m in g.messages if not m.synthetic) if seqs is None else seqs)
-    where = f"Covers messages {places} (turns {min(turns)}–{max(turns)})."
+    when = f"turns {min(turns)}–{max(turns)}" if min(turns) < max(turns) else f"turn {min(turns)}"
+    where = f"Covers messages {places} ({when})."
     parts = [
         OPENING,
         f"{PREFACE} {where}{RECALL}",

@@ -10,9 +10,9 @@ import msgspec
 
 from ctxchat.core.clip import around, clip
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.messages import Group, ToolCall
+from ctxchat.core.messages import Group, ToolCall, spoken
 from ctxchat.core.tokens import Count
-from ctxchat.core.tooluse import SAVED, exchanges, failed, use_of
+from ctxchat.core.tooluse import SAVED, exchanges, failed, first_line, use_of
 
 MOST = 12
 """Files that are looked at, those touched last."""
@@ -23,10 +23,7 @@ EACH, LEAST = 5_000, 150
 SHARE = 1 / 3
 """Of the room, what one file may take before the others had theirs."""
 
-OPENING = (
-    "<files_now>\nFiles that the work stands on, as they were on disk when this was written: no call need read them again, "
-    "unless something further on changed them."
-)
+OPENING = "<files_now>\nFiles that the work stands on, as they were on disk "
 CLOSING = "</files_now>"
 _CHANGED = " (changed by somebody else since you last saw it)"
 _MARK = "\n[… {lines}{tokens} tokens left out …]\n"
@@ -76,14 +73,31 @@ def not_in_view(files: Sequence[CurrentFile], ledger: Ledger, fold: Sequence[str
     return tuple(f for f in files if f.changed or told.isdisjoint(f.written))
 
 
-def working_set(files: Sequence[CurrentFile], max_tokens: int, count: Count) -> tuple[str, tuple[str, ...]]:
-    """These files as one text in at most `max_tokens`, with their paths; empty where nothing fits.
+def newest(ledger: Ledger, fold: Sequence[str]) -> str:
+    """What was done or said last, as words that name it; empty where it goes with these groups."""
+    kinds = {"user", "reply", "round"}
+    last = next((e for e in reversed(ledger.live()) if e.group and e.kind is None and e.group.kind in kinds), None)
+    if last is None or last.group is None or not frozenset(fold).isdisjoint(last.covers):
+        return ""
+    first = last.group.first
+    if first.calls:
+        return f"the call {first.calls[-1].name} {first_line(use_of(first.calls[-1]).target, 60)}".rstrip()
+    return f"the {'answer' if last.group.kind == 'reply' else 'message'} «{first_line(spoken(first), 60)}»"
+
+
+def working_set(
+    files: Sequence[CurrentFile], max_tokens: int, count: Count, after: str = ""
+) -> tuple[str, tuple[str, ...]]:
+    """These files as one text in at most `max_tokens`, with their paths; empty where nothing fits. `after`: what was done last
+    when they were looked at, where it stays in view: a call that shows how a file came to be so is not to be reckoned again.
 
     The first ones go first, but one that would take more than a `SHARE` waits: a large file shown in part is read again all the
     same, and would keep out several that fit whole. What is left is shared by the waiting ones that were worked on, each with the
     place; then by the others.
     """
-    room = max_tokens - count(OPENING) - count(CLOSING) - 4
+    when = f"after {after} below; what was changed up to there is in them" if after else "when this was written"
+    opening = f"{OPENING}{when}. No call need read them again, unless one further on changed them."
+    room = max_tokens - count(opening) - count(CLOSING) - 4
     most = int(room * SHARE)
     titles = {f.path: f"{f.path}{_CHANGED if f.changed else ''}:\n" for f in files}
     parts: dict[str, str] = {}
@@ -106,7 +120,7 @@ def working_set(files: Sequence[CurrentFile], max_tokens: int, count: Count) -> 
         if not file.near:
             add(file, room, LEAST)
     shown = [file.path for file in files if file.path in parts]
-    return ("\n\n".join([OPENING, *(parts[path] for path in shown), CLOSING]), tuple(shown)) if shown else ("", ())
+    return ("\n\n".join([opening, *(parts[path] for path in shown), CLOSING]), tuple(shown)) if shown else ("", ())
 
 
 def _part(file: CurrentFile, max_tokens: int, count: Count) -> str:

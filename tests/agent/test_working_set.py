@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Failed
+from ctxchat.core.grouping import group_messages
+from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.options import Options
 from ctxchat.core.ports import ToolPort
-from ctxchat.core.record import CompactionRecord
-from ctxchat.core.tokens import rough_count
-from ctxchat.core.working_set import CLOSING, CurrentFile, worked_on, working_set
+from ctxchat.core.record import CompactionRecord, Digest
+from ctxchat.core.strategies.planning import PlanOptions, fold_edit
+from ctxchat.core.tokens import Meter, rough_count
+from ctxchat.core.working_set import CLOSING, CurrentFile, newest, worked_on, working_set
 from ctxchat.tools.reading import ReadFile, ReadNow
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.writing import EditFile, WriteFile
@@ -125,6 +128,22 @@ def test_of_a_large_file_the_place_that_was_worked_on_is_shown() -> None:
     assert near == {"pier.py": "gauge 700 = 4900"}
     text, shown = working_set([CurrentFile("pier.py", ("pier.py",), lines, near=near["pier.py"])], 900, rough_count)
     assert shown == ("pier.py",) and "gauge 700 = 4900" in text and "gauge 20 =" not in text
+
+
+def test_it_says_after_what_the_files_were_looked_at() -> None:
+    """A call that stays in view would be reckoned a second time on top of them."""
+    edit = ToolCall("a", "edit_file", '{"path": "pier.py", "old": "gauge = 1", "new": "gauge = 4"}')
+    said = [Message(1, "user", "Raise the gauge.\nNow."), Message(2, "assistant", calls=(edit,))]
+    ledger = Ledger(groups=group_messages([*said, Message(3, "tool", "Changed.", call_id="a")]))
+    assert newest(ledger, ["g1"]) == "the call edit_file pier.py" and newest(ledger, ["g2"]) == ""
+    assert newest(Ledger(groups=ledger.groups[:1]), ()) == "the message «Raise the gauge.»"
+    file = CurrentFile("pier.py", ("pier.py",), "    1\tgauge = 4")
+    options = PlanOptions(meter=Meter(), files=(file,), files_tokens=500)
+    told = fold_edit(ledger, ["g1"], Digest("S"), 500, options).replacement
+    assert (
+        told
+        and "after the call edit_file pier.py below; what was changed up to there is in them." in told.messages[1].text
+    )
 
 
 def test_large_files_that_were_worked_on_share_the_room() -> None:

@@ -16,7 +16,7 @@ from ctxchat.core.strategies.base import Plan, Spill, Step
 from ctxchat.core.summaries import earlier, merged_digest, summary_group
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Item, View, items_of
-from ctxchat.core.working_set import EACH, CurrentFile, not_in_view, working_set
+from ctxchat.core.working_set import EACH, CurrentFile, newest, not_in_view, working_set
 
 
 class PlanOptions(msgspec.Struct, frozen=True):
@@ -143,7 +143,9 @@ def fold_edit(
     """The edit that puts one summary group in the place of these groups, with those of the files that nothing else shows.
     `source` is the change's id."""
     groups, count = [ledger.group(g) for g in fold], options.meter.text
-    shown, paths = working_set(not_in_view(options.files, ledger, fold), options.files_tokens, count)
+    shown, paths = working_set(
+        not_in_view(options.files, ledger, fold), options.files_tokens, count, newest(ledger, fold)
+    )
     group = summary_group(digest, groups, evidence_tokens, count, source, shown, memory=options.memory)
     if shown:
         group = msgspec.structs.replace(group, messages=(*group.messages, Message(seq=0, role="user", content=shown)))
