@@ -69,7 +69,7 @@ def test_a_result_clipped_on_arrival_keeps_its_own_file() -> None:
 def test_a_file_read_again_supersedes_the_older_result_only() -> None:
     _, plan, after = planned(turn(1, LONG, LONG + "new") + turn(7, "x", path="b.py"), "drop_superseded", keep_recent=3)
     assert plan is not None
-    assert texts(after)[2] == "[superseded by the same call in m5; the old result is m3]"
+    assert texts(after)[2] == "[superseded by the same call further on (m5); the old result is m3]"
     assert texts(after)[4] == LONG + "new"
     assert plan.steps[0].spills == ()
 
@@ -82,8 +82,22 @@ def test_a_list_written_anew_supersedes_the_older_ones() -> None:
     ]
     _, plan, after = planned(lists + turn(9, "x"), "drop_superseded", keep_recent=4)
     assert plan is not None
-    assert texts(after)[2] == "[superseded by the list in m7; the old result is m3]"
+    assert texts(after)[2] == "[superseded by the list further on (m7); the old result is m3]"
     assert [t == LONG + "newest" for t in texts(after)].count(True) == 1 and LONG + "new" not in texts(after)
+
+
+def test_of_a_command_that_ran_again_it_stays_known_how_it_ended() -> None:
+    ran = [
+        msgspec.structs.replace(m, calls=(ToolCall(m.calls[0].id, "shell", '{"command": "make test"}'),))
+        if m.calls
+        else m
+        for m in turn(1, LONG + "\nOverflowError: no infinity\n[exit code: 1]", LONG) + turn(7, "x")
+    ]
+    _, plan, after = planned(ran, "drop_superseded", keep_recent=3)
+    assert plan is not None
+    ended, superseded = texts(after)[2].split("\n")
+    assert ended == "exit 1: OverflowError: no infinity"
+    assert superseded == "[superseded by the same call further on (m9); the old result is m3]"
 
 
 def test_a_later_failure_supersedes_nothing() -> None:

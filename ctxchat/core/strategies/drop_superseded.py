@@ -9,7 +9,7 @@ from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.strategies.base import Plan, Spill
 from ctxchat.core.strategies.planning import Basis, PlanOptions, one_step
 from ctxchat.core.strategies.results import shorten
-from ctxchat.core.tooluse import failed, is_to_do, same_arguments, use_of
+from ctxchat.core.tooluse import failed, gist, is_to_do, same_arguments, use_of
 from ctxchat.core.view import View
 
 _Place = tuple[str, int]
@@ -31,8 +31,11 @@ class DropSuperseded:
         newer = self._superseded(basis)
 
         def line(entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
-            later = newer.get((entry.covers[0], place))
-            return (f"[superseded by {later}; the old result is {message.id}]", ()) if later else None
+            if (later := newer.get((entry.covers[0], place))) is None or entry.group is None:
+                return None
+            call = entry.group.first.calls[place - 1]
+            came = f"{gist(call, message, 120)}\n" if use_of(call).kind == "run" else ""  # how it went then is history
+            return f"{came}[superseded by {later}; the old result is {message.id}]", ()
 
         return one_step(self.name, basis, shorten(self.name, basis, basis.old(), line, view.raw - budget.target))
 
@@ -50,9 +53,9 @@ class DropSuperseded:
                 key = (call.name, "" if is_to_do(call) else same_arguments(call.arguments))
                 if key in newest:
                     if is_to_do(call):
-                        older[entry.covers[0], place] = f"the list in {newest[key]}"
+                        older[entry.covers[0], place] = f"the list further on ({newest[key]})"
                     elif use_of(call).kind in _REPEATABLE:
-                        older[entry.covers[0], place] = f"the same call in {newest[key]}"
+                        older[entry.covers[0], place] = f"the same call further on ({newest[key]})"
                 elif basis.as_it_was(entry, result) and _tells(call, result):
                     newest[key] = result.id
         return older
