@@ -137,9 +137,9 @@ class EditorAgent:
         """End what runs, close every session and program."""
         for task in self._beside:
             task.cancel()
-        for conversation in list(self._open.values()):
+        for opened in list(self._open.values()):
             with suppress(CtxchatError):  # what was said is in the journal
-                await conversation.close()
+                await opened.close()
         await self._programs.close()
 
     # ── the connection ──
@@ -189,9 +189,9 @@ class EditorAgent:
         """A stored session, with all that was said in it."""
         from ctxchat.acp.settings import modes
 
-        conversation = await self._stored(cwd, session_id, mcp_servers)
-        await conversation.retell()
-        return LoadSessionResponse(modes=modes(conversation.session), config_options=self._options(session_id))
+        opened = await self._stored(cwd, session_id, mcp_servers)
+        await opened.retell()
+        return LoadSessionResponse(modes=modes(opened.session), config_options=self._options(session_id))
 
     @told
     async def resume_session(
@@ -200,8 +200,8 @@ class EditorAgent:
         """As `load_session`, for an editor that has kept what was said."""
         from ctxchat.acp.settings import modes
 
-        conversation = await self._stored(cwd, session_id, mcp_servers)
-        return ResumeSessionResponse(modes=modes(conversation.session), config_options=self._options(session_id))
+        opened = await self._stored(cwd, session_id, mcp_servers)
+        return ResumeSessionResponse(modes=modes(opened.session), config_options=self._options(session_id))
 
     @told
     async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
@@ -222,9 +222,9 @@ class EditorAgent:
     @told
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
         """The turn under way ends, and the session is free for others."""
-        conversation = self._conversation(session_id)
+        opened = self._session(session_id)
         self._open.pop(session_id)
-        await conversation.close()
+        await opened.close()
         return CloseSessionResponse()
 
     # ── one session ──
@@ -232,7 +232,7 @@ class EditorAgent:
     @told
     async def prompt(self, session_id: str, prompt: list[Block], **_: Any) -> PromptResponse:
         """One turn."""
-        return PromptResponse(stop_reason=await self._conversation(session_id).prompt(prompt))
+        return PromptResponse(stop_reason=await self._session(session_id).prompt(prompt))
 
     @told
     async def cancel(self, session_id: str, **_: Any) -> None:
@@ -246,9 +246,9 @@ class EditorAgent:
         from ctxchat.acp.settings import mode_of
         from ctxchat.acp.updates import config
 
-        conversation = self._conversation(session_id)
-        conversation.session.permissions.mode = mode_of(mode_id)
-        self._start(conversation.tell(config(self._options(session_id))))
+        opened = self._session(session_id)
+        opened.session.permissions.mode = mode_of(mode_id)
+        self._start(opened.tell(config(self._options(session_id))))
         return SetSessionModeResponse()
 
     @told
@@ -259,21 +259,21 @@ class EditorAgent:
         from ctxchat.acp import updates
         from ctxchat.acp.settings import MODE, MODEL, mode_of
 
-        conversation = self._conversation(session_id)
-        session = conversation.session
+        opened = self._session(session_id)
+        session = opened.session
         if config_id == MODE:
             session.permissions.mode = mode_of(str(value))
-            self._start(conversation.tell(updates.mode(session.permissions.mode)))
+            self._start(opened.tell(updates.mode(session.permissions.mode)))
         elif config_id == MODEL:
             await session.setup.switch_model(str(value))
-            self._start(conversation.tell_figures())
+            self._start(opened.tell_figures())
         else:
             raise UsageError(f"There is no option {clean(config_id)!r}.", f"There are {MODE} and {MODEL}.")
         return SetSessionConfigOptionResponse(config_options=self._options(session_id))
 
     # ── within ──
 
-    def _conversation(self, session_id: str) -> EditorSession:
+    def _session(self, session_id: str) -> EditorSession:
         if session_id not in self._open:
             raise UsageError(f"No session {clean(session_id)!r} is open.", "Begin one, or load it.")
         return self._open[session_id]
@@ -292,30 +292,30 @@ class EditorAgent:
 
         assert self._editor
         renew = partial(self._programs.renew, program)
-        conversation = self._open[session.id] = EditorSession(program, session, self._editor, renew, self._forms)
-        self._start(self._introduce(conversation))
-        return conversation
+        opened = self._open[session.id] = EditorSession(program, session, self._editor, renew, self._forms)
+        self._start(self._introduce(opened))
+        return opened
 
-    async def _introduce(self, conversation: EditorSession) -> None:
+    async def _introduce(self, opened: EditorSession) -> None:
         from ctxchat.acp.editor_session import COMMANDS
         from ctxchat.acp.updates import commands, config
 
-        await conversation.tell(commands(COMMANDS))
-        await conversation.tell_figures()
-        folder = conversation.program.workspace
+        await opened.tell(commands(COMMANDS))
+        await opened.tell_figures()
+        folder = opened.program.workspace
         if folder not in self._models:
-            found = await conversation.program.models()
+            found = await opened.program.models()
             self._models[folder] = tuple(row.name for row in found if row.reachable)
-            await conversation.tell(config(self._options(conversation.session.id)))
+            await opened.tell(config(self._options(opened.session.id)))
 
     def _options(self, session_id: str) -> list[ConfigOption]:
         """What can be set in a session. The models are those that were found, until then those of the settings."""
         from ctxchat.acp.settings import config_options
 
-        conversation = self._open[session_id]
-        program = conversation.program
+        opened = self._open[session_id]
+        program = opened.program
         models = self._models.get(program.workspace, tuple(program.settings.models))
-        return config_options(conversation.session, models)
+        return config_options(opened.session, models)
 
     def _start(self, work: Awaitable[None]) -> None:
         """Beside everything else; begins after the answer to the request under way. What goes wrong there is nobody's loss."""

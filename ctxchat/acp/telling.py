@@ -27,6 +27,7 @@ from ctxchat.acp import updates
 from ctxchat.acp.asking import answer_to, choices, chosen, options
 from ctxchat.acp.updates import CallIds, SessionUpdate
 from ctxchat.agent.session import Session
+from ctxchat.core.automatic import SNOOZE
 from ctxchat.core.events import (
     ApprovalRequested,
     ApprovalResolved,
@@ -55,9 +56,6 @@ OFTEN = 0.5
 
 TAIL = 4_000
 """Characters of what a call at work has shown that are told."""
-
-SNOOZE = 3
-"""Turns for which `later` puts the question to make room off."""
 
 OfCall = (
     ToolStarted

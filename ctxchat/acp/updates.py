@@ -46,11 +46,11 @@ from ctxchat.acp.settings import ConfigOption
 from ctxchat.core.events import ApprovalRequested, CompactionStarted, Delegated, FilesChanged, ToolFinished, ToolStarted
 from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Group, Message, Text, ToolCall, attached, spoken
-from ctxchat.core.record import CompactionRecord, Reason
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.sanitize import clean, visible
 from ctxchat.core.tooluse import UseKind, use_of
 from ctxchat.core.words import count, short
-from ctxchat.presentation.history import Shown
+from ctxchat.presentation.history import REWOUND, Shown
 from ctxchat.presentation.passes import REASONS
 from ctxchat.presentation.text import cut, one_line
 from ctxchat.presentation.tool_words import decoded, ending, key_argument
@@ -67,8 +67,6 @@ KINDS: dict[UseKind, ToolKind] = {
 }
 STATUS: dict[str, PlanEntryStatus] = {"pending": "pending", "in_progress": "in_progress", "done": "completed"}
 
-REWOUND = "Rewound to here: what was said after it is in the record, and no longer in the window."
-
 SessionUpdate = Helped | UsageUpdate | ConfigOptionUpdate
 
 Mask = Callable[[str], str]
@@ -76,14 +74,14 @@ Mask = Callable[[str], str]
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
 
 
-def said(text: str) -> SessionUpdate:
-    """A piece of an answer."""
-    return update_agent_message_text(text)
+said = update_agent_message_text
+"""A piece of an answer."""
 
+thought = update_agent_thought_text
+"""A piece of what the model thinks, or what is only to be known beside the answer."""
 
-def thought(text: str) -> SessionUpdate:
-    """A piece of what the model thinks, or what is only to be known beside the answer."""
-    return update_agent_thought_text(text)
+mode = update_current_mode
+"""The permission mode in force."""
 
 
 def remark(text: str) -> SessionUpdate:
@@ -234,7 +232,7 @@ def usage(figures: Figures) -> SessionUpdate:
 def making_room(event: CompactionStarted) -> SessionUpdate:
     """A compaction begins; it is shown as a call of the agent's."""
     return start_tool_call(
-        _pass(event.id), f"Making room in the context ({_why(event.reason)})", kind="think", status="in_progress"
+        _pass(event.id), f"Making room in the context ({REASONS[event.reason]})", kind="think", status="in_progress"
     )
 
 
@@ -244,7 +242,7 @@ def compacted(record: CompactionRecord, begun: bool) -> SessionUpdate:
     status = "completed" if record.outcome in {"compacted", "noop"} else "failed"
     if begun:
         return update_tool_call(_pass(record.id), status=status, content=words)
-    title = f"Compaction ({_why(record.reason)})"
+    title = f"Compaction ({REASONS[record.reason]})"
     return start_tool_call(_pass(record.id), title, kind="think", status=status, content=words)
 
 
@@ -261,15 +259,6 @@ def compaction_words(record: CompactionRecord) -> str:
 
 def _pass(id: str) -> str:
     return f"compaction-{id}"
-
-
-def _why(reason: Reason) -> str:
-    return REASONS[reason]
-
-
-def mode(id: str) -> SessionUpdate:
-    """The permission mode in force."""
-    return update_current_mode(id)
 
 
 def named(title: str, at: str) -> SessionUpdate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 import click
 import msgspec
@@ -99,9 +100,7 @@ def remove(rule: str, folder: str, old: bool) -> None:
 @command.command("check", context_settings={"ignore_unknown_options": True})  # a command has options of its own
 @click.argument("tool")
 @click.argument("about", nargs=-1, type=click.UNPROCESSED)
-@click.option(
-    "--permissions", "mode", type=click.Choice(["ask", "read-only", "plan", "auto-edit", "all"]), help="In this mode."
-)
+@click.option("--permissions", "mode", type=click.Choice(get_args(Mode)), help="In this mode.")
 @common_options
 def check(tool: str, about: tuple[str, ...], mode: Mode | None) -> None:
     """What would be asked, allowed or denied here: `check shell 'make test'`, `check write_file src/a.py`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import sys
+from typing import get_args
 
 import click
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from ctxchat.bootstrap import LAST_HERE
 from ctxchat.cli.common import common_options, flags, narrate, run_async, tell, typed_in, written
 from ctxchat.core.errors import UsageError
+from ctxchat.core.permissions import Mode
 
 MOST_INPUT = 50_000_000
 """Characters taken from standard input."""
@@ -23,7 +25,7 @@ PATIENCE = 2.0
 @click.argument("prompt", required=False, default="")
 @click.option(
     "--permissions",
-    type=click.Choice(["ask", "read-only", "plan", "auto-edit", "all"]),
+    type=click.Choice(get_args(Mode)),
     help="What may run without asking; here `ask` denies what would ask.",
 )
 @click.option("--max-rounds", type=click.IntRange(min=1), metavar="N", help="Most model calls in this turn.")

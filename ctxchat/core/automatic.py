@@ -14,6 +14,10 @@ from ctxchat.core.words import count
 Standing = Literal["auto", "asks", "off", "by_hook", "snoozed", "waiting", "failed", "refilled"]
 
 
+SNOOZE = 3
+"""Turns for which a person who says `later` is not asked again."""
+
+
 class Automatic(msgspec.Struct, frozen=True, omit_defaults=False):
     """`standing`: it starts by itself (`auto`), asks first, is off by the settings, or left to a hook; it is `snoozed` for
     `turns` turns, the one under way or else the next counted, `waiting` for a moment after a failure, or stopped: after passes

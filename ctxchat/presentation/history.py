@@ -19,6 +19,9 @@ NO_FILES: Mapping[str, str] = MappingProxyType({})
 """One for all the items that did nothing to files: a long session has tens of thousands."""
 
 
+REWOUND = "Rewound to here: what was said after it is in the record, and no longer in the window."
+
+
 class Shown(msgspec.Struct, frozen=True):
     """One item of the transcript: a group, or a compaction in force (then `change` is set, and `facts_back` says that the facts
     it lost were put back), or a rewind. `files` says what calls of the group did to files, by their ids."""

@@ -134,8 +134,7 @@ _UNITS = ((("grep", "search"), "hit"), (("glob", "list", "find"), "file"))
 
 def lines_of(output: str, unit: str = "line") -> str:
     """`12 lines`."""
-    count = len(output.strip("\n").split("\n")) if output.strip() else 0
-    return "nothing" if not count else f"{count:,} {unit}{'' if count == 1 else 's'}"
+    return count(len(output.strip("\n").split("\n")), unit) if output.strip() else "nothing"
 
 
 def diff_size(diff: str) -> str:

@@ -310,7 +310,7 @@ class CtxchatApp(InOrder):
                 worker = get_current_worker()
                 self._waiting.add(worker)
                 try:
-                    await self.work.settled()
+                    await self.work.settled.wait()
                 finally:
                     self._waiting.discard(worker)
                 await action(self, argument)

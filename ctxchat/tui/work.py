@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from textual.worker import Worker
 
+from ctxchat.core.automatic import SNOOZE
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import ApprovalRequested, Stamped
 from ctxchat.core.record import CompactionRecord
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 5.0
 """Seconds that work under way is given to end when the app is left."""
-
-SNOOZE = 3
-"""Turns for which `later` puts the question off."""
 
 NOT_MADE = "Stopped. Nothing was compacted: everything is as it was."
 
@@ -63,7 +61,8 @@ class Work:
         self._place = 0  # of it in the record, at least
         self._worker: Worker[None] | None = None
         self.trouble = ""  # why no session could be opened
-        self._settled = asyncio.Event()
+        self.settled = asyncio.Event()
+        """There is a session, or it is known that there can be none."""
 
     # ── the session ──
 
@@ -79,10 +78,6 @@ class Work:
         if self.session is None:
             raise NotYetOpen("The session is still being opened.", "Try again in a moment.")
         return self.session
-
-    async def settled(self) -> None:
-        """Until there is a session, or it is known that there can be none."""
-        await self._settled.wait()
 
     def idle_session(self) -> Session:
         """The session, for what cannot be done beside a turn."""
@@ -103,7 +98,7 @@ class Work:
             self._chat.banner.clear()
         before, self.session, self.trouble = self.session, session, ""
         await self._chat.show_session(session)
-        self._settled.set()
+        self.settled.set()
         if not session.read_only:
             left = await self._drafts.left(session.id)
             if not left.empty:
@@ -120,11 +115,11 @@ class Work:
     def cannot_open(self, why: str) -> None:
         """There is no session to write to: what waited for it goes back to where it can be seen."""
         self.trouble = why
-        self._settled.set()
+        self.settled.set()
         waiting, self._queue = self._queue, []
         if waiting:
             self._chat.composer.put_back(joined(waiting))
-        self._chat.composer.show_queue(self._queue)
+        self._chat.composer.queued.show(self._queue)
 
     @property
     def unsent(self) -> Draft:
@@ -171,7 +166,7 @@ class Work:
         place = next((place for place, each in enumerate(self._queue) if each is draft), None)
         if place is not None:
             del self._queue[place]
-            self._chat.composer.show_queue(self._queue)
+            self._chat.composer.queued.show(self._queue)
         return place is not None
 
     def go_on(self) -> None:
@@ -183,7 +178,7 @@ class Work:
             if self._queue and self.session:
                 self._leaving = self._queue.pop(0)
                 self._begin(self._turn(self.session, self._leaving), WAITING)
-        self._chat.composer.show_queue(self._queue)
+        self._chat.composer.queued.show(self._queue)
 
     async def _turn(self, session: Session, draft: Draft | None = None) -> AsyncGenerator[Stamped, None]:
         """The turn of a message, without one on from where the last broke off; with an eye on what is leaving: in the record it

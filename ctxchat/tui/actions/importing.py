@@ -53,7 +53,7 @@ async def import_from(app: CtxchatApp, path: str) -> None:
     if app.chat.questions.importing:
         raise CtxchatError("An import is under way.", "/import stop ends it; what it has brought in stays.")
     line = ImportLine(get_current_worker().cancel)
-    await app.chat.questions.show_import(line)
+    await app.chat.questions.mount(line)
     told: list[Imported] = []
     end = "Import stopped: "
     try:

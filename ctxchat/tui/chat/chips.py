@@ -17,6 +17,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ctxchat.core.messages import Image, Part, Text, attached
+from ctxchat.core.words import count
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.tools.mentions import MentionedFile, file_name, look_all
 from ctxchat.tui.transcript.blocks import ATTACHED_SIGN, attached_size
@@ -148,10 +149,10 @@ class AttachedBox(Widget):
     def _label(self, along: Along) -> str:
         if not isinstance(along, Paste):
             return sized(along.part, self.weigh)
-        count = along.text.count("\n") + 1
+        lines = count(along.text.count("\n") + 1, "line")
         size = len(along.text.encode("utf-8", "replace")) / 1024
         ways = "as a file   f text" if along.as_file else "f as a file"
-        return f"paste {along.number}   {count:,} line{'' if count == 1 else 's'}   {size:.1f} KB   {ways}"
+        return f"paste {along.number}   {lines}   {size:.1f} KB   {ways}"
 
     def on_chip_chosen(self, event: Chip.Chosen) -> None:
         event.stop()
@@ -182,7 +183,7 @@ class Queued(Widget):
         self.drafts: tuple[Draft, ...] = ()
 
     def show(self, drafts: Sequence[Draft]) -> None:
-        """These wait."""
+        """These wait, in this order."""
         self.drafts = tuple(drafts)
         self.remove_children()
         self.mount(*[Chip("later" if draft.later else "next ", _summary(draft), draft) for draft in drafts])

@@ -218,10 +218,6 @@ class Composer(Widget):
 
     # ── the queue ──
 
-    def show_queue(self, queued: Sequence[Draft]) -> None:
-        """Messages that wait, in this order."""
-        self.queued.show(queued)
-
     def on_prompt_fetch_back(self, event: Prompt.FetchBack) -> None:
         event.stop()
         if self.queued.drafts:

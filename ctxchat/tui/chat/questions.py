@@ -180,10 +180,6 @@ class Questions(Vertical):
         if not self.importing:
             await self._put(offer, before=0)
 
-    async def show_import(self, line: ImportLine) -> None:
-        """How far an import is, until the line is removed."""
-        await self.mount(line)
-
     @property
     def importing(self) -> bool:
         """An import is under way."""

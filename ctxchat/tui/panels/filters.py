@@ -51,21 +51,18 @@ class Choice(Static, can_focus=True):
         """The value in force."""
         return self._values[self.place]
 
-    def step(self, by: int = 1) -> None:
-        """To the next value; after the last comes the first."""
-        self.place = (self.place + by) % len(self._values)
-
     def watch_place(self, old: int, new: int) -> None:
         if old != new:
             self.update(self.value)
             self.set_class(new > 0, "-chosen")
             self.post_message(self.Changed(self))
 
-    def action_step(self, by: int) -> None:
-        self.step(by)
+    def action_step(self, by: int = 1) -> None:
+        """To the next value; after the last comes the first."""
+        self.place = (self.place + by) % len(self._values)
 
     def on_click(self) -> None:
-        self.step()
+        self.action_step()
 
 
 PLACES = ("all sessions", "this session")
@@ -106,7 +103,7 @@ class Filters(Horizontal):
 
     def step(self, which: str) -> None:
         """One of them to its next value."""
-        self.query_one(f"#{which}", Choice).step()
+        self.query_one(f"#{which}", Choice).action_step()
 
     def _value(self, which: str) -> str:
         return self.query_one(f"#{which}", Choice).value

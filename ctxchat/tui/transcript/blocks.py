@@ -92,7 +92,7 @@ def attached_size(attached: Attached) -> str:
     """`1280×800   1.1k`, `412 lines   3.1k`."""
     size = f"{attached.width}×{attached.height}" if attached.width else ""
     if attached.kind == "text":
-        size = f"{attached.lines:,} line{'' if attached.lines == 1 else 's'}"
+        size = count(attached.lines, "line")
     return "   ".join(words for words in (size, short(attached.tokens) if attached.tokens else "") if words)
 
 

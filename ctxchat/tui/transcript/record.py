@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ctxchat.core.events import ToolFinished
 from ctxchat.core.messages import Group, Message, ToolCall, attached, spoken
-from ctxchat.presentation.history import Shown
+from ctxchat.presentation.history import REWOUND, Shown
 from ctxchat.presentation.tool_words import decoded, ending
 from ctxchat.tui.transcript.blocks import (
     Block,
@@ -21,8 +21,6 @@ from ctxchat.tui.transcript.tool_block import ToolBlock
 
 Tokens = Mapping[int | tuple[int, int], int]
 """Tokens of the messages in the view, by their place in the record; of their parts, by that and their place in the message."""
-
-REWOUND = "Rewound to here: what was said after it is in the record, and no longer in the window."
 
 
 def blocks_for(shown: Shown, tokens: Tokens) -> list[Block]:
