@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
+from textwrap import wrap
 from typing import Any
 
 import msgspec
@@ -105,6 +106,10 @@ GROUPS = {
 """What belongs together in the palette, in this order: by the module that does it."""
 
 
+FRAME = 5
+"""Columns around a line of the palette, its scrollbar among them."""
+
+
 def group_of(command: Action) -> str:
     """The word over what belongs together."""
     return GROUPS.get(command.does.partition(".")[0], "program")
@@ -140,12 +145,12 @@ class CommandSource(Provider):
 
     def _line(self, command: Action, key: str, group: str) -> Content:
         """Columns on fixed edges, the sentence last, for it may be long; in a narrow window only the key before it, in a very
-        narrow one nothing."""
+        narrow one nothing, and all of the sentence, in as many lines as it takes."""
         width = self.app.size.width
-        if width < 34:
-            return Content(command.help)
         if width < 60:
-            return Content.assemble((f"{key:<10}", "$text-muted"), command.help)
+            head = f"{key:<10}" if width >= 34 else ""
+            lines = wrap(command.help, max(8, width - len(head) - FRAME))
+            return Content.assemble((head, "$text-muted"), f"\n{' ' * len(head)}".join(lines))
         head = f"{group:<10}" if width >= 100 else ""
         return Content.assemble(
             (head, "$text-accent"), (f"{f'/{command.name}':<13}{key:<10}", "$text-muted"), command.help

@@ -233,7 +233,14 @@ async def test_every_command_is_in_the_palette(tmp_path: Path) -> None:
 async def test_in_a_very_narrow_window_the_palette_says_what_rather_than_how(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession(), (20, 20)) as (app, pilot):
         await pilot.press("ctrl+p")
-        await until(pilot, lambda: "  Undo what came" in words(app))
+        await until(pilot, lambda: "  Undo what" in words(app))
+
+
+async def test_in_a_narrow_window_the_palette_says_its_sentences_whole(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(), (40, 20)) as (app, pilot):
+        await pilot.press("ctrl+p")
+        await until(pilot, lambda: "preview first" in " ".join(words(app).split()))
+        assert "…" not in words(app).partition("shift+F8")[2]
 
 
 @pytest.mark.parametrize("key", ["f1", "f3", "f4", "f9", "f10", "f12", "ctrl+f"])
