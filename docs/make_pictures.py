@@ -41,6 +41,7 @@ from ctxchat.tools.mcp.server import ServerRow
 from ctxchat.tools.sandbox import Sandbox
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.chat.composer import Composer
+from ctxchat.tui.chat.edges import HeaderState
 from ctxchat.tui.chat.offers import FirstChoice
 from ctxchat.tui.panels.agents import AgentsScreen
 from ctxchat.tui.panels.archive import ArchiveScreen
@@ -53,7 +54,6 @@ from ctxchat.tui.panels.sessions import SessionsScreen
 from ctxchat.tui.panels.settings import SettingsScreen
 from ctxchat.tui.panels.undoing import UndoScreen
 from ctxchat.tui.panels.xray import XrayScreen
-from ctxchat.tui.widgets.line import HeaderState
 from tests.agent.desk import Desk
 from tests.doubles.planted import planted
 from tests.doubles.scripted import ScriptedModel, fails

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.tui.widgets.line import Header, HeaderState, model_words
+from ctxchat.tui.chat.edges import Header, HeaderState, model_words
 
 
 @pytest.mark.parametrize(

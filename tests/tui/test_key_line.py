@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxchat.tui.chat.edges import BUSY_KEYS, IDLE_KEYS, KeyLine
 from ctxchat.tui.commands import default_keys
-from ctxchat.tui.widgets.line import BUSY_KEYS, IDLE_KEYS, KeyLine
 
 
 def shown(width: int, *, busy: bool = False) -> str:

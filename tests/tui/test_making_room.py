@@ -12,10 +12,10 @@ from ctxchat.core.permissions import Answer
 from ctxchat.presentation.passes import passes
 from ctxchat.tui.chat.approval import ApprovalPanel
 from ctxchat.tui.chat.offers import SuggestionPanel
+from ctxchat.tui.panels.pass_text import record
 from ctxchat.tui.panels.preview import PreviewScreen
 from ctxchat.tui.panels.summary import SummaryEditor, SummaryScreen
 from ctxchat.tui.panels.undoing import UndoScreen
-from ctxchat.tui.style.pass_text import record
 from ctxchat.tui.transcript.blocks import CompactionMark
 from tests.doubles.scripted import says
 from tests.tui.chatting import ASK, blocks, chatting, focus_on, until, words

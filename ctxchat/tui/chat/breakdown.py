@@ -39,9 +39,8 @@ from ctxchat.presentation.text import short
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.chart import FillLine
 from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
-from ctxchat.tui.widgets.line import Line
+from ctxchat.tui.widgets.line import Line, Words
 from ctxchat.tui.widgets.lines import spread
-from ctxchat.tui.widgets.words import Words
 
 ALWAYS = frozenset({"user", "assistant", "tool_results", "draft", "reserved", "free"})
 """Parts that have a row even when they hold nothing."""

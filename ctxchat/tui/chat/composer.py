@@ -30,7 +30,7 @@ from ctxchat.tui.commands import Keys
 from ctxchat.tui.unsent.draft import REST, Along, Draft, Paste
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.unsent.outside_editor import edited
-from ctxchat.tui.widgets.words import Words
+from ctxchat.tui.widgets.line import Words
 
 if TYPE_CHECKING:
     from ctxchat.agent.attachments import Attachments

@@ -37,6 +37,7 @@ from ctxchat.core.record import CompactionRecord
 from ctxchat.tui.chat.asked import TO_IT
 from ctxchat.tui.chat.banner import Banner
 from ctxchat.tui.chat.composer import Composer
+from ctxchat.tui.chat.edges import BUSY_KEYS, IDLE_KEYS, Header, HeaderState, KeyLine
 from ctxchat.tui.chat.empty_chat import EmptyChat, Example
 from ctxchat.tui.chat.feed import Feed
 from ctxchat.tui.chat.gauges import Gauges, PrefetchWatch
@@ -48,7 +49,6 @@ from ctxchat.tui.style.compositor import CroppingCompositor
 from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.gauge import Gauge
-from ctxchat.tui.widgets.line import BUSY_KEYS, IDLE_KEYS, Header, HeaderState, KeyLine
 from ctxchat.tui.widgets.notice import Level
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from ctxchat.presentation.passes import Pass, passes, put_away, tally
 from ctxchat.presentation.text import one_line
 from ctxchat.storage.archive import Archived
 from ctxchat.storage.exporting import FOLDER, write_pass
+from ctxchat.tui.panels import pass_text
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.panels.pass_detail import TABS, PassDetail
 from ctxchat.tui.panels.reader import ReaderScreen
 from ctxchat.tui.panels.undoing import UndoDone, redo, restore, undo
 from ctxchat.tui.services import Services
-from ctxchat.tui.style import pass_text
 from ctxchat.tui.widgets.chart import FillLine
 from ctxchat.tui.widgets.rows import Rows
 

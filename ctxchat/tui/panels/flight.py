@@ -21,9 +21,9 @@ from ctxchat.presentation.text import clock, elapsed, one_line, short
 from ctxchat.storage.files import write_beside
 from ctxchat.storage.markdown import flight_recorder
 from ctxchat.tui.panels.panel import Panel
+from ctxchat.tui.panels.pass_text import back_words
 from ctxchat.tui.services import Services
 from ctxchat.tui.style import MUTED
-from ctxchat.tui.style.pass_text import back_words
 from ctxchat.tui.widgets.chart import FillChart
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 

@@ -16,7 +16,7 @@ from textual.content import Content
 from textual.widgets import Markdown, Static, TabbedContent, TabPane
 
 from ctxchat.presentation.passes import Kept, Pass, archived
-from ctxchat.tui.style import pass_text
+from ctxchat.tui.panels import pass_text
 from ctxchat.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:

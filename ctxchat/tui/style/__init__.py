@@ -1,4 +1,4 @@
-"""How it looks: themes put into Textual's terms, style sheets, words with their colours."""
+"""How it looks: themes put into Textual's terms, and style sheets."""
 
 from pathlib import Path
 

@@ -1,17 +1,10 @@
-"""A line of a screen that fits itself to its width; and the two of the chat: on top what this is, at the bottom the keys that
-matter."""
+"""Words that fit themselves to their place: a line, and a text that is often another one and seldom of another height."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import msgspec
 from textual.content import Content
 from textual.widget import Widget
-
-from ctxchat.presentation.text import one_line
-from ctxchat.tui.commands import Keys, shown_key
-from ctxchat.tui.widgets.lines import spread
+from textual.widgets import Static
 
 
 class Line(Widget):
@@ -27,108 +20,16 @@ class Line(Widget):
         return self.line(self.size.width)
 
 
-class HeaderState(msgspec.Struct, frozen=True):
-    """What the header says."""
+class Words(Static):
+    """Plain text as wide as its place. Textual's `Static` has the whole screen laid out with each word that changes."""
 
-    title: str = ""
-    model: str = ""
-    mode: str = ""
-    sandboxed: bool = True
-    read_only: bool = False
-    agent: str = ""
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes, markup=False)
+        self._words = ""
 
-
-def model_words(name: str, room: int) -> str:
-    """A model's name in at most `room` characters: who provides it goes first, then what stands at the left."""
-    if name == "offline/assistant":
-        words = "offline assistant"
-        return words if len(words) <= room else "offline"
-    flat = one_line(name, 200)
-    shown = flat.rsplit("/", 1)[-1] if len(flat) > room or flat.count("/") == 1 else flat
-    if len(shown) > room:
-        shown = shown.removeprefix("claude-").removesuffix("-latest")
-    return shown if len(shown) <= room else "…" + shown[1 - room :]
-
-
-class Header(Line):
-    """`ctxchat  title      model  mode  sandboxed`, shorter where there is less room."""
-
-    def __init__(self) -> None:
-        super().__init__(id="header")
-        self._heading = HeaderState()
-
-    def show(self, heading: HeaderState) -> None:
-        """From now on."""
-        if heading != self._heading:
-            self._heading = heading
-            self.refresh()
-
-    def line(self, width: int) -> Content:
-        heading = self._heading
-        model = model_words(heading.model, max(8, width // 3))
-        mode = "read-only session" if heading.read_only else heading.mode
-        sandbox = ("sandboxed" if heading.sandboxed else "not sandboxed") if model else ""  # nothing is known before it
-        agent = one_line(heading.agent, 20) if width >= 50 else ""
-        words: list[tuple[str, str]] = [(agent, "$text-accent"), (model, "$text"), (mode, "$text-muted")]
-        if width >= 70:
-            words.append((sandbox, "$text-muted" if heading.sandboxed else "$text-warning"))
-        elif not heading.sandboxed and width >= 44:
-            words.append(("no sandbox", "$text-warning"))
-        if width < 34:
-            words = words[2:]
-        right = Content("   " if width >= 70 else "  ").join([Content.styled(w, s) for w, s in words if w])
-        left = Content.styled("ctxchat", "bold $accent")
-        if heading.title and width >= 56:
-            left = left.append("  ").append(Content(one_line(heading.title, 120)))
-        return spread(left, Content("  ").append(right), width)
-
-
-BETWEEN = "  "
-
-IDLE_KEYS = (
-    ("send", "send"),
-    ("newline", "line"),
-    ("context", "context"),
-    ("archive", "archive"),
-    ("xray", "x-ray"),
-    ("free_up", "free up"),
-    ("palette", "all commands"),
-)
-BUSY_KEYS = (("interrupt", "stop"), ("send", "send next"), ("send_later", "after the turn"), *IDLE_KEYS[2:])
-FOREMOST = ("interrupt", "send", "send_later", "free_up", "context", "palette", "archive", "xray", "newline")
-"""Which are kept where there is no room for all, the most useful first; what is not named here stays as long as it fits."""
-
-
-class KeyLine(Line):
-    """The keys that matter now, as many as fit whole: the most useful of them, in their usual order."""
-
-    def __init__(self, keys: Keys) -> None:
-        super().__init__(id="keys")
-        self._keys = keys
-        self._wanted: Sequence[tuple[str, str]] = ()
-
-    def use_keys(self, keys: Keys) -> None:
-        """These from now on."""
-        self._keys = keys
-        self.refresh()
-
-    def show(self, wanted: Sequence[tuple[str, str]]) -> None:
-        """Pairs of an action of the key table (or a plain key after `=`) and a word or two."""
-        if wanted != self._wanted:
-            self._wanted = wanted
-            self.refresh()
-
-    def line(self, width: int) -> Content:
-        pairs = [(action, pair) for action, words in self._wanted if (pair := self._pair(action, words))]
-        room = width + len(BETWEEN)
-        fitting: list[tuple[str, Content]] = []
-        for each in sorted(pairs, key=lambda pair: FOREMOST.index(pair[0]) if pair[0] in FOREMOST else -1):
-            room -= each[1].cell_length + len(BETWEEN)
-            if room < 0:
-                break
-            fitting.append(each)
-        return Content(BETWEEN).join([pair for action, pair in pairs if (action, pair) in fitting])
-
-    def _pair(self, action: str, words: str) -> Content | None:
-        key = action[1:] if action.startswith("=") else next(iter(self._keys.get(action, ())), "")
-        return Content.assemble((shown_key(key), "$text-accent"), (f" {words}", "$text-muted")) if key else None
+    def say(self, words: str) -> None:
+        """From now on; around it all stays where it is, unless it is higher or lower than before."""
+        if words == self._words:
+            return
+        self._words, content, size = words, Content(words), self.content_size
+        self.update(content, layout=content.get_height({}, size.width) != size.height if size else True)
