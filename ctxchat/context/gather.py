@@ -30,8 +30,7 @@ class WorkspaceSources:
         self._mask = mask
         self._workspace = workspace
         self._memory_file = memory_file
-        self._providers = tuple(providers)
-        self._kept = LastGood()
+        self._providers = Providers(providers)
         self._faulty: Mapping[str, str] = {}  # memory files, as they were read last
 
     async def memory(self) -> tuple[Insert, ...]:
@@ -42,7 +41,7 @@ class WorkspaceSources:
 
     async def injected(self) -> tuple[Insert, ...]:
         """What the providers say, in their order."""
-        return await self._masked(await gather(self._providers, DEADLINE, self._kept))
+        return await self._masked(await self._providers.asked())
 
     async def _masked(self, inserts: Sequence[Insert]) -> tuple[Insert, ...]:
         texts = await asyncio.to_thread(lambda: [self._mask(insert.text) for insert in inserts])
@@ -51,24 +50,39 @@ class WorkspaceSources:
     @property
     def troubles(self) -> Mapping[str, str]:
         """Which memory files are faulty, which providers were late or failed when last asked, and what came of it."""
-        return {**self._faulty, **self._kept.troubles}
+        return {**self._faulty, **self._providers.troubles}
 
     async def close(self) -> None:
         """End providers that are still at work."""
-        await self._kept.close()
+        await self._providers.close()
 
 
-class LastGood:
-    """What each provider said last, for the requests it misses. One for a session.
+class Providers:
+    """The context providers of one session, and what each said last, for the requests it misses. Two with one `source_id` count
+    as one.
 
-    `troubles` names, after each gathering, who was late or failed and why. A late provider goes on; what it says then counts
+    `troubles` names, each time they are asked, who was late or failed and why. A late provider goes on; what it says then counts
     for the next request.
     """
 
-    def __init__(self) -> None:
-        self.values: dict[str, str] = {}
+    def __init__(self, providers: Sequence[ContextProvider]) -> None:
+        self._providers = tuple(providers)
         self.troubles: dict[str, str] = {}
+        self._said: dict[str, str] = {}
         self._running: dict[str, asyncio.Task[str]] = {}
+
+    async def asked(self, deadline: float = DEADLINE) -> tuple[Insert, ...]:
+        """What they say, in their order, after at most `deadline` seconds; empty texts are left out.
+
+        Raises nothing of theirs. When the caller is cancelled, providers go on until `close`.
+        """
+        tasks = {p.source_id: self._start(p) for p in self._providers}
+        self.troubles = {}
+        if tasks:
+            await asyncio.wait(tasks.values(), timeout=deadline)
+        for source_id, task in tasks.items():
+            self._settle(source_id, task, deadline)
+        return tuple(Insert(s, self._said[s]) for s in tasks if self._said.get(s, "").strip())
 
     async def close(self) -> None:
         """End whoever is still at work."""
@@ -78,17 +92,17 @@ class LastGood:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def start(self, provider: ContextProvider) -> asyncio.Task[str]:
+    def _start(self, provider: ContextProvider) -> asyncio.Task[str]:
         """The provider at work: anew, or still from a request it missed. What it said too late is taken now."""
         task = self._running.get(provider.source_id)
         if task is not None and task.done():
-            self.settle(provider.source_id, task, 0.0)
+            self._settle(provider.source_id, task, 0.0)
             task = None
         if task is None:
             task = self._running[provider.source_id] = asyncio.ensure_future(provider.provide())
         return task
 
-    def settle(self, source_id: str, task: asyncio.Task[str], deadline: float) -> None:
+    def _settle(self, source_id: str, task: asyncio.Task[str], deadline: float) -> None:
         """Take what came of it: a value, a failure, or nothing yet. Of two requests at once each may do so."""
         if not task.done():
             self.troubles[source_id] = f"gave no answer within {deadline:g} s; what it said last is used"
@@ -99,19 +113,4 @@ class LastGood:
         if task.cancelled() or error:
             self.troubles[source_id] = f"failed ({error or 'cancelled'}); what it said last is used"
         else:
-            self.values[source_id] = task.result()
-
-
-async def gather(providers: Sequence[ContextProvider], deadline: float, kept: LastGood) -> tuple[Insert, ...]:
-    """What the providers say, in their order, after at most `deadline` seconds; empty texts are left out.
-
-    Raises nothing of theirs. Two providers with one `source_id` count as one. When the caller is cancelled, providers go on
-    until `kept.close()`.
-    """
-    tasks = {p.source_id: kept.start(p) for p in providers}
-    kept.troubles = {}
-    if tasks:
-        await asyncio.wait(tasks.values(), timeout=deadline)
-    for source_id, task in tasks.items():
-        kept.settle(source_id, task, deadline)
-    return tuple(Insert(s, kept.values[s]) for s in tasks if kept.values.get(s, "").strip())
+            self._said[source_id] = task.result()

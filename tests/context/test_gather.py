@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-import pytest
-
-from ctxchat.context.gather import LastGood, gather
+from ctxchat.context.gather import Providers
+from ctxchat.core.ports import ContextProvider
 
 
 class Scripted:
@@ -28,22 +29,24 @@ class Scripted:
         return answer
 
 
-@pytest.fixture
-async def kept():
-    keeper = LastGood()
-    yield keeper
-    await keeper.close()
+@asynccontextmanager
+async def asking(*each: ContextProvider) -> AsyncIterator[Providers]:
+    providers = Providers(each)
+    try:
+        yield providers
+    finally:
+        await providers.close()
 
 
-async def test_in_their_order_and_without_empty_ones(kept: LastGood) -> None:
-    providers = [Scripted("b", "two"), Scripted("none", " "), Scripted("a", "one")]
-    inserts = await gather(providers, 5, kept)
-    assert [(i.source_id, i.text) for i in inserts] == [("b", "two"), ("a", "one")]
-    assert kept.troubles == {}
-    assert await gather([], 5, kept) == ()
+async def test_in_their_order_and_without_empty_ones() -> None:
+    async with asking(Scripted("b", "two"), Scripted("none", " "), Scripted("a", "one")) as providers:
+        assert [(i.source_id, i.text) for i in await providers.asked(5)] == [("b", "two"), ("a", "one")]
+        assert providers.troubles == {}
+    async with asking() as nobody:
+        assert await nobody.asked(5) == ()
 
 
-async def test_they_run_side_by_side(kept: LastGood) -> None:
+async def test_they_run_side_by_side() -> None:
     first, second = asyncio.Event(), asyncio.Event()
 
     class Chained:
@@ -55,44 +58,45 @@ async def test_they_run_side_by_side(kept: LastGood) -> None:
             await self.other.wait()
             return self.source_id
 
-    inserts = await gather([Chained("a", first, second), Chained("b", second, first)], 5, kept)
-    assert [i.text for i in inserts] == ["a", "b"]
+    async with asking(Chained("a", first, second), Chained("b", second, first)) as providers:
+        assert [i.text for i in await providers.asked(5)] == ["a", "b"]
 
 
-async def test_a_failing_one_gives_its_last_good_value_and_is_named(kept: LastGood) -> None:
-    provider = Scripted("weather", "sunny", ValueError("no wire"), "rain")
-    seen = [[i.text for i in await gather([provider], 5, kept)] for _ in range(2)]
-    assert seen == [["sunny"], ["sunny"]]
-    assert "no wire" in kept.troubles["weather"]
-    assert [i.text for i in await gather([provider], 5, kept)] == ["rain"] and kept.troubles == {}
+async def test_a_failing_one_gives_its_last_good_value_and_is_named() -> None:
+    async with asking(Scripted("weather", "sunny", ValueError("no wire"), "rain")) as providers:
+        assert [[i.text for i in await providers.asked(5)] for _ in range(2)] == [["sunny"], ["sunny"]]
+        assert "no wire" in providers.troubles["weather"]
+        assert [i.text for i in await providers.asked(5)] == ["rain"] and providers.troubles == {}
 
 
-async def test_a_late_one_goes_on_and_counts_the_next_time(kept: LastGood) -> None:
+async def test_a_late_one_goes_on_and_counts_the_next_time() -> None:
     ready = asyncio.Event()
-    slow, quick = Scripted("slow", "first", ready, ready), Scripted("quick", "q", "q", "q", "q")
-    assert [i.text for i in await gather([slow, quick], 5, kept)] == ["first", "q"]
-    assert [i.text for i in await gather([slow, quick], 0.01, kept)] == ["first", "q"]
-    assert list(kept.troubles) == ["slow"]
-    assert [i.text for i in await gather([slow, quick], 0.01, kept)] == ["first", "q"]
-    assert slow.asked == 2  # still the same call, not one more at each request
-    ready.set()
-    await asyncio.sleep(0)
-    assert [i.text for i in await gather([slow, quick], 5, kept)] == ["late but here", "q"]
+    slow = Scripted("slow", "first", ready, ready)
+    async with asking(slow, Scripted("quick", "q", "q", "q", "q")) as providers:
+        assert [i.text for i in await providers.asked(5)] == ["first", "q"]
+        assert [i.text for i in await providers.asked(0.01)] == ["first", "q"]
+        assert list(providers.troubles) == ["slow"]
+        assert [i.text for i in await providers.asked(0.01)] == ["first", "q"]
+        assert slow.asked == 2  # still the same call, not one more at each request
+        ready.set()
+        await asyncio.sleep(0)
+        assert [i.text for i in await providers.asked(5)] == ["late but here", "q"]
 
 
 async def test_closing_ends_who_is_still_at_work() -> None:
-    kept = LastGood()
-    await gather([Scripted("slow", asyncio.Event())], 0.01, kept)
+    providers = Providers([Scripted("slow", asyncio.Event())])
+    await providers.asked(0.01)
     before = asyncio.all_tasks()
-    await kept.close()
+    await providers.close()
     assert len(asyncio.all_tasks()) == len(before) - 1
 
 
-async def test_two_requests_at_once_share_the_work_and_both_get_the_answer(kept: LastGood) -> None:
+async def test_two_requests_at_once_share_the_work_and_both_get_the_answer() -> None:
     gate = asyncio.Event()
     slow = Scripted("slow", gate)
-    both = [asyncio.create_task(gather([slow], 5, kept)) for _ in range(2)]
-    await asyncio.sleep(0)
-    gate.set()
-    assert [[i.text for i in inserts] for inserts in await asyncio.gather(*both)] == [["late but here"]] * 2
+    async with asking(slow) as providers:
+        both = [asyncio.create_task(providers.asked(5)) for _ in range(2)]
+        await asyncio.sleep(0)
+        gate.set()
+        assert [[i.text for i in inserts] for inserts in await asyncio.gather(*both)] == [["late but here"]] * 2
     assert slow.asked == 1
