@@ -187,5 +187,9 @@ class Recollection:
 
 
 def _written(message: Message) -> str:
-    calls = "".join(f"\n[called {c.name} {c.arguments}]" for c in message.calls)
-    return f"{message.id} ({message.role}): {message.text}{calls}"
+    who = f"result of {message.name}" if message.role == "tool" and message.name else message.role
+    calls = [f"[called {c.name} {c.arguments}]" for c in message.calls]
+    heading = f"{message.id} ({who}):"
+    if "\n" in message.text or not message.text:  # the first of several lines is not moved out of its place
+        return "\n".join([heading, *filter(None, [message.text]), *calls])
+    return "\n".join([f"{heading} {message.text}", *calls])

@@ -76,7 +76,10 @@ async def test_own_searches_and_the_question_at_hand_are_no_answers(store: tuple
 async def test_one_message_comes_whole_and_a_range_keeps_to_the_budget(store: tuple[Database, str]) -> None:
     database, session = store
     recall = Recollection(database, session)
-    assert NEEDLE in await recall.show("m3")
+    assert (await recall.show("m3")).startswith(
+        "m3 (result of read_file):\n0000 ok pump-0"
+    ) and NEEDLE in await recall.show("m3")
+    assert (await recall.show("m6")).startswith("m6 (assistant):\n[called grep")
     assert (await recall.show("g2")).startswith("m2 (assistant): Looking.\n[called read_file")
     told = await recall.show("m1–m10")
     assert told.startswith("m1 (user): Look") and "m10 (user)" in told
