@@ -136,6 +136,20 @@ async def test_p_lets_go_of_what_is_pinned() -> None:
         assert app.desk.view == before
 
 
+async def test_a_pin_that_is_gone_before_the_rows_know_is_set_again() -> None:
+    app = Opened(HarbourSession(state(20)))
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.settle()
+        row = next(place for place, row in enumerate(app.rows.items) if row.group and not row.pinned)
+        await pilot.press(*["down"] * row, "p")
+        await app.settle()
+        assert app.rows.current.pinned
+        await app.desk.undo()
+        await pilot.press("p")
+        await app.settle()
+        assert app.rows.current.group in app.desk.state.ledger.pinned
+
+
 async def test_pins_over_their_budget_and_pins_that_leave_nothing_to_compact_are_told_once() -> None:
     desk = HarbourSession(state(12, passes=0), window=16_000)
     desk.budgets = {"pinned": 6_000}

@@ -34,8 +34,8 @@ SUMMARY = "A summary stands for what was compacted. Enter goes to its compaction
 
 
 def pin_of(ledger: Ledger, group: str) -> str:
-    """The id of the change that pinned a group."""
-    return next(c.id for c in reversed(ledger.changes) if group in c.pins)
+    """The id of the change that pinned a group; empty where none is in force."""
+    return next((c.id for c in reversed(ledger.changes) if group in c.pins), "")
 
 
 UP_TO = "up to:"
@@ -193,8 +193,8 @@ class XrayScreen(Listing[str]):
             self.notify(SUMMARY if row.group else FOREIGN, markup=False)
             return
         changes = self._session.changes
-        if verb == "pin" and row.pinned:
-            self._start(partial(changes.undo, pin_of(self._session.state.ledger, row.group)), row.group)
+        if verb == "pin" and (pinned := pin_of(self._session.state.ledger, row.group)):  # the row may show what was before
+            self._start(partial(changes.undo, pinned), row.group)
         else:
             verbs = {"pin": changes.pin, "drop": changes.drop, "shrink": changes.shrink}
             self._start(partial(verbs[verb], row.group), row.group)
