@@ -297,6 +297,7 @@ def test_ones_own_editor_has_the_text_and_may_say_no(tmp_path: Path) -> None:
     script.chmod(0o700)
     assert edited("draft", f"{script} 0", nullcontext) == "draft, edited"
     assert edited("draft", f"{script} 1", nullcontext) is None
+    assert edited("draft", "rm", nullcontext) is None
     with pytest.raises(CtxchatError, match="not-there"):
         edited("draft", str(tmp_path / "not-there"), nullcontext)
 

@@ -20,11 +20,11 @@ CHOOSE = "Set $EDITOR, or interface.editor in the settings."
 
 
 def edited(text: str, command: str, suspend: Callable[[], AbstractContextManager[None]]) -> str | None:
-    """The text after `command` (else $VISUAL, $EDITOR, vi) had it; None where the editor ended with an error, which is
-    how one says no. Raises CtxchatError where there is no terminal to give away, or no such editor."""
+    """The text after `command` (else $VISUAL, $EDITOR, vi) had it; None where the editor ended with an error or took the
+    file away, which is how one says no. Raises CtxchatError where there is no terminal to give away, or no such editor."""
     command = command or os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
-        words = shlex.split(command)
+        words = shlex.split(command) or ["vi"]
     except ValueError as problem:
         raise CtxchatError(f"{command}: {problem}", CHOOSE) from None
     with tempfile.TemporaryDirectory(prefix="ctxchat-") as folder:
@@ -37,7 +37,7 @@ def edited(text: str, command: str, suspend: Callable[[], AbstractContextManager
             raise CtxchatError("An editor cannot be opened from here.", "It needs a terminal of its own.") from None
         if isinstance(code, OSError):
             raise CtxchatError(f"{words[0]}: {code.strerror}", CHOOSE)
-        return file.read_text("utf-8", "replace") if code == 0 else None
+        return file.read_text("utf-8", "replace") if code == 0 and file.is_file() else None
 
 
 def _ended(words: list[str]) -> int | OSError:
