@@ -11,18 +11,17 @@ from collections.abc import Iterable, Sequence
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.errors import NoWidget
-from textual.events import Click, Key
+from textual.events import Key
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ctxchat.tui.widgets.field import Field
+from ctxchat.tui.widgets.pressable import Pressable
 
 
-class AnswerButton(Static, can_focus=True):
+class AnswerButton(Pressable):
     """`more` marks one that small windows leave out; its key works there too."""
-
-    BINDINGS = [("enter,space", "press", "Choose")]
 
     class Pressed(Message):
         """This one; `what` is its name."""
@@ -43,10 +42,6 @@ class AnswerButton(Static, can_focus=True):
 
     def action_press(self) -> None:
         self.post_message(self.Pressed(self.what))
-
-    def on_click(self, event: Click) -> None:
-        event.stop()
-        self.action_press()
 
 
 def whole(line: Static) -> bool:

@@ -14,12 +14,12 @@ from textual.content import Content
 from textual.events import Click
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Static
 
 from ctxchat.core.words import count
 from ctxchat.presentation.text import clean
 from ctxchat.tui.widgets.line import Line
 from ctxchat.tui.widgets.notice import Level, NoticeText
+from ctxchat.tui.widgets.pressable import Pressable
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -30,10 +30,10 @@ class Told(msgspec.Struct, frozen=True):
     about: str = ""
 
 
-class BranchOffer(Static, can_focus=True):
-    """A session that can only be read: enter, `b` or a click goes on in a copy."""
+class BranchOffer(Pressable):
+    """A session that can only be read: `b` goes on in a copy, too."""
 
-    BINDINGS = [("enter,b", "press", "Branch")]
+    BINDINGS = [("b", "press", "Branch")]
 
     class Pressed(Message):
         """Go on in a copy."""
@@ -44,10 +44,6 @@ class BranchOffer(Static, can_focus=True):
 
     def action_press(self) -> None:
         self.post_message(self.Pressed())
-
-    def on_click(self, event: Click) -> None:
-        event.stop()
-        self.action_press()
 
 
 class AllNotices(Line):

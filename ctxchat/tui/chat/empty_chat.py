@@ -7,20 +7,19 @@ from collections.abc import Sequence
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.events import Click
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
 from ctxchat.presentation.text import one_line
 from ctxchat.tui.widgets.notice import Hanging
+from ctxchat.tui.widgets.pressable import Pressable
 
 
-class Example(Static, can_focus=True):
+class Example(Pressable):
     """A question to begin with."""
 
     BINDINGS = [
-        ("enter,space", "press", "Take"),
         ("up", "app.focus_previous", "Before"),
         ("down", "app.focus_next", "Next"),
     ]
@@ -39,10 +38,6 @@ class Example(Static, can_focus=True):
 
     def action_press(self) -> None:
         self.post_message(self.Pressed(self._question))
-
-    def on_click(self, event: Click) -> None:
-        event.stop()
-        self.action_press()
 
 
 class EmptyChat(Widget):

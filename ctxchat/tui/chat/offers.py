@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from rich.cells import cell_len
-from textual.binding import Binding
 from textual.content import Content
-from textual.events import Click
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
@@ -22,6 +20,7 @@ from ctxchat.importing.outcome import Importable, ReadSoFar, importable, size_wo
 from ctxchat.presentation.figures_text import brief, percent
 from ctxchat.presentation.text import one_line, short
 from ctxchat.tui.chat.asked import MOVING, KeyedAnswer, Keys, Offered
+from ctxchat.tui.widgets.pressable import Pressable
 
 if TYPE_CHECKING:
     from ctxchat.models.discovery import Offer
@@ -248,10 +247,10 @@ class ImportOffer(Offered):
         self.say(self.Answered(self._path, what == "import"))
 
 
-class ImportLine(Static, can_focus=True):
-    """`importing 34 % of 1.2 GB, 120 sessions`; x, enter or a click stops it, once."""
+class ImportLine(Pressable):
+    """`importing 34 % of 1.2 GB, 120 sessions`; pressed, or by `x`, it stops, once."""
 
-    BINDINGS = [Binding("x,enter,delete", "stop", "Stop")]
+    BINDINGS = [("x,delete", "press", "Stop")]
 
     def __init__(self, stop: Callable[[], object]) -> None:
         super().__init__("importing …", id="import-line", markup=False)
@@ -263,9 +262,5 @@ class ImportLine(Static, can_focus=True):
         words = f"importing {done} % of {size_words(news.of)}, {count(sessions, 'session')}"
         self.update(Content.assemble((words, "$text-muted"), ("   x", "$text-accent"), (" stops", "$text-muted")))
 
-    def action_stop(self) -> None:
-        self._stop()
-
-    def on_click(self, event: Click) -> None:
-        event.stop()
+    def action_press(self) -> None:
         self._stop()

@@ -188,7 +188,7 @@ class Questions(Vertical):
     def stop_import(self) -> bool:
         """End the import under way; False where none is."""
         for line in self.query(ImportLine):
-            line.action_stop()
+            line.action_press()
         return self.importing
 
     def put_off(self) -> bool:

@@ -193,10 +193,9 @@ class XrayScreen(Listing[str]):
             self.notify(SUMMARY if row.group else FOREIGN, markup=False)
             return
         changes = self._session.changes
-        if verb == "pin" and (
-            pinned := pin_of(self._session.state.ledger, row.group)
-        ):  # the row may show what was before
-            self._start(partial(changes.undo, pinned), row.group)
+        pin = pin_of(self._session.state.ledger, row.group)  # the row may show what was before
+        if verb == "pin" and pin:
+            self._start(partial(changes.undo, pin), row.group)
         else:
             verbs = {"pin": changes.pin, "drop": changes.drop, "shrink": changes.shrink}
             self._start(partial(verbs[verb], row.group), row.group)

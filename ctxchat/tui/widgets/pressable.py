@@ -1,0 +1,20 @@
+"""Words that are pressed: by Enter where they have the focus, or by a click."""
+
+from __future__ import annotations
+
+from textual.events import Click
+from textual.widgets import Static
+
+
+class Pressable(Static, can_focus=True):
+    """What pressing it does is its `action_press`."""
+
+    BINDINGS = [("enter,space", "press", "Press")]
+
+    def action_press(self) -> None:
+        """It was pressed."""
+        raise NotImplementedError
+
+    def on_click(self, event: Click) -> None:
+        event.stop()
+        self.action_press()
