@@ -6,7 +6,7 @@ no settings and no session.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from textwrap import wrap
 from typing import Any
 
@@ -18,6 +18,7 @@ from textual.app import App
 from textual.color import Color
 from textual.events import Resize
 from textual.filter import LineFilter, Monochrome
+from textual.style import Style as VisualStyle
 from textual.theme import Theme as TextualTheme
 
 from ctxchat.config.themes import Theme
@@ -30,11 +31,14 @@ DEFAULTS: Mapping[str, str] = {**GAUGE_COLOURS, "rule": "#4a5160", "gauge-ghost"
 """Our own variables where a theme (one of Textual's, say) does not set them."""
 
 
-BACKGROUNDS = lru_cache(1024)(partial(StylesCache.get_inner_outer.__wrapped__, StylesCache))
-"""Two backgrounds by two colours. Textual's own cache has the widget's painted lines in its key, and keeps those of a thousand
-widgets that are gone (8.2; github.com/Textualize/textual/issues/6665)."""
+@lru_cache(1024)
+def backgrounds(base: Color, background: Color) -> tuple[VisualStyle, VisualStyle]:
+    """Of what is inside a widget and around it. Textual's own cache of them has the widget's painted lines in its key, and keeps
+    those of a thousand widgets that are gone (8.2; github.com/Textualize/textual/issues/6665)."""
+    return VisualStyle(background=base + background), VisualStyle(background=base)
 
-setattr(StylesCache, "get_inner_outer", staticmethod(BACKGROUNDS))  # noqa: B010
+
+setattr(StylesCache, "get_inner_outer", staticmethod(backgrounds))  # noqa: B010
 
 
 def textual_theme(theme: Theme) -> TextualTheme:
