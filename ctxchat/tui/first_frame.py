@@ -149,7 +149,7 @@ class FirstFrame:
             os._exit(128 + number)
 
     def _keep_keys(self) -> None:
-        """Keys are neither echoed nor held back until Enter, and Enter stays Enter; ctrl+c still works."""
+        """Keys are neither echoed nor held back until Enter, and Enter stays Enter; ctrl+c still works and loses nothing."""
         try:
             import termios
         except ImportError:  # Windows
@@ -159,6 +159,7 @@ class FirstFrame:
         quiet = termios.tcgetattr(fd)
         quiet[0] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON | termios.IXOFF)
         quiet[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
+        quiet[3] |= termios.NOFLSH
         quiet[6][termios.VSUSP] = os.fpathconf(fd, "PC_VDISABLE").to_bytes(1, "little")  # ctrl+z is a key of the editor
         termios.tcsetattr(fd, termios.TCSANOW, quiet)
         if early := _waiting(fd):  # of every Enter until here the terminal has made a new line
@@ -174,12 +175,13 @@ class FirstFrame:
     def _read(self) -> None:
         fd = _keyboard()
         with suppress(OSError):  # it is gone, which whoever reads next is told
-            while self._ended not in select.select([fd, self._ended], [], [])[0]:
+            while fd in (ready := select.select([fd, self._ended], [], [])[0]):  # what was typed, before the end
                 data = os.read(fd, 4096)
                 if not data:
                     return
                 self._keep(data)
-                self._paint()
+                if self._ended not in ready:
+                    self._paint()
 
     def _stop(self) -> None:
         reader, self._reader = self._reader, None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import termios
+import time
 from pathlib import Path
+from signal import SIGTERM
 
 import pexpect
 import pyte
@@ -34,10 +36,22 @@ print("left", [m for m in ("litellm", "sqlite3", "tiktoken") if m in sys.modules
 """
 
 
-def start(*arguments: str) -> pexpect.spawn:
+BUSY = """
+import time
+from ctxchat.tui.first_frame import FirstFrame
+class Busy(FirstFrame):
+    def _paint(self):
+        super()._paint()
+        time.sleep(0.5)
+with Busy():
+    time.sleep(60)
+"""
+
+
+def start(*arguments: str, code: str = START) -> pexpect.spawn:
     here = str(Path(__file__).parents[2])
     return pexpect.spawn(
-        sys.executable, ["-c", START, *arguments], dimensions=(24, 80), timeout=60, encoding="utf-8", cwd=here,
+        sys.executable, ["-c", code, *arguments], dimensions=(24, 80), timeout=60, encoding="utf-8", cwd=here,
         env={"TERM": "xterm-256color", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
     )  # fmt: skip
 
@@ -89,3 +103,21 @@ def test_nothing_heavy_is_imported_for_it() -> None:
     code = "import sys, ctxchat.tui.first_frame as _; print([m for m in ('textual', 'rich', 'msgspec') if m in sys.modules])"
     child = pexpect.spawn(sys.executable, ["-c", code], encoding="utf-8", timeout=60)
     child.expect(r"\[\]")
+
+
+@pytest.mark.pty
+@pytest.mark.parametrize("how", ["ctrl+c", "SIGTERM"])
+def test_what_was_typed_right_before_the_end_is_told_too(how: str) -> None:
+    child = start(code=BUSY)
+    child.expect("ctxchat")
+    child.send("half")
+    child.expect("half")
+    child.send(" a thought")
+    time.sleep(0.1)  # it has reached the terminal, and waits there
+    if how == "ctrl+c":
+        child.send("\x03")
+    else:
+        child.kill(SIGTERM)
+    child.expect("This was not sent")
+    child.expect("half a thought")
+    child.expect(pexpect.EOF)
