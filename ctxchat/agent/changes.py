@@ -28,10 +28,12 @@ from ctxchat.core.changes import (
     restored,
     shrunk,
 )
+from ctxchat.core.facts import Memory
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Changed, Record, Sealed, Undone
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
+from ctxchat.core.tokens import Count
 from ctxchat.core.view import View
 
 
@@ -47,7 +49,7 @@ class Changes:
         """What taking back a change would do, the last one without an id: how full the window would be, and which part fits."""
         if not self._lock.busy:
             await self._conversation.refresh()  # the window of a session just opened has not been asked for yet
-        looked = await asyncio.to_thread(look, self._conversation.ledger, change_id, self._measured)
+        looked = await asyncio.to_thread(look, self._conversation.ledger, change_id, self._measured, *self._told)
         return msgspec.structs.replace(looked, before=self._conversation.figures)  # which a server may have counted
 
     async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> Figures:
@@ -56,7 +58,8 @@ class Changes:
         async with self._lock.alone():
             ledger, at = self._conversation.ledger, self._conversation.clock.now()
             undone = found(ledger, change_id)
-            left = [await asyncio.to_thread(in_part, ledger, undone.id, groups, self._measured)] if groups else []
+            of = (ledger, undone.id, groups, self._measured, *self._told)
+            left = [await asyncio.to_thread(in_part, *of)] if groups else []
             if undone.kind == "compaction":
                 self._consent.stopped()
             await self._conversation.write(Undone(undone.id, at), *(Changed(change) for change in left))
@@ -98,6 +101,11 @@ class Changes:
     def _measured(self, ledger: Ledger) -> tuple[View, Figures]:
         view = self._conversation.compile(ledger)
         return view, self._conversation.expected(view, len(ledger.compactions))
+
+    @property
+    def _told(self) -> tuple[Count, Memory]:
+        """What a summary is made anew with where some of what it stands for comes back."""
+        return self._conversation.meter.text, Memory(self._conversation.masked.group)
 
     async def _apply(self, change: Change) -> Figures:
         self._conversation.ledger.apply(change)  # raises before anything is written

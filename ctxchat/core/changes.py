@@ -12,11 +12,14 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from ctxchat.core.errors import LedgerError
+from ctxchat.core.facts import Memory
 from ctxchat.core.figures import Figures
 from ctxchat.core.ledger import Change, ChangeKind, Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Image, Message, Part, Text, ToolCall
 from ctxchat.core.record import PutBack
 from ctxchat.core.strategies.arguments import leads
+from ctxchat.core.summaries import of_less
+from ctxchat.core.tokens import Count
 from ctxchat.core.view import View
 
 LINE = 120
@@ -206,7 +209,7 @@ def found(ledger: Ledger, change_id: str = "") -> Change:
     raise LedgerError(f"Change {change_id} is not in force." if change_id else "There is nothing to undo.")
 
 
-def look(ledger: Ledger, change_id: str, measured: Measured) -> Undoing:
+def look(ledger: Ledger, change_id: str, measured: Measured, count: Count, memory: Memory) -> Undoing:
     """What undoing a change would do, and the part of it that fits where not all does. Raises LedgerError."""
     change = found(ledger, change_id)
     covered = {g for entry in ledger.live() if entry.change == change.id for g in entry.covers}
@@ -215,43 +218,49 @@ def look(ledger: Ledger, change_id: str, measured: Measured) -> Undoing:
     whole = Undoing(change, before, after, _messages(ledger, held))
     if whole.fits or change.kind != "compaction" or later(ledger, change):
         return whole
+    without = ledger.undo(change.id)
+    last = {e.group.id: e.covers[-1] for e in without.live() if e.group}
     weights = Counter[str]()
     for item in view.items:
-        weights[item.group] += item.tokens
+        weights[last.get(item.group, item.group)] += item.tokens
     room = (whole.roof - before.used) * view.raw // max(1, after.used)
     groups = _newest(held, weights, room)
     for _ in range(TRIES):
-        groups = _from_a_turn(ledger, groups)
+        groups = _from_a_turn(ledger, _whole(without, groups))
         if not groups:
             break
-        _, part = measured(ledger.undo(change.id).apply(narrowed(ledger, change, groups)))
+        _, part = measured(without.apply(_narrowed(without, change, groups, count, memory)))
         if part.used < whole.roof:
             return msgspec.structs.replace(whole, part=part, groups=groups, part_messages=_messages(ledger, groups))
         groups = groups[max(1, len(groups) // 8) :]
     return whole
 
 
-def in_part(ledger: Ledger, change_id: str, groups: Collection[str], measured: Measured) -> Change:
-    """The compaction without these groups, to be put in its place; its record tells what came back. Raises LedgerError where
-    they cannot come back alone."""
+def in_part(
+    ledger: Ledger, change_id: str, groups: Collection[str], measured: Measured, count: Count, memory: Memory
+) -> Change:
+    """The compaction without these groups, to be put in its place; its record tells what came back. Of groups that one summary
+    stood for before, all come back or none. Raises LedgerError where they cannot come back alone."""
     change = found(ledger, change_id)
     if above := later(ledger, change):
         raise LedgerError(f"{_words(above)} made on top of it: no part of it can come back alone.", "Undo that first.")
-    if change.kind != "compaction" or not any(g in groups for e in change.edits for g in e.covers):
+    without = ledger.undo(change.id)
+    back = _whole(without, groups)
+    if change.kind != "compaction" or not any(g in back for e in change.edits for g in e.covers):
         raise LedgerError(f"Change {change.id} put none of these messages away.")
-    left = narrowed(ledger, change, groups)
-    (_, now), (_, then) = measured(ledger), measured(ledger.undo(change.id).apply(left))
+    left = _narrowed(without, change, back, count, memory)
+    (_, now), (_, then) = measured(ledger), measured(without.apply(left))
     return _with_tokens(left, max(0, then.used - now.used))
 
 
-def narrowed(ledger: Ledger, change: Change, groups: Collection[str]) -> Change:
-    """The change as if it had never touched these groups."""
+def _narrowed(without: Ledger, change: Change, groups: Collection[str], count: Count, memory: Memory) -> Change:
+    """The change as if it had never touched these groups; `without` is the ledger without it."""
     back = set(groups)
-    edits = tuple(edit for edit in (_without(edit, back) for edit in change.edits) if edit.covers)
+    edits = tuple(edit for e in change.edits if (edit := of_less(e, without, back, count, memory)).covers)
     record = change.record
     if record:
         again = [g for g in record.folded if g in back]
-        messages = _messages(ledger, again)
+        messages = _messages(without, again)
         record = msgspec.structs.replace(
             record,
             folded=tuple(g for g in record.folded if g not in back),
@@ -259,6 +268,12 @@ def narrowed(ledger: Ledger, change: Change, groups: Collection[str]) -> Change:
             back=PutBack(record.back.messages + messages, record.back.tokens),
         )
     return msgspec.structs.replace(change, edits=edits, record=record)
+
+
+def _whole(without: Ledger, groups: Collection[str]) -> tuple[str, ...]:
+    """Those of the groups that come back as they were: a summary that stood for some of them cannot come back for a part."""
+    wanted = frozenset(groups)
+    return tuple(name for entry in without.live() if wanted.issuperset(entry.covers) for name in entry.covers)
 
 
 def _with_tokens(change: Change, tokens: int) -> Change:
@@ -296,10 +311,6 @@ def _words(change: Change) -> str:
 
 def _touched(change: Change) -> set[str]:
     return {g for e in change.edits for g in e.covers}.union(change.pins)
-
-
-def _without(edit: Edit, back: set[str]) -> Edit:
-    return msgspec.structs.replace(edit, covers=tuple(g for g in edit.covers if g not in back))
 
 
 def _newest(held: Sequence[str], weights: Counter[str], room: int) -> tuple[str, ...]:

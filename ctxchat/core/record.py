@@ -80,13 +80,15 @@ class Digest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a summary group was made of, so that the next pass can merge it without reading it back from its text.
 
     `summary` was written by a summariser, `recap` by code; either may be empty. `evidence` is carried from pass to pass. `files`
-    are those that are shown beside it as they were on disk then.
+    are those that are shown beside it as they were on disk then. `back` are the places of messages that `summary` was written of
+    as well, and that came back into the view since.
     """
 
     summary: str = ""
     recap: str = ""
     evidence: Evidence = Evidence()
     files: tuple[str, ...] = ()
+    back: tuple[int, ...] = ()
 
 
 class FactCount(msgspec.Struct, frozen=True, omit_defaults=True):

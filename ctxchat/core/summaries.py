@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+import msgspec
 
 from ctxchat.core.clip import head
 from ctxchat.core.facts import Memory, collect, merged, render
 from ctxchat.core.ledger import Change, Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.ports import Written
-from ctxchat.core.recap import person_said
+from ctxchat.core.recap import ACTIVITY, person_said, recap
 from ctxchat.core.record import Digest, Evidence
 from ctxchat.core.tokens import Count
 from ctxchat.core.words import percent, short
@@ -27,6 +29,9 @@ PREFACE = (
 )
 RECALL = " Their full text can be recalled by id."
 """Said where the agent has a tool for that."""
+
+BACK = " What is written of messages {} stands in the conversation itself again, whole: that holds."
+"""Said of those that came back after the summary was written: it cannot be unwritten by code."""
 
 OLDER = "Written before what «Done last» tells; where they differ, the later holds:"
 """Above an earlier summary that code put a recap behind: its next steps may be done by now."""
@@ -122,9 +127,10 @@ def summary_group(
     places = id_ranges((m.seq for g in covered for m in g.messages if not m.synthetic) if seqs is None else seqs)
     when = f"turns {min(turns)}–{max(turns)}" if min(turns) < max(turns) else f"turn {min(turns)}"
     where = f"Covers messages {places} ({when})."
+    both = BACK.format(id_ranges(digest.back)) if digest.summary and digest.back else ""
     parts = [
         OPENING,
-        f"{PREFACE} {where}{RECALL}",
+        f"{PREFACE} {where}{both}{RECALL}",
         OLDER if digest.summary and digest.recap else "",
         digest.summary.strip(),
         said,
@@ -136,6 +142,32 @@ def summary_group(
     return Group(
         id=f"s{source or covered[0].id}", kind="summary", messages=(message,), turn=covered[-1].turn, source=source
     )
+
+
+def of_less(edit: Edit, ledger: Ledger, back: Collection[str], count: Count, memory: Memory) -> Edit:
+    """An edit without the groups that come back; `ledger` is the one without its change. What code says in a summary is said of
+    the rest alone, in as much room as before, and what a model wrote of all says so."""
+    covers = tuple(g for g in edit.covers if g not in back)
+    less, old, digest = msgspec.structs.replace(edit, covers=covers), edit.replacement, edit.digest
+    if len(covers) in {0, len(edit.covers)} or old is None or digest is None:
+        return less
+    before, groups = [ledger.group(g) for g in edit.covers], [ledger.group(g) for g in covers]
+    bare = summary_group(msgspec.structs.replace(digest, evidence=Evidence()), before, 0, count)
+    again = (m.seq for g in before if g.id in back for m in g.messages if not m.synthetic)
+    done = recap([memory.shown(g) for g in groups[-ACTIVITY:]], count(digest.recap), count) if digest.recap else ""
+    known = digest.evidence != Evidence()  # another agent's brings none
+    digest = msgspec.structs.replace(
+        digest,
+        recap=done,
+        evidence=evidence_after(ledger, covers, memory) if known else digest.evidence,
+        back=tuple(sorted({*digest.back, *again})),
+    )
+    room = max(0, count(old.first.text) - count(bare.first.text))
+    made = summary_group(
+        digest, groups, room, count, old.source, "".join(m.text for m in old.messages[1:]), memory=memory
+    )
+    made = msgspec.structs.replace(made, id=old.id, messages=(made.first, *old.messages[1:]))
+    return msgspec.structs.replace(less, replacement=made, digest=digest)
 
 
 def overhead_tokens(count: Count) -> int:

@@ -16,6 +16,7 @@ from ctxchat.core.errors import LedgerError
 from ctxchat.core.events import Usage
 from ctxchat.core.options import Options
 from ctxchat.core.record import FactCount, PutBack
+from ctxchat.core.summaries import BACK, earlier, id_ranges
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk
 from tests.agent.test_compaction import Writer
@@ -25,10 +26,10 @@ from tests.doubles.scripted import ScriptedModel, says
 LONG = "The gauge at Pier 7 reports every 90 s to the logger Cormorant. " * 12
 
 
-async def compacted(window: int, *, more: int = 0) -> Desk:
+async def compacted(window: int, *, more: int = 0, strategy: str = "summarize") -> Desk:
     """Twelve turns, all but the last few put away in one pass; then so many more turns."""
     options = Options(
-        keep_recent=2, strategy="summarize", prepare=False, consent="off", min_messages=1, output_reserved=500
+        keep_recent=2, strategy=strategy, prepare=False, consent="off", min_messages=1, output_reserved=500
     )
     model = ScriptedModel([says(f"answer {n}. {LONG}") for n in range(12 + more)], window=Window(window, "configured"))
     small = ScriptedModel([], name="small/model", window=Window(1_200, "configured"))
@@ -99,6 +100,45 @@ async def test_the_part_that_fits_comes_back_and_the_rest_stays_put_away():
     assert figures.used + turn_more * figures.used / desk.session.view.raw >= figures.trigger_tokens
     await desk.session.changes.undo(change.id)
     assert {i.group for i in desk.session.view.items if i.group}.issuperset(put_away)
+
+
+@pytest.mark.parametrize("strategy", ["summarize", "truncate"])
+async def test_what_comes_back_in_part_is_no_longer_in_the_summary(strategy: str):
+    desk = await compacted(64_000, more=2, strategy=strategy)
+    (change,) = desk.state.ledger.compactions
+    put_away = change.edits[-1].covers
+    for back in (put_away[-4:], put_away[2:4]):
+        await desk.session.changes.undo(change.id, back)
+        (left,) = desk.state.ledger.compactions
+        summary = next(item.message.text for item in desk.session.view.items if item.section == "summary")
+        covers = left.edits[-1].covers
+        seqs = [m.seq for g in covers for m in desk.state.ledger.group(g).messages]
+        assert f"Covers messages {id_ranges(seqs)} (" in summary
+        shown = "\n".join(item.message.text for item in desk.session.view.items)
+        assert all(shown.count(f"question {n}?") == 1 for n in range(12)), "each once, in the summary or as it was"
+        again = [m.seq for g in put_away if g not in covers for m in desk.state.ledger.group(g).messages]
+        assert (BACK.format(id_ranges(again)) in summary) == (strategy == "summarize"), (
+            "what a model wrote tells of more"
+        )
+    assert desk.folded().ledger == desk.state.ledger
+    evidence = left.edits[-1].digest.evidence if left.edits[-1].digest else None
+    assert evidence and not {fact.seq for fact in evidence.facts}.intersection(again)
+
+
+async def test_an_earlier_summary_comes_back_whole_or_not_at_all():
+    desk = await compacted(64_000, more=6)
+    (first,) = desk.state.ledger.compactions
+    await desk.free_up()
+    second = desk.state.ledger.compactions[-1]
+    covers = second.edits[0].covers
+    inner = first.edits[0].covers
+    with pytest.raises(LedgerError, match="put none of these"):
+        await desk.session.changes.undo(second.id, inner[-2:])
+    await desk.session.changes.undo(second.id, covers[len(inner) - 2 :])
+    left = desk.state.ledger.compactions[-1]
+    assert left.edits[0].covers == inner and len(earlier(desk.state.ledger)) == 1
+    shown = "\n".join(item.message.text for item in desk.session.view.items)
+    assert all(shown.count(f"question {n}?") == 1 for n in range(12))
 
 
 async def test_nothing_is_offered_where_no_part_fits():
