@@ -91,6 +91,10 @@ class Reasoning(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     blocks: str = ""
 
 
+BROKEN_OFF = "[cut off here]"
+"""Behind a reply that was interrupted, for whoever reads it as the last word on something."""
+
+
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One message of the record.
 

@@ -14,7 +14,7 @@ import msgspec
 from ctxchat.core.clip import clip, head
 from ctxchat.core.facts import render
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.messages import Group, Message, Text, ToolCall, spoken
+from ctxchat.core.messages import BROKEN_OFF, Group, Message, Text, ToolCall, spoken
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.recap import person_said
 from ctxchat.core.strategies.base import Step
@@ -225,7 +225,7 @@ def _body(message: Message, call: ToolCall | None, count: Count, to_do: ToolCall
             return clip(text, RESULTS[kind], count)
         case _:
             text = clip(message.text, ANSWER if message.role == "assistant" else NOTE, count) if message.text else ""
-            broken = ["[cut off here]"] if message.interrupted else []
+            broken = [BROKEN_OFF] if message.interrupted else []
             return "\n".join([text, *broken, *(_call(c, count, to_do) for c in message.calls)]).lstrip("\n")
 
 

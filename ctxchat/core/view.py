@@ -15,7 +15,7 @@ from ctxchat.core.calibration import Mix, total
 from ctxchat.core.call_arguments import plain_name
 from ctxchat.core.compilers import Compiler, all_sections
 from ctxchat.core.ledger import Entry, Ledger
-from ctxchat.core.messages import GroupKind, Message
+from ctxchat.core.messages import BROKEN_OFF, GroupKind, Message
 from ctxchat.core.sections import SECTIONS, SectionName, section_of
 from ctxchat.core.tokens import Meter
 
@@ -155,6 +155,7 @@ def compile(
     head = [_insert(system, "system", "system", "", meter)] if system else []
     head += [_insert(_attributed(i), "memory", "system", i.source_id, meter) for i in frame.memory if i.text]
     body = tuple(item for entry in entries for item in items_of(entry, frame.keep_reasoning, meter))
+    body = _cut_off(body, meter)
     for transform in transforms:
         body = transform(body)
     fresh = [i for i in frame.injected if i.text and not _told(i, body)]
@@ -170,6 +171,23 @@ def compile(
         passes=len(ledger.changes),
         mix=total(item.kinds for item in items) + Mix(tools=sum(tool_tokens)),
     )
+
+
+def _cut_off(body: tuple[Item, ...], meter: Meter) -> tuple[Item, ...]:
+    """Half replies that something else came after say that they are; one that is gone on with, or may be, stays open."""
+    halves = [
+        n for n, item in enumerate(body[:-1]) if item.message.interrupted and body[n + 1].message.role != "assistant"
+    ]
+    if not halves:
+        return body
+    items = list(body)
+    for place in halves:
+        message = items[place].message
+        if message.text.strip():
+            message = msgspec.structs.replace(message, content=f"{message.text.rstrip()}\n{BROKEN_OFF}")
+            mix = meter.mix(message)
+            items[place] = msgspec.structs.replace(items[place], message=message, tokens=mix.raw, mix=mix)
+    return tuple(items)
 
 
 def _told(insert: Insert, body: Sequence[Item]) -> bool:

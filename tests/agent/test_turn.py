@@ -113,7 +113,8 @@ async def test_nobody_to_ask_denies_and_read_only_denies():
 
 
 async def test_closing_a_turn_in_the_middle_of_a_stream_keeps_what_was_said():
-    desk = Desk(ScriptedModel([hangs("half an answer"), says("whole")]))
+    model = ScriptedModel([hangs("half an answer"), says("whole")])
+    desk = Desk(model)
     async with aclosing(desk.session.send("hi")) as stream:
         async for stamped in stream:
             if isinstance(stamped.event, TextDelta) and "answer" in stamped.event.text:
@@ -124,6 +125,9 @@ async def test_closing_a_turn_in_the_middle_of_a_stream_keeps_what_was_said():
     events = await desk.say("again")
     assert of(events, TurnFinished)[0].text == "whole"
     assert desk.folded() == desk.state
+    told = next(item for item in model.requests[-1].view.items if item.message.role == "assistant")
+    assert told.message.text == f"{reply.text.rstrip()}\n[cut off here]", "it is not taken for the whole answer"
+    assert told.tokens == desk.conversation.meter.message(told.message)
 
 
 async def test_a_turn_that_is_cancelled_tells_its_end_like_any_other():
