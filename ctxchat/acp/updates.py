@@ -49,7 +49,7 @@ from ctxchat.core.messages import Group, Message, Text, ToolCall, attached, spok
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.sanitize import clean, visible
 from ctxchat.core.tooluse import UseKind, use_of
-from ctxchat.core.words import count, short
+from ctxchat.core.words import count, made_smaller, short
 from ctxchat.presentation.history import REWOUND, Shown
 from ctxchat.presentation.passes import REASONS
 from ctxchat.presentation.text import cut, one_line
@@ -252,8 +252,8 @@ def compaction_words(record: CompactionRecord) -> str:
         return clean(record.detail or "Nothing was compacted.")
     facts = f", kept {record.facts.kept} of {count(record.facts.found, 'fact')}" if record.facts.found else ""
     return (
-        f"{short(record.before.used)} → {short(record.after.used)} tokens: {count(record.folded_messages, 'message')} "
-        f"put away{facts}. {clean(record.detail)}".rstrip()
+        f"{short(record.before.used)} → {short(record.after.used)} tokens: "
+        f"{made_smaller(record.folded_messages, record.shortened)}{facts}. {clean(record.detail)}".rstrip()
     )
 
 

@@ -29,7 +29,7 @@ from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import too_little, within
 from ctxchat.core.summary_task import summary_task
 from ctxchat.core.view import View
-from ctxchat.core.words import count
+from ctxchat.core.words import count, made_smaller
 
 
 class Drafted(msgspec.Struct, frozen=True):
@@ -242,6 +242,7 @@ class PassUnderWay:
             steps=tuple(StepGain(s.name, gain, s.groups) for s, gain in zip(request.plan.steps, freed, strict=False)),
             folded=tuple(g.id for g in trial.folded),
             folded_messages=trial.messages,
+            shortened=trial.shortened,
             keep_recent=request.plan.keep_recent,
             facts=trial.facts,
             cost_usd=self._cost + booked,
@@ -326,7 +327,7 @@ def side(figures: Figures, view: View) -> SideFigures:
 
 def _detail(trial: Trial) -> str:
     files = f", {count(len(trial.files), 'file')} shown as on disk" if trial.files else ""
-    return f"{count(trial.messages, 'message')} compacted{survived(trial.facts)}{files}"
+    return f"{made_smaller(trial.messages, trial.shortened)}{survived(trial.facts)}{files}"
 
 
 def survived(facts: FactCount) -> str:

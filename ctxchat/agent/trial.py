@@ -35,14 +35,17 @@ LOST = 200
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """What a plan would come to. `folded` are groups that it touches for the first time; `problem` says in words why the
-    view would be invalid, empty where it is not."""
+    """What a plan would come to. `folded` are groups that it touches for the first time, `messages` those of theirs that it takes
+    out of the view or makes shorter, `shortened` the latter alone; `problem` says in words why the view would be invalid, empty
+    where it is not."""
 
     change: Change
     view: View
     passes: int
     problem: str
     folded: tuple[Group, ...]
+    messages: int
+    shortened: int
     facts: FactCount
     evidence: str
     lost: tuple[str, ...]
@@ -51,11 +54,6 @@ class Trial(msgspec.Struct, frozen=True):
     def files(self) -> tuple[str, ...]:
         """Paths of the files that would be shown as they are now."""
         return next((e.digest.files for e in self.change.edits if e.digest), ())
-
-    @property
-    def messages(self) -> int:
-        """Messages that are touched for the first time."""
-        return sum(not m.synthetic for g in self.folded for m in g.messages)
 
     @property
     def summary(self) -> str:
@@ -95,12 +93,16 @@ def tried(
     evidence = collect(covered, None, options.memory, per_kind=None, staying=staying)
     facts, lost = _kept(evidence, view, change, ledger, options.memory)
     digest = next((e.digest for e in change.edits if e.digest), None)
+    folded = _fresh(ledger, covered)
+    messages, shortened = ledger.touches(change.edits, {g.id for g in folded})
     return Trial(
         change=change,
         view=view,
         passes=len(after.compactions),
         problem=next(iter(problems(view)), ""),
-        folded=_fresh(ledger, covered),
+        folded=folded,
+        messages=messages,
+        shortened=shortened,
         facts=facts,
         evidence=render(digest.evidence if digest else evidence, EVIDENCE_TOKENS, options.meter.text),
         lost=tuple(line_of(fact) for fact in lost[-LOST:]),

@@ -259,12 +259,13 @@ def _narrowed(without: Ledger, change: Change, groups: Collection[str], count: C
     edits = tuple(edit for e in change.edits if (edit := of_less(e, without, back, count, memory)).covers)
     record = change.record
     if record:
-        again = [g for g in record.folded if g in back]
-        messages = _messages(without, again)
+        before, left = (without.touches(some, frozenset(record.folded)) for some in (change.edits, edits))
+        messages, shortened = (was - now for was, now in zip(before, left, strict=True))
         record = msgspec.structs.replace(
             record,
             folded=tuple(g for g in record.folded if g not in back),
             folded_messages=max(0, record.folded_messages - messages),
+            shortened=max(0, record.shortened - shortened),
             back=PutBack(record.back.messages + messages, record.back.tokens),
         )
     return msgspec.structs.replace(change, edits=edits, record=record)

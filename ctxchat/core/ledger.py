@@ -8,7 +8,7 @@ is exact and a change that names what it covers cannot lose the rest. What is de
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from operator import lt
 from typing import Literal, cast
@@ -182,6 +182,18 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         is shown as it was, whatever covered it before.
         """
         return self._live
+
+    def touches(self, edits: Iterable[Edit], groups: Collection[str]) -> tuple[int, int]:
+        """Messages of these groups that such edits would take out of the view or make shorter, and those only made shorter."""
+        out = shorter = 0
+        shown = {m.seq: m for e in self._live if e.group and e.group.kind != "summary" for m in e.group.messages}
+        for edit in edits:
+            made = edit.replacement if edit.kind == "shrink" else None
+            if made:
+                shorter += sum(m.seq in shown and shown[m.seq] != m for m in made.messages)
+            else:
+                out += sum(not m.synthetic for g in edit.covers if g in groups for m in self.group(g).messages)
+        return out + shorter, shorter
 
     def staying(self, fold: Iterable[str]) -> tuple[Group, ...]:
         """The groups of the record that a view shows something of, summaries aside, once these are folded."""

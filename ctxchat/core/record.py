@@ -122,7 +122,8 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="com
     `booked_usd` of which the session had paid before: for a summary that was prepared or drafted.
 
     `steps` are what was done in order, `before` and `after` what was measured then. `folded` are the ids of the groups that are
-    out of the view by it, `folded_messages` how many messages that is; `back` is what left it once and came back since. `detail`
+    out of the view by it or shorter there, `folded_messages` how many messages of them that is, `shortened` those among these
+    that only became shorter; `back` is what left it once and came back since. `detail`
     is one sentence for people, and `missed` another where the target was missed. `filled` is the share of what it might take that
     a model's summary took. `author` is `you` where a person wrote or mended the summary (`model` drafted it then), and the agent
     whose pass it was in an imported session. `evidence` is the ledger of facts as text, `lost` are the facts that the view no
@@ -141,6 +142,7 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="com
     after: SideFigures = SideFigures(0, 0)
     folded: tuple[str, ...] = ()
     folded_messages: int = 0
+    shortened: int = 0
     keep_recent: int = 0
     facts: FactCount = FactCount(0, 0)
     seconds: float = 0.0

@@ -8,6 +8,16 @@ def count(n: int, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+def made_smaller(messages: int, shortened: int, *, wide: bool = True) -> str:
+    """What a pass did to so many messages, of which some only became shorter: `30 messages compacted, 6 shortened`."""
+    done = [(messages - shortened, "compacted"), (shortened, "shortened")]
+    said = [(n, word) for n, word in done if n] or done[:1]
+    words = [
+        f"{count(n, 'message') if wide and not place else f'{n:,}'} {word}" for place, (n, word) in enumerate(said)
+    ]
+    return ", ".join(words)
+
+
 def short(tokens: int) -> str:
     """Tokens: 412, 12.3k, 118.4k, 1.5M."""
     size = abs(tokens)

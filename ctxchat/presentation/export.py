@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxchat.core.journal import SessionState
 from ctxchat.core.messages import Group
-from ctxchat.presentation.figures_text import count
+from ctxchat.core.words import made_smaller
 from ctxchat.presentation.history import items
 from ctxchat.presentation.text import clean, clock, one_line, short
 
@@ -18,7 +18,9 @@ def as_markdown(state: SessionState) -> str:
         elif shown.change and shown.change.record:
             record = shown.change.record
             freed = short(record.freed)
-            parts.append(f"---\n\n*{count(record.folded_messages, 'message')} compacted, {freed} tokens freed*\n\n---")
+            parts.append(
+                f"---\n\n*{made_smaller(record.folded_messages, record.shortened)}, {freed} tokens freed*\n\n---"
+            )
     return "\n\n".join(parts) + "\n"
 
 

@@ -15,6 +15,7 @@ from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.view import BUDGET, Insert, problems
+from ctxchat.core.words import made_smaller
 from tests.agent.desk import Around, Desk, Echo
 from tests.agent.test_turn import adds_up, of
 from tests.doubles.scripted import ScriptedModel, calls, fails, says
@@ -247,3 +248,26 @@ async def test_what_the_model_was_told_of_its_window_goes_with_a_pass():
     told = [{i.source for i in r.view.items} & {BUDGET, "date"} for r in script.requests]
     assert told.count({BUDGET, "date"}) == len(told) - len(desk.state.ledger.compactions)
     assert told.count({"date"}) == len(desk.state.ledger.compactions)
+
+
+async def test_what_was_done_is_said_as_it_was_done():
+    script = [
+        step for n in range(8) for step in (calls(("echo", {"text": f"{n} word ", "times": 300})), says(f"answer {n}"))
+    ]
+    options = Options(keep_recent=2, recent_results=2, strategy="shrink_tool_results", prepare=False, min_messages=1)
+    model = ScriptedModel(script, window=Window(64_000, "configured"))
+    desk = Desk(model, tools=[Echo()], options=options, summariser=Writer(), mode="all")
+    for number in range(8):
+        await desk.say(f"question {number}?")
+    await desk.free_up()
+    record = desk.state.ledger.compactions[0].record
+    assert record and record.shortened == record.folded_messages == record.folded_groups > 2, (
+        "not the calls beside them"
+    )
+    assert record.detail.startswith(f"{record.shortened} messages shortened")
+    await desk.session.changes.undo(record.id, record.folded[-1:])
+    left = desk.state.ledger.compactions[0].record
+    assert left and left.shortened == left.folded_messages == record.shortened - 1 and left.back.messages == 1
+    assert made_smaller(30, 6) == "24 messages compacted, 6 shortened"
+    assert made_smaller(30, 6, wide=False) == "24 compacted, 6 shortened"
+    assert made_smaller(1, 0) == "1 message compacted"

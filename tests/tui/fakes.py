@@ -20,6 +20,7 @@ from ctxchat.core.calibration import Calibration, Mix
 from ctxchat.core.changes import Undoing, found, in_part, look, redone, reinserted
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Event, Stamped, Steered, TextDelta, TurnFinished, TurnStarted
+from ctxchat.core.facts import Memory
 from ctxchat.core.figures import Counting, Figures, Past, TokenPrice, measure
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.images import size_in
@@ -415,11 +416,15 @@ class FakeSession:
         return f"h{self._changes}"
 
     async def undoing(self, change_id: str = "") -> Undoing:
-        return look(self.state.ledger, change_id, self._measured)
+        return look(self.state.ledger, change_id, self._measured, Meter().text, Memory())
 
     async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> Figures:
         undone = found(self.state.ledger, change_id)
-        left = [Changed(in_part(self.state.ledger, undone.id, groups, self._measured))] if groups else []
+        left = (
+            [Changed(in_part(self.state.ledger, undone.id, groups, self._measured, Meter().text, Memory()))]
+            if groups
+            else []
+        )
         self.state = fold([Undone(undone.id), *left], self.state)
         return self.figures
 

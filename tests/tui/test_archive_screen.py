@@ -13,8 +13,10 @@ from textual.widgets import Markdown, Static, TabbedContent, TextArea
 from textual.widgets._footer import FooterKey
 
 from ctxchat.core.changes import look
+from ctxchat.core.facts import Memory
 from ctxchat.core.journal import Changed, SessionState, fold
 from ctxchat.core.messages import Message
+from ctxchat.core.tokens import Meter
 from ctxchat.presentation.passes import archived, compared, passes, previous, put_away
 from ctxchat.presentation.text import short
 from ctxchat.storage.archive import Archived
@@ -174,7 +176,7 @@ def tight() -> HarbourSession:
 
 async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(tmp_path: Path) -> None:
     app = Opened(tight(), tmp_path)
-    looked = look(app.desk.state.ledger, "k2", app.desk._measured)
+    looked = look(app.desk.state.ledger, "k2", app.desk._measured, Meter().text, Memory())
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await pilot.press("u")
         await pilot.pause()

@@ -143,7 +143,7 @@ def record(one: Pass, width: int = 0) -> Content:
             for s in written.steps
         ]
         rows += [
-            ("put away", f"{count(written.folded_messages, 'message')}, {count(written.folded_groups, 'group')}"),
+            ("put away", _put_away(written)),
             ("put back since", back_words(one)),
             ("kept verbatim", count(written.keep_recent, "message") if written.keep_recent else ""),
             ("facts", _kept(written, one.facts_back)),
@@ -160,6 +160,11 @@ def record(one: Pass, width: int = 0) -> Content:
         ]
         lines += [Content.assemble((f"{'' if n else key:<16}", MUTED), part) for n, part in enumerate(parts)]
     return Content("\n").join(lines)
+
+
+def _put_away(written: CompactionRecord) -> str:
+    shorter = f", {written.shortened:,} of them only shortened" if written.shortened else ""
+    return f"{count(written.folded_messages, 'message')}{shorter}, {count(written.folded_groups, 'group')}"
 
 
 def _author(written: CompactionRecord) -> str:

@@ -15,7 +15,7 @@ from textual.message import Message
 from ctxchat.core.ledger import Change
 from ctxchat.core.messages import Attached, Group
 from ctxchat.core.record import CompactionRecord
-from ctxchat.core.words import count
+from ctxchat.core.words import count, made_smaller
 from ctxchat.presentation.history import folded_messages
 from ctxchat.presentation.text import clean, clock, cut, one_line, short
 from ctxchat.tui.transcript.markdown import GrowingMarkdown
@@ -368,7 +368,7 @@ class CompactionMark(Block):
 
     def _figures(self, record: CompactionRecord | None, *, wide: bool) -> list[str]:
         folded = folded_messages(self._change, record)
-        words = [f"{count(folded, 'message')} compacted" if wide else f"{folded:,} compacted"]
+        words = [made_smaller(folded, record.shortened if record else 0, wide=wide)]
         if record:
             words.append(f"−{short(max(0, record.freed))}")
             if record.back.messages:
