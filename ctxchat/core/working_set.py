@@ -133,8 +133,8 @@ def _part(file: CurrentFile, max_tokens: int, count: Count) -> str:
 
 def _files_of(group: Group, kinds: set[str]) -> Iterator[str]:
     """The files that calls of these kinds were about and that came to something, the last first."""
-    targets = (use_of(call).target for call in _calls_of(group, kinds))
-    return (path for path in targets if not path.startswith(SAVED))
+    uses = map(use_of, _calls_of(group, kinds))
+    return (use.target for use in uses if use.kind != "read" or not use.target.startswith(SAVED))
 
 
 def _calls_of(group: Group, kinds: set[str]) -> Iterator[ToolCall]:

@@ -407,6 +407,16 @@ def test_what_was_saved_and_is_read_again_makes_no_new_facts() -> None:
     assert list(facts_of(group)) == [] and touched([group]) == ()
 
 
+@pytest.mark.parametrize(
+    ("tool", "fact"), [("write_file", ("changed", "tool-results/a.py")), ("shell", ("command", "tool-results/a.py"))]
+)
+def test_what_is_done_in_a_folder_of_that_name_is_a_fact(tool: str, fact: tuple[str, str]) -> None:
+    arguments = '{"path": "tool-results/a.py", "content": "x = 1", "command": "tool-results/a.py"}'
+    group = ran(tool, arguments, "Done.")
+    assert fact in [(f.kind, f.key) for f in facts_of(group)]
+    assert touched([group]) == (("tool-results/a.py",) if tool == "write_file" else ())
+
+
 def test_what_an_agent_counts_of_its_own_work_is_no_value() -> None:
     words = "Both pass: 36 tests OK. Total: 12 files"
     mine, theirs = (Message(1, role, words) for role in ("assistant", "user"))

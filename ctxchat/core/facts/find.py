@@ -250,7 +250,8 @@ def _words(message: Message) -> str:
 def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]:
     use = use_of(call)
     at: At = (result.seq, "assistant", group.turn)
-    if refused(result) or result.synthetic or (use.kind != "run" and failed(result)) or use.target.startswith(SAVED):
+    again = use.kind == "read" and use.target.startswith(SAVED)
+    if refused(result) or result.synthetic or (use.kind != "run" and failed(result)) or again:
         return  # it never happened, changed nothing, or is told already
     patch = [change.now or change.path for change in patched(call) if change.kind != "delete"]
     yield from (Fact("changed", path, "", *at) for path in patch)
