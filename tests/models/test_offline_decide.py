@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.core.grouping import seal_round, single
+from ctxchat.core.grouping import group_messages, seal_round, single
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Image, Message, Text, ToolCall
 from ctxchat.core.tokens import Meter
@@ -120,6 +120,14 @@ def test_any_view_gets_a_reply_that_calls_only_what_is_offered(view: View) -> No
         assert not isinstance(required, list) or set(required) <= set(arguments)
     assert len({c.id for c in reply.calls}) == len(reply.calls)
     assert decide(view) == reply
+
+
+def test_a_file_is_read_in_a_turn_that_another_model_began() -> None:
+    call = Message(2, "assistant", calls=(ToolCall("1", "shell", '{"command": "ls"}'),))
+    said = [Message(1, "user", "read a.py"), call, Message(3, "tool", "a.py", call_id="1", name="shell")]
+    ledger, spec = Ledger(groups=group_messages(said)), ToolSpec("read_file", "x", {})
+    assert [c.name for c in decide(compile(ledger, Frame(tools=(spec,)), Meter())).calls] == ["read_file"]
+    assert "`read_file`" in decide(compile(ledger, Frame(), Meter())).text
 
 
 @examples(37, 150)

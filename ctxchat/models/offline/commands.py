@@ -234,7 +234,7 @@ _COMMANDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Command | None
 
 def _read(wanted: Command, seen: ReadView) -> Reply:
     reads = seen.named("read_file")
-    if not seen.done:
+    if not reads:  # another model may have begun this turn
         step = seen.calls("", *(("read_file", {"path": path, **wanted.arguments}) for path in wanted.paths))
         return step or _no_tool("read_file")
     lost = [d for d in reads if d.failed and not d.denied]
