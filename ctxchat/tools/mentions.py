@@ -40,7 +40,6 @@ _LINES = re.compile(r"(.+?)(?::|#L)(\d{1,9})(?:-L?(\d{1,9}))?")
 """`src/app.py:40-60`, `src/app.py:40`, `src/app.py#L40-L60`."""
 MOST_SEARCHED = 20_000_000
 """Bytes of a file that lines are looked for in."""
-_MISSING = "there is no such file"
 _LIKE_A_FILE = re.compile(r"/|\.\w{1,6}$")
 
 
@@ -104,7 +103,7 @@ def look(written: str, workspace: Path, longest: int = LONGEST_TEXT) -> Mentione
                 return _too_long(name, found.st_size)
             return _text(name, head + file.read(most), longest, lines)
     except FileNotFoundError:
-        return MentionedFile(name, "nothing", why=_MISSING)
+        return MentionedFile(name, "nothing", why="there is no such file")
     except (OSError, ValueError, RuntimeError) as problem:
         return MentionedFile(name, "nothing", why=getattr(problem, "strerror", "") or "no usable path")
 
@@ -161,13 +160,13 @@ def pasted_data(text: str) -> MentionedFile | None:
 
 
 def _mentioned(path: str, workspace: Path, longest: int) -> MentionedFile | None:
-    named = look(path, workspace, longest)
-    if named.kind == "nothing" and named.why == _MISSING:
+    named, lines = look(path, workspace, longest), _LINES.fullmatch(path)
+    file = lines[1] if lines else path
+    if named.kind == "nothing" and not (_is_there(path, workspace) or _is_there(file, workspace)):
         shorter = path.rstrip(_ENDS)
         if shorter and shorter != path:
             return _mentioned(shorter, workspace, longest)
-        lines = _LINES.fullmatch(path)
-        return named if _LIKE_A_FILE.search(lines[1] if lines else path) else None
+        return named if _LIKE_A_FILE.search(file) else None
     return named
 
 

@@ -75,6 +75,12 @@ def test_lines_of_a_file_go_along_by_their_numbers(tmp_path: Path) -> None:
     assert look("a.py:1-9000", tmp_path).kind == "nothing"
 
 
+@pytest.mark.parametrize("word", ["~nobody-of-that-name", "x" * 300, "anna:80", "gone"])
+def test_words_that_no_file_can_be_called_are_words(tmp_path: Path, word: str) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    assert [n.name for n in look_all(f"thank @{word} for (@a.py/).", tmp_path)] == ["a.py/"]
+
+
 def test_a_sentence_ends_behind_a_name_and_words_that_name_nothing_are_words(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     assert [n.name for n in look_all("see @a.py, then (@a.py). Ask @anna or me@a.py or @property", tmp_path)] == [
