@@ -29,7 +29,7 @@ def test_no_colour_is_sent_and_the_gauge_the_cursor_and_the_screens_still_read(c
         terminal.until("compaction from")
         terminal.press("f2")
         terminal.type("/xray\r")
-        terminal.until(lambda: terminal.shows("biggest first") and not terminal.shows("counting …"))
+        terminal.until(lambda: terminal.shows("biggest first") and not terminal.shows("looking …"))
         row = next(y for y, line in enumerate(terminal.lines) if "system" in line or "tool" in line)
         assert any(terminal.screen.buffer[y][4].reverse for y in range(row, row + 6)), "the cursor is seen"
         terminal.press("esc")
