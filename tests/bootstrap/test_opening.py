@@ -14,6 +14,7 @@ from ctxchat.bootstrap.lazy_program import LazyProgram
 from ctxchat.bootstrap.program import Program
 from ctxchat.config.files import load
 from ctxchat.core.errors import UsageError
+from ctxchat.core.events import Notice
 from ctxchat.models.client import ModelClient
 from ctxchat.storage.database import Database
 from ctxchat.storage.index import MISSED
@@ -33,6 +34,17 @@ async def test_a_summary_model_nobody_serves_costs_a_notice_and_no_session(tmp_p
     [event async for event in session.send("hello")]
     await session.close()
     assert [row.messages for row in await made.sessions()] == [2]
+    await made.close()
+
+
+async def test_a_memory_file_that_is_not_used_whole_is_told_once(tmp_path: Path) -> None:
+    tmp_path.joinpath("AGENTS.md").write_text("Use tabs. " * 20_000)
+    made = program(tmp_path, "")
+    session = await made.open()
+    stamped = [event async for event in session.send("hello")] + [event async for event in session.send("again")]
+    told = [one.event.text for one in stamped if isinstance(one.event, Notice)]
+    assert len([text for text in told if "AGENTS.md" in text and "only its first 100 kB are used" in text]) == 1
+    await session.close()
     await made.close()
 
 

@@ -302,6 +302,17 @@ def test_ones_own_editor_has_the_text_and_may_say_no(tmp_path: Path) -> None:
         edited("draft", str(tmp_path / "not-there"), nullcontext)
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\t"])
+def test_a_blank_editor_is_none_and_vi_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blank: str) -> None:
+    vi = tmp_path / "vi"
+    vi.write_text('#!/bin/sh\necho "of vi" > "$1"\n')
+    vi.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", blank)
+    assert edited("draft", "", nullcontext) == edited("draft", blank, nullcontext) == "of vi\n"
+
+
 async def test_where_no_terminal_can_be_given_away_it_is_said(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession()) as (app, pilot):
         await pilot.press(*"draft", "ctrl+g")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from textual.widgets import Input
 
 from ctxchat.config.files import load
 from ctxchat.core.messages import Message, Text, ToolCall
+from ctxchat.importing.outcome import ImportNews
 from ctxchat.tui.panels.secrets import OriginalScreen, SecretsScreen
 from ctxchat.tui.widgets.rows import Rows
 from tests.doubles.planted import planted
@@ -135,6 +136,22 @@ async def test_an_export_goes_to_a_folder_of_the_person(tmp_path: Path, monkeypa
     async with chatting(tmp_path, FakeSession(messages=[Message(1, "user", "hello")])) as (_, pilot):
         await pilot.press(*"/export ~/out.md", "enter")
         await until(pilot, (home / "out.md").exists)
+
+
+async def test_a_folder_of_a_person_nobody_knows_is_only_a_path(tmp_path: Path) -> None:
+    class Asked(FakeServices):
+        async def importing(self, path: Path | None = None) -> AsyncGenerator[ImportNews, None]:
+            asked.append(path)
+            async for news in super().importing(path):
+                yield news
+
+    asked: list[Path | None] = []
+    services = Asked(tmp_path, session := FakeSession(messages=[Message(1, "user", "hello")]))
+    async with chatting(tmp_path, session, services=services) as (app, pilot):
+        await pilot.press(*"/import ~nobody-of-that-name/a", "enter")
+        await until(pilot, lambda: asked == [tmp_path / "~nobody-of-that-name/a"])
+        await pilot.press(*"/export ~nobody-of-that-name/a.md", "enter")
+        await until(pilot, lambda: "No such file or directory" in " ".join(words(app).split()))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 20)])
