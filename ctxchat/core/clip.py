@@ -15,7 +15,7 @@ def clip(text: str, max_tokens: int, count: Count, mark: str = "\n[… {tokens} 
     """The text itself where it fits, else two thirds head and one third tail around a mark that says how much is missing.
 
     The result is at most `max_tokens` by `count`, unless the mark alone is more. In the mark `{tokens}` is filled in, and
-    `{lines}`, as `lines 124–165 left out: start_line=124; ` where whole lines are missing. Lines that bring their numbers, as
+    `{lines}`, as `lines 124–165 (start_line=124), ` where whole lines are missing. Lines that bring their numbers, as
     files are read, go by those.
     """
     total = count(text)
@@ -91,7 +91,7 @@ def _missing_lines(text: str, start: int, end: int) -> str:
 
 
 def _named(first: int, last: int) -> str:
-    return f"lines {first}–{last} left out: start_line={first}; "
+    return f"lines {first}–{last} (start_line={first}), "
 
 
 _NUMBER = re.compile(r" *(\d+)\t")

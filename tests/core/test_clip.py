@@ -12,7 +12,7 @@ from ctxchat.core.clip import around, clip
 from ctxchat.core.tokens import rough_count
 
 MARK = "\n[… {lines}{tokens} tokens left out …]\n"
-NAMED = re.compile(r"\n\[… (?:lines (\d+)–(\d+) left out: start_line=(\d+); )?(\d+) tokens left out …\]\n")
+NAMED = re.compile(r"\n\[… (?:lines (\d+)–(\d+) \(start_line=(\d+)\), )?(\d+) tokens left out …\]\n")
 
 texts = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=60), max_size=80).map(
     "\n".join
@@ -45,14 +45,14 @@ def test_a_file_with_numbered_lines_is_cut_between_them_and_says_where_to_go_on(
 
 
 def test_one_long_line_is_cut_inside_and_names_no_lines() -> None:
-    assert "left out: start_line" not in clip("word " * 900, 100, rough_count, MARK)
+    assert "start_line" not in clip("word " * 900, 100, rough_count, MARK)
 
 
 @given(texts, st.integers(0, 1_000), st.integers(60, 400))
 def test_what_lies_around_a_place_is_one_piece_within_its_room(text: str, place: int, most: int) -> None:
     shown = around(text, min(place, len(text)), most, rough_count, MARK)
     assert rough_count(shown) <= most or rough_count(text) <= most
-    pieces = re.split(r"\n?\[… lines \d+–\d+ left out: start_line=\d+; \d+ tokens left out …\]\n?", shown)
+    pieces = re.split(r"\n?\[… lines \d+–\d+ \(start_line=\d+\), \d+ tokens left out …\]\n?", shown)
     assert len(pieces) <= 3 and all(piece.strip("\n") in text for piece in pieces)
 
 
@@ -69,8 +69,9 @@ def test_a_place_in_a_long_line_is_shown(before: int, most: int) -> None:
 def test_the_lines_around_a_place_are_shown_and_those_left_out_are_named() -> None:
     text = "\n".join(f"{n:>5}\tline {n} of a file that is read in part" for n in range(1, 201))
     shown = around(text, text.index("line 120 "), 400, rough_count, MARK).split("\n")
-    assert shown[0].startswith("[… lines 1–") and "–200 left out" in shown[-1]
+    assert all(line.count("left out") == 1 for line in (shown[0], shown[-1]))
+    assert shown[0].startswith("[… lines 1–") and "–200 (start_line=" in shown[-1]
     numbers = [int(line.split("\t")[0]) for line in shown[1:-1]]
     assert numbers == list(range(numbers[0], numbers[-1] + 1)) and numbers[0] < 120 < numbers[-1]
-    assert f"lines 1–{numbers[0] - 1} left out" in shown[0]
-    assert f"lines {numbers[-1] + 1}–200 left out: start_line={numbers[-1] + 1}" in shown[-1]
+    assert f"lines 1–{numbers[0] - 1} (start_line=1), " in shown[0]
+    assert f"lines {numbers[-1] + 1}–200 (start_line={numbers[-1] + 1})" in shown[-1]
