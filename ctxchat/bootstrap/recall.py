@@ -114,7 +114,8 @@ class Recollection:
         return "\n".join([text, *told])
 
     def _heading(self, hit: Hit) -> str:
-        who = {"tool": f"result of {hit.tool or 'a tool'}", "assistant": f"call of {hit.tool}" if hit.tool else "you"}
+        tools = ", ".join(hit.tool.split())
+        who = {"tool": f"result of {tools or 'a tool'}", "assistant": f"call of {tools}" if tools else "you"}
         if hit.session != self._session:
             place = f"session “{hit.title[:60]}”, {hit.at[:10]}"
         else:

@@ -66,6 +66,21 @@ async def test_the_line_in_a_long_result_comes_first_with_its_surroundings(store
     assert "recall the id m3 for all of it" in first
 
 
+async def test_the_tools_of_a_message_are_told_one_by_one(tmp_path: Path) -> None:
+    both = (ToolCall("c1", "read_file", '{"path": "var/boot.log"}'), ToolCall("c2", "grep", '{"pattern": "pump"}'))
+    messages = [
+        Message(1, "user", "Look."),
+        Message(2, "assistant", "I look for the firmware checksum.", calls=both),
+        Message(3, "tool", "nothing", call_id="c1", name="read_file"),
+        Message(4, "tool", "nothing", call_id="c2", name="grep"),
+        Message(5, "user", "Go on."),
+    ]
+    with Database(tmp_path) as database:
+        session = sessions.create(database, records=[Sealed(group_messages(messages)), compaction("k1", "g1", "g2")])
+        text = await Recollection(database, session).search("firmware checksum")
+    assert text.startswith("m2 (call of read_file, grep, turn 1, put away by k1)")
+
+
 async def test_own_searches_and_the_question_at_hand_are_no_answers(store: tuple[Database, str]) -> None:
     text = await Recollection(*store).search("Which firmware checksum did the pump report?")
     ids = [line.split(" ")[0] for line in text.splitlines() if line.startswith("m") and "turn" in line]
