@@ -22,6 +22,7 @@ from ctxchat.core.facts import (
 )
 from ctxchat.core.facts.order import ranked
 from ctxchat.core.facts.page import allotted, unfolded
+from ctxchat.core.facts.symbols import names_read
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Message, Text, ToolCall
@@ -1002,6 +1003,19 @@ def test_names_of_the_language_and_parts_of_paths_are_no_symbols() -> None:
     os.MkdirAll(stateDir); filepath.IsAbs(x); see get_closing_text.py and get_closing_text.py, git/remote_ops/types"""
     read = ran("read_file", '{"path": "a.go"}', code)
     assert list(by_kind(collect([read]), "symbol")) == ["stateDir"]
+
+
+def test_names_of_a_test_framework_and_builtins_are_no_symbols_but_a_program_may_define_its_own() -> None:
+    text = """class TestRoom(unittest.TestCase):
+    def setUp(self):
+        self.assertEqual(room_left(1), 0)
+    def test_full(self):
+        self.assertEqual(room_left(2), 0)
+        with self.assertRaises(OverflowError):
+            raise OverflowError(self.__getitem__, self.__getitem__)
+def compile(ledger): ...
+"""
+    assert set(names_read(text)) == {"TestRoom", "test_full", "room_left", "compile"}
 
 
 def test_the_examples_of_a_guide_are_no_symbols_those_of_a_plan_are() -> None:

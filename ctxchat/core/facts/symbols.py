@@ -5,6 +5,7 @@ A word that looks like a name is taken for one, wherever it stands; not those th
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ _MODULES = frozenset(
     )
 )
 """What belongs to the languages: `os.MkdirAll` is nobody's own."""
-_OF_THE_LANGUAGE = frozenset(
+_OF_THE_LANGUAGE = frozenset(filter(SYMBOL.fullmatch, dir(builtins))) | frozenset(
     re.findall(
         r"\w+",
         "indexOf lastIndexOf toFixed toString startsWith endsWith padEnd padStart localeCompare toLowerCase toUpperCase "
@@ -51,21 +52,27 @@ _OF_THE_LANGUAGE = frozenset(
         "readFileSync writeFileSync existsSync mkdirSync statSync child_process strictEqual deepEqual "
         "mockReturnValue mockResolvedValue mockImplementation toBeDefined toBeNull toBeUndefined toEqual toContain toThrow "
         "toHaveBeenCalled toHaveBeenCalledWith toHaveLength toStrictEqual toBeTruthy toBeFalsy "
-        "TypeError ValueError KeyError IndexError RuntimeError AttributeError FileNotFoundError NotImplementedError OSError "
         "NamedTuple TypedDict TypeVar TypeAlias ClassVar ParamSpec TYPE_CHECKING DEVNULL CalledProcessError TimeoutExpired "
-        "StopIteration ImportError ModuleNotFoundError ReferenceError SyntaxError SystemExit KeyboardInterrupt AssertionError "
-        "PermissionError TimeoutError UnicodeDecodeError StringIO BytesIO MagicMock SimpleNamespace CompletedProcess "
-        "__init__ __name__ __main__ __file__ __future__ __repr__ __str__ __eq__ __len__ __enter__ __exit__ __all__ "
+        "ReferenceError StringIO BytesIO MagicMock SimpleNamespace CompletedProcess "
         "read_text write_text read_bytes write_bytes is_file is_dir exist_ok missing_ok capture_output tmp_path capsys "
         "return_value side_effect call_args call_count assert_called_once assert_called_once_with assert_called_with "
-        "assert_not_called default_factory splitlines isoformat "
+        "assert_not_called assert_any_call assert_has_calls assert_awaited_once assert_awaited_once_with "
+        "assertEqual assertNotEqual assertTrue assertFalse assertIs assertIsNot assertIsNone assertIsNotNone assertIn "
+        "assertNotIn assertIsInstance assertNotIsInstance assertRaises assertRaisesRegex assertWarns assertWarnsRegex "
+        "assertLogs assertNoLogs assertAlmostEqual assertNotAlmostEqual assertGreater assertGreaterEqual assertLess "
+        "assertLessEqual assertRegex assertNotRegex assertCountEqual assertMultiLineEqual assertSequenceEqual "
+        "assertListEqual assertTupleEqual assertSetEqual assertDictEqual TestCase IsolatedAsyncioTestCase setUp tearDown "
+        "setUpClass tearDownClass setUpModule tearDownModule asyncSetUp asyncTearDown subTest addCleanup skipTest skipIf "
+        "skipUnless expectedFailure importorskip usefixtures "
+        "capfd caplog recwarn tmp_path_factory "
+        "default_factory splitlines isoformat "
         "WriteString ReadString ReadAll WriteFile ReadFile MkdirAll TempDir TrimSpace HasPrefix HasSuffix CombinedOutput "
         "StdoutPipe StderrPipe IsNotExist IsExist NewReader NewBuffer NewScanner Errorf Fatalf Printf Println Sprintf Fprintf "
         "beforeEach afterEach beforeAll afterAll TypeScript JavaScript GitHub GitLab macOS PostgreSQL MySQL SQLite OpenAI "
         "TODO FIXME NOTE XXX HTTP HTTPS HTML PATH HOME README CHANGELOG LICENSE UTF8 YYYYMMDD",
     )
 )
-"""What every program of a language names."""
+"""What every program of a language names, or every test; a program's own `format` or `compile` is its own."""
 _BEGINNING = r"^(?:[ \t]*\d+[\t:|│→])?[ \t]*"
 _BLOCK = expression(_BEGINNING + r"```.*?" + _BEGINNING + r"```[ \t]*$", re.MULTILINE | re.DOTALL)
 _EXAMPLE = expression(r"(?:#|//|--) *(?:WRONG|CORRECT|RIGHT|BAD|GOOD|Bad|Good|Wrong|Correct)\b|[❌✅]")
@@ -115,7 +122,7 @@ def names_read(text: str, *, guide: bool = False) -> Iterator[str]:
 def _names(match: re.Match[str], text: str) -> bool:
     """A word that looks like a program's names something of this program; one in capitals where it stands in code."""
     word = match.group()
-    if word in _OF_THE_LANGUAGE or _NO_NAME.match(word):
+    if word in _OF_THE_LANGUAGE or _NO_NAME.match(word) or (word[:2] == word[-2:] == "__"):
         return False
     before = text[max(0, match.start() - 30) : match.start()]
     if before.endswith(".") and (owner := _OWNER.search(before)) and owner[0][:-1] in _MODULES:
