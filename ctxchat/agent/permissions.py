@@ -13,7 +13,9 @@ from ctxchat.core.patterns import Covers, covers_text, covers_words, escaped, wr
 from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Demand, Mode, Part, Rule, parse_rule
 
 WRITES = "write_file"
-"""The tool whose rules a redirection of a command goes by."""
+"""The tool whose rules a redirection of a command goes by, and an edit besides its own: a part of what may be replaced whole."""
+
+EDITS = "edit_file"
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -156,7 +158,7 @@ def covers(rule: Rule, tool: str, demand: Demand | Part, folder: str) -> Covers:
             return "no"
         target, access = demand.writes, "write"
     else:
-        if rule.tool != tool:
+        if rule.tool not in ({tool, WRITES} if tool == EDITS else {tool}):
             return "no"
         target, access = demand.target, demand.access
     if access in {"read", "write"}:

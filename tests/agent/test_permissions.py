@@ -105,6 +105,18 @@ def test_a_rule_for_one_folder_allows_nothing_in_another(tool: str, mode: Mode, 
             assert judge(tool, demand, mode, [rule], "/b") == judge(tool, demand, mode, [], "/b")
 
 
+def test_what_may_be_written_may_be_edited_and_not_the_other_way_round():
+    demand = Demand("write", "/work/src/a.py", False, "it", patterns=("src/a.py",))
+    for held, tool, said in [
+        ("write_file: src/a.py", "edit_file", "allow"),
+        ("edit_file: src/a.py", "write_file", "ask"),
+        ("write_file: src/a.py", "remember", "ask"),
+        ("deny write_file: src/**", "edit_file", "deny"),
+    ]:
+        rule = parse_rule(held)
+        assert rule and judge(tool, demand, "ask", [rule], "/work").verdict == said
+
+
 def test_deny_rules_win_in_every_mode_however_deep():
     rm = Part(words("rm", "x"))
     for part in (
