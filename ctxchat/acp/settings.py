@@ -25,18 +25,11 @@ from ctxchat.config.schema import McpSettings
 from ctxchat.core.errors import UsageError
 from ctxchat.core.permissions import Mode
 from ctxchat.core.sanitize import clean
+from ctxchat.presentation.modes import MODES
 
 MODE: Literal["mode"] = "mode"
 MODEL: Literal["model"] = "model"
 """The ids of the two options, which are the protocol's words for what they are."""
-
-MODES: dict[Mode, tuple[str, str]] = {
-    "ask": ("Ask", "Reading in the folder is free; everything else asks."),
-    "read-only": ("Read only", "Reads files in the folder, and nothing else."),
-    "plan": ("Plan", "Reads, and runs commands that only read."),
-    "auto-edit": ("Edit", "Edits files in the folder without asking; commands ask."),
-    "all": ("All", "Nothing asks but what a rule forbids."),
-}
 
 ConfigOption = SessionConfigOptionSelect | SessionConfigOptionBoolean
 
@@ -53,7 +46,7 @@ def mode_of(id: str) -> Mode:
 
 def modes(session: Session) -> SessionModeState:
     """The modes there are, and the one in force."""
-    rows = [SessionMode(id=id, name=name, description=about) for id, (name, about) in MODES.items()]
+    rows = [SessionMode(id=id, name=name, description=about) for id, name, about in _modes()]
     return SessionModeState(current_mode_id=session.permissions.mode, available_modes=rows)
 
 
@@ -62,9 +55,14 @@ def config_options(session: Session, models: Collection[str]) -> list[ConfigOpti
     used = session.figures.model
     names = dict.fromkeys([used, *models])
     return [
-        _select(MODE, "Permissions", session.permissions.mode, [(id, *words) for id, words in MODES.items()]),
+        _select(MODE, "Permissions", session.permissions.mode, _modes()),
         _select(MODEL, "Model", used, [(name, clean(name), "") for name in names]),
     ]
+
+
+def _modes() -> list[tuple[str, str, str]]:
+    """Id, name and meaning of each."""
+    return [(id, id.replace("-", " ").capitalize(), about) for id, about in MODES.items()]
 
 
 def _select(

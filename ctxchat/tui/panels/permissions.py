@@ -6,7 +6,7 @@ Rules of settings files are shown, and it is said where to edit them; they are n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -21,21 +21,14 @@ from ctxchat.agent.gate import Gate
 from ctxchat.config.files import Loaded
 from ctxchat.config.rules import read_rules, remove_rule, replace_rule
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.permissions import Mode, Rule, parse_rule
+from ctxchat.core.permissions import Rule, parse_rule
 from ctxchat.core.words import count
+from ctxchat.presentation.modes import MODES
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui.panels.panel import Confirm, Dialog, Listing
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.rows import Cell, Column
-
-MODES: Mapping[Mode, str] = {
-    "ask": "reading in this folder is free; all else needs a rule or your yes",
-    "read-only": "tools read in this folder; anything else is denied, whatever the rules allow",
-    "plan": "reading is free, commands that only read too; anything that writes is denied",
-    "auto-edit": "reading and writing in this folder are free; all else needs a rule or your yes",
-    "all": "nothing asks; only deny rules hold",
-}
 
 HOW = (
     "A rule lets a call run without asking, or forbids it: `shell: uv run pytest **`, `write_file: src/**`, `deny shell: rm **`. "
@@ -129,7 +122,7 @@ class PermissionsScreen(Listing[None]):
     def body(self) -> ComposeResult:
         mode = self._gate.mode
         yield Static(
-            Content.assemble(("mode ", MUTED), (mode, "bold"), (f": {MODES[mode]}", MUTED)), id="mode", markup=False
+            Content.assemble(("mode ", MUTED), (mode, "bold"), (f"   {MODES[mode]}", MUTED)), id="mode", markup=False
         )
         yield from super().body()
 
