@@ -166,7 +166,7 @@ async def test_a_part_under_a_later_pass_cannot_come_back_alone():
 async def test_a_redo_is_refused_where_something_was_made_of_the_same_messages_since():
     desk = await compacted(64_000)
     (change,) = desk.state.ledger.compactions
-    with pytest.raises(LedgerError, match="nothing to redo"):
+    with pytest.raises(LedgerError, match=r"nothing to redo\.$"):
         await desk.session.changes.redo()
     await desk.session.changes.undo()
     await desk.session.changes.drop(change.edits[0].covers[1])
@@ -175,6 +175,14 @@ async def test_a_redo_is_refused_where_something_was_made_of_the_same_messages_s
     await desk.session.changes.undo()
     await desk.session.changes.redo(change.id)
     assert desk.state.ledger.changes == (change,)
+
+
+async def test_a_redo_after_an_undo_of_a_part_says_what_to_do():
+    desk = await compacted(64_000)
+    (change,) = desk.state.ledger.compactions
+    await desk.session.changes.undo(change.id, change.edits[0].covers[-2:])
+    with pytest.raises(LedgerError, match=r"the last undo was of a part\. F8"):
+        await desk.session.changes.redo()
 
 
 async def there_and_back_and_there(wanted: list[tuple[str, int]], chance: Any) -> None:

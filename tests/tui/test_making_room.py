@@ -294,6 +294,9 @@ async def test_undo_in_the_chat_asks_where_it_would_not_fit_and_redo_is_exact(tm
         await until(pilot, lambda: "are back in the view" in words(app))
         await pilot.press(*"/redo", "enter")
         await until(pilot, lambda: not desk.state.undone and desk.session.view.items == put_away)
+        await until(pilot, lambda: "are put away again" in words(app))
+        await pilot.press(*"/redo", "enter")
+        await until(pilot, lambda: "There is nothing to redo." in words(app))
         while not (await desk.session.changes.undoing()).after.over:
             await say(app, pilot, f"question? {LONG * 3}")
         await pilot.press(*"/undo", "enter")

@@ -104,7 +104,7 @@ async def _shown(app: CtxchatApp, change: Awaitable[UndoDone | None]) -> None:
     try:
         done = await change
     except LedgerError as nothing:  # not a failure: there is nothing to do
-        app.notify(nothing.text)
+        app.chat.notice("info", str(nothing))
         return
     if done is not None:
         app.chat.changed(done.figures, done.words)

@@ -19,8 +19,9 @@ from ctxchat.core.changes import Undoing
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.figures import Figures
 from ctxchat.core.files import Checkpoint, Keep, Restoring, chosen, files_words, is_folder, made_last, redoable
-from ctxchat.core.ledger import ChangeKind
+from ctxchat.core.ledger import Change, ChangeKind
 from ctxchat.presentation.figures_text import count, day_and_clock, percent, tilde
+from ctxchat.presentation.history import folded_messages
 from ctxchat.presentation.passes import REASONS
 from ctxchat.presentation.text import one_line, short
 from ctxchat.tui.panels.files import MineScreen
@@ -36,14 +37,14 @@ Answer = TypeVar("Answer")
 FILES = "files"
 """In place of a change's id: what was done to files, whatever came after it."""
 
-BY_HAND: dict[ChangeKind, str] = {
-    "drop": "the message is back in the view",
-    "shrink": "the message is shown whole again",
-    "pin": "the message is pinned no more",
-    "restore": "what was put back is out of the view again",
-    "rewind": "what the rewind took back is there again",
+BY_HAND: dict[ChangeKind, tuple[str, str]] = {
+    "drop": ("the message is back in the view", "the message is out of the view"),
+    "shrink": ("the message is shown whole again", "the message is shown as a line again"),
+    "pin": ("the message is pinned no more", "the message is pinned again"),
+    "restore": ("what was put back is out of the view again", "what was put back is in the view again"),
+    "rewind": ("what the rewind took back is there again", "what the rewind took back is out of the view again"),
 }
-"""What undoing a change by hand does."""
+"""What undoing a change by hand does, and what redoing it does."""
 
 
 class UndoChoice(msgspec.Struct, frozen=True):
@@ -95,7 +96,9 @@ async def redo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | No
     if session.files and (change_id == FILES or files_last):
         return await _back(session, session.files, ask, await session.files.redoing(), "Redone", "/undo")
     figures = await session.changes.redo(change_id)
-    return UndoDone(figures, f"Redone: in force again, exactly as it was.{_over(figures)}")
+    change = session.state.ledger.changes[-1]
+    words = BY_HAND[change.kind][1] if change.kind in BY_HAND else _put_away(change)
+    return UndoDone(figures, f"Redone: {words}.{_over(figures)}")
 
 
 async def agreed(ask: Ask, wanted: Restoring) -> Keep | None:
@@ -152,10 +155,15 @@ def _over(figures: Figures) -> str:
     return f" That is {short(figures.over)} too much for the window: free up some of it." if figures.over else ""
 
 
+def _put_away(change: Change) -> str:
+    messages = folded_messages(change, change.record)
+    return f"{count(messages, 'message')} {'is' if messages == 1 else 'are'} put away again"
+
+
 def _done(looked: Undoing, wish: UndoChoice, figures: Figures) -> str:
     back = looked.part_messages if wish.groups else looked.messages
     if words := BY_HAND.get(looked.change.kind):
-        return f"Undone: {words}.{_over(figures)}"
+        return f"Undone: {words[0]}.{_over(figures)}"
     if not back:
         return "Undone. A later compaction stands for these messages: undo that to see them again."
     words = f"{count(back, 'message')} {'is' if back == 1 else 'are'} back in the view"
