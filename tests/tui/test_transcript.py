@@ -15,12 +15,12 @@ from ctxchat.core.grouping import single
 from ctxchat.core.ledger import Change, Edit
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.record import CompactionRecord, FactCount, PutBack, SideFigures
-from ctxchat.presentation.history import Shown
+from ctxchat.presentation.history import Shown, items
 from ctxchat.presentation.inventory import inventory
 from ctxchat.presentation.text import short
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.transcript.blocks import Block, CompactionMark, ReplyBlock, UserBlock
-from ctxchat.tui.transcript.column import MOST
+from ctxchat.tui.transcript.blocks import Block, CompactionMark, NoticeBlock, ReplyBlock, UserBlock, Waiting
+from ctxchat.tui.transcript.column import MOST, TranscriptColumn
 from ctxchat.tui.transcript.tool_block import ToolBlock
 from tests.tui.chatting import blocks, chatting, focus_on, said, until, words
 from tests.tui.fakes import AT, FakeSession, Pause, reply
@@ -325,3 +325,22 @@ async def test_a_result_weighs_in_the_chat_what_it_weighs_in_the_x_ray(tmp_path:
         row = next(r for r in inventory(app.session.view, app.session.figures) if r.kind == "result")
         assert row.tokens > 1_400
         assert any(line.rstrip().endswith(short(row.tokens)) for line in words(app).split("\n") if "read_file" in line)
+
+
+def test_words_of_ours_stand_above_what_happened_after_them() -> None:
+    session, column = FakeSession(messages=long_talk(30)), TranscriptColumn(lambda stack: None)
+    ledger = session.state.ledger
+    column.take(items(ledger), {})
+    column.fit(80)
+    asked, waiting, told = (
+        NoticeBlock("info", "The agent asks for room"),
+        Waiting("making room"),
+        NoticeBlock("info", "later"),
+    )
+    for block in (asked, waiting, told):
+        column.add(block)
+    change = msgspec.structs.replace(compacted(session), at="9999-01-01T00:00:00Z")
+    column.settle(items(ledger.apply(change)), {}, {})
+    column.discard(waiting)
+    *_, above, mark, below = reversed(list(column.upwards()))
+    assert (above, below) == (asked, told) and isinstance(mark, CompactionMark)

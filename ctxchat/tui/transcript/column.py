@@ -14,7 +14,7 @@ from typing import TypeVar
 from textual.content import Content
 
 from ctxchat.presentation.history import Shown
-from ctxchat.tui.transcript.blocks import Block, Fold, UserBlock
+from ctxchat.tui.transcript.blocks import Block, Fold, NoticeBlock, UserBlock
 from ctxchat.tui.transcript.record import Tokens, blocks_for, weigh
 from ctxchat.tui.widgets.lines import DrawnLine
 
@@ -164,10 +164,19 @@ class TranscriptColumn:
         if last - first > len(stacks):
             self._apart.append((shown, blocks))
         elif not stacks:
-            self._splice(first, last, [shown], [None])
+            place = self._behind_words()
+            self._splice(place, place, [shown], [None])
+            self._settled = place + 1
         else:
             height = sum(self.heights[place] for place in stacks)
             self._splice(first, last, [shown], [self._bind(_joined(list(stacks.values())))], height)
+
+    def _behind_words(self) -> int:
+        """Where something nobody saw growing comes to stand: behind the words of ours that were said before it."""
+        place = self._settled
+        while place < len(self) and self._things[place] is None and isinstance(self.blocks(place)[0], NoticeBlock):
+            place += 1
+        return place
 
     def weigh(self, tokens: Tokens) -> None:
         """What everything costs by now."""
