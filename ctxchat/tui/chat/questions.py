@@ -245,22 +245,29 @@ class Questions(Vertical):
         for box in self.query(SCROLLING).results(Widget):
             box.styles.max_height = None
         self.remove_class("-tight")
+        self.styles.max_height = None
         self.call_after_refresh(self.give_way)
 
     def give_way(self) -> None:
         """What scrolls in a question is lower, the highest first and what a call would do last, by as many
-        lines as what stands below it has no room for."""
+        lines as what stands below it has no room for. Where that is not enough, all of them scroll."""
         place = self.parent
         heights = {box: height for box in self.query(SCROLLING).results(Widget) if (height := box.size.height)}
-        if not isinstance(place, Widget) or not heights:
+        if not isinstance(place, Widget):
             return
-        for _ in range(place.children[-1].region.bottom - place.region.bottom):
+        over = place.children[-1].region.bottom - place.region.bottom
+        while over > 0 and any(height > 1 for height in heights.values()):
             highest = max(heights, key=lambda box: heights[box] / (1 + box.has_class("preview")))
             if heights[highest] == 1:
-                self.add_class("-tight")  # without rules: the answers are seen
                 break
             heights[highest] -= 1
             highest.styles.max_height = heights[highest]
+            over -= 1
+        if over > 0 and heights and not self.has_class("-tight"):
+            self.add_class("-tight")  # without rules: the answers are seen
+            self.call_after_refresh(self.give_way)
+        elif over > 0:
+            self.styles.max_height = max(1, self.size.height - over)
 
     # ── no accident ──
 
@@ -275,7 +282,7 @@ class Questions(Vertical):
 
     async def _put(self, panel: Asked, before: int | None = None) -> None:
         panel.hold(self._now() + GRACE)
-        self.remove_class("-tight")
+        self.take_room()
         await self.mount(panel, before=before)
         self._look()
 

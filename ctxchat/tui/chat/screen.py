@@ -319,6 +319,7 @@ class ChatScreen(Screen[None]):
         event.stop()
         panel = event.asking
         self.set_class(panel is not None, "-approval")
+        self.questions.take_room()  # the line of keys may have come or gone
         if panel is None or (panel.held and self.focused is None):
             self.composer.prompt.focus()
         elif self.focused in (None, self.composer.prompt) and not self.composer.prompt.text and not panel.held:
