@@ -140,7 +140,7 @@ async def diff(pilot: Pilot[int], desk: Desk) -> None:
 
 async def undo(pilot: Pilot[int], desk: Desk) -> None:
     """The question before an undo that would fill the window too far."""
-    pilot.app.push_screen(UndoScreen(await desk.session.changes.undoing()))
+    pilot.app.push_screen(UndoScreen(await desk.session.changes.undoing(), desk.session.state))
 
 
 async def undone(pilot: Pilot[int], desk: Desk) -> None:
@@ -327,7 +327,7 @@ PICTURES: dict[str, Picture] = {
     "archive": Picture((120, 30), archive),
     "messages": Picture((120, 30), messages),
     "diff": Picture((120, 30), diff),
-    "undo": Picture((112, 12), undo),
+    "undo": Picture((112, 26), undo),
     "undone": Picture((80, 24), undone),
     "xray": Picture((112, 30), xray),
     "sessions": Picture((112, 20), sessions),

@@ -224,7 +224,7 @@ class Hostile:
 
 
 async def _undo(of: Hostile) -> Screen[Any]:
-    return UndoScreen(await of.desk.undoing("k1"))
+    return UndoScreen(await of.desk.undoing("k1"), of.desk.state)
 
 
 async def _preview(of: Hostile) -> Screen[Any]:

@@ -27,6 +27,7 @@ from ctxchat.tui.panels.reader import SHOWN, ReaderScreen, whole
 from ctxchat.tui.panels.undoing import UndoScreen
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Rows
+from tests.tui.chatting import until
 from tests.tui.fakes import FakeServices
 from tests.tui.harbour import ROW, SUMMARY_B, HarbourSession, digest, state
 from tests.tui.panel_app import PanelApp
@@ -172,6 +173,27 @@ def tight() -> HarbourSession:
     begun = state(30, passes=0)
     ids = [g.id for g in begun.ledger.groups][:-12]
     return HarbourSession(fold([Changed(digest(begun.ledger, "k2", ids, SUMMARY_B, minute=200))], begun), window=20_000)
+
+
+async def test_where_there_is_room_the_record_stands_beside_what_it_is_of(tmp_path: Path) -> None:
+    app = Opened(tight(), tmp_path)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await app.at_rest(pilot)
+        beneath = app.screen.query_one("#beneath")
+        assert beneath.region.height > 10 and "before → after" in app.text("#beneath Static")
+        await pilot.press("5")
+        await app.at_rest(pilot)
+        assert not beneath.region.height, "it is said once"
+        await pilot.press("u")
+        await until(pilot, lambda: any(app.screen.query("#taken").results(Rows)) and app.screen.rows.items)
+        looked = look(app.desk.state.ledger, "k2", app.desk._measured)
+        back = app.screen.query_one("#taken", Rows)
+        assert [kept.group.id in looked.groups for kept in back.items[:3]] == [True] * 3
+        assert "✓" in app.rows("#taken")[1] and "before → after" in app.text("#record Static")
+        await pilot.resize_terminal(80, 24)
+        record = app.screen.query_one("#record")
+        await until(pilot, lambda: back.region.height > 3 and not record.region.height)
+        await pilot.press("escape")
 
 
 async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from ctxchat.storage.archive import Archived
 from ctxchat.storage.exporting import FOLDER, write_pass
 from ctxchat.tui.panels import pass_text
 from ctxchat.tui.panels.panel import Panel
-from ctxchat.tui.panels.pass_detail import TABS, PassDetail
+from ctxchat.tui.panels.pass_detail import TABS, PassDetail, PassRecord
 from ctxchat.tui.panels.reader import ReaderScreen
 from ctxchat.tui.panels.undoing import UndoDone, redo, restore, undo
 from ctxchat.tui.services import Services
@@ -57,6 +57,7 @@ class ArchiveScreen(Panel[str]):
         with Horizontal(classes="panel-body"):
             with Vertical(id="timeline"):
                 yield Rows(pass_text.PASSES, pass_text.pass_cells, id="passes", empty=EMPTY)
+                yield PassRecord(id="beneath")
                 yield FillLine()
             yield PassDetail(self._session)
 
@@ -86,15 +87,25 @@ class ArchiveScreen(Panel[str]):
         line.show(points, figures.limit, figures.trigger_tokens)
         self.head(*tally(self._passes), left=f"Archive   {one_line(state.title, 80)}")
         self.set_class(not self._passes, "-empty")
+        self._show_chosen()
+
+    def _show_chosen(self) -> None:
         self.detail.show(self.chosen, self._passes)
+        self._show_beneath()
+
+    def _show_beneath(self) -> None:
+        """The record of the chosen one, where there is room below the list; unless it is looked at in its tab."""
+        away = self.chosen is None or self.detail.tab == "record"
+        self.query_one("#beneath", PassRecord).set_class(away, "-away").show(self.chosen)
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         if event.rows.id == "passes":
-            self.detail.show(self.chosen, self._passes)
+            self._show_chosen()
         self.refresh_bindings()
 
     def on_tabbed_content_tab_activated(self) -> None:
         self.refresh_bindings()
+        self._show_beneath()
 
     # ── what is done ──
 

@@ -25,6 +25,24 @@ if TYPE_CHECKING:
 TABS = ("summary", "facts", "messages", "diff", "record")
 
 
+class PassRecord(VerticalScroll, can_focus=False):
+    """What was written down of one compaction, in lines as wide as there is room for."""
+
+    _one: Pass | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Static(markup=False)
+
+    def show(self, one: Pass | None) -> None:
+        """From now on this one; None for nothing to show."""
+        self._one = one
+        self.on_resize()
+
+    def on_resize(self) -> None:
+        words = pass_text.record(self._one, self.size.width - 1) if self._one and self.size.width else ""
+        self.query_one(Static).update(words)
+
+
 class PassDetail(Vertical):
     """Shows the pass it was last given."""
 

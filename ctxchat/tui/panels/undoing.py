@@ -3,13 +3,15 @@ would be, by how much it is too much, and the part that fits."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Label, Static
@@ -19,15 +21,19 @@ from ctxchat.core.changes import Undoing
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.figures import Figures
 from ctxchat.core.files import Checkpoint, Keep, Restoring, chosen, files_words, is_folder, made_last, redoable
+from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, ChangeKind
 from ctxchat.presentation.figures_text import count, day_and_clock, percent, tilde
 from ctxchat.presentation.history import folded_messages
-from ctxchat.presentation.passes import REASONS
+from ctxchat.presentation.passes import REASONS, Kept, archived, passes
 from ctxchat.presentation.text import one_line, short
+from ctxchat.tui.panels import pass_text
 from ctxchat.tui.panels.files import MineScreen
 from ctxchat.tui.panels.panel import Panel
+from ctxchat.tui.panels.pass_detail import PassRecord
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.gauge import Gauge
+from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
@@ -75,7 +81,7 @@ async def undo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | No
     if session.files and (change_id == FILES or files_last):
         return await _back(session, session.files, ask, await session.files.undoing(), "Undone", "/redo")
     looked = await session.changes.undoing(change_id)
-    wish = UndoChoice() if looked.fits else await ask(UndoScreen(looked))
+    wish = UndoChoice() if looked.fits else await ask(UndoScreen(looked, session.state))
     if wish is None:
         return None
     if looked.change.kind == "rewind" and session.files:
@@ -172,6 +178,10 @@ def _done(looked: Undoing, wish: UndoChoice, figures: Figures) -> str:
     return f"Undone: {words}.{_over(figures)}"
 
 
+TAKEN = (Column("part", 4), *pass_text.MESSAGES)
+"""What would come back; first, whether it does with a part."""
+
+
 class UndoScreen(Panel[UndoChoice]):
     """Comes back with what is to be undone, or None: then everything is as it was."""
 
@@ -180,23 +190,30 @@ class UndoScreen(Panel[UndoChoice]):
         Binding("a", "all", "all"),
     ]
 
-    def __init__(self, looked: Undoing) -> None:
+    def __init__(self, looked: Undoing, state: SessionState) -> None:
         super().__init__()
-        self._looked = looked
+        self._looked, self._state = looked, state
+        self._pass = next((one for one in passes(state) if one.id == looked.change.id), None)
 
     def body(self) -> ComposeResult:
         looked = self._looked
-        with VerticalScroll(classes="panel-body", can_focus=False):
-            yield Static(self._sentence(), id="why", markup=False)
-            bars = [("now", looked.before), ("part", looked.part), ("all", looked.after)]
-            shown = [(name, figures) for name, figures in bars if figures is not None]
-            for name, figures in shown:
-                with Horizontal(classes="bar"):
-                    yield Label(name, markup=False)
-                    yield Gauge(figures, among=[each for _, each in shown])
-            yield Static(self._ways(), id="ways", markup=False)
+        with Vertical(classes="panel-body"):
+            with VerticalScroll(id="question", can_focus=False):
+                yield Static(self._sentence(), id="why", markup=False)
+                bars = [("now", looked.before), ("part", looked.part), ("all", looked.after)]
+                shown = [(name, figures) for name, figures in bars if figures is not None]
+                for name, figures in shown:
+                    with Horizontal(classes="bar"):
+                        yield Label(name, markup=False)
+                        yield Gauge(figures, among=[each for _, each in shown])
+                yield Static(self._ways(), id="ways", markup=False)
+            if self._pass:
+                with Horizontal(id="back"):
+                    yield Rows(TAKEN, self._cells, id="taken", empty="A later compaction stands for its messages.")
+                    yield PassRecord(id="record")
 
     def on_mount(self) -> None:
+        super().on_mount()
         looked, record = self._looked, self._looked.change.record
         why = f"{REASONS[record.reason]}, " if record else ""
         change = Content.assemble(
@@ -204,6 +221,20 @@ class UndoScreen(Panel[UndoChoice]):
             (f" of {short(looked.after.limit)}", MUTED),
         )
         self.head(change, left=f"Undo   {why}{day_and_clock(looked.change.at)}")
+        for place in self.query(PassRecord):
+            place.show(self._pass)
+        self._look_through()
+
+    @work(exit_on_error=False)
+    async def _look_through(self) -> None:
+        """Find what would come back, the newest first: they are what a part is made of."""
+        if self._pass and self._looked.messages:
+            kept = await asyncio.to_thread(archived, self._pass, self._state.ledger)
+            self.rows.show([each for each in reversed(kept) if not each.nested])
+
+    def _cells(self, kept: Kept) -> tuple[Cell, ...]:
+        part = ("✓", "good") if kept.group.id in self._looked.groups else ""
+        return (part, *pass_text.message_cells(kept))
 
     def _sentence(self) -> str:
         looked = self._looked
