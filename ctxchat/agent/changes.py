@@ -60,9 +60,10 @@ class Changes:
             undone = found(ledger, change_id)
             of = (ledger, undone.id, groups, self._measured, *self._told)
             left = [await asyncio.to_thread(in_part, *of)] if groups else []
+            scale = self._conversation.as_counted
             if undone.kind == "compaction":
                 self._consent.stopped()
-            await self._conversation.write(Undone(undone.id, at), *(Changed(change) for change in left))
+            await self._conversation.write(Undone(undone.id, at, scale), *(Changed(change, scale) for change in left))
             return await self._conversation.refresh()
 
     async def redo(self, change_id: str = "") -> Figures:
@@ -109,13 +110,13 @@ class Changes:
 
     async def _apply(self, change: Change) -> Figures:
         self._conversation.ledger.apply(change)  # raises before anything is written
-        return await self._write(Changed(change))
+        return await self._write(Changed(change, self._conversation.as_counted))
 
     async def _put_back(self, make: Callable[[Ledger, str, str], tuple[Group, Change]], of: str) -> Figures:
         async with self._lock.alone():
             await self._conversation.settle()
             note, change = make(self._conversation.ledger, of, self._conversation.clock.now())
-            await self._conversation.write(Sealed((note,)), Changed(change))
+            await self._conversation.write(Sealed((note,)), Changed(change, self._conversation.as_counted))
             return await self._conversation.refresh()
 
     async def _write(self, *records: Record) -> Figures:

@@ -210,8 +210,14 @@ class Conversation(JournalWriter):
 
     def expected(self, view: View, passes: int) -> Figures:
         """The gauge such a view would show: an estimate, since no server has counted it."""
-        counting = msgspec.structs.replace(self._counting, anchor=None)
+        counting = msgspec.structs.replace(self._counting, anchor=None, scale=self.as_counted)
         return measure(view, self.budget, counting, past=Past(compactions=passes), automatic=self.automatic)
+
+    @property
+    def as_counted(self) -> float:
+        """Gauge tokens for a token of our estimate of the present view: what comes before and after a change is on one scale."""
+        used, whole = self.figures.used - self.figures.tokens("draft"), self.learned.calibration.whole(self.view.kinds)
+        return used / whole if self.view.raw and used > 0 and whole > 0 else self._counting.scale
 
     @property
     def scale(self) -> float:
@@ -249,7 +255,8 @@ class Conversation(JournalWriter):
     @property
     def _counting(self) -> Counting:
         learned = self.learned
-        return Counting(self.model.name, learned.calibration, learned.anchor, self._price or TokenPrice())
+        price = self._price or TokenPrice()
+        return Counting(self.model.name, learned.calibration, learned.anchor, price, self.state.scale)
 
 
 def lengths_of(ledger: Ledger) -> Counter[str]:

@@ -137,13 +137,14 @@ class Files:
         async with self._lock.alone():
             change = rewound(self._conversation.ledger, group_id, self._conversation.clock.now())
             self._conversation.ledger.apply(change)  # raises before anything is written
-            done = await self._carry_out(wanted, keep, Changed(change), change=change.id)
+            done = await self._carry_out(wanted, keep, Changed(change, self._conversation.as_counted), change=change.id)
             return done, await self._conversation.refresh()
 
     async def unrewind(self, change_id: str, wanted: Restoring, keep: Keep = "mine") -> Figures:
         """Take back a rewind, talk and files."""
         async with self._lock.alone():
-            await self._carry_out(wanted, keep, Undone(change_id, self._conversation.clock.now()))
+            talk = self._conversation
+            await self._carry_out(wanted, keep, Undone(change_id, talk.clock.now(), talk.as_counted))
             return await self._conversation.refresh()
 
     async def _carry_out(

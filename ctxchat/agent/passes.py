@@ -198,7 +198,7 @@ class PassUnderWay:
         return record
 
     async def _in_force_now(self, change: Change) -> None:
-        await self._conversation.write(Changed(change))
+        await self._conversation.write(Changed(change, self._conversation.as_counted))
         await self._conversation.again()
 
     async def _ended(self, outcome: Outcome, detail: str) -> CompactionRecord:

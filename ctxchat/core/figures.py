@@ -28,12 +28,14 @@ class TokenPrice(msgspec.Struct, frozen=True):
 
 
 class Counting(msgspec.Struct, frozen=True):
-    """How the tokens of the model in use are counted, and what they cost. `anchor` is its server's newest count."""
+    """How the tokens of the model in use are counted, and what they cost. `anchor` is its server's newest count, `scale` what its
+    count of another view made of a token of our estimate: the next one is estimated on the same scale, until it is counted."""
 
     model: str
     calibration: Calibration = Calibration()
     anchor: Anchor | None = None
     price: TokenPrice = TokenPrice()
+    scale: float = 1.0
 
 
 class Past(msgspec.Struct, frozen=True):
@@ -102,10 +104,12 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
 BEGINNING, BY_ITSELF, NO_MIX = Past(), Automatic(), Mix()
 
 
-def used_tokens(mix: Mix, passes: int, calibration: Calibration, anchor: Anchor | None) -> tuple[int, float]:
+def used_tokens(
+    mix: Mix, passes: int, calibration: Calibration, anchor: Anchor | None, scale: float = 1.0
+) -> tuple[int, float]:
     """Tokens in use, and by how many that may be off: the anchor plus a corrected estimate of what came after it."""
     if anchor is None or anchor.passes != passes:
-        return calibration.whole(mix), calibration.error(mix, whole=True)
+        return round(calibration.whole(mix) * scale), calibration.error(mix, whole=True) * scale
     grown = mix - anchor.mix
     error = calibration.error(grown) if grown != Mix() else 0.0
     return max(0, anchor.tokens + calibration.part(grown)), error
@@ -135,7 +139,7 @@ def measure(
 ) -> Figures:
     """The gauge for a view, with our counts of what is not in it yet: what is being typed, and the reply that is arriving."""
     calibration = counting.calibration
-    used, error = used_tokens(view.kinds + draft + streamed, view.passes, calibration, counting.anchor)
+    used, error = used_tokens(view.kinds + draft + streamed, view.passes, calibration, counting.anchor, counting.scale)
     parts = parts_of(view, used, calibration, draft=draft, streamed=streamed)
     used = sum(parts.values())  # 0 where there is nothing to hold tokens
     parts["reserved"] = budget.reserved

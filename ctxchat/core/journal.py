@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ctxchat.core.calibration import MOST, Anchor, Calibration, most_tokens
+from ctxchat.core.calibration import MOST, MOST_RATE, Anchor, Calibration, most_tokens
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.events import Usage
 from ctxchat.core.files import Checkpoint
@@ -28,16 +28,18 @@ class Sealed(msgspec.Struct, frozen=True, tag="sealed", omit_defaults=True):
 
 
 class Changed(msgspec.Struct, frozen=True, tag="changed"):
-    """A change is in force."""
+    """A change is in force. `scale` is what the gauge said of the view before, for a token of our own estimate of that."""
 
     change: Change
+    scale: float = 1.0
 
 
 class Undone(msgspec.Struct, frozen=True, tag="undone"):
-    """A change is no longer in force."""
+    """A change is no longer in force; `scale` as of one that is."""
 
     change: str
     at: str = ""
+    scale: float = 1.0
 
 
 class Measured(msgspec.Struct, frozen=True, tag="measured", omit_defaults=True):
@@ -168,7 +170,8 @@ class Partial(msgspec.Struct, frozen=True, omit_defaults=True):
 class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session as its journal says. `fills` are tokens used at the end of each turn that was counted at its end, `filled` the
     numbers of those turns; `skipped` are entries that could not be taken, in words; `agent` is None where none was ever chosen;
-    `used` and `parts` (by section) are what the gauge showed last; `passes` are all
+    `used` and `parts` (by section) are what the gauge showed last; `scale` is that of the newest change,
+    until a server counts; `passes` are all
     that ended, and `endings` how many `fills` there were by then, one to one; `windows` what was
     learned of models and `hooks` how often hooks with a limit did something, both by name; `cut` is the newest Measured's, for as
     long as the same view goes to the same model; `checkpoints` what was done to files; `imported` is the last place in the
@@ -180,6 +183,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     model: str = ""
     address: str | None = None
     anchor: Anchor | None = None
+    scale: float = 1.0
     calibrations: dict[str, Calibration] = {}
     fills: tuple[int, ...] = ()
     filled: tuple[int, ...] = ()
@@ -233,16 +237,18 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
     match record:
         case Sealed(groups=groups):
             return ledger.append(*groups), state
-        case Changed(change=change):
+        case Changed(change=change, scale=scale):
             undone = tuple(c for c in state.undone if c.id != change.id)
-            ledger, state = ledger.apply(change), replace(state, anchor=None, cut=0, undone=undone)  # for another view
+            ledger, state = ledger.apply(change), replace(state, anchor=None, scale=_sane(scale), cut=0, undone=undone)
             if change.record is None:
                 return ledger, state
             state, after = _ended(state, change.record), change.record.after
             return ledger, replace(state, used=after.used, parts=dict(after.sections)) if after.used else state
-        case Undone(change=name):
+        case Undone(change=name, scale=scale):
             undone = tuple(c for c in ledger.changes if c.id == name)
-            return ledger.undo(name), replace(state, anchor=None, cut=0, undone=state.undone + undone)
+            return ledger.undo(name), replace(
+                state, anchor=None, scale=_sane(scale), cut=0, undone=state.undone + undone
+            )
         case Measured(usage=usage):
             true = _true(record)
             used = record.used if true else state.used
@@ -250,6 +256,7 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
                 state,
                 model=state.model or record.model,  # older versions did not write down which model a session began with
                 anchor=record.anchor if true else None,
+                scale=1.0,
                 calibrations={**state.calibrations, record.model: record.calibration},
                 fills=(*state.fills, used) if record.turn_end else state.fills,
                 cost_usd=state.cost_usd + (_paid(usage.cost_usd) if true else 0.0),
@@ -265,7 +272,7 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
         case Named(title=title):
             return ledger, replace(state, title=title)
         case ModelChosen(model=model, address=address):
-            return ledger, replace(state, model=model, address=address, cut=0)
+            return ledger, replace(state, model=model, address=address, cut=0, scale=1.0)
         case AgentChosen(agent=agent):
             return ledger, replace(state, agent=agent)
         case Spent(cost_usd=cost):
@@ -316,6 +323,11 @@ def _true(record: Measured) -> bool:
     if not 0 <= counted <= MOST or not 0 <= record.usage.cached <= MOST:
         return False
     return anchor is None or 0 <= anchor.tokens <= most_tokens(anchor.mix.raw) + HIDDEN_THOUGHTS
+
+
+def _sane(scale: float) -> float:
+    """No server counts further from our estimate than this."""
+    return min(MOST_RATE, max(1 / MOST_RATE, scale))
 
 
 def _paid(cost: float) -> float:

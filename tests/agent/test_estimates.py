@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import AsyncGenerator
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ctxchat.agent.learned import Assumptions, Known
 from ctxchat.agent.trial import FILLED
@@ -210,3 +213,37 @@ async def test_nobody_waits_for_the_store_to_say_how_long_another_model_writes()
     await desk.free_up()
     await desk.session.preview()
     assert known.asked_in and threading.current_thread() not in known.asked_in
+
+
+async def counted_oddly(ratio: float, grown: bool) -> Desk:
+    """Eight turns, of which only the last but one, or the last, was counted, by a server that counts unlike us."""
+    usage = Usage(round(ratio * 3_000), round(ratio * 150))
+    replies = [says(f"answer {n}. {LONG[:600]}", usage=usage if n == 7 - grown else None) for n in range(8)]
+    options = Options(keep_recent=2, strategy="truncate", prepare=False, consent="off", min_messages=1)
+    desk = Desk(ScriptedModel(replies, window=Window(64_000, "configured")), options=options)
+    for number in range(8):
+        await desk.say(f"question {number}? {LONG[:1_400]}")
+    return desk
+
+
+async def smaller_is_less(ratio: float, grown: bool) -> None:
+    desk = await counted_oddly(ratio, grown)
+    before = desk.session.view.raw
+    await desk.free_up()
+    [change] = desk.state.ledger.compactions
+    record, after = change.record, desk.session.view.raw
+    assert record and after < before and record.after.used < record.before.used
+    assert record.after.used / record.before.used == pytest.approx(after / before, abs=0.12)
+    assert desk.session.figures.used == record.after.used and desk.session.figures.estimated
+    assert desk.folded() == desk.state
+    looked = await desk.session.changes.undoing()
+    figures = await desk.session.changes.undo()
+    assert figures.used == looked.after.used == pytest.approx(record.before.used, abs=5)
+
+
+@settings(max_examples=25, deadline=None)  # each is a session
+@given(st.floats(0.4, 4.5), st.booleans())
+def test_a_pass_that_makes_less_of_a_text_is_never_told_as_more_however_a_server_counts(
+    ratio: float, grown: bool
+) -> None:
+    asyncio.run(smaller_is_less(ratio, grown))
