@@ -67,7 +67,7 @@ async def look_ahead(memory: Memory, ledger: Ledger, groups: Sequence[str]) -> N
 
     def find(some: Sequence[str]) -> None:
         for name in some:
-            memory.facts_of(ledger.group(name))
+            memory.look(ledger.group(name))
 
     for start in range(0, len(groups), SLICE):
         await asyncio.to_thread(find, groups[start : start + SLICE])
@@ -145,7 +145,7 @@ def _kept(
     """Facts that the view holds or has one read away, and the lost ones. What only became shorter names its whole text."""
     held, missing = survival(evidence, view)
     shorter = [ledger.group(g) for e in change.edits if e.kind == "shrink" and e.replacement for g in e.covers]
-    near = {(fact.kind, fact.key) for group in shorter for fact in memory.facts_of(group)}
+    near = {(fact.kind, fact.key) for group in shorter for fact in memory.look(group).facts}
     lost = tuple(fact for fact in missing if (fact.kind, fact.key) not in near)
     return FactCount(held.found, held.found - len(lost), len(missing) - len(lost)), lost
 

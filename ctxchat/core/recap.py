@@ -5,7 +5,9 @@ Made anew from the record each time, so that a recap of recaps cannot blur.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from ctxchat.core.clip import clip
 from ctxchat.core.facts import Memory
@@ -48,7 +50,7 @@ def person_said(groups: Sequence[Group], max_tokens: int, count: Count, memory: 
     lines: dict[str, str] = {}
     behind = sorted(asked[1:-1], key=lambda g: (-worth[g.id], -g.first.seq))
     for group in [*asked[:1], *asked[1:][-1:], *behind]:
-        text, cut = texts[group.id], count(texts[group.id]) > longest
+        text, cut = texts[group.id], weights[group.id] > longest + 6
         line = f"- {group.first.id}: {clip(text, _cut(longest), count, _CUT) if cut else text}"
         tokens = count(line) + 1
         if tokens <= room:
@@ -62,8 +64,14 @@ def person_said(groups: Sequence[Group], max_tokens: int, count: Count, memory: 
 
 def _fitting(weights: Iterable[int], room: int, least: int) -> int:
     """Up to how many tokens messages may stay whole for all to fit; 0 where that is less than the least."""
-    some = list(weights)
-    return next((n for n in LENGTHS if n >= least and sum(w if w <= n + 6 else _cut(n) + 6 for w in some) <= room), 0)
+    some = sorted(weights)
+    whole = [0, *accumulate(some)]  # of the shortest, so many
+
+    def needed(longest: int) -> int:
+        short = bisect_right(some, longest + 6)
+        return whole[short] + (len(some) - short) * (_cut(longest) + 6)
+
+    return next((n for n in LENGTHS if n >= least and needed(n) <= room), 0)
 
 
 def _worths(groups: Sequence[Group], memory: Memory) -> dict[str, int]:
@@ -78,15 +86,14 @@ def _worths(groups: Sequence[Group], memory: Memory) -> dict[str, int]:
         if group.kind == "user":
             asked = [*([] if answered else asked), group.id]
             answered = False
-            exact = {fact.kind for fact in memory.facts_of(group)}
+            exact = {fact.kind for fact in memory.look(group).facts}
             worth[group.id] = 3 if exact & {"rule", "decision"} else 1
             only_answered[group.id] = min(worth[group.id], len(exact))
             continue
         answered = True
         if group.kind == "round":
-            done = any(use_of(call).kind in {"change", "run"} for call in group.first.calls)
             for name in asked:
-                worth[name] = max(worth[name], 1 + done)
+                worth[name] = max(worth[name], 1 + memory.look(group).done)
                 only_answered.pop(name, None)
     brief = (g for g in groups if g.kind == "user" and len(g.first.text) <= BRIEF and worth[g.id] < 3)
     answers = {name: told for name, told in only_answered.items() if name not in asked or answered}

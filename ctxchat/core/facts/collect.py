@@ -39,7 +39,15 @@ _WORD = re.compile(r"[A-Za-z0-9]+")
 _CHANGING: frozenset[FactKind] = frozenset({"rule", "decision", "command", "error", "number"})
 """What a later message can make untrue."""
 
-_NONE: tuple[tuple[Fact, ...], tuple[Gone, ...]] = ((), ())
+class Found(msgspec.Struct, frozen=True, gc=False):
+    """What one group tells: its facts, what it makes untrue, and whether something was changed or run in it."""
+
+    facts: tuple[Fact, ...] = ()
+    gone: tuple[Gone, ...] = ()
+    done: bool = False
+
+
+_NOTHING, _DONE = Found(), Found(done=True)
 """What most groups tell, held once for all of them."""
 
 
@@ -49,19 +57,18 @@ class Memory:
 
     def __init__(self, shown: Callable[[Group], Group] = lambda group: group) -> None:
         self.shown = shown
-        self._found: dict[Message, tuple[tuple[Fact, ...], tuple[Gone, ...]]] = {}
+        self._found: dict[Message, Found] = {}
 
-    def facts_of(self, group: Group) -> tuple[Fact, ...]:
-        """As the function of that name, remembered; for groups of the record only."""
-        return self.look(group)[0]
-
-    def look(self, group: Group) -> tuple[tuple[Fact, ...], tuple[Gone, ...]]:
-        """The facts of a group of the record, and what it makes untrue."""
+    def look(self, group: Group) -> Found:
+        """What a group of the record tells."""
         known = self._found.get(group.first)
         if known is None:
             shown = self.shown(group)
-            found = facts_of(shown), tuple(gone_of(shown))
-            known = self._found[group.first] = found if any(found) else _NONE
+            done = any(use_of(call).kind in {"change", "run"} for call in shown.first.calls)
+            known = Found(facts_of(shown), tuple(gone_of(shown)), done)
+            if not known.facts and not known.gone:
+                known = _DONE if done else _NOTHING
+            self._found[group.first] = known
         return known
 
 
@@ -82,14 +89,14 @@ def collect(
     newer: list[Fact] = []
     later: list[Gone] = []
     for group in groups:
-        found, ended = memory.look(group)
-        facts += found
-        gone += ended
+        found = memory.look(group)
+        facts += found.facts
+        gone += found.gone
         again.update((place, group.turn) for place in recalled(group))
     for group in staying:
-        found, ended = memory.look(group)
-        newer += (fact for fact in found if fact.kind in _CHANGING or fact.kind == "changed")
-        later += ended
+        found = memory.look(group)
+        newer += (fact for fact in found.facts if fact.kind in _CHANGING or fact.kind == "changed")
+        later += found.gone
     facts.sort(key=lambda fact: (fact.turn, fact.seq))  # the place alone lies of a late result
     fresh = Evidence(tuple(facts), gone=tuple(gone))
     evidence = merged([previous, fresh] if previous else [fresh], per_kind)
