@@ -290,13 +290,8 @@ def redone(undone: Sequence[Change], ledger: Ledger, change_id: str = "") -> Cha
     """A change that was undone, to be made again exactly as it was; the one last undone without an id. Raises LedgerError
     where there is none, or where something was made since of what it touched."""
     change = next((c for c in reversed(undone) if change_id in {"", c.id}), None)
-    if (
-        change is None
-        and not change_id
-        and ledger.changes
-        and (last := ledger.changes[-1].record)
-        and last.back.messages
-    ):
+    last = ledger.changes[-1].record if ledger.changes else None
+    if change is None and not change_id and last and last.back.messages:
         raise LedgerError("There is nothing to redo: the last undo was of a part.", "F8 frees up again.")
     if change is None:
         raise LedgerError("There is nothing to redo." if not change_id else f"Change {change_id} was not undone.")

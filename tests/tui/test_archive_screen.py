@@ -186,7 +186,7 @@ async def test_where_there_is_room_the_record_stands_beside_what_it_is_of(tmp_pa
         assert not beneath.region.height, "it is said once"
         await pilot.press("u")
         await until(pilot, lambda: any(app.screen.query("#taken").results(Rows)) and app.screen.rows.items)
-        looked = look(app.desk.state.ledger, "k2", app.desk._measured)
+        looked = look(app.desk.state.ledger, "k2", app.desk._measured, Meter().text, Memory())
         back = app.screen.query_one("#taken", Rows)
         assert [kept.group.id in looked.groups for kept in back.items[:3]] == [True] * 3
         assert "✓" in app.rows("#taken")[1] and "before → after" in app.text("#record Static")

@@ -106,7 +106,7 @@ async def test_neither_notices_nor_the_choice_take_the_composers_place(tmp_path:
         await until(pilot, lambda: "/notices" in words(app))
         bottom = size[1] - app.chat.gauge.region.height - app.chat.key_line.region.height
         assert app.chat.composer.region.height > 0 and app.chat.composer.region.bottom <= bottom
-        assert app.query_one(FirstChoice).region.bottom <= app.chat.composer.region.y
+        assert app.chat.questions.region.bottom <= app.chat.composer.region.y
         if size[1] >= 18:
             assert "not now" in words(app)
 

@@ -165,5 +165,5 @@ async def test_ctrl_c_says_how_to_stop_and_how_to_leave(tmp_path: Path) -> None:
 async def test_undo_with_nothing_to_undo_is_a_short_notice(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession()) as (app, pilot):
         await pilot.press("alt+u")
-        await until(pilot, lambda: [n.message for n in app._notifications] == ["There is nothing to undo."])
+        await until(pilot, lambda: "There is nothing to undo." in words(app))
         assert not blocks(app, ErrorBlock)

@@ -39,6 +39,7 @@ _WORD = re.compile(r"[A-Za-z0-9]+")
 _CHANGING: frozenset[FactKind] = frozenset({"rule", "decision", "command", "error", "number"})
 """What a later message can make untrue."""
 
+
 class Found(msgspec.Struct, frozen=True, gc=False):
     """What one group tells: its facts, what it makes untrue, and whether something was changed or run in it."""
 
