@@ -127,11 +127,11 @@ async def test_a_stored_rule_is_edited_and_removed_where_it_is_kept(home: Home) 
         await go_to(pilot, app, "write_file: src/**")
         await pilot.press("e")
         await write(pilot, app, "write_file: src/*")
-        await until(pilot, lambda: "write_file: src/*" in words(app) and "write_file: src/*" in home.held)
+        await until(pilot, lambda: app.screen.rows.current.rule.text == "write_file: src/*")
+        assert "write_file: src/*" in home.held
         assert home.stored == ["write_file: src/*", "shell: ls"] and "write_file: src/**" not in home.held
         deep = Demand("write", str(home.workspace / "src" / "a" / "b.py"))
         assert home.gate.judge("write_file", deep).verdict == "ask"
-        assert app.screen.rows.current.rule.text == "write_file: src/*"
         await pilot.press("d")
         await said(pilot, "No longer in force: write_file: src/*")
         assert home.stored == ["shell: ls"] and "write_file: src/*" not in home.held
