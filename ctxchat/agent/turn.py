@@ -129,6 +129,9 @@ class Turn:
             self._fallback.step_back()
             await self._emit(self._finished("cancelled"))
             raise
+        except Exception as problem:  # a third party's transform may fail in what follows a turn, too
+            await self._emit(failure(problem, partial=False))
+            status = "error"
         await self._emit(self._finished(status))
 
     def _finished(self, status: TurnStatus) -> TurnFinished:

@@ -34,7 +34,7 @@ from ctxchat.core.ports import (
     ToolText,
     WorkspaceFiles,
 )
-from ctxchat.core.view import Insert, ToolSpec
+from ctxchat.core.view import Insert, ToolSpec, Transform
 
 
 class MemoryJournal:
@@ -222,6 +222,7 @@ class Desk:
         configure: Configure | None = None,
         clock: StillClock | None = None,
         price: TokenPrice | None = None,
+        transforms: Sequence[Transform] = (),
     ) -> None:
         self.journal = journal or MemoryJournal(records)
         self.clock = clock or StillClock()
@@ -237,6 +238,7 @@ class Desk:
             options=options or Options(),
             mode=self.gate.mode,
             hooks=tuple(hooks),
+            transforms=tuple(transforms),
         )
         self.conversation = Conversation(
             self.journal,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import aclosing
 
 import msgspec
@@ -15,7 +16,7 @@ from ctxchat.core.figures import Figures
 from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelPort, Summariser
 from ctxchat.core.record import CompactionRecord
-from ctxchat.core.view import problems
+from ctxchat.core.view import Item, Transform, problems
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import Writer
 from tests.agent.test_turn import of
@@ -26,7 +27,7 @@ DOWN = ModelError("Nobody listens there", kind="connection")
 OVERLOADED = ModelError("Overloaded", kind="server", status=529)
 
 
-def desk(*models: ScriptedModel, **fallbacks: str) -> Desk:
+def desk(*models: ScriptedModel, transforms: Sequence[Transform] = (), **fallbacks: str) -> Desk:
     """The first model is the chosen one; `fallbacks` are by the last part of a name."""
     by_name: dict[str, ModelPort] = {model.name: model for model in models}
 
@@ -36,7 +37,8 @@ def desk(*models: ScriptedModel, **fallbacks: str) -> Desk:
             raise UsageError(f"Nobody serves {other}.")
         return by_name[other] if other else None
 
-    return Desk(models[0], tools=[Echo()], fallback_of=fallback_of, options=Options(keep_recent=2, prepare=False))
+    options = Options(keep_recent=2, prepare=False)
+    return Desk(models[0], tools=[Echo()], fallback_of=fallback_of, options=options, transforms=transforms)
 
 
 def said(events: list[Event]) -> str:
@@ -188,3 +190,19 @@ async def test_a_server_that_wants_to_be_left_alone_for_hours_is_not_waited_for(
     table = desk(ScriptedModel([fails(fault)], name="a/first"))
     events = await table.say("hello")
     assert table.clock.slept == [] and "2 hours" in of(events, Failed)[0].hint
+
+
+async def test_a_transform_that_breaks_when_the_turn_is_over_ends_it_with_what_was_wrong() -> None:
+    def broken(items: tuple[Item, ...]) -> tuple[Item, ...]:
+        if any(item.message.text == "I am here." for item in items):
+            raise ZeroDivisionError("a bug of the transform")
+        return items
+
+    first = ScriptedModel([fails(DOWN)] * 5, name="a/first")
+    second = ScriptedModel([says("I am here.")], name="b/second")
+    table = desk(first, second, transforms=[broken], first="b/second")
+    events = await table.say("hello")
+    assert of(events, TurnFinished)[0].status == "error" and events[-1] == of(events, TurnFinished)[0]
+    assert "ZeroDivisionError: a bug of the transform" in of(events, Failed)[0].text
+    assert table.state.ledger.groups[-1].first.text == "I am here." and table.folded() == table.state
+    assert table.session.figures.model == "a/first"
