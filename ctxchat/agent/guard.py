@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from ctxchat.core import journal
-from ctxchat.core.automatic import Automatic
+from ctxchat.core.automatic import SNOOZE, Automatic
 from ctxchat.core.automatic import Standing as Shown
 from ctxchat.core.options import Consent, Options
 
@@ -20,9 +20,6 @@ BREAKER = 3
 
 REFILLS = 3
 """Passes in a row, each in the turn of the one before or the next, after which automatic passes stop."""
-
-REST = 3
-"""Turns in which nothing starts by itself after a person has stopped a pass, or taken one back."""
 
 Standing = Literal["free", "waiting", "broken", "thrashing", "resting"]
 
@@ -78,7 +75,7 @@ class Guard(msgspec.Struct, frozen=True):
         """What stopped passes may be mended: they may run again, but for the rest that a person wanted."""
         return Guard(rest_until=self.rest_until)
 
-    def rested(self, turn: int, turns: int = REST) -> Guard:
+    def rested(self, turn: int, turns: int = SNOOZE) -> Guard:
         """A person wants to be left alone for the rest of this turn and `turns` more."""
         return msgspec.structs.replace(self, rest_until=turn + 1 + turns)
 

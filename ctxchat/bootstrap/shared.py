@@ -10,7 +10,6 @@ import asyncio
 import os
 import time
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from ctxchat.models import tokenizers
 from ctxchat.models.offline import OFFLINE_NAME
 from ctxchat.models.process import ModelProcess
 from ctxchat.storage import sessions
-from ctxchat.storage.database import Database
+from ctxchat.storage.database import Database, utc_now
 from ctxchat.storage.files import write_private
 from ctxchat.tools.sandbox import Sandbox
 
@@ -37,17 +36,9 @@ from ctxchat.tools.sandbox import Sandbox
 class SystemClock:
     """The machine's clock."""
 
-    def now(self) -> str:
-        """ISO 8601, UTC, to the millisecond."""
-        return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-    def seconds(self) -> float:
-        """Steadily rising."""
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        await asyncio.sleep(seconds)
+    now = staticmethod(utc_now)
+    seconds = staticmethod(time.monotonic)
+    sleep = staticmethod(asyncio.sleep)
 
 
 KEY = "masking.key"

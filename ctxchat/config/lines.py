@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ctxchat.config.problems import KeyPath, shown
+from ctxchat.config.problems import BARE, KeyPath, shown
 
 _PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _KEY = re.compile(rf"{_PART}(?:[ \t]*\.[ \t]*{_PART})*")
@@ -180,9 +180,6 @@ def _plain(part: str) -> str:
     return str(tomllib.loads(f"k = {part}")["k"]) if part[0] in "\"'" else part
 
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-
-
 def literal(value: Any) -> str:
     """A text, number, truth value, list or table as one line of TOML. Raises TypeError for anything else."""
     match value:
@@ -203,4 +200,4 @@ def literal(value: Any) -> str:
 
 def bare_key(part: str) -> str:
     """One part of a key, in quotes where it needs them."""
-    return part if _BARE.fullmatch(part) else literal(part)
+    return part if BARE.fullmatch(part) else literal(part)

@@ -10,7 +10,8 @@ import msgspec
 KeyPath = tuple[str | int, ...]
 """A place in a settings tree: names of tables and options, numbers for elements of arrays (from 0)."""
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+"""A part of a key that needs no quotes."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -55,7 +56,7 @@ def key_text(path: KeyPath) -> str:
         if isinstance(part, int):
             text += f"[{part + 1}]"
         else:
-            text += ("." if text else "") + (part if _BARE.fullmatch(part) else _quoted(part))
+            text += ("." if text else "") + (part if BARE.fullmatch(part) else _quoted(part))
     return text
 
 

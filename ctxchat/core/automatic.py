@@ -13,9 +13,8 @@ from ctxchat.core.words import count
 
 Standing = Literal["auto", "asks", "off", "by_hook", "snoozed", "waiting", "failed", "refilled"]
 
-
 SNOOZE = 3
-"""Turns for which a person who says `later` is not asked again."""
+"""Turns in which nothing starts by itself where a person said `later`, stopped a pass or took one back."""
 
 
 class Automatic(msgspec.Struct, frozen=True, omit_defaults=False):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -20,6 +20,9 @@ Compiler = Callable[[Ledger], tuple[Entry, ...]]
 """A ledger in, the entries to show out. Never splits an entry."""
 
 ConversationSection = Literal["summary", "buffer", "messages"]
+
+IN_ORDER: tuple[ConversationSection, ...] = get_args(ConversationSection)
+"""Those of the conversation, in their order."""
 
 
 def section_of_entry(entry: Entry) -> ConversationSection:
@@ -33,16 +36,15 @@ def section_of_entry(entry: Entry) -> ConversationSection:
 
 def all_sections(ledger: Ledger) -> tuple[Entry, ...]:
     """Everything live: summary, buffer, messages."""
-    return selected_sections("summary", "buffer", "messages")(ledger)
+    return selected_sections(*IN_ORDER)(ledger)
 
 
 def selected_sections(*names: ConversationSection) -> Compiler:
     """Only these sections, in the fixed order."""
-    order: tuple[ConversationSection, ...] = ("summary", "buffer", "messages")
 
     def compiler(ledger: Ledger) -> tuple[Entry, ...]:
         live = ledger.live()
-        return tuple(e for name in order if name in names for e in live if section_of_entry(e) == name)
+        return tuple(e for name in IN_ORDER if name in names for e in live if section_of_entry(e) == name)
 
     return compiler
 

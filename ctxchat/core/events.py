@@ -170,8 +170,11 @@ class Retry(msgspec.Struct, frozen=True, tag="retry"):
     cause: str
 
 
+Level = Literal["info", "warning", "error"]
+
+
 class Notice(msgspec.Struct, frozen=True, tag="notice"):
-    level: Literal["info", "warning", "error"]
+    level: Level
     text: str
 
 

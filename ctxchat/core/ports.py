@@ -47,10 +47,14 @@ class CallPiece(msgspec.Struct, frozen=True, tag="call"):
     arguments: str
 
 
+Finish = Literal["stop", "tool_calls", "length", "content_filter"]
+"""Why a reply ended."""
+
+
 class ReplyEnd(msgspec.Struct, frozen=True, tag="end"):
     """The reply is whole. `usage` is None where the server sent none; `reasoning_blocks` is the provider's signed form."""
 
-    finish: Literal["stop", "tool_calls", "length", "content_filter"]
+    finish: Finish
     calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     reasoning_blocks: str = ""
@@ -308,7 +312,7 @@ class Clock(Protocol):
         """A steadily rising count of seconds."""
         ...
 
-    async def sleep(self, seconds: float) -> None:
+    async def sleep(self, seconds: float, /) -> None:
         """Wait."""
         ...
 

@@ -19,6 +19,7 @@ CONTROL = re.compile(
 )
 """What no terminal should be sent: control characters, direction marks, halves of characters."""
 
+_HALVES = re.compile("[\ud800-\udfff]")
 _HIDDEN = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2028\u2029\u2060-\u2069\ufeff\ud800-\udfff]"
 )
@@ -43,6 +44,11 @@ def harmless(text: str) -> str:
 def visible(text: str) -> str:
     """The text with everything that does not show written out (`\\x1b`, `\\u202e`), for approvals: nothing may hide in it."""
     return _HIDDEN.sub(_escape, text)
+
+
+def whole_text(text: str) -> str:
+    """The text with U+FFFD for halves of surrogate pairs, which no file and no database takes."""
+    return _HALVES.sub("\ufffd", text)
 
 
 def harmless_json(text: str) -> str:

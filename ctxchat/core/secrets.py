@@ -13,6 +13,8 @@ from hashlib import blake2b
 
 import msgspec
 
+from ctxchat.core.sanitize import whole_text
+
 
 class Secret(msgspec.Struct, frozen=True):
     """Where a secret stands in a text, in characters, and what kind it is. `quote` is what a mark in its place needs around it:
@@ -139,7 +141,6 @@ _PLACEHOLDER = re.compile(
 )
 """What documentation and tests write where a secret would stand."""
 
-_HALVES = re.compile("[\ud800-\udfff]")
 """Halves of characters."""
 _ESCAPES = re.compile(r"""\\[nrtbf]|\\{1,8}["']""")
 _LONGEST_NAME = 100
@@ -209,7 +210,7 @@ def _kind(type: str) -> str:
 def _by_library(text: str) -> Iterator[Secret]:
     from redact_secret import scan
 
-    text = _HALVES.sub("\ufffd", text)  # it raises at these
+    text = whole_text(text)  # it raises at these
     # A word begins behind an escaped line end or quote as well: blanks in their place, so that the places stay the same.
     plain = _ESCAPES.sub(lambda m: " " * (len(m[0]) - 1) + (m[0][-1] if m[0][-1] in "\"'" else "\n"), text)
     for read in (text,) if plain == text else (text, plain):

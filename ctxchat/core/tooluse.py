@@ -261,7 +261,8 @@ def _first(fields: dict[str, object], names: tuple[str, ...]) -> str:
 # ── command lines ──
 
 _STRINGS = expression(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\([^()]*\)")
-_BETWEEN = expression(r"&&|\|\||;|\n")
+BETWEEN = expression(r"&&|\|\||;|\n")
+"""Between the commands of a command line."""
 _CHANGE_FOLDER = expression(r"\s*cd\s+(\"[^\"\n]+\"|'[^'\n]+'|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
 _SHOWN_BY = expression(
     r"(?<!\s)(?:(?:\s*2>&1)?(?:\s*\|\s*(?:head|tail|less|cat|grep|rg|wc|sort|uniq|tee)\b(?:'[^']*'|\"[^\"]*\"|[^|&;'\"])*+)++\Z"
@@ -305,7 +306,7 @@ def command_line(command: str) -> CommandLine:
     bare = _STRINGS.sub("''", rest)
     masked = bool(_MASKED.search(bare))
     rest = _SHOWN_BY.sub("", rest).strip() or rest.strip()
-    parts = [words for part in _BETWEEN.split(bare) if (words := _words_run(part))]
+    parts = [words for part in BETWEEN.split(bare) if (words := _words_run(part))]
     return CommandLine(folder, rest, _program(parts[-1]) if parts else "", masked)
 
 

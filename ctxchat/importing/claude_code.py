@@ -36,8 +36,6 @@ _HARNESS = (
 
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
-CLEARED = "[Old tool result content cleared]"
-
 
 def is_ours(line: Object) -> bool:
     """A line of Claude Code's."""
@@ -192,7 +190,7 @@ class _Chain:
         elif subtype == "microcompact_boundary":
             about = obj(line.get("microcompactMetadata"))
             calls = frozenset(call for call in items(about.get("compactedToolIds")) if isinstance(call, str))
-            yield Cleared(calls, CLEARED, text(line.get("timestamp")))
+            yield Cleared(calls, text(line.get("timestamp")))
         elif subtype == "local_command":
             yield Said(
                 text(line.get("uuid")),

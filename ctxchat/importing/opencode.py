@@ -32,7 +32,6 @@ from ctxchat.importing.steps import About, Back, Begin, Cleared, Compacted, Coun
 
 NAME, LABEL = "opencode", "opencode"
 
-CLEARED = "[Old tool result content cleared]"
 
 _SQLITE = b"SQLite format 3\0"
 _NOTHING_SAID = {"step-start", "step-finish", "snapshot", "patch", "agent", "retry"}
@@ -384,7 +383,7 @@ def _reply(message: Object, parts: list[Object], at: str) -> Iterator[Step]:
     for key, result in results:
         yield Said(key, result)
     if cleared:
-        yield Cleared(frozenset(cleared), CLEARED, max(cleared.values()))
+        yield Cleared(frozenset(cleared), max(cleared.values()))
 
 
 def _call(part: Object, at: str) -> tuple[ToolCall, Message | None]:

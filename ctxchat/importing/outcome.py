@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -60,10 +60,7 @@ ImportNews = Imported | ReadSoFar
 
 def summary(told: Sequence[Imported]) -> str:
     """`3 sessions imported, 2 sessions here already: 812 messages, 2 compactions.`"""
-    by = {
-        outcome: [one for one in told if one.outcome == outcome]
-        for outcome in ("new", "grown", "known", "empty", "failed")
-    }
+    by = {outcome: [one for one in told if one.outcome == outcome] for outcome in get_args(Outcome)}
     brought = [*by["new"], *by["grown"]]
     parts = [f"{count(len(by['new']), 'session')} imported"] if by["new"] or not by["grown"] else []
     if by["grown"]:

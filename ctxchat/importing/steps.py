@@ -64,11 +64,11 @@ class Compacted(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Cleared(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The results of these calls, by their ids, were taken out of view; their words were replaced by `text`."""
+    """The results of these calls, by their ids, were taken out of view; `text` stands in their place."""
 
     calls: frozenset[str]
-    text: str
     at: str = ""
+    text: str = "[Old tool result content cleared]"
 
 
 class Back(msgspec.Struct, frozen=True, omit_defaults=True):

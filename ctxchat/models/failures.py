@@ -228,7 +228,6 @@ _PACKAGES = {
     "vertex_ai": " (google-auth, and google-cloud-aiplatform for Claude; gemini/… and anthropic/… need neither)"
 }
 _MISSING = expression(r"credentials|must provide one of the `base_url`", re.I)
-_PACKAGE = expression(r"no module named|cloud sdk not found|must be installed", re.I)
 _OPENAI_STYLE = {"openai", "hosted_vllm", "lm_studio", "llamafile", "litellm_proxy"}
 
 
@@ -245,7 +244,7 @@ def remedy(settings: ModelSettings, problem: ModelError) -> str:
             return _refused(settings)
         case "auth":
             return "Set the provider's own variables, or name the one that holds the key with api_key_env (or --api-key-env)."
-        case "not_found" if _PACKAGE.search(problem.text):
+        case "not_found" if _NO_PACKAGE.search(problem.text):
             named = _PACKAGES.get(settings.provider.prefix, "")
             return f"litellm needs that Python package for this provider{named}: install it beside ctxchat."
         case "not_found":

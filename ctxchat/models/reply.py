@@ -14,10 +14,8 @@ import msgspec
 
 from ctxchat.core.events import ReasoningDelta, TextDelta, Usage
 from ctxchat.core.messages import ToolCall
-from ctxchat.core.ports import CallPiece, ModelPiece, ReplyEnd
+from ctxchat.core.ports import CallPiece, Finish, ModelPiece, ReplyEnd
 from ctxchat.core.usage import tokens
-
-Finish = Literal["stop", "tool_calls", "length", "content_filter"]
 
 _FINISH: dict[str, Finish] = {
     "length": "length",

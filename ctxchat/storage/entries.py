@@ -8,7 +8,6 @@ kilobytes and not a hundred megabytes. Knows nothing of what the entries mean fo
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
@@ -20,6 +19,7 @@ from ctxchat.core.group_ids import GroupIds, Runs, pairs, runs
 from ctxchat.core.journal import Changed, Measured, ModelChosen, Named, Partial, Record, Sealed, Undone
 from ctxchat.core.ledger import Change
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.sanitize import whole_text
 from ctxchat.core.secrets import masked
 from ctxchat.core.tokens import MESSAGE_OVERHEAD, Count
 from ctxchat.storage import index
@@ -29,7 +29,6 @@ _AT_ONCE = 400
 """Entries gathered before they are written: an imported session is not held whole."""
 
 _PACK_FROM = 32  # groups; below that the ids themselves are as short
-_LONE = re.compile("[\ud800-\udfff]")
 
 
 class Packed(msgspec.Struct, frozen=True, tag="packed"):
@@ -58,11 +57,6 @@ def encode(value: Record | Packed | Partial) -> bytes:
         return _encoder.encode(value)
     except UnicodeEncodeError:
         return whole_text(json.dumps(msgspec.to_builtins(value, enc_hook=list), ensure_ascii=False)).encode()
-
-
-def whole_text(text: str) -> str:
-    """The text with halves of surrogate pairs replaced, so that it can be written."""
-    return _LONE.sub("\ufffd", text)
 
 
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────

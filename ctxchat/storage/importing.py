@@ -18,9 +18,9 @@ from ctxchat.core.errors import UsageError
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Named, Record, Sealed
 from ctxchat.core.messages import Message
+from ctxchat.core.sanitize import whole_text
 from ctxchat.storage import origins, sessions
 from ctxchat.storage.database import Database
-from ctxchat.storage.entries import whole_text
 from ctxchat.storage.faults import faults
 
 MOST_BYTES = 1_000_000_000

@@ -17,7 +17,8 @@ from ctxchat.core.images import stored_in
 from ctxchat.core.journal import Sealed
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
-from ctxchat.storage import around, entries, files, index, loading, salvage, sessions
+from ctxchat.core.sanitize import whole_text
+from ctxchat.storage import around, files, index, loading, salvage, sessions
 from ctxchat.storage.database import INDEX_MENDED, Database
 from ctxchat.storage.search import search
 
@@ -144,7 +145,7 @@ class _Look:
             if group.source == "damaged":
                 continue
             groups.add(group.id)
-            expected.update((m.seq, entries.whole_text(index.searchable(m))) for m in group.messages if not m.synthetic)
+            expected.update((m.seq, whole_text(index.searchable(m))) for m in group.messages if not m.synthetic)
         if listed is None:
             yield self._fault("no list shows it: its row is lost", mendable=True)
         read, session = self._database.read, self._session

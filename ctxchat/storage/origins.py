@@ -16,6 +16,7 @@ import msgspec
 
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.journal import Record
+from ctxchat.core.sanitize import whole_text
 from ctxchat.storage import entries, files, index, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.faults import faults
@@ -315,8 +316,8 @@ def _describe(connection: sqlite3.Connection, session: str, about: SessionListin
         (
             about.created or at,
             about.updated or at,
-            entries.whole_text(about.folder),
-            entries.whole_text(about.model),
+            whole_text(about.folder),
+            whole_text(about.model),
             parent,
             about.delegated and bool(parent),
             session,

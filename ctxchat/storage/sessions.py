@@ -27,6 +27,7 @@ from ctxchat.core.journal import (
     fold,
     without_end,
 )
+from ctxchat.core.sanitize import whole_text
 from ctxchat.storage import around, entries, files, loading, removal
 from ctxchat.storage.database import Database
 
@@ -91,10 +92,10 @@ def create(
     session. Raises StorageError."""
     at = database.now()
     about = {
-        "title": entries.whole_text(title),
-        "model": entries.whole_text(model),
+        "title": whole_text(title),
+        "model": whole_text(model),
         "parent": parent,
-        "folder": entries.whole_text(folder),
+        "folder": whole_text(folder),
         "delegated": delegated,
     }
     written = tuple(records)

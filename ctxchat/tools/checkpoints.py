@@ -21,7 +21,7 @@ from typing import TypeVar
 import msgspec
 
 from ctxchat.core.errors import CtxchatError, ToolError
-from ctxchat.core.files import Checkpoint, FileChange, FileState
+from ctxchat.core.files import Checkpoint, FileChange, FileState, is_folder
 from ctxchat.core.permissions import Access
 from ctxchat.tools.contents import Contents
 from ctxchat.tools.diffs import Diff, difference
@@ -156,7 +156,7 @@ class Checkpoints:
         lines = [f"mode {before.mode:o} → {after.mode:o}"] if before and after and before.mode != after.mode else []
         if text := self._diff(before, after, change.name).text:
             return "\n".join([*lines, text])
-        if (before is None or after is None or before.digest != after.digest) and not _folders(change):
+        if (before is None or after is None or before.digest != after.digest) and not is_folder(change):
             lines.append(f"{self._words(before)} → {self._words(after)}")
         return "\n".join(lines) or change.word
 
@@ -423,10 +423,6 @@ def _let_in(folder: Path, opened: dict[str, int]) -> None:
     if mode & 0o700 != 0o700:
         opened.setdefault(str(folder), mode)
         folder.chmod(mode | 0o700)
-
-
-def _folders(change: FileChange) -> bool:
-    return all(state is None or state.kind == "folder" for state in (change.before, change.after))
 
 
 def _coded(begun: Begun) -> bytes:

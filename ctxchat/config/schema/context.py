@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from ctxchat.config.schema.option import PROVIDERS, Table, opt
 from ctxchat.core.compilers import ConversationSection
-from ctxchat.core.options import USUAL
+from ctxchat.core.options import USUAL, Consent
 
 
 class SummaryModel(Table, frozen=True):
@@ -213,7 +213,7 @@ class ContextSettings(Table, frozen=True):
         ),
     ] = USUAL.working_set
     auto_compact: Annotated[
-        Literal["auto", "ask", "off"],
+        Consent,
         opt(
             "Compact by itself, ask first, or never. A request the server refuses as too long is made smaller in every mode."
         ),

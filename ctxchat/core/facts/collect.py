@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from ctxchat.core.facts.find import CUT, facts_of, recalled
-from ctxchat.core.facts.gone import FILES, FORBIDS, gone_of, newest, still_true
+from ctxchat.core.facts.gone import FORBIDS, gone_of, newest, still_true
 from ctxchat.core.facts.numbers import subject_of
 from ctxchat.core.facts.order import KINDS, SPEAKERS, ranked
 from ctxchat.core.facts.page import line_of, stands, unfolded
-from ctxchat.core.facts.shared import plain
+from ctxchat.core.facts.shared import FILES, name_in, plain
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import Evidence, Fact, FactCount, FactKind, Gone
 from ctxchat.core.tooluse import command_line, use_of
@@ -145,7 +145,7 @@ def _thing(fact: Fact) -> tuple[FactKind, str]:
         line = command_line(fact.key)
         if line.program == "git commit" and not _failed(fact):
             return "command", fact.key  # each is a deed of its own
-        return "command", f"{'failed' if _failed(fact) else 'ran'} {_name(line.folder)}: {line.program or fact.key}"
+        return "command", f"{'failed' if _failed(fact) else 'ran'} {name_in(line.folder)}: {line.program or fact.key}"
     if fact.kind == "number" and (not fact.value or fact.value.endswith("%")):
         return "number", subject_of(f"{fact.key} {fact.value}")
     return ("path" if fact.kind in FILES else fact.kind), fact.key
@@ -200,7 +200,7 @@ class _Runs:
         for run in commands:
             line, well = command_line(run.key), not _failed(run)
             for what in ((line.program or run.key, False), *([(line.program or run.key, True)] if well else [])):
-                folder = _name(line.folder)
+                folder = name_in(line.folder)
                 self._last[what][folder] = max(run.seq, self._last[what].get(folder, 0))
             if well and not line.only_files:
                 self.checked = max(run.seq, self.checked)
@@ -208,7 +208,7 @@ class _Runs:
     def since(self, fact: Fact, command: str, *, well: bool) -> bool:
         """What a command line runs ran again after this fact, in the same folder as far as it is told."""
         line = command_line(command)
-        here = _name(line.folder)
+        here = name_in(line.folder)
         found = self._last.get((line.program or command, well), {})
         return any(seq > fact.seq for folder, seq in found.items() if not folder or not here or folder == here)
 
@@ -217,12 +217,7 @@ def _solved(fact: Fact, runs: _Runs, edits: Iterable[Fact]) -> bool:
     """True for an error that its command did not say again, or whose file was changed before something else ran well."""
     if runs.since(fact, fact.value, well=False):
         return True
-    return any(fact.seq < e.seq < runs.checked and _name(e.key) in fact.key for e in edits)
-
-
-def _name(path: str) -> str:
-    """The last part of a path."""
-    return path.rstrip("/").rpartition("/")[2]
+    return any(fact.seq < e.seq < runs.checked and name_in(e.key) in fact.key for e in edits)
 
 
 def _one(before: Fact, fact: Fact) -> Fact:

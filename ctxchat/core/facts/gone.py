@@ -14,14 +14,11 @@ import msgspec
 
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.expressions import expression
-from ctxchat.core.facts.shared import plain
+from ctxchat.core.facts.shared import FILES, name_in, plain
 from ctxchat.core.facts.symbols import defined
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.record import Fact, FactKind, Gone
-from ctxchat.core.tooluse import command_line, exchanges, exit_code, failed, patched, refused, use_of
-
-FILES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
-"""What can be said of one file."""
+from ctxchat.core.tooluse import BETWEEN, command_line, exchanges, exit_code, failed, patched, refused, use_of
 
 MOST = 300
 """Things gone that are carried on, the newest."""
@@ -29,7 +26,6 @@ MOST = 300
 _SAID: frozenset[FactKind] = frozenset({"rule", "decision"})
 _NAME = expression(r"[A-Za-z_$][\w$]{2,60}")
 _SUBSTITUTED = expression(r"\bs([/|#,])(?:\\b|\\<)?([A-Za-z_]\w{2,60})(?:\\b|\\>)?\1[^\n]*?\1\w*g")
-_PARTS = expression(r"&&|\|\||;|\n")
 _TAKEN_BACK = expression(
     r"\b(?:never ?mind|forget (?:about )?|scrap|drop the|no longer|not any ?more|don't need|cancel|take back"
     r"|vergiss|nicht mehr|lass das mit|brauche? (?:ich |wir )?(?:doch )?(?:nicht|kein\w*)"
@@ -80,7 +76,7 @@ class _Found:
             if one.kind == "said":
                 self._said.append(one)
                 continue
-            name = _last(one.key)
+            name = name_in(one.key)
             self._by[name].append(one)
             if one.kind == "file" and not one.now and "." in name:
                 self._removed[name].append(one)
@@ -121,7 +117,7 @@ def _after(fact: Fact, gone: Gone) -> Fact | None:
             now = _moved(fact.value, gone)
             return fact if now is None else msgspec.structs.replace(fact, value=now) if now else None
         case "file" if fact.kind == "error" and fact.seq < gone.seq and not gone.now:
-            return None if _last(gone.key) in fact.key else fact
+            return None if name_in(gone.key) in fact.key else fact
         case "name" if fact.kind == "symbol" and fact.key == gone.key:
             elsewhere = gone.where and fact.value and not same_file(fact.value, gone.where)
             return fact if elsewhere or (fact.seq >= gone.seq and fact.value) else None
@@ -154,10 +150,6 @@ def _moved(path: str, gone: Gone) -> str | None:
     return f"{above}{gone.now.rstrip('/')}/{path[at + len(folder) :]}"
 
 
-def _last(path: str) -> str:
-    return path.rstrip("/").rpartition("/")[2]
-
-
 # ── what takes away ──
 
 
@@ -185,7 +177,7 @@ def _removed(call: ToolCall, result: Message) -> Iterator[Gone]:
 
 
 def _by_command(command: str, folder: str, seq: int) -> Iterator[Gone]:
-    for part in _PARTS.split(command):
+    for part in BETWEEN.split(command):
         try:
             words = shlex.split(part, comments=True)
         except ValueError:
@@ -200,9 +192,11 @@ def _by_command(command: str, folder: str, seq: int) -> Iterator[Gone]:
             into = _below(folder, "") if rest[-1] == "." else paths[-1]
             for path in paths[:-1]:
                 inside = (
-                    len(paths) > 2 or rest[-1].endswith(("/", ".")) or ("." in _last(path) and "." not in _last(into))
+                    len(paths) > 2
+                    or rest[-1].endswith(("/", "."))
+                    or ("." in name_in(path) and "." not in name_in(into))
                 )
-                yield Gone("file", path, seq, now=_below(into.rstrip("/"), _last(path)) if inside else into)
+                yield Gone("file", path, seq, now=_below(into.rstrip("/"), name_in(path)) if inside else into)
         elif program in {"sed", "perl"} and re.search(r"\s-\w*i", part):
             where = rest[-1] if len(rest) == 2 and not re.search(r"[*?$]", rest[-1]) else ""
             yield from (Gone("name", match[2], seq, where) for match in _SUBSTITUTED.finditer(part))

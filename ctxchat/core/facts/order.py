@@ -12,6 +12,7 @@ from math import log2
 from typing import get_args
 
 from ctxchat.core.expressions import expression
+from ctxchat.core.facts.shared import FILES
 from ctxchat.core.record import Fact, FactKind, Speaker
 from ctxchat.core.tooluse import command_line
 
@@ -27,7 +28,6 @@ _LESS = 3.0
 _MOST_LATER = 2.0
 """The most that a fact loses by later ones of its family."""
 
-_PLACES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
 _ALONE = expression(r"[+-]?[$€£]?[\d.,_]+\s?[^\s\d]*")
 _COUNTED = expression(r"\b(?=[0-9a-f]*\d)[0-9a-f]{4,}\b|\d[\d.,:]*")
 
@@ -67,7 +67,7 @@ def _family(fact: Fact) -> str:
     """What facts of one sort have in common; a rule, a decision and a symbol are each one of a kind."""
     if fact.kind in {"rule", "decision", "symbol"}:
         return fact.key
-    if fact.kind in _PLACES:
+    if fact.kind in FILES:
         return fact.key.rstrip("/").rpartition("/")[0]
     if fact.kind == "command":
         return command_line(fact.key).program

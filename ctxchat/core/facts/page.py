@@ -14,7 +14,7 @@ import msgspec
 
 from ctxchat.core.expressions import expression
 from ctxchat.core.facts.order import KINDS, ranked
-from ctxchat.core.facts.shared import plain
+from ctxchat.core.facts.shared import FILES, plain
 from ctxchat.core.record import Evidence, Fact, FactKind
 from ctxchat.core.tokens import Count
 
@@ -50,7 +50,6 @@ TITLES: dict[FactKind, str] = {
     "identifier": "Identifiers",
 }
 
-_FILES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
 _WITHIN: frozenset[FactKind] = frozenset({"read", "path", "identifier", "symbol"})
 _QUOTED: frozenset[FactKind] = frozenset({"rule", "decision", "error", "number", "url"})
 _SENTENCES: frozenset[FactKind] = frozenset({"rule", "decision", "error"})
@@ -213,7 +212,7 @@ def _split(fact: Fact) -> tuple[str, str]:
         return fact.value, fact.key
     if fact.kind == "command" and (found := _FOLDER_FIRST.match(fact.key)):
         return found[1], fact.key[found.end() :]
-    if fact.kind not in _FILES or _ODD.search(fact.key):
+    if fact.kind not in FILES or _ODD.search(fact.key):
         return "", fact.key
     folder, slash, name = fact.key.rpartition("/")
     return (folder + slash, name) if name and folder else ("", fact.key)
@@ -222,7 +221,7 @@ def _split(fact: Fact) -> tuple[str, str]:
 def _block(kind: FactKind, facts: Sequence[Fact]) -> str:
     if not facts:
         return ""
-    if kind in _FILES:
+    if kind in FILES:
         lines = list(_folded(facts))
     elif kind == "symbol":
         lines = list(_by_file(facts))
@@ -288,7 +287,7 @@ def _told_apart(paths: Iterable[str]) -> dict[str, str]:
 
 def _places_in(fact: Fact) -> Iterator[str]:
     """The words of a fact that may be paths or identifiers, and the folders that those name; of a file its shorter names, too."""
-    if fact.kind in _FILES:
+    if fact.kind in FILES:
         parts = fact.key.split("/")
         yield from ("/".join(parts[place:]) for place in range(1, len(parts)))
     if fact.kind in _WITHIN or fact.kind in {"command", "changed"}:

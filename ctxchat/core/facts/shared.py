@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import re
 
-from ctxchat.core.record import Speaker
+from ctxchat.core.record import FactKind, Speaker
 
 At = tuple[int, Speaker, int]
 """Where a fact was met: the message's place, who brought it up, the turn."""
+
+
+FILES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
+"""What can be said of one file."""
+
+
+def name_in(path: str) -> str:
+    """The last part of a path."""
+    return path.rstrip("/").rpartition("/")[2]
 
 
 def plain(text: str) -> str:

@@ -15,10 +15,11 @@ from textual.events import Click
 from textual.message import Message
 from textual.widget import Widget
 
+from ctxchat.core.events import Level
 from ctxchat.core.words import count
 from ctxchat.presentation.text import clean
 from ctxchat.tui.widgets.line import Line
-from ctxchat.tui.widgets.notice import Level, NoticeText
+from ctxchat.tui.widgets.notice import NoticeText
 from ctxchat.tui.widgets.pressable import Pressable
 
 

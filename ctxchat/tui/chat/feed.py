@@ -15,6 +15,7 @@ from ctxchat.core.events import (
     Delegated,
     Failed,
     FilesChanged,
+    Level,
     QuestionAsked,
     ReasoningDelta,
     Retry,
@@ -42,7 +43,6 @@ from ctxchat.tui.transcript.blocks import (
 )
 from ctxchat.tui.transcript.tool_block import ToolBlock
 from ctxchat.tui.transcript.transcript import Transcript
-from ctxchat.tui.widgets.notice import Level
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session

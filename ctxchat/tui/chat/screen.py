@@ -24,6 +24,7 @@ from ctxchat.core.events import (
     CompactionSuggested,
     Event,
     Failed,
+    Level,
     Notice,
     QuestionAsked,
     Retry,
@@ -49,7 +50,6 @@ from ctxchat.tui.style.compositor import CroppingCompositor
 from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.gauge import Gauge
-from ctxchat.tui.widgets.notice import Level
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session

@@ -12,6 +12,7 @@ from time import monotonic
 from textual.content import Content
 from textual.message import Message
 
+from ctxchat.core.events import Level
 from ctxchat.core.ledger import Change
 from ctxchat.core.messages import Attached, Group
 from ctxchat.core.record import CompactionRecord
@@ -20,7 +21,7 @@ from ctxchat.presentation.history import folded_messages
 from ctxchat.presentation.text import clean, clock, cut, one_line, short
 from ctxchat.tui.transcript.markdown import GrowingMarkdown
 from ctxchat.tui.widgets.lines import LEAST, NOTHING, DrawnLine, excerpt, hung, packed, spread, target, wrapped
-from ctxchat.tui.widgets.notice import SIGNS, Level
+from ctxchat.tui.widgets.notice import SIGNS
 
 ATTACHED_SIGN = "▪"
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from textual.content import Content
 from textual.css.styles import RulesMap
@@ -13,10 +12,10 @@ from textual.style import Style
 from textual.visual import RenderOptions, Visual
 from textual.widgets import Static
 
+from ctxchat.core.events import Level
 from ctxchat.presentation.text import cut
 from ctxchat.tui.widgets.lines import LEAST
 
-Level = Literal["info", "warning", "error"]
 SIGNS: Mapping[Level, str] = {"info": "·", "warning": "!", "error": "✗"}
 
 
