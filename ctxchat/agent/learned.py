@@ -126,7 +126,7 @@ class Learned:
 
     def prompt_tokens(self, view: View) -> int:
         """What the server should count for this view."""
-        return used_tokens(view.kinds, view.passes, self.calibration, self.anchor)[0]
+        return used_tokens(view.kinds, view.passes, self.calibration, self.anchor, self._journal.state.scale)[0]
 
     def weight(self, reply: Message) -> Mix:
         """Our count of a reply as the next request holds it."""
@@ -168,7 +168,7 @@ class Learned:
             calibration = self._taught(calibration, usage.prompt, view)
             mix = view.kinds + said if kept else view.kinds
             anchor = Anchor(usage.prompt + kept, mix, view.passes, self._model.name)
-        used, _ = used_tokens(view.kinds + said, view.passes, calibration, anchor)
+        used, _ = used_tokens(view.kinds + said, view.passes, calibration, anchor, self._journal.state.scale)
         parts = parts_of(view, used, calibration, streamed=said)
         shown: dict[str, int] = {name: tokens for name, tokens in parts.items() if tokens}
         return Measured(self._model.name, usage, used, anchor, calibration, at, turn_end, cut, shown)

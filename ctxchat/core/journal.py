@@ -256,7 +256,7 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
                 state,
                 model=state.model or record.model,  # older versions did not write down which model a session began with
                 anchor=record.anchor if true else None,
-                scale=1.0,
+                scale=1.0 if true and record.anchor else state.scale,
                 calibrations={**state.calibrations, record.model: record.calibration},
                 fills=(*state.fills, used) if record.turn_end else state.fills,
                 cost_usd=state.cost_usd + (_paid(usage.cost_usd) if true else 0.0),

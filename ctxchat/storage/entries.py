@@ -32,11 +32,12 @@ _PACK_FROM = 32  # groups; below that the ids themselves are as short
 
 
 class Packed(msgspec.Struct, frozen=True, tag="packed"):
-    """A change whose groups are named by place: `covers` for each edit, `folded` for its record."""
+    """A change in force whose groups are named by place: `covers` for each edit, `folded` for its record."""
 
     change: Change
     covers: tuple[Runs, ...]
     folded: Runs = ()
+    scale: float = 1.0
 
 
 _encoder = msgspec.json.Encoder(enc_hook=list)  # `GroupIds`
@@ -102,8 +103,8 @@ class _Writer:
             case Sealed(groups=groups):
                 for group in groups:
                     self._take_group(group)
-            case Changed(change=change):
-                stored = self._take_change(change)
+            case Changed():
+                stored = self._take_change(record)
             case Undone(change=change):
                 self._undo(change)
             case Measured(used=used, model=model):
@@ -148,17 +149,18 @@ class _Writer:
         row = (self._message, self._session, message.seq, self._place, message.role, at, tokens, text, tool)
         self._messages.append(row)
 
-    def _take_change(self, change: Change) -> Record | Packed:
+    def _take_change(self, record: Changed) -> Record | Packed:
         self._flush()
+        change = record.change
         covered = sum(len(edit.covers) for edit in change.edits)
         places = self._places() if covered else {}
         covers = tuple(_placed((g for g in edit.covers if not g.startswith(LOST)), places) for edit in change.edits)
         if None in covers:
-            return Changed(change)  # refused when it is read, and reported then
+            return record  # refused when it is read, and reported then
         covers = cast("tuple[Runs, ...]", covers)
         if change.kind == "compaction":
             self._list_compaction(change, covers)
-        return _pack(change, covers, places) if covered >= _PACK_FROM else Changed(change)
+        return _pack(record, covers, places) if covered >= _PACK_FROM else record
 
     def _list_compaction(self, change: Change, covers: Sequence[Runs]) -> None:
         record = change.record
@@ -236,13 +238,13 @@ def _placed(groups: Iterable[str], places: Mapping[str, int]) -> Runs | None:
     return None if None in found else runs(cast("list[int]", found))
 
 
-def _pack(change: Change, covers: tuple[Runs, ...], places: Mapping[str, int]) -> Record | Packed:
+def _pack(record: Changed, covers: tuple[Runs, ...], places: Mapping[str, int]) -> Packed:
     replace = msgspec.structs.replace
-    bare = replace(change, edits=tuple(replace(edit, covers=()) for edit in change.edits))
+    bare = replace(record.change, edits=tuple(replace(edit, covers=()) for edit in record.change.edits))
     folded = _placed(bare.record.folded, places) if bare.record else None
     if bare.record and folded:
         bare = replace(bare, record=replace(bare.record, folded=()))
-    return Packed(bare, covers, folded or ())
+    return Packed(bare, covers, folded or (), record.scale)
 
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -266,7 +268,7 @@ def _unpack(packed: Packed, groups: Sequence[str]) -> Changed:
     record = change.record
     if record and packed.folded:
         record = replace(record, folded=_expand(packed.folded, groups))
-    return Changed(replace(change, edits=edits, record=record))
+    return Changed(replace(change, edits=edits, record=record), packed.scale)
 
 
 def _expand(flat: Runs, groups: Sequence[str]) -> Sequence[str]:

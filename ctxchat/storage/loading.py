@@ -191,8 +191,10 @@ def _pruned(entries: Iterable[tuple[int, Record]]) -> Iterator[tuple[int, Record
             known.update(group.id for group in fresh)
             if fresh:
                 yield seq, msgspec.structs.replace(record, groups=fresh)
+        elif isinstance(record, Changed):
+            yield seq, msgspec.structs.replace(record, change=without_unknown(record.change, known))
         else:
-            yield seq, Changed(without_unknown(record.change, known)) if isinstance(record, Changed) else record
+            yield seq, record
 
 
 def without_unknown(change: Change, known: set[str]) -> Change:

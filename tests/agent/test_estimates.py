@@ -216,9 +216,10 @@ async def test_nobody_waits_for_the_store_to_say_how_long_another_model_writes()
 
 
 async def counted_oddly(ratio: float, grown: bool) -> Desk:
-    """Eight turns, of which only the last but one, or the last, was counted, by a server that counts unlike us."""
+    """Eight turns, of which only the last but one, or the last, was counted, by a server that counts unlike us; the ninth is not
+    counted either."""
     usage = Usage(round(ratio * 3_000), round(ratio * 150))
-    replies = [says(f"answer {n}. {LONG[:600]}", usage=usage if n == 7 - grown else None) for n in range(8)]
+    replies = [says(f"answer {n}. {LONG[:600]}", usage=usage if n == 7 - grown else None) for n in range(9)]
     options = Options(keep_recent=2, strategy="truncate", prepare=False, consent="off", min_messages=1)
     desk = Desk(ScriptedModel(replies, window=Window(64_000, "configured")), options=options)
     for number in range(8):
@@ -239,6 +240,10 @@ async def smaller_is_less(ratio: float, grown: bool) -> None:
     looked = await desk.session.changes.undoing()
     figures = await desk.session.changes.undo()
     assert figures.used == looked.after.used == pytest.approx(record.before.used, abs=5)
+    scale = desk.conversation.as_counted
+    await desk.say("and then?")
+    assert desk.session.figures.used == desk.state.used, "what was written down of a reply that nobody counted"
+    assert desk.conversation.as_counted == pytest.approx(scale, abs=0.01)
 
 
 @settings(max_examples=25, deadline=None)  # each is a session

@@ -46,6 +46,7 @@ parts = st.one_of(
 
 
 contents = st.one_of(words, st.lists(parts, max_size=3).map(tuple))
+scales = st.floats(0.2, 5)
 
 
 @st.composite
@@ -68,10 +69,11 @@ def journals(draw: st.DrawFn) -> list[Record]:
                 seq += draw(st.integers(1, 3))
             case "change":
                 covers = [g for g in groups if draw(st.booleans())]
-                records.append(compaction(f"c{number}", *covers) if covers else Changed(Change(f"c{number}", "pin")))
+                changed = compaction(f"c{number}", *covers) if covers else Changed(Change(f"c{number}", "pin"))
+                records.append(msgspec.structs.replace(changed, scale=draw(scales)))
                 changes.append(f"c{number}")
             case "undo" if changes:
-                records.append(Undone(draw(st.sampled_from(changes))))
+                records.append(Undone(draw(st.sampled_from(changes)), scale=draw(scales)))
             case "measured":
                 usage = Usage(draw(st.integers(0, 10**6)), 5, cost_usd=0.25)
                 records.append(
@@ -139,7 +141,8 @@ def test_a_session_is_the_fold_of_what_was_written(
 def test_many_groups_are_covered_by_place_and_come_back_by_name(database: Database) -> None:
     records: list[Record] = [*turns(60)]
     ids = [g.id for r in turns(60) for g in r.groups]
-    records += [compaction("c1", *ids[:90]), compaction("c2", *ids[30:70:2], *ids[100:140])]
+    second = compaction("c2", *ids[30:70:2], *ids[100:140])
+    records += [compaction("c1", *ids[:90]), msgspec.structs.replace(second, scale=1.5)]
     session = sessions.create(database, records=records)
     assert loading.load(database, session).state == fold(records)
     bodies = database.read("SELECT length(body) FROM journal WHERE session = ? ORDER BY seq DESC LIMIT 2", (session,))
