@@ -175,10 +175,10 @@ TRIES = 6
 class Undoing(msgspec.Struct, frozen=True):
     """A change that could be taken back.
 
-    `before` and `after` are the gauge now and when all of it has been undone; `messages` come back then. Where that is too full,
-    `part` is the gauge when only the newest that fit come back: `groups`, with `part_messages`. No groups: no part of it
-    fits, or none can be had alone. `roof` is where too full begins: at the trigger, or past the limit where the trigger is
-    passed already.
+    `before` and `after` are the gauge now and when all of it has been undone; `messages` are in the view as before then. Where
+    that is too full, `part` is the gauge when only the newest that fit come back: `groups`, with `part_messages`. No groups: no
+    part of it fits, or none can be had alone. `roof` is where too full begins: at the trigger, or past the limit where the
+    trigger is passed already.
     """
 
     change: Change
@@ -214,11 +214,11 @@ def look(ledger: Ledger, change_id: str, measured: Measured, count: Count, memor
     change = found(ledger, change_id)
     covered = {g for entry in ledger.live() if entry.change == change.id for g in entry.covers}
     held = tuple(g.id for g in ledger.groups if g.id in covered)
-    (_, before), (view, after) = measured(ledger), measured(ledger.undo(change.id))
-    whole = Undoing(change, before, after, _messages(ledger, held))
+    without = ledger.undo(change.id)
+    (_, before), (view, after) = measured(ledger), measured(without)
+    whole = Undoing(change, before, after, _come_back(ledger, without))
     if whole.fits or change.kind != "compaction" or later(ledger, change):
         return whole
-    without = ledger.undo(change.id)
     last = {e.group.id: e.covers[-1] for e in without.live() if e.group}
     weights = Counter[str]()
     for item in view.items:
@@ -229,9 +229,11 @@ def look(ledger: Ledger, change_id: str, measured: Measured, count: Count, memor
         groups = _from_a_turn(ledger, _whole(without, groups))
         if not groups:
             break
-        _, part = measured(without.apply(_narrowed(without, change, groups, count, memory)))
+        narrowed = without.apply(_narrowed(without, change, groups, count, memory))
+        _, part = measured(narrowed)
         if part.used < whole.roof:
-            return msgspec.structs.replace(whole, part=part, groups=groups, part_messages=_messages(ledger, groups))
+            back = _come_back(ledger, narrowed)
+            return msgspec.structs.replace(whole, part=part, groups=groups, part_messages=back)
         groups = groups[max(1, len(groups) // 8) :]
     return whole
 
@@ -332,5 +334,13 @@ def _from_a_turn(ledger: Ledger, groups: Sequence[str]) -> tuple[str, ...]:
     return tuple(groups[first:])
 
 
-def _messages(ledger: Ledger, groups: Sequence[str]) -> int:
-    return sum(not m.synthetic for g in groups for m in ledger.group(g).messages)
+def _come_back(now: Ledger, then: Ledger) -> int:
+    """Messages of the record that the second view shows and the first does not, or otherwise: shortened."""
+    shown = _said(now)
+    return sum(shown.get(seq) != message for seq, message in _said(then).items())
+
+
+def _said(ledger: Ledger) -> dict[int, Message]:
+    """What of the record a view shows, by place."""
+    entries = (e.group for e in ledger.live() if e.group and e.group.kind != "summary")
+    return {m.seq: m for group in entries for m in group.messages if not m.synthetic}

@@ -265,6 +265,7 @@ async def test_what_was_done_is_said_as_it_was_done():
         "not the calls beside them"
     )
     assert record.detail.startswith(f"{record.shortened} messages shortened")
+    assert (await desk.session.changes.undoing()).messages == record.shortened
     await desk.session.changes.undo(record.id, record.folded[-1:])
     left = desk.state.ledger.compactions[0].record
     assert left and left.shortened == left.folded_messages == record.shortened - 1 and left.back.messages == 1

@@ -75,6 +75,15 @@ async def test_a_look_is_what_the_undo_then_does_and_changes_nothing():
     assert (await desk.session.changes.undo()).used == looked.after.used
 
 
+async def test_what_an_earlier_pass_put_away_does_not_come_back_with_the_later_one():
+    desk = await compacted(64_000, more=4)
+    await desk.free_up()
+    first, last = desk.state.ledger.compactions
+    assert first.record is not None and last.record is not None and first.record.folded_messages > 10
+    looked = await desk.session.changes.undoing()
+    assert looked.change == last and looked.messages == last.record.folded_messages
+
+
 async def test_the_part_that_fits_comes_back_and_the_rest_stays_put_away():
     desk = await compacted(8_000, more=4)
     (change,) = desk.state.ledger.compactions

@@ -291,10 +291,12 @@ async def test_undo_in_the_chat_asks_where_it_would_not_fit_and_redo_is_exact(tm
         await pilot.press(*"/undo", "enter")
         await until(pilot, lambda: desk.state.undone)
         assert not isinstance(app.screen, UndoScreen), "it fits: nothing is asked"
-        await until(pilot, lambda: "are back in the view" in words(app))
+        told = desk.state.undone[-1].record
+        assert told is not None and told.shortened < told.folded_messages
+        await until(pilot, lambda: f"Undone: {told.folded_messages} messages are in the view as before." in words(app))
         await pilot.press(*"/redo", "enter")
         await until(pilot, lambda: not desk.state.undone and desk.session.view.items == put_away)
-        await until(pilot, lambda: "are put away again" in words(app))
+        await until(pilot, lambda: f"Redone: {told.folded_messages - told.shortened} messages compacted" in words(app))
         await pilot.press(*"/redo", "enter")
         await until(pilot, lambda: "There is nothing to redo." in words(app))
         while not (await desk.session.changes.undoing()).after.over:

@@ -23,6 +23,7 @@ from ctxchat.core.figures import Figures
 from ctxchat.core.files import Checkpoint, Keep, Restoring, chosen, files_words, is_folder, made_last, redoable
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, ChangeKind
+from ctxchat.core.words import made_smaller
 from ctxchat.presentation.figures_text import count, day_and_clock, percent, tilde
 from ctxchat.presentation.history import folded_messages
 from ctxchat.presentation.passes import REASONS, Kept, archived, passes
@@ -103,7 +104,7 @@ async def redo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | No
         return await _back(session, session.files, ask, await session.files.redoing(), "Redone", "/undo")
     figures = await session.changes.redo(change_id)
     change = session.state.ledger.changes[-1]
-    words = BY_HAND[change.kind][1] if change.kind in BY_HAND else _put_away(change)
+    words = BY_HAND[change.kind][1] if change.kind in BY_HAND else _again(change)
     return UndoDone(figures, f"Redone: {words}.{_over(figures)}")
 
 
@@ -161,9 +162,9 @@ def _over(figures: Figures) -> str:
     return f" That is {short(figures.over)} too much for the window: free up some of it." if figures.over else ""
 
 
-def _put_away(change: Change) -> str:
-    messages = folded_messages(change, change.record)
-    return f"{count(messages, 'message')} {'is' if messages == 1 else 'are'} put away again"
+def _again(change: Change) -> str:
+    shortened = change.record.shortened if change.record else 0
+    return made_smaller(folded_messages(change, change.record), shortened)
 
 
 def _done(looked: Undoing, wish: UndoChoice, figures: Figures) -> str:
@@ -172,7 +173,7 @@ def _done(looked: Undoing, wish: UndoChoice, figures: Figures) -> str:
         return f"Undone: {words[0]}.{_over(figures)}"
     if not back:
         return "Undone. A later compaction stands for these messages: undo that to see them again."
-    words = f"{count(back, 'message')} {'is' if back == 1 else 'are'} back in the view"
+    words = f"{count(back, 'message')} {'is' if back == 1 else 'are'} in the view as before"
     if wish.groups:
         return f"Undone in part: {words}, the rest stays put away."
     return f"Undone: {words}.{_over(figures)}"
