@@ -171,3 +171,17 @@ async def test_of_a_line_that_grows_nothing_else_is_painted(tmp_path: Path) -> N
         assert set(painted) <= {where(app, "second third")[1] - 1}
         session.gate().set()
         await idle(app, pilot)
+
+
+async def test_what_answers_the_person_is_in_sight_wherever_they_were_reading(tmp_path: Path) -> None:
+    long = talk(*["\n".join(f"line {n} of {m}" for n in range(40)) for m in range(6)])
+    async with chatting(tmp_path, long, (80, 24)) as (app, pilot):
+        await until(pilot, lambda: "line 39 of 5" in words(app))
+        await pilot.press("pageup", "pageup")
+        await until(pilot, lambda: "line 39 of 5" not in words(app))
+        await idle(app, pilot)
+        app.chat.announce("The settings were edited.")
+        await idle(app, pilot)
+        assert "line 39 of 5" not in words(app), "what comes by itself moves nothing"
+        await pilot.press(*"/cormorant", "enter")
+        await until(pilot, lambda: "There is no command /cormorant." in words(app))

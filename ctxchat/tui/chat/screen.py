@@ -237,7 +237,7 @@ class ChatScreen(Screen[None]):
         self.feed.end(interrupted)
         told, self._after = self._after, []
         for level, text in told:
-            self.notice(level, text)
+            self.feed.notice(level, text)
         self._show_keys()
         if self._session:
             self._show_all(self._session)
@@ -271,7 +271,7 @@ class ChatScreen(Screen[None]):
                     await self.questions.unsuggest()
                 self.feed.compacted(event)
             case Notice():
-                self.notice(event.level, event.text)
+                self.feed.notice(event.level, event.text)
             case TurnFinished():
                 self.feed.close_turn(interrupted=event.status == "cancelled")
             case _:
@@ -291,17 +291,19 @@ class ChatScreen(Screen[None]):
             elif self.feed.running:
                 self._after.append((level, text))
             else:
-                self.notice(level, text)
+                self.feed.notice(level, text)
 
     def notice(self, level: Level, text: str) -> None:
-        """A sentence at the end of the transcript."""
+        """A sentence for a person who did something, at the end of the transcript and in sight, wherever they were reading."""
         self.remove_class("-empty")
         self.feed.notice(level, text)
+        self.transcript.to_end()
 
     def failed(self, text: str, hint: str = "") -> None:
-        """Something a person asked for did not work."""
+        """Something a person asked for did not work. In sight, as a notice."""
         self.remove_class("-empty")
         self.feed.failed(text, hint)
+        self.transcript.to_end()
 
     def changed(self, figures: Figures, text: str) -> None:
         """A change by hand is in force."""
