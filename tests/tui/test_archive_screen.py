@@ -181,6 +181,12 @@ async def test_where_there_is_room_the_record_stands_beside_what_it_is_of(tmp_pa
         await app.at_rest(pilot)
         beneath = app.screen.query_one("#beneath")
         assert beneath.region.height > 10 and "before → after" in app.text("#beneath Static")
+        lines = app.text("#beneath Static").splitlines()
+        assert 50 < max(map(len, lines)) <= beneath.size.width - 2, "a cell is free beside the scrollbar"
+        await pilot.resize_terminal(40, 20)
+        await until(pilot, lambda: beneath.region.width < 40 and beneath.region.height > 5)
+        await pilot.resize_terminal(120, 36)
+        await until(pilot, lambda: beneath.region.width > 40)
         await pilot.press("5")
         await app.at_rest(pilot)
         assert not beneath.region.height, "it is said once"

@@ -17,6 +17,7 @@ from ctxchat.core.record import PutBack
 from ctxchat.presentation.fill import DONE, REFUSED, UNDONE, FlightPoint, column, fill_points, fitting, moments
 from ctxchat.presentation.passes import passes
 from ctxchat.tui.panels.flight import FlightScreen
+from ctxchat.tui.panels.pass_detail import PassRecord
 from ctxchat.tui.widgets.chart import LINE, FillChart
 from ctxchat.tui.widgets.rows import Rows
 from tests.tui.fakes import FakeServices
@@ -146,8 +147,8 @@ async def test_after_undo_in_part_a_row_tells_what_is_still_put_away(tmp_path: P
         await pilot.press("end")
         line = app.drawn(Rows)[3]
         assert "in part" in line and "24.4k → 14.2k" in line and "−10.2k" in line
-        told = str(app.over.query_one("#detail-line", Static).render())
-        assert told.startswith("put back since: 3 messages, 5.0k; −10.2k left")
+        told = str(app.over.query_one("PassRecord Static", Static).render())
+        assert "3 messages, 5.0k; −10.2k left" in told
 
 
 async def test_chart_and_figures(tmp_path: Path) -> None:
@@ -162,9 +163,19 @@ async def test_chart_and_figures(tmp_path: Path) -> None:
         assert "undone" in lines[1] and "failed" in lines[2] and "in force" in lines[3]
         assert "24.4k → 9.2k" in lines[3] and "−15.2k" in lines[3] and "claude-haiku-4-5" in lines[3]
         await pilot.press("down")
-        assert "| [bold]" in str(app.over.query_one("#detail-line", Static).render())
+        assert "| [bold]" in str(app.over.query_one("PassRecord Static", Static).render())
         await pilot.press("down", "enter")
         assert app.result == "k1"
+
+
+async def test_no_figure_is_cut_where_it_is_narrow(tmp_path: Path) -> None:
+    app = Opened(flight(), tmp_path)
+    async with app.run_test(size=(40, 20)) as pilot:
+        await pilot.pause()
+        assert [line[-6:] for line in app.drawn(Rows)] == [" after", "→ 9.2k", " 24.4k", "→ 9.2k"]
+        record = app.over.query_one(PassRecord)
+        assert record.region.height > 2, "and there is room for the record of the chosen one"
+        assert record.vertical_scrollbar.region.right == 39, "at the edge, as in every list"
 
 
 async def test_the_report_has_all_passes_and_no_secret(tmp_path: Path) -> None:

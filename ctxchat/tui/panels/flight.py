@@ -8,22 +8,18 @@ from typing import TYPE_CHECKING
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.content import Content
-from textual.widgets import Static
 
 from ctxchat import __version__
 from ctxchat.core.secrets import masked
-from ctxchat.core.strategies.builtin import LABELS
 from ctxchat.presentation.figures_text import count, gain, money, window_words
-from ctxchat.presentation.fill import DONE, REFUSED, UNDONE, moments
+from ctxchat.presentation.fill import moments
 from ctxchat.presentation.passes import REASONS, Pass, passes, tally
 from ctxchat.presentation.text import clock, elapsed, one_line, short
 from ctxchat.storage.files import write_beside
 from ctxchat.storage.markdown import flight_recorder
 from ctxchat.tui.panels.panel import Panel
-from ctxchat.tui.panels.pass_text import back_words
+from ctxchat.tui.panels.pass_detail import PassRecord
 from ctxchat.tui.services import Services
-from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.chart import FillChart
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
@@ -59,7 +55,7 @@ class FlightScreen(Panel[str]):
     def body(self) -> ComposeResult:
         yield FillChart()
         yield Rows(COLUMNS, self._cells, id="passes", empty=EMPTY)
-        yield Static(id="detail-line", markup=False)
+        yield PassRecord()
 
     def on_mount(self) -> None:
         state, figures = self._session.state, self._session.figures
@@ -100,7 +96,7 @@ class FlightScreen(Panel[str]):
     def on_rows_moved(self, event: Rows.Moved) -> None:
         one = self.chosen
         self.query_one(FillChart).choose(one.id if one else "")
-        self.query_one("#detail-line", Static).update(_told(one) if one else _legend())
+        self.query_one(PassRecord).show(one)
         self.refresh_bindings()
 
     def on_fill_chart_clicked(self, event: FillChart.Clicked) -> None:
@@ -140,17 +136,3 @@ class FlightScreen(Panel[str]):
             "used now": f"{'~' if figures.estimated else ''}{figures.used}",
         }
         return masked(flight_recorder(self._session.state, facts)).encode("utf-8", "replace")
-
-
-def _told(one: Pass) -> Content:
-    """What was said of a pass, and its steps."""
-    parts = [f"{LABELS.get(step.name, step.name)} {gain(step.tokens_freed)}" for step in one.record.steps]
-    if one.record.facts.found and "facts" not in one.record.detail:
-        parts.append(f"kept {one.record.facts.kept} of {count(one.record.facts.found, 'fact')}")
-    said = one_line(one.record.detail, 200)
-    back = [f"put back since: {back_words(one)}"] if one.record.back.messages else []
-    return Content.styled("   ".join([*back, *([said] if said else []), *parts]) or one.standing, MUTED)
-
-
-def _legend() -> Content:
-    return Content.styled(f"{DONE} compaction   {UNDONE} undone   {REFUSED} rejected or failed", MUTED)

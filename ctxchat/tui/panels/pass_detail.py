@@ -39,7 +39,8 @@ class PassRecord(VerticalScroll, can_focus=False):
         self.on_resize()
 
     def on_resize(self) -> None:
-        words = pass_text.record(self._one, self.size.width - 1) if self._one and self.size.width else ""
+        room = self.size.width - 2  # a scrollbar, and a cell between it and the words
+        words = pass_text.record(self._one, room) if self._one and self.size.width else ""
         self.query_one(Static).update(words)
 
 

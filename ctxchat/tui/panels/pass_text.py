@@ -124,22 +124,14 @@ def difference(one: Pass, found: Sequence[Pass]) -> Content:
 
 
 def record(one: Pass, width: int = 0) -> Content:
-    """All that was written down of it; what is longer than so many cells goes on under itself (0: as long as it is)."""
+    """All that was written down of it, what its row in a list does not say first; what is longer than so many cells goes on under
+    itself (0: as long as it is)."""
     written = one.record
     before, after = written.before.used, written.after.used
-    rows = [
-        ("id", one.id),
-        ("when", day_and_clock(written.at)),
-        ("why", REASONS[written.reason]),
-        ("outcome", one.standing),
-        ("how", written.strategy),
-        ("before → after", f"{short(before)} → {short(after)}   {gain(before - after)}" if one.change else ""),
-        ("took", f"{elapsed(written.seconds)}   {money(written.cost_usd)}   {written.model or 'no model'}"),
-        ("said", " ".join(filter(None, (written.detail, written.missed)))),
-    ]
+    rows = [("said", " ".join(filter(None, (written.detail, written.missed))))]
     if one.change:
         rows += [
-            ("step", f"{gain(s.tokens_freed)}   {LABELS.get(s.name, s.name)}, {count(s.groups, 'group')}")
+            ("step", f"{gain(s.tokens_freed):>6}  {LABELS.get(s.name, s.name)}, {count(s.groups, 'group')}")
             for s in written.steps
         ]
         rows += [
@@ -147,6 +139,18 @@ def record(one: Pass, width: int = 0) -> Content:
             ("put back since", back_words(one)),
             ("kept verbatim", count(written.keep_recent, "message") if written.keep_recent else ""),
             ("facts", _kept(written, one.facts_back)),
+        ]
+    rows += [
+        ("before → after", f"{short(before)} → {short(after)}   {gain(before - after)}" if one.change else ""),
+        ("took", f"{elapsed(written.seconds)}   {money(written.cost_usd)}   {written.model or 'no model'}"),
+        ("how", written.strategy),
+        ("why", REASONS[written.reason]),
+        ("outcome", one.standing),
+        ("when", day_and_clock(written.at)),
+        ("id", one.id),
+    ]
+    if one.change:
+        rows += [
             ("summary by", _author(written)),
             ("attempts", str(written.attempts) if written.attempts > 1 else ""),
             ("tools then", ", ".join(written.tools)),
@@ -156,7 +160,7 @@ def record(one: Pass, width: int = 0) -> Content:
     lines: list[Content] = []
     for key, value in rows:
         parts = [
-            part for line in clean(value).splitlines() for part in (wrap(line, width - 16) if width > 36 else [line])
+            part for line in clean(value).splitlines() for part in (wrap(line, width - 16) if width > 28 else [line])
         ]
         lines += [Content.assemble((f"{'' if n else key:<16}", MUTED), part) for n, part in enumerate(parts)]
     return Content("\n").join(lines)

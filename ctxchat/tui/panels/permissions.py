@@ -145,7 +145,7 @@ class PermissionsScreen(Listing[None]):
         self.put(shown, at, lambda each: each.rule)
         forbid = sum(each.rule.denies for each in self._listed)
         told = count(len(self._listed), "rule")
-        self.head(*([f"{told}, {forbid} of them forbid"] if forbid else []), told)
+        self.head(*([f"{told}, {forbid} forbid{'s' if forbid == 1 else ''}"] if forbid else []), told)
 
     def cells(self, each: Listed) -> tuple[Cell, ...]:
         rule = each.rule

@@ -253,7 +253,10 @@ class PreviewScreen(Panel[PreviewResult]):
         goes = [row for row in self._rows if row.group in step.goes]
         first, last = step.turns
         where = f"turn {first}" if first == last else f"turns {first}–{last}"
-        largest = ", ".join(f"{one_line(row.what, 40)} {short(row.tokens)}" for row in goes[:LARGEST])
+        named: dict[str, int] = {}
+        for row in goes:
+            named.setdefault(one_line(row.what, 40), row.tokens)
+        largest = ", ".join(f"{what} {short(tokens)}" for what, tokens in list(named.items())[:LARGEST])
         self.query_one("#goes", Static).update(f"{where}; largest: {largest}" if largest else where)
         self.query_one("#about", Label).update(f"{where}, {count(len(goes), 'message')}")
         self.query_one("#messages", Rows).show(goes, at=0)
