@@ -15,7 +15,7 @@ from ctxchat.core.calibration import Mix, total
 from ctxchat.core.call_arguments import plain_name
 from ctxchat.core.compilers import Compiler, all_sections
 from ctxchat.core.ledger import Entry, Ledger
-from ctxchat.core.messages import BROKEN_OFF, GroupKind, Message
+from ctxchat.core.messages import BROKEN_OFF, GroupKind, Message, Text
 from ctxchat.core.sections import SECTIONS, SectionName, section_of
 from ctxchat.core.tokens import Meter
 
@@ -184,7 +184,9 @@ def _cut_off(body: tuple[Item, ...], meter: Meter) -> tuple[Item, ...]:
     for place in halves:
         message = items[place].message
         if message.text.strip():
-            message = msgspec.structs.replace(message, content=f"{message.text.rstrip()}\n{BROKEN_OFF}")
+            said = message.content
+            said = f"{said.rstrip()}\n{BROKEN_OFF}" if isinstance(said, str) else (*said, Text(BROKEN_OFF))
+            message = msgspec.structs.replace(message, content=said)
             mix = meter.mix(message)
             items[place] = msgspec.structs.replace(items[place], message=message, tokens=mix.raw, mix=mix)
     return tuple(items)

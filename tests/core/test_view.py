@@ -23,7 +23,7 @@ from ctxchat.core.compilers import (
 )
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.ledger import Entry, Ledger
-from ctxchat.core.messages import Image, Message
+from ctxchat.core.messages import BROKEN_OFF, Image, Message, Text
 from ctxchat.core.openai import FIELDS, from_wire, recorded, wire
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, Insert, ToolSpec, View, compile, problems
@@ -160,6 +160,21 @@ def test_the_current_question_stands_before_what_was_done_about_it() -> None:
 
     for compiler in (answers_only, limited(all_sections, 5, METER)):
         assert [i.group for i in compile(ledger, Frame(), METER, compiler).items] == ["g1", "g2"]
+
+
+def test_a_half_answer_is_told_as_one_unless_it_is_gone_on_with_and_keeps_its_parts() -> None:
+    half = Message(2, "assistant", "half an ", interrupted=True)
+    drawn = Message(2, "assistant", (Text("a picture:"), Image("data:,x", 8, 8)), interrupted=True)
+    question, more, rest = Message(1, "user", "q"), Message(3, "user", "go on"), Message(3, "assistant", "answer")
+    for history, said in [
+        ([question, half], half.content),
+        ([question, half, rest], half.content),
+        ([question, half, more], f"half an\n{BROKEN_OFF}"),
+        ([question, drawn, more], (*drawn.content, Text(BROKEN_OFF))),
+    ]:
+        view = compile(Ledger().append(*group_messages(history)), Frame(), Meter())
+        assert view.items[1].message.content == said
+        assert view.items[1].tokens == Meter().message(view.items[1].message)
 
 
 def test_a_delimiter_typed_by_a_person_stays_a_user_message() -> None:
