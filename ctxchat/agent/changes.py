@@ -40,10 +40,11 @@ from ctxchat.core.view import View
 class Changes:
     """The verbs for changes by hand. All raise LedgerError for what cannot be done, and then nothing is written."""
 
-    def __init__(self, conversation: Conversation, lock: SessionLock, consent: Consent) -> None:
+    def __init__(self, conversation: Conversation, lock: SessionLock, consent: Consent, memory: Memory) -> None:
         self._conversation = conversation
         self._lock = lock
         self._consent = consent
+        self._memory = memory
 
     async def undoing(self, change_id: str = "") -> Undoing:
         """What taking back a change would do, the last one without an id: how full the window would be, and which part fits."""
@@ -106,7 +107,7 @@ class Changes:
     @property
     def _told(self) -> tuple[Count, Memory]:
         """What a summary is made anew with where some of what it stands for comes back."""
-        return self._conversation.meter.text, Memory(self._conversation.masked.group)
+        return self._conversation.meter.text, self._memory
 
     async def _apply(self, change: Change) -> Figures:
         self._conversation.ledger.apply(change)  # raises before anything is written

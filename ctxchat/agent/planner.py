@@ -89,7 +89,7 @@ class Planner:
         self._files_now = files_now
         self._files: tuple[CurrentFile, ...] = ()
         self._filled_before = 0.0  # what summaries of this writer take of their room, in any session
-        self._memory = Memory(conversation.masked.group)
+        self.memory = Memory(conversation.masked.group)
         self.summariser = summariser
 
     @property
@@ -208,7 +208,7 @@ class Planner:
         options = self._conversation.options
         return PlanOptions(
             meter=self._conversation.meter,
-            memory=self._memory,
+            memory=self.memory,
             keep_recent=options.keep_recent if keep_recent is None else keep_recent,
             keep_turns=options.keep_turns if keep_turns is None else keep_turns,
             recent_results=options.recent_results if keep_recent is None else 0,
@@ -296,7 +296,7 @@ class Planner:
         return await self._previewed(await self.ticked(preview.plan, names), look, preview.instructions)
 
     async def _previewed(self, plan: Plan, look: Look, instructions: str) -> Preview:
-        await look_ahead(self._memory, look.ledger, plan.covers)
+        await look_ahead(self.memory, look.ledger, plan.covers)
         text = await self._by_code(plan, instructions)
         return await asyncio.to_thread(self._drawn, plan, look, instructions, text)
 

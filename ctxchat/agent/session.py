@@ -64,7 +64,7 @@ class Session:
         self.compaction = compactor
         self.planner = compactor.planner
         self.consent = compactor.consent
-        self.changes = Changes(conversation, self._lock, compactor.consent)
+        self.changes = Changes(conversation, self._lock, compactor.consent, compactor.planner.memory)
         self.handoff = Handoff(conversation, self._lock, compactor.planner)
         self.files = Files(conversation, self._lock, files) if files else None
 

@@ -10,7 +10,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window
-from ctxchat.core.errors import ModelError
+from ctxchat.core.errors import LedgerError, ModelError
 from ctxchat.core.events import Event, Failed, TurnFinished, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.grouping import group_messages
@@ -115,6 +115,62 @@ def test_passes_in_a_row_keep_every_promise(
             await desk.session.changes.undo(desk.state.ledger.compactions[0].id)
             assert problems(desk.session.view) == []
         assert desk.session.view == first, "and all of it can be undone, the oldest first"
+
+    asyncio.run(run())
+
+
+@EXAMPLES
+@given(
+    history=histories | work(),
+    names=st.lists(st.sampled_from(NAMES), min_size=1, max_size=3),
+    parts=st.lists(st.tuples(st.integers(0, 3), st.sets(st.integers(0, 30), min_size=1)), min_size=1, max_size=3),
+    keep=st.integers(0, 4),
+    window=st.sampled_from([900, 3_000, 20_000]),
+)
+def test_what_comes_back_in_part_is_told_once_and_all_of_it_still_comes_back(
+    history: list[Message], names: list[str], parts: list[tuple[int, set[int]]], keep: int, window: int
+) -> None:
+    async def run() -> None:
+        desk = opened(history, window, keep, [], [])
+        changes = desk.session.changes
+        await desk.session.measure()
+        first = desk.session.view
+        for name in names:
+            desk.clock.time += 1  # what is redone is told from what was made since by its time
+            await one_pass(desk, name, keep, 0.1)
+        for place, some in parts:
+            passes = desk.state.ledger.compactions
+            if not passes:
+                return
+            of = passes[place % len(passes)]
+            groups = [g.id for number, g in enumerate(desk.state.ledger.groups) if number in some]
+            if not groups:
+                continue
+            without = desk.state.ledger.undo(of.id).live()
+            before = desk.state
+            try:
+                await changes.undo(of.id, groups)
+            except LedgerError:
+                assert desk.state == before
+                continue
+            event("in part")
+            ledger = desk.state.ledger
+            assert problems(desk.session.view) == [] and adds_up(desk.session.figures)
+            assert sorted(c for e in ledger.live() for c in e.covers) == sorted(g.id for g in ledger.groups)
+            assert desk.folded() == desk.state
+            back = [e for e in without if set(groups).issuperset(e.covers)]
+            assert all(e in ledger.live() for e in back), "what comes back is as it was before"
+            for entry in earlier(ledger):
+                told = {m.seq for g in entry.covers for m in ledger.group(g).messages}
+                assert entry.digest and told.issuperset(f.seq for f in entry.digest.evidence.facts)
+            left = desk.state.ledger
+            await changes.undo(of.id)
+            assert set(desk.state.ledger.live()) == set(without)
+            await changes.redo(of.id)
+            assert set(desk.state.ledger.live()) == set(left.live()), "what was left is redone exactly"
+        while desk.state.ledger.compactions:
+            await changes.undo(desk.state.ledger.compactions[0].id)
+        assert desk.session.view == first
 
     asyncio.run(run())
 

@@ -168,6 +168,17 @@ class Life(RuleBasedStateMachine):
             with suppress(CtxchatError):
                 self.run(getattr(changes, verb)(names[place % len(names)]))
 
+    @rule(back=st.integers(1, 12))
+    def undo_in_part(self, back: int) -> None:
+        """Of the newest pass the newest groups, as is offered where not all of it fits."""
+        ledger = self.desk.state.ledger
+        if ledger.compactions:
+            newest = ledger.compactions[-1]
+            covered = {g for edit in newest.edits for g in edit.covers}
+            groups = [g.id for g in ledger.groups if g.id in covered][-back:]
+            with suppress(CtxchatError):
+                self.run(self.desk.session.changes.undo(newest.id, groups))
+
     @rule(name=st.sampled_from(["a/m", "b/m"]))
     def switch_model(self, name: str) -> None:
         with suppress(CtxchatError):
