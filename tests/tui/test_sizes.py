@@ -9,6 +9,7 @@ import pytest
 from textual.events import Resize
 from textual.geometry import Size
 
+from ctxchat.tui.guide import Guide
 from tests.tui.chatting import chatting, until
 from tests.tui.fakes import FakeSession
 
@@ -30,3 +31,13 @@ async def test_a_size_that_comes_back_is_drawn_whole(tmp_path: Path, between: Si
             while HERE.region not in to_draw:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert app.screen.size == HERE
+
+
+async def test_the_conversation_is_as_wide_with_the_guide_of_the_tour(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(), (80, 24)) as (app, pilot):
+        transcript = app.chat.transcript
+        await app.chat.query_one("#composer").parent.mount(Guide(), before="#composer")  # pyright: ignore[reportOptionalMemberAccess]
+        await until(pilot, lambda: app.chat.query_one(Guide).region.height)
+        app.chat.notice("info", "said")
+        await until(pilot, lambda: transcript.region.width)
+        assert transcript.region.width == app.chat.composer.region.width
