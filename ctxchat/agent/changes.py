@@ -70,7 +70,12 @@ class Changes:
     async def redo(self, change_id: str = "") -> Figures:
         """Make a change again that was undone, the one last undone without an id, exactly as it was."""
         state = self._conversation.state
-        return await self._apply(redone(state.undone, state.ledger, change_id))
+        change = redone(state.undone, state.ledger, change_id)
+        figures = await self._apply(change)
+        if change.kind != "compaction":
+            return figures
+        self._consent.helped()
+        return self._conversation.figures
 
     async def pin(self, group_id: str) -> Figures:
         """Keep a group word for word from now on."""

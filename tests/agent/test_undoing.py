@@ -84,6 +84,16 @@ async def test_what_an_earlier_pass_put_away_does_not_come_back_with_the_later_o
     assert looked.change == last and looked.messages == last.record.folded_messages
 
 
+async def test_what_an_undone_pass_left_to_rest_runs_again_with_its_redo():
+    options = Options(keep_recent=2, strategy="truncate", prepare=False, min_messages=1)
+    desk = Desk(ScriptedModel([*(says(LONG) for _ in range(6))], window=Window(64_000, "configured")), options=options)
+    for _ in range(6):
+        await desk.say(LONG)
+    await desk.free_up()
+    assert (await desk.session.changes.undo()).automatic.standing == "snoozed"
+    assert (await desk.session.changes.redo()).automatic.standing == "auto"
+
+
 async def test_the_part_that_fits_comes_back_and_the_rest_stays_put_away():
     desk = await compacted(8_000, more=4)
     (change,) = desk.state.ledger.compactions

@@ -174,9 +174,12 @@ def _done(looked: Undoing, wish: UndoChoice, figures: Figures) -> str:
     if not back:
         return "Undone. A later compaction stands for these messages: undo that to see them again."
     words = f"{count(back, 'message')} {'is' if back == 1 else 'are'} in the view as before"
+    told = _over(figures)
+    if figures.automatic.standing == "snoozed":  # its ticks are gone from the bar
+        told += f" Compaction is snoozed for {count(figures.automatic.turns, 'turn')}."
     if wish.groups:
-        return f"Undone in part: {words}, the rest stays put away."
-    return f"Undone: {words}.{_over(figures)}"
+        return f"Undone in part: {words}, the rest stays put away.{told}"
+    return f"Undone: {words}.{told}"
 
 
 TAKEN = (Column("part", 4), *pass_text.MESSAGES)
