@@ -303,6 +303,20 @@ async def test_nothing_compacted_is_said_and_nothing_can_go_wrong(tmp_path: Path
         assert app.result is None
 
 
+async def test_of_one_that_left_no_summary_the_messages_are_shown(tmp_path: Path) -> None:
+    begun = state(12, passes=0)
+    made = digest(begun.ledger, "k1", [begun.ledger.groups[2].id], "", minute=20)
+    app = Opened(HarbourSession(fold([Changed(made)], begun), window=24_000), tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.at_rest(pilot)
+        assert app.screen.query_one(TabbedContent).active == "messages"
+        assert app.screen.focused is app.screen.query_one("#passes")
+    app = Opened(desk(), tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.at_rest(pilot)
+        assert app.screen.query_one(TabbedContent).active == "summary", "a failed one put nothing away"
+
+
 @pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 20), (20, 8)])
 async def test_list_then_detail_where_it_is_narrow(size: tuple[int, int], tmp_path: Path) -> None:
     app = Opened(desk(), tmp_path)

@@ -63,6 +63,8 @@ class ArchiveScreen(Panel[str]):
 
     def on_mount(self) -> None:
         self.refresh_passes(self._wanted)
+        if (one := self.chosen) and one.change and not one.summary:
+            self.detail.turn_to("messages")
 
     # ── what it shows ──
 
