@@ -70,6 +70,8 @@ class Loaded(msgspec.Struct, frozen=True):
             told.append(f"And {more} more: `ctxchat config check` lists them all.")
         if any(o.layer == "last good" for o in self.origins.values()):
             told.append("Using the last good settings until the file is corrected.")
+        elif self.problems:
+            told.append("What is wrong counts as not set until it is corrected.")
         if self.untrusted:
             told.append(f"{self.files[1]}: {self._why_not()}: {', '.join(self.untrusted)}")
         return tuple(told)

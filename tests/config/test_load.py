@@ -138,6 +138,7 @@ def test_without_a_last_good_file_its_right_values_count(home: Home) -> None:
     home.file.write_text('model = "c/d"\n[context]\nkeep_recent = -1\ntarget = 0.4\n')
     loaded = home.load()
     assert (loaded.settings.model, loaded.settings.context.target) == ("c/d", 0.4)
+    assert loaded.notices[-1] == "What is wrong counts as not set until it is corrected."
     assert loaded.settings.context.keep_recent == DEFAULTS.context.keep_recent
     assert len(loaded.problems) == 1
 
