@@ -17,6 +17,7 @@ from ctxchat.agent.learned import Assumptions, Learned, NothingKnown
 from ctxchat.agent.session_config import SessionConfig
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.budget import Budget, Window, make_budget
+from ctxchat.core.budget_note import budget_note
 from ctxchat.core.calibration import Mix
 from ctxchat.core.clip import clip
 from ctxchat.core.figures import NO_MIX, Counting, Figures, Past, TokenPrice, measure
@@ -27,7 +28,7 @@ from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.ports import Clock, JournalPort, ModelPort
 from ctxchat.core.sections import section_of
 from ctxchat.core.tool_share import Afforded, afford
-from ctxchat.core.view import BUDGET, Frame, Item, ToolSpec, View, compile, grown
+from ctxchat.core.view import Frame, Item, ToolSpec, View, compile, grown, with_budget
 
 CHARACTERS = 4
 """Characters of a token, for a first guess."""
@@ -71,6 +72,7 @@ class Conversation(JournalWriter):
         self._frame = Frame(config.system, self._tools)
         # changes that were in force when the memory in it was read, None before: with another of them the prefix is new
         self._framed: int | None = None
+        self._note = ""
         self.view: View = View((), (), (), 0, "", 0)
         self.figures: Figures = closed_with(self.measured(), state, self.learned.off(state.used))
 
@@ -127,8 +129,6 @@ class Conversation(JournalWriter):
         nobody waits for another's look: one that was overtaken by a later one changes nothing."""
         self._looks += 1
         look, model = self._looks, self.model
-        if self.under_way:  # what came since belongs to what the model is told of its window
-            await self.again()
         told = await self.learned.asked()
         price = self._price or await asyncio.to_thread(self._price_of, model.name)
         around = self._config.context_sources
@@ -141,9 +141,14 @@ class Conversation(JournalWriter):
             tools = await self._affordable()
             passes = len(self.ledger.changes)
             memory, added = grown(self._frame.memory, memory) if self._framed == passes else (memory, ())
+            if self.under_way or self._framed != passes:
+                self._note = ""
             self._framed = passes
             self._frame = Frame(self._config.system, tools, memory, (*added, *injected), model.keeps_reasoning)
-            return self._adopt(await self.compiled(self.ledger))
+            view = await self.compiled(self.ledger)
+            if self.under_way:
+                self._note = budget_note(self.measured(view))
+            return self._adopt(self._with_note(view))
 
     async def _affordable(self) -> tuple[ToolSpec, ...]:
         """Those of the tools on offer that the window has room for; weighed off the loop, since some servers bring hundreds."""
@@ -155,12 +160,8 @@ class Conversation(JournalWriter):
         return self._afforded.tools
 
     async def again(self) -> Figures:
-        """Compile and measure in the frame of the last request: for what was added to it since, without asking anybody. What the
-        model was told of its window is not true any more where something was changed."""
+        """Compile and measure in the frame of the last request: for what was added to it since, without asking anybody."""
         async with self._looking:
-            if self._framed != len(self.ledger.changes):
-                injected = tuple(each for each in self._frame.injected if each.source_id != BUDGET)
-                self._frame = msgspec.structs.replace(self._frame, injected=injected)
             return self._adopt(await self.compiled(self.ledger))
 
     def troubles(self) -> tuple[str, ...]:
@@ -203,7 +204,11 @@ class Conversation(JournalWriter):
     def compile(self, ledger: Ledger) -> View:
         """As `compiled`, at once: for work that is off the event loop already."""
         transforms = (self._mask, *self._config.transforms)
-        return compile(ledger, self._frame, self.meter, self._config.compiler, transforms)
+        return self._with_note(compile(ledger, self._frame, self.meter, self._config.compiler, transforms))
+
+    def _with_note(self, view: View) -> View:
+        """With what the newest request told the model of its window, which is true until something is changed."""
+        return with_budget(view, self._note, self.meter) if self._note and view.passes == self._framed else view
 
     def _mask(self, items: tuple[Item, ...]) -> tuple[Item, ...]:
         return self.masked.items(items, self.meter)
@@ -235,19 +240,19 @@ class Conversation(JournalWriter):
         self.figures = self.measured()
         return self.figures
 
-    def measured(self, *, draft: Mix = NO_MIX) -> Figures:
-        """The gauge with our count of what is being typed, on top of the last view and of what is arriving."""
+    def measured(self, view: View | None = None, *, draft: Mix = NO_MIX) -> Figures:
+        """The gauge of a view; without one, of the last, of what is arriving on top of it, and of what is being typed."""
         state, automatic = self.state, self.automatic
         others = state.anchor is not None and self.learned.anchor is None  # counted, and cached, by another's server
         cached = 0 if others else state.cached
         if self.under_way and draft.raw:
             automatic = msgspec.structs.replace(automatic, joins=True)
         return measure(
-            self.view,
+            self.view if view is None else view,
             self.budget,
             self._counting,
             draft=draft,
-            streamed=self._streamed,
+            streamed=self._streamed if view is None else NO_MIX,
             past=Past(state.fills, len(state.ledger.compactions), state.cost_usd, cached, state.cut),
             automatic=automatic,
         )

@@ -31,7 +31,6 @@ from ctxchat.bootstrap.remembered import StoredAssumptions
 from ctxchat.bootstrap.shared import Shared, SystemClock, masked_record
 from ctxchat.config import paths
 from ctxchat.config.rules import add_rules
-from ctxchat.context.budget_note import BudgetNote
 from ctxchat.core.errors import CtxchatError, SessionBusy, StorageError, UsageError
 from ctxchat.core.journal import AgentChosen, ModelChosen, SessionState
 from ctxchat.core.permissions import Rule
@@ -278,10 +277,7 @@ class Opening:
         tools = list(tools_for(shared, session, paths.config_dir() / "AGENTS.md", seen, state.continues))
         for todo in (tool for tool in tools if isinstance(tool, Todo)):
             todo.resume(state.ledger.groups)
-            self._configuring.own = (
-                TodoList(todo),
-                BudgetNote(lambda: self._conversation.figures),
-            )
+            self._configuring.own = (TodoList(todo),)
         tools.append(MakeRoom(lambda keep: self._consent.wanted_by_model(keep)))
         if self._above is None:  # a sub-agent has none of its own
             open_below = partial(self._open_below, checkpoints)

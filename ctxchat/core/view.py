@@ -35,7 +35,7 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 BUDGET = "budget"
-"""The source of what a model is told of its window: true until the next change."""
+"""The source of what a model is told of its window."""
 
 
 class Insert(msgspec.Struct, frozen=True):
@@ -170,6 +170,14 @@ def compile(
         fingerprint=_fingerprint(head, frame.tools),
         passes=len(ledger.changes),
         mix=total(item.kinds for item in items) + Mix(tools=sum(tool_tokens)),
+    )
+
+
+def with_budget(view: View, note: str, meter: Meter) -> View:
+    """The view with a line on how full it makes the window, at its end, so that what a server has cached stays."""
+    item = _insert(_attributed(Insert(BUDGET, note)), "injected", "user", BUDGET, meter)
+    return msgspec.structs.replace(
+        view, items=(*view.items, item), raw=view.raw + item.tokens, mix=view.mix + item.kinds
     )
 
 

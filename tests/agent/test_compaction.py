@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -14,9 +15,9 @@ from ctxchat.core.figures import Figures
 from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.record import CompactionRecord
-from ctxchat.core.view import BUDGET, Insert, problems
+from ctxchat.core.view import BUDGET, View, problems
 from ctxchat.core.words import made_smaller
-from tests.agent.desk import Around, Desk, Echo
+from tests.agent.desk import Desk, Echo
 from tests.agent.test_turn import adds_up, of
 from tests.doubles.scripted import ScriptedModel, calls, fails, says
 
@@ -216,17 +217,31 @@ async def test_a_prepared_summary_is_swapped_in_without_a_call():
     assert len(read) == len(set(read)), "what stands ready is topped up, never made again"
 
 
-async def test_what_the_model_is_told_of_its_window_counts_the_results_it_is_shown():
-    class Gauge(Around):
-        async def injected(self) -> tuple[Insert, ...]:
-            return (Insert(BUDGET, f"{desk.conversation.figures.used}"),)
+def told_of_the_window(view: View) -> int | None:
+    """How many tokens the line about the window says are used, to a hundred; None where it is not there."""
+    line = next((i.message.text for i in view.items if i.source == BUDGET), "")
+    found = re.search(r"\((\d+\.\d)k of", line)
+    return round(float(found[1]) * 1_000) if found else None
 
-    script = ScriptedModel([calls(("echo", {"text": "word ", "times": 2_000})), says("done")])
-    desk = Desk(script, tools=[Echo()], around=Gauge(), options=Options(prepare=False))
-    await desk.say("Look. " + LONG)
-    for request in script.requests:
-        told = next(int(i.message.text.split("\n")[1]) for i in request.view.items if i.source == BUDGET)
-        assert told == pytest.approx(request.view.raw, abs=60)
+
+async def test_what_the_model_is_told_of_its_window_counts_what_it_is_shown_before_and_after_a_pass():
+    script = [
+        step
+        for n in range(12)
+        for step in (calls(("echo", {"text": f"{n} word ", "times": 300})), says(f"answer {n}. {LONG}"))
+    ]
+    model = ScriptedModel(script, window=Window(8_000, "configured"))
+    options = Options(keep_recent=2, strategy="summarize", prepare=False)
+    desk = Desk(model, tools=[Echo()], options=options, summariser=Writer())
+    for number in range(12):
+        await desk.say(f"q{number} {LONG}")
+    told = [(told_of_the_window(r.view), r.view) for r in model.requests]
+    assert desk.state.ledger.compactions and None in [n for n, _ in told] and sum(n is not None for n, _ in told) > 3
+    for used, view in told:
+        if used is not None:
+            note = next(i for i in view.items if i.source == BUDGET)
+            assert used == pytest.approx(view.raw - note.tokens, abs=100), "a count of ours, to a hundred"
+            assert note is view.items[-1], "what a server has cached stays"
 
 
 async def test_overhead_above_the_trigger_is_named_and_nothing_is_called():
@@ -239,15 +254,15 @@ async def test_overhead_above_the_trigger_is_named_and_nothing_is_called():
     assert of(events, TextDelta)
 
 
-async def test_what_the_model_was_told_of_its_window_goes_with_a_pass():
-    around = Around(injected=[Insert(BUDGET, "88 % full"), Insert("date", "today")])
-    script = ScriptedModel([says(LONG) for _ in range(6)], window=Window(8_000, "configured"))
-    options = Options(keep_recent=2, strategy="summarize", prepare=False)
-    desk = Desk(script, options=options, summariser=Writer(), around=around)
-    assert of(await talk(desk, 6), CompactionRecord)
-    told = [{i.source for i in r.view.items} & {BUDGET, "date"} for r in script.requests]
-    assert told.count({BUDGET, "date"}) == len(told) - len(desk.state.ledger.compactions)
-    assert told.count({"date"}) == len(desk.state.ledger.compactions)
+async def test_after_an_undo_the_gauge_is_as_announced_though_the_window_is_nearly_full():
+    model = ScriptedModel([says(LONG) for _ in range(9)], window=Window(8_000, "configured"))
+    desk = Desk(model, options=Options(keep_recent=2, prepare=False, consent="off"), summariser=Writer())
+    await talk(desk, 9)
+    assert told_of_the_window(desk.session.view)
+    await desk.free_up()
+    assert told_of_the_window(desk.session.view) is None
+    looked = await desk.session.changes.undoing()
+    assert (await desk.session.changes.undo()).used == looked.after.used
 
 
 async def test_what_was_done_is_said_as_it_was_done():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from ctxchat.context.budget_note import BudgetNote
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.budget_note import budget_note
 from ctxchat.core.figures import Counting, Figures, measure
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.tokens import Meter, rough_count
@@ -20,22 +20,18 @@ def gauge(used: int, window: Window) -> Figures:
     return msgspec.structs.replace(empty, used=used, pressure=used / empty.limit)
 
 
-async def said(figures: Figures) -> str:
-    return await BudgetNote(lambda: figures).provide()
+def test_nothing_is_said_while_there_is_room_or_nobody_knows() -> None:
+    assert budget_note(gauge(5_000, Window(20_000, "loaded"))) == ""
+    assert budget_note(gauge(19_000, Window(20_000, "assumed"))) == ""
 
 
-async def test_nothing_is_said_while_there_is_room_or_nobody_knows() -> None:
-    assert await said(gauge(5_000, Window(20_000, "loaded"))) == ""
-    assert await said(gauge(19_000, Window(20_000, "assumed"))) == ""
-
-
-async def test_near_the_trigger_it_says_how_full_it_is_and_what_comes() -> None:
+def test_near_the_trigger_it_says_how_full_it_is_and_what_comes() -> None:
     figures = gauge(14_000, Window(20_000, "loaded"))
-    line = await said(figures)
+    line = budget_note(figures)
     assert "70 % full (14.0k of 20.0k tokens)" in line and "\n" not in line
     assert "Older parts become a summary from 75 % on before the user's next message;" in line
-    within = await said(msgspec.structs.replace(figures, automatic=Automatic(inside=0.85)))
+    within = budget_note(msgspec.structs.replace(figures, automatic=Automatic(inside=0.85)))
     assert "Older parts become a summary from 85 % on, and from 75 % on before the user's next message;" in within
     for standing in (Automatic("off"), Automatic("snoozed", 3)):
-        nothing = await said(msgspec.structs.replace(figures, automatic=standing))
+        nothing = budget_note(msgspec.structs.replace(figures, automatic=standing))
         assert "70 % full" in nothing and "summary" not in nothing
