@@ -69,9 +69,9 @@ async def test_after_a_pause_the_question_takes_keys_where_nobody_writes(tmp_pat
     session, watch = asks(ASK, NEXT), Watch()
     async with chatting(tmp_path, session, now=watch) as (app, pilot):
         panel = await appear(app, pilot, session)
-        assert panel.held and "in a moment" in words(app)
+        assert panel.held and "a moment" in words(app)
         await wait(app, pilot, watch, GRACE)
-        assert not panel.held and panel.has_focus and "in a moment" not in words(app)
+        assert not panel.held and panel.has_focus and "a moment" not in words(app)
         for _ in range(5):
             app.post_message(Key("y", "y"))  # held down: the second question is not meant
         await until(pilot, lambda: len(session.answers) == 1 and app.query(Asked) and app.query_one(Asked).held)
@@ -150,3 +150,13 @@ async def test_the_suggestion_to_make_room_waits_as_well(tmp_path: Path) -> None
         await wait(app, pilot, watch, AFTER_TAB)
         await pilot.press("n")
         await until(pilot, lambda: session.agreed == [("now", "")])
+
+
+async def test_that_it_is_held_is_said_whole_and_the_way_to_it_once(tmp_path: Path) -> None:
+    watch = Watch()
+    async with chatting(tmp_path, FakeSession(), (80, 24), now=watch) as (app, pilot):
+        await app.chat.questions.unreached("m/x", "http://x", waiting=True)
+        await until(pilot, lambda: "esc not now  a moment" in words(app) and "tab" not in words(app))
+        await wait(app, pilot, watch, GRACE)
+        await until(pilot, lambda: "tab first" in words(app))
+        assert "tab to answer" not in words(app)

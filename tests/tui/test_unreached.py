@@ -92,6 +92,7 @@ async def test_the_offline_assistant_answers_what_waits(tmp_path: Path) -> None:
         await pilot.press("tab", "o")
         await until(pilot, lambda: len(desk.state.ledger.groups) == 2)
         assert desk.state.model == "offline/assistant" and len(other.requests) == 1
+        await until(pilot, lambda: "From here on the offline assistant answers." in notices(app))
 
 
 @pytest.mark.parametrize("keys", [("tab", "escape"), ("escape",)])

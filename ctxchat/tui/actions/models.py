@@ -85,7 +85,8 @@ async def go_on(way: Way, waiting: bool, app: CtxchatApp, argument: str = "") ->
 async def _switch(app: CtxchatApp, name: str, more: str = "") -> None:
     figures = await app.work.idle_session().setup.switch_model(name)
     app.chat.banner.only("model", ())
-    words = f"From here on {one_line(name, 80)} answers. {more}".strip()
+    who = "the offline assistant" if name == OFFLINE else one_line(name, 80)
+    words = f"From here on {who} answers. {more}".strip()
     if app.chat.feed.empty:
         app.chat.show_figures(figures)
         app.chat.announce(words, "info")

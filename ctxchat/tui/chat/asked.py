@@ -176,7 +176,7 @@ class Offered(Asked, can_focus=True):
             for what, key, words, more in self.offers:
                 yield AnswerButton(what, key, words, more=more)
             yield Static(Content("tab first"), markup=False, classes="hint")
-            yield Static(Content("in a moment"), markup=False, classes="hint held")
+            yield Static(Content("a moment"), markup=False, classes="hint held")  # no wider than the one before
 
     def ask_in_words(self) -> None:
         """A line to type in; enter answers, escape goes back."""
