@@ -12,6 +12,7 @@ from ctxchat.core.journal import Changed, Measured, Record, Sealed
 from ctxchat.core.ledger import Change, Edit
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.options import Options
+from ctxchat.core.view import Item
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import begin_journal
 from tests.agent.desk import Desk, Echo
@@ -66,3 +67,17 @@ async def test_a_turn_in_a_long_session_is_no_more_work_than_in_a_short_one(tmp_
     short, long = await work_of_a_turn(tmp_path / "short", 120), await work_of_a_turn(tmp_path / "long", 3000)
     assert short > 10_000, "something was counted"
     assert long < 1.5 * short, (short, long)
+
+
+async def test_each_request_is_compiled_once_and_the_end_of_a_turn_once_more() -> None:
+    seen: list[int] = []
+
+    def watched(items: tuple[Item, ...]) -> tuple[Item, ...]:
+        seen.append(len(items))
+        return items
+
+    script = [calls(("echo", {"text": "one"})), calls(("echo", {"text": "two"})), says("done")]
+    model = ScriptedModel(script)
+    desk = Desk(model, tools=[Echo()], options=Options(consent="off"), transforms=[watched])
+    await desk.say("look")
+    assert len(model.requests) == 3 and len(seen) == 4
