@@ -22,6 +22,11 @@ def test_no_colour_is_sent_and_the_gauge_the_cursor_and_the_screens_still_read(c
     with chat(NO_COLOR="1", columns=100, rows=30) as terminal:
         terminal.until(READY)
         terminal.until("/28.7k")
+        terminal.type("\t")
+        first = next(y for y, line in enumerate(terminal.lines) if "›" in line)
+        terminal.until(lambda: terminal.screen.buffer[first][4].reverse)
+        terminal.type("\x1b[Z")
+        terminal.until(lambda: not terminal.screen.buffer[first][4].reverse)
         terminal.type("Where is INTERVAL set?\r")
         terminal.until("src/gauge.py:2")
         assert re.search(r"S+T+.*[:·]+╎·+╷", terminal.text)
