@@ -22,11 +22,6 @@ def test_no_colour_is_sent_and_the_gauge_the_cursor_and_the_screens_still_read(c
     with chat(NO_COLOR="1", columns=100, rows=30) as terminal:
         terminal.until(READY)
         terminal.until("/28.7k")
-        terminal.type("\t")
-        first = next(y for y, line in enumerate(terminal.lines) if "›" in line)
-        terminal.until(lambda: terminal.screen.buffer[first][4].reverse)
-        terminal.type("\x1b[Z")
-        terminal.until(lambda: not terminal.screen.buffer[first][4].reverse)
         terminal.type("Where is INTERVAL set?\r")
         terminal.until("src/gauge.py:2")
         assert re.search(r"S+T+.*[:·]+╎·+╷", terminal.text)
@@ -41,6 +36,17 @@ def test_no_colour_is_sent_and_the_gauge_the_cursor_and_the_screens_still_read(c
         terminal.press("ctrl+q")
         assert terminal.wait() == 0
         assert colours(terminal.raw) == []
+
+
+@pytest.mark.pty
+def test_the_example_that_enter_would_take_is_seen(chat: Open) -> None:
+    with chat(NO_COLOR="1", columns=100, rows=30) as terminal:
+        terminal.until(READY)
+        terminal.until("/28.7k")
+        terminal.type("\t")
+        terminal.until(lambda: sum(terminal.screen.buffer[y][4].reverse for y in range(10, 24)) == 1)
+        terminal.press("ctrl+q")
+        assert terminal.wait() == 0
 
 
 @pytest.mark.pty
