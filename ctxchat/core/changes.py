@@ -216,7 +216,7 @@ def look(ledger: Ledger, change_id: str, measured: Measured, count: Count, memor
     held = tuple(g.id for g in ledger.groups if g.id in covered)
     without = ledger.undo(change.id)
     (_, before), (view, after) = measured(ledger), measured(without)
-    whole = Undoing(change, before, after, _come_back(ledger, without))
+    whole = Undoing(change, before, after, len(come_back(ledger, without)))
     if whole.fits or change.kind != "compaction" or later(ledger, change):
         return whole
     last = {e.group.id: e.covers[-1] for e in without.live() if e.group}
@@ -232,7 +232,7 @@ def look(ledger: Ledger, change_id: str, measured: Measured, count: Count, memor
         narrowed = without.apply(_narrowed(without, change, groups, count, memory))
         _, part = measured(narrowed)
         if part.used < whole.roof:
-            back = _come_back(ledger, narrowed)
+            back = len(come_back(ledger, narrowed))
             return msgspec.structs.replace(whole, part=part, groups=groups, part_messages=back)
         groups = groups[max(1, len(groups) // 8) :]
     return whole
@@ -334,10 +334,10 @@ def _from_a_turn(ledger: Ledger, groups: Sequence[str]) -> tuple[str, ...]:
     return tuple(groups[first:])
 
 
-def _come_back(now: Ledger, then: Ledger) -> int:
-    """Messages of the record that the second view shows and the first does not, or otherwise: shortened."""
+def come_back(now: Ledger, then: Ledger) -> frozenset[int]:
+    """The places of messages that the second view shows and the first does not, or otherwise: shortened."""
     shown = _said(now)
-    return sum(shown.get(seq) != message for seq, message in _said(then).items())
+    return frozenset(seq for seq, message in _said(then).items() if shown.get(seq) != message)
 
 
 def _said(ledger: Ledger) -> dict[int, Message]:

@@ -202,6 +202,19 @@ async def test_where_there_is_room_the_record_stands_beside_what_it_is_of(tmp_pa
         await pilot.press("escape")
 
 
+async def test_what_an_earlier_one_put_away_is_not_among_what_would_come_back(tmp_path: Path) -> None:
+    app = Opened(desk(), tmp_path)
+    looked = look(app.desk.state.ledger, "k2", app.desk._measured, Meter().text, Memory())
+    async with app.run_test(size=(120, 36)) as pilot:
+        app.push_screen(UndoScreen(looked, app.desk.state))
+        await until(pilot, lambda: isinstance(app.screen, UndoScreen) and app.screen.rows.items)
+        assert isinstance(app.screen, UndoScreen)
+        first = next(c for c in app.desk.state.ledger.compactions if c.id == "k1")
+        gone = {g for edit in first.edits for g in edit.covers}
+        assert len(app.screen.rows.items) == looked.messages > 0
+        assert gone.isdisjoint(kept.group.id for kept in app.screen.rows.items)
+
+
 async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(tmp_path: Path) -> None:
     app = Opened(tight(), tmp_path)
     looked = look(app.desk.state.ledger, "k2", app.desk._measured, Meter().text, Memory())

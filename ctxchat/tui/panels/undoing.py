@@ -17,7 +17,7 @@ from textual.screen import Screen
 from textual.widgets import Label, Static
 
 from ctxchat.agent.files import Files
-from ctxchat.core.changes import Undoing
+from ctxchat.core.changes import Undoing, come_back
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.figures import Figures
 from ctxchat.core.files import Checkpoint, Keep, Restoring, chosen, files_words, is_folder, made_last, redoable
@@ -26,7 +26,7 @@ from ctxchat.core.ledger import Change, ChangeKind
 from ctxchat.core.words import made_smaller
 from ctxchat.presentation.figures_text import count, day_and_clock, percent, tilde
 from ctxchat.presentation.history import folded_messages
-from ctxchat.presentation.passes import REASONS, Kept, archived, passes
+from ctxchat.presentation.passes import REASONS, Kept, Pass, archived, passes
 from ctxchat.presentation.text import one_line, short
 from ctxchat.tui.panels import pass_text
 from ctxchat.tui.panels.files import MineScreen
@@ -233,8 +233,12 @@ class UndoScreen(Panel[UndoChoice]):
     async def _look_through(self) -> None:
         """Find what would come back, the newest first: they are what a part is made of."""
         if self._pass and self._looked.messages:
-            kept = await asyncio.to_thread(archived, self._pass, self._state.ledger)
-            self.rows.show([each for each in reversed(kept) if not each.nested])
+            self.rows.show(await asyncio.to_thread(self._back, self._pass))
+
+    def _back(self, one: Pass) -> list[Kept]:
+        ledger = self._state.ledger
+        seqs = come_back(ledger, ledger.undo(self._looked.change.id))
+        return [each for each in reversed(archived(one, ledger)) if not each.nested and each.message.seq in seqs]
 
     def _cells(self, kept: Kept) -> tuple[Cell, ...]:
         part = ("✓", "good") if kept.group.id in self._looked.groups else ""
