@@ -207,7 +207,7 @@ async def test_what_an_earlier_one_put_away_is_not_among_what_would_come_back(tm
     looked = look(app.desk.state.ledger, "k2", app.desk._measured, Meter().text, Memory())
     async with app.run_test(size=(120, 36)) as pilot:
         app.push_screen(UndoScreen(looked, app.desk.state))
-        await until(pilot, lambda: isinstance(app.screen, UndoScreen) and app.screen.rows.items)
+        await until(pilot, lambda: any(rows.items for rows in app.screen.query("#taken").results(Rows)))
         assert isinstance(app.screen, UndoScreen)
         first = next(c for c in app.desk.state.ledger.compactions if c.id == "k1")
         gone = {g for edit in first.edits for g in edit.covers}
