@@ -210,3 +210,13 @@ async def test_where_there_is_no_rule_it_says_what_one_is_for(home: Home, size: 
         await pilot.press("e", "d")
         await said(pilot, "There is no rule to remove. a adds one.")
         assert isinstance(app.screen, PermissionsScreen)
+
+
+async def test_keys_for_a_rule_are_told_where_there_is_one(home: Home) -> None:
+    async with home.opened() as (app, pilot):
+        await until(pilot, lambda: "There are no rules yet." in words(app))
+        await until(pilot, lambda: "a add" in words(app) and "e edit" not in words(app) and "/ find" not in words(app))
+        await pilot.press("e")
+        await until(pilot, lambda: "There is no rule to edit. a adds one." in " ".join(words(app).split()))
+        await pilot.press("a", *"shell: make **", "enter")
+        await until(pilot, lambda: "e edit" in words(app) and "/ find" in words(app))

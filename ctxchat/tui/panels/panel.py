@@ -68,7 +68,8 @@ class PanelKeys(Footer):
         super().__init__(compact=True, show_command_palette=False)
 
     def compose(self) -> ComposeResult:
-        keys = [key for key in super().compose() if isinstance(key, FooterKey)]
+        idle = self.screen.idle if isinstance(self.screen, Panel) else frozenset[str]()
+        keys = [key for key in super().compose() if isinstance(key, FooterKey) and key.action not in idle]
         back = [key for key in keys if key.action in WAYS_BACK]
         room = self.screen.size.width - sum(_columns(key) for key in back)
         for key in sorted((key for key in keys if key not in back), key=lambda key: key.action == "find"):
@@ -134,6 +135,11 @@ class Panel(Over[Result]):
         """The list."""
         return self.query_one(Rows)
 
+    @property
+    def idle(self) -> frozenset[str]:
+        """Actions whose keys are not told now: there is nothing they could be for, and pressed they say so."""
+        return frozenset()
+
     def head(self, *rights: Content | str, left: str = "") -> None:
         """What the heading says."""
         self.query_one(Heading).show(left or self.title or "", *rights)
@@ -186,7 +192,14 @@ class Listing(Panel[Result]):
 
     ABOUT = True
 
+    OF_ITEMS: ClassVar = frozenset({"choose", "find", "remove", "allow", "default", "rename", "fork", "delete"})
+    """What is done with something in the list."""
+
     BINDINGS = [Binding("slash", "find", "find", key_display="/")]
+
+    @property
+    def idle(self) -> frozenset[str]:
+        return frozenset() if self.rows.items or self.words or not self.rows.filled else self.OF_ITEMS
 
     def body(self) -> ComposeResult:
         yield Rows(self.COLUMNS, self.cells, empty="looking …")
@@ -227,6 +240,7 @@ class Listing(Panel[Result]):
         self.rows.show(items, at=place, empty=self.nothing)
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
+        self.refresh_bindings()
         if self.ABOUT:
             self.query_one("#about", Static).update(self.about(event.item))
 
