@@ -10,6 +10,8 @@ import pytest
 from ctxchat.core.facts import collect
 from ctxchat.core.grouping import single
 from ctxchat.core.messages import Message
+from ctxchat.models.offline import phrases
+from ctxchat.models.offline.commands import trouble
 from tests.models.offline_talk import Talk, make_repository
 
 
@@ -267,3 +269,8 @@ async def test_what_a_word_means_is_answered_by_its_explanation(tmp_path: Path) 
     (tmp_path / "use.py").write_text("".join(f"berth_{n}(berth, berth)\n" for n in range(40)))
     answer = await Talk(tmp_path).ask("What is a berth?")
     assert answer.startswith("The best match is `glossary.md:5`")
+
+
+def test_a_plain_no_is_not_told_to_who_said_it() -> None:
+    assert trouble(True, "The user did not allow this. They gave no reason; do not try it again.", 6) == phrases.DENIED
+    assert "not on a Friday" in trouble(True, "The user did not allow this. They said: not on a Friday", 6)

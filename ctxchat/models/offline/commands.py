@@ -261,7 +261,7 @@ def _read(wanted: Command, seen: ReadView) -> Reply:
 def _shown(done: DoneCall) -> str:
     path = done.get("path")
     if done.failed:
-        return _trouble(done)
+        return trouble(done.denied, done.text, 20)
     start = int(done.get("start_line")) if done.get("start_line").isdigit() else 1
     lines = file_lines(done.text, path, start)
     if not any(line.text.strip() for line in lines):
@@ -318,7 +318,7 @@ def _no_tool(name: str) -> Reply:
 def _report(wanted: Command, done: Sequence[DoneCall]) -> str:
     last = done[-1]
     if last.denied or (last.failed and wanted.tool != "shell"):
-        return _trouble(last)
+        return trouble(last.denied, last.text, 20)
     text = last.text.strip()
     rows = text.split("\n") if text else []
     match wanted.tool:
@@ -340,6 +340,9 @@ def _report(wanted: Command, done: Sequence[DoneCall]) -> str:
             return clean(clip(text, 600)) or "Done."
 
 
-def _trouble(done: DoneCall) -> str:
-    """A call that was denied or failed, kindly and with its own words."""
-    return f"{phrases.DENIED if done.denied else phrases.FAILED}\n\n{fence(head(done.text.strip().split(chr(10)), 20))}"
+def trouble(denied: bool, text: str, most: int) -> str:
+    """Of a call that was denied or failed, kindly and with its own words, so many lines of them; a plain no is not told to who
+    said it."""
+    if denied and "They gave no reason" in text[:80]:
+        return phrases.DENIED
+    return f"{phrases.DENIED if denied else phrases.FAILED}\n\n{fence(head(text.strip().split(chr(10)), most))}"

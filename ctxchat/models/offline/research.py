@@ -12,6 +12,7 @@ import msgspec
 
 from ctxchat.core.expressions import expression
 from ctxchat.models.offline import phrases
+from ctxchat.models.offline.commands import trouble
 from ctxchat.models.offline.passages import (
     DEFINES,
     FileLine,
@@ -527,10 +528,7 @@ def _missing(asked: Question, pool: Sequence[FileLine], told: Sequence[Told]) ->
 def _refusals(seen: ReadView) -> list[str]:
     """What stood in the way, once each: a search that was denied or broke."""
     texts = dict.fromkeys((d.denied, d.text.strip()) for d in seen.done if d.failed and not _just_nothing(d.text))
-    return [
-        f"{phrases.DENIED if denied else phrases.FAILED}\n\n{fence(head(text.split(chr(10)), 6))}"
-        for denied, text in list(texts)[:2]
-    ]
+    return [trouble(denied, text, 6) for denied, text in list(texts)[:2]]
 
 
 def _just_nothing(text: str) -> bool:
