@@ -255,7 +255,7 @@ def _what_starts(figures: Figures) -> tuple[str, ...]:
         return ("Compaction cannot help.",)
     left, asks = figures.trigger_tokens - figures.used, figures.automatic.standing == "asks"
     if left > 0:
-        return (f"Compaction {'asks' if asks else 'starts'} in {short(left)}.",)
+        return (f"Compaction {'asks' if asks else 'starts'} after {short(left)} more.",)
     return ("Compaction is due, and asks first." if asks else "Compaction is due.",)
 
 

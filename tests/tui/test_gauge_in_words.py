@@ -24,5 +24,5 @@ async def test_the_gauge_is_read_out_as_a_line_of_the_chat(tmp_path: Path) -> No
         await pilot.press("enter")
         await until(pilot, lambda: blocks(app, NoticeBlock))
         words = said(app, NoticeBlock)
-        assert "The context is" in words and "Compaction starts in" in words
+        assert "The context is" in words and "Compaction starts after" in words
         assert not app.chat.side.shown, "the panel stays as it was"

@@ -10,7 +10,8 @@ from textual.events import Resize
 from textual.geometry import Size
 
 from ctxchat.tui.guide import Guide
-from tests.tui.chatting import chatting, until
+from ctxchat.tui.panels.help import HelpScreen
+from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import FakeSession
 
 HERE = Size(100, 30)
@@ -36,8 +37,17 @@ async def test_a_size_that_comes_back_is_drawn_whole(tmp_path: Path, between: Si
 async def test_the_conversation_is_as_wide_with_the_guide_of_the_tour(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession(), (80, 24)) as (app, pilot):
         transcript = app.chat.transcript
-        await app.chat.query_one("#composer").parent.mount(Guide(), before="#composer")  # pyright: ignore[reportOptionalMemberAccess]
+        await app.chat.query_one("#composer").parent.mount(Guide(), before="#composer")
         await until(pilot, lambda: app.chat.query_one(Guide).region.height)
         app.chat.notice("info", "said")
         await until(pilot, lambda: transcript.region.width)
         assert transcript.region.width == app.chat.composer.region.width
+
+
+@pytest.mark.parametrize("width", [80, 76, 62])
+async def test_a_cell_is_free_between_the_help_and_its_scrollbar(tmp_path: Path, width: int) -> None:
+    async with chatting(tmp_path, FakeSession(), (width, 24)) as (app, pilot):
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen) and "/redo" in words(app))
+        bar = app.screen.query_one("#page").vertical_scrollbar.region.x
+        assert {line[bar - 1] for line in words(app).split("\n")[2:-1]} == {" "}

@@ -110,7 +110,7 @@ class HelpScreen(Panel[None]):
         self.head(f"type and press enter; {palette} finds every command", f"{palette} finds all")
 
     def on_resize(self) -> None:
-        width = max(10, self.size.width - 3)
+        width = max(10, self.size.width - 4)  # margins, a scrollbar, and a cell before it
         self.query_one("#commands", Static).update(lines(entries(self._keys), width))
         self.query_one("#writing", Static).update(lines(writing(self._keys), width))
         self.query_one("#letters", Static).update(letters(width))
