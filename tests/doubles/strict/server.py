@@ -1,0 +1,225 @@
+"""What strict servers share: they listen, keep what came as bytes, refuse in words, and hold a cache of prefixes.
+
+A cache is a pure value over hashes, a clock that is handed in and tokens at four characters of JSON each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import msgspec
+from aiohttp import web
+
+from tests.doubles.strict.script import Answer, Script, player
+
+Body = dict[str, Any]
+Clock = Callable[[], float]
+
+MARK = re.compile(rb',?"(?:cache_control|prompt_cache_breakpoint)":\{[^}]*\}')
+"""A cache mark as it is encoded; it may move from request to request."""
+
+_CONVERSATION = ("messages", "input")
+_HEAD = ("tools", "system", "instructions")
+
+
+class Refused(Exception):
+    """A request that is answered with an error."""
+
+    def __init__(self, words: str, status: int = 400, kind: str = "invalid_request_error") -> None:
+        super().__init__(words)
+        self.status, self.kind = status, kind
+
+
+@dataclass
+class Exchange:
+    """A request as it came, and what became of it. `refused` are the words of a refusal; `usage` what the server counted, in its
+    own form."""
+
+    path: str
+    headers: dict[str, str]
+    raw: bytes
+    body: Body
+    refused: str = ""
+    usage: Body = field(default_factory=dict)
+    read: int = 0
+    written: int = 0
+    prompt: int = 0
+
+
+def pieces(raw: bytes) -> list[bytes]:
+    """The head of a request and each of its messages (or items) as the bytes they came in, cache marks left out."""
+    parts: dict[str, msgspec.Raw] = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    found = [b'"%s":%s' % (name.encode(), bytes(parts[name])) for name in _HEAD if name in parts]
+    for name in _CONVERSATION:
+        if name in parts:
+            found += [bytes(each) for each in msgspec.json.decode(bytes(parts[name]), type=list[msgspec.Raw])]
+    return [MARK.sub(b"", piece) for piece in found]
+
+
+def appended(exchanges: Sequence[Exchange]) -> str:
+    """Where a request does not begin with the one before, byte for byte; empty where each does. Refused ones count as sent."""
+    for place, (before, after) in enumerate(itertools.pairwise(exchanges), 1):
+        old, new = pieces(before.raw), pieces(after.raw)
+        for at, piece in enumerate(old):
+            if at >= len(new) or new[at] != piece:
+                there = new[at][:300] if at < len(new) else b"nothing"
+                return f"request {place}, piece {at}:\n  was {piece[:300]!r}\n  is  {there!r}"
+    return ""
+
+
+def weight(value: object) -> int:
+    """Tokens: four characters of JSON each."""
+    return max(1, len(json.dumps(value)) // 4)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The end of a block (or item): the hash of all up to it, and the tokens up to it."""
+
+    hash: str
+    tokens: int
+
+
+def ends(blocks: Sequence[object], before: str = "", tokens: int = 0) -> list[Place]:
+    """The ends of these blocks, one behind another."""
+    places: list[Place] = []
+    for block in blocks:
+        words = json.dumps(block, sort_keys=True)
+        before = hashlib.blake2b(f"{before}\0{words}".encode(), digest_size=12).hexdigest()
+        tokens += weight(block)
+        places.append(Place(before, tokens))
+    return places
+
+
+class PrefixCache:
+    """What a server holds: hash of a prefix to the moment it goes cold, and for how long each use keeps it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._held: dict[str, tuple[float, float]] = {}
+
+    def holds(self, place: Place) -> bool:
+        """It is there and warm."""
+        return self._held.get(place.hash, (0.0, 0.0))[0] > self._clock()
+
+    def renew(self, place: Place) -> None:
+        """A read keeps it as long again."""
+        _, life = self._held[place.hash]
+        self._held[place.hash] = (self._clock() + life, life)
+
+    def write(self, place: Place, life: float) -> None:
+        """Held from now on."""
+        self._held[place.hash] = (self._clock() + life, max(life, self._held.get(place.hash, (0.0, 0.0))[1]))
+
+
+class StrictServer:
+    """The server. `exchanges` are all requests for replies in their order; `complaints` what a provider would not
+    refuse but wants otherwise. `clock` in seconds."""
+
+    ROUTES: tuple[str, ...] = ()
+
+    def __init__(self, script: Script = (), *, clock: Clock = time.monotonic, models: Sequence[Body] = ()) -> None:
+        self.exchanges: list[Exchange] = []
+        self.complaints: list[str] = []
+        self.models = list(models)
+        self._clock = clock
+        self._next = player(script)
+        self._runner: web.AppRunner | None = None
+        self._made = 0
+        self.port = 0
+
+    @property
+    def root(self) -> str:
+        """Its address without a path."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def base_url(self) -> str:
+        """With the path that OpenAI's clients want."""
+        return f"{self.root}/v1"
+
+    @property
+    def accepted(self) -> list[Exchange]:
+        """Those that were answered."""
+        return [each for each in self.exchanges if not each.refused]
+
+    def read_share(self, after: int = 1) -> float:
+        """Of the prompt tokens of all requests but the first `after`, the part that was read from the cache."""
+        later = self.accepted[after:]
+        return sum(e.read for e in later) / max(1, sum(e.prompt for e in later))
+
+    def new_id(self, prefix: str) -> str:
+        """An id nobody has had."""
+        self._made += 1
+        return f"{prefix}_{self._made:04d}"
+
+    def take(self, exchange: Exchange) -> None:
+        """Look at a request, count its cache. Raises Refused."""
+        raise NotImplementedError
+
+    def stream(self, exchange: Exchange, answer: Answer) -> AsyncIterator[bytes]:
+        """The bytes of a reply; from now on its thoughts are known."""
+        raise NotImplementedError
+
+    def error(self, refused: Refused) -> Body:
+        """The body of a refusal."""
+        raise NotImplementedError
+
+    async def start(self, port: int = 0) -> None:
+        """Listen on loopback; port 0 takes a free one."""
+        app = web.Application(client_max_size=1 << 28)
+        for path in self.ROUTES:
+            app.router.add_post(path, self._answer)
+        app.router.add_get("/v1/models", self._models)
+        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        """Stop listening."""
+        if self._runner:
+            await self._runner.cleanup()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.stop()
+
+    async def _models(self, _request: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": self.models, "has_more": False})
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        raw = await request.read()
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        exchange = Exchange(request.path, headers, raw, json.loads(raw))
+        self.exchanges.append(exchange)
+        try:
+            self.take(exchange)
+            answer = self._next(exchange.body)
+            if answer.status != 200:
+                raise Refused(answer.error[1], answer.status, answer.error[0])
+        except Refused as refused:
+            exchange.refused = str(refused)
+            return web.json_response(self.error(refused), status=refused.status)
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        async for data in self.stream(exchange, answer):
+            await response.write(data)
+        await response.write_eof()
+        return response
+
+
+def event(kind: str, data: Body) -> bytes:
+    """A named event."""
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **data})}\n\n".encode()
