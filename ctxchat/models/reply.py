@@ -23,6 +23,7 @@ _FINISH: dict[str, Finish] = {
     "model_length": "length",
     "model_context_window_exceeded": "length",
     "compaction": "length",
+    "pause_turn": "length",
     "content_filter": "content_filter",
     "refusal": "content_filter",
     "safety": "content_filter",

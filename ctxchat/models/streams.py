@@ -124,6 +124,7 @@ async def listen(stream: Awaitable[Any], model: str, seconds: float) -> Listener
     if response is not None and hasattr(response, "aiter_bytes") and _of_lines(response):
         response.aiter_bytes = _readable(response.aiter_bytes)
     _mend(raw, model)
+    begun._should_fail_on_clean_eof = lambda: False  # whether a stream that just ends was whole, `ended` says
     return PlainListener(begun)
 
 

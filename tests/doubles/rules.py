@@ -121,7 +121,8 @@ def openai(body: Body, takes: frozenset[str] = frozenset()) -> None:
 
 def responses(body: Body) -> None:
     """platform.openai.com: the API reference of responses, whose input is a list of items."""
-    assert body["instructions"].strip()
+    assert "instructions" not in body, "the system prompt is a message: only messages can be marked for the cache"
+    assert body["input"][0]["role"] == "system"
     open_calls: list[str] = []
     for item in body["input"]:
         match item.get("type", "message"):
@@ -135,7 +136,7 @@ def responses(body: Body) -> None:
                 assert item["output"]
             case "message":
                 assert not open_calls, "every call is answered at once"
-                assert item["content"] and item["role"] in {"user", "assistant"}
+                assert item["content"] and item["role"] in {"system", "user", "assistant"}
             case other:
                 raise AssertionError(other)
     assert not open_calls

@@ -42,6 +42,6 @@ fi
 
 if [ ! -x "$peers/litellm-proxy/bin/litellm" ]; then
     uv venv "$peers/litellm-proxy"
-    uv pip install --python "$peers/litellm-proxy/bin/python" 'litellm[proxy]>=1.105,<1.106'
+    uv pip install --python "$peers/litellm-proxy/bin/python" 'litellm[proxy]>=1.110,<1.111'
 fi
 echo "Ready: uv run pytest -m peer"
