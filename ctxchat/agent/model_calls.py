@@ -61,13 +61,13 @@ class ArrivingReply:
     def message(self, seq: int, at: str, *, interrupted: bool = False) -> Message:
         """The reply as a message; of an interrupted one what had come."""
         thought = "".join(self._reasoning)
-        blocks = self.end.reasoning_blocks if self.end else ""
+        received = self.end.received if self.end else None
         return Message(
             seq=seq,
             role="assistant",
             content=self.text,
             calls=distinct(self.end.calls, seq) if self.end else (),
-            reasoning=Reasoning(thought, blocks) if thought or blocks else None,
+            reasoning=Reasoning(thought, received=received) if thought or received else None,
             at=at,
             interrupted=interrupted,
         )

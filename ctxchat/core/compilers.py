@@ -113,7 +113,8 @@ def redacted(compiler: Compiler, pattern: re.Pattern[str], mark: str = "[redacte
         content = pattern.sub(mark, parts) if isinstance(parts, str) else tuple(clean_part(part) for part in parts)
         calls = tuple(msgspec.structs.replace(c, arguments=pattern.sub(mark, c.arguments)) for c in message.calls)
         reasoning = message.reasoning
-        if reasoning and pattern.search(reasoning.text + reasoning.blocks):
+        blocks = reasoning.received.blocks if reasoning and reasoning.received else ""
+        if reasoning and pattern.search(reasoning.text + reasoning.blocks + blocks):
             reasoning = None  # a signed block cannot be edited, only left out
         return msgspec.structs.replace(message, content=content, calls=calls, reasoning=reasoning)
 

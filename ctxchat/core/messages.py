@@ -84,11 +84,27 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
     arguments: str
 
 
+ReplyForm = Literal["messages", "responses", "chat"]
+"""Whose form a received reply has: Anthropic's messages, OpenAI's responses, or chat completions."""
+
+
+class Received(msgspec.Struct, frozen=True, gc=False):
+    """A reply as its provider sent it, to be sent back so. `model` wrote it (litellm's name); `blocks` is JSON text: the blocks
+    or items in their order, signatures, encrypted thoughts and phases included; in the chat form an object of the fields that
+    held thoughts, null for the thoughts as they were read."""
+
+    form: ReplyForm
+    model: str
+    blocks: str
+
+
 class Reasoning(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What the model thought. `blocks` is the provider's signed form as JSON text, to be sent back as it came."""
+    """What the model thought. `received` is the whole reply with its thoughts as they came; without the reasoning it goes, too.
+    Older records have `blocks` instead: the signed thoughts alone, as JSON text."""
 
     text: str
     blocks: str = ""
+    received: Received | None = None
 
 
 BROKEN_OFF = "[cut off here]"

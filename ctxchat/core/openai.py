@@ -101,14 +101,24 @@ def wire(items: Iterable[Item]) -> list[Wire]:
             call["function"]["arguments"] = whole_arguments(call["function"]["arguments"])
         if item.message.reasoning:
             message["reasoning_content"] = item.message.reasoning.text
-            if item.message.reasoning.blocks:
-                message["thinking_blocks"] = msgspec.json.decode(item.message.reasoning.blocks)
+            if blocks := _signed(item.message.reasoning):
+                message["thinking_blocks"] = blocks
         if messages and _mergeable(messages[-1], message):
             messages[-1] = _merged(messages[-1], message, between)
         else:
             messages.append(message)
         between = "" if item.message.interrupted else "\n\n"  # a reply that was cut off goes on in the next one
     return messages
+
+
+def _signed(reasoning: Reasoning) -> list[Wire]:
+    """The signed thoughts of a reply, in their order."""
+    if reasoning.received is None:
+        return msgspec.json.decode(reasoning.blocks) if reasoning.blocks else []
+    blocks = msgspec.json.decode(reasoning.received.blocks)
+    if isinstance(blocks, dict):
+        return cast(Wire, blocks).get("reasoning_details") or []
+    return [block for block in cast("list[Wire]", blocks) if block.get("type") in {"thinking", "redacted_thinking"}]
 
 
 def wire_tools(tools: Sequence[ToolSpec]) -> list[Wire]:

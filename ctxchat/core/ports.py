@@ -22,7 +22,7 @@ from ctxchat.core.events import (
 )
 from ctxchat.core.files import Checkpoint, FileChange, FileState
 from ctxchat.core.journal import Partial, Record
-from ctxchat.core.messages import Group, ToolCall
+from ctxchat.core.messages import Group, Received, ToolCall
 from ctxchat.core.permissions import Access, Allowance, Answer, Demand
 from ctxchat.core.view import ToolSpec, View
 from ctxchat.core.working_set import CurrentFile
@@ -32,11 +32,17 @@ from ctxchat.core.working_set import CurrentFile
 
 class ModelRequest(msgspec.Struct, frozen=True):
     """One model call. `max_output` in tokens, 0 for the model's own. `images` are those of the view that lie in the session's
-    folder: data URLs by path."""
+    folder: data URLs by path. `session` names the conversation, so that its provider finds what it has cached of it; empty for
+    a request that stands alone. `lasting`: pauses of up to an hour are to be expected before the next one. `effort` is one of
+    the model's, empty for its own.
+    """
 
     view: View
     max_output: int = 0
     images: Mapping[str, str] = {}
+    session: str = ""
+    lasting: bool = False
+    effort: str = ""
 
 
 class CallPiece(msgspec.Struct, frozen=True, tag="call"):
@@ -51,13 +57,27 @@ Finish = Literal["stop", "tool_calls", "length", "content_filter"]
 """Why a reply ended."""
 
 
+class ReplyNotes(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a server tells about a request besides the reply. `message_id` is its id of the reply; `thoughts_dropped` counts
+    earlier thoughts it left out, for `drop_reason`; `cache_miss` names why its cache was not read, with `cache_missed` tokens
+    of it."""
+
+    message_id: str = ""
+    thoughts_dropped: int = 0
+    drop_reason: str = ""
+    cache_miss: str = ""
+    cache_missed: int = 0
+
+
 class ReplyEnd(msgspec.Struct, frozen=True, tag="end"):
-    """The reply is whole. `usage` is None where the server sent none; `reasoning_blocks` is the provider's signed form."""
+    """The reply is whole. `usage` is None where the server sent none; `received` is the reply as its provider sent it, None where
+    text and calls say all."""
 
     finish: Finish
     calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
-    reasoning_blocks: str = ""
+    received: Received | None = None
+    notes: ReplyNotes = ReplyNotes()
 
 
 ModelPiece = TextDelta | ReasoningDelta | CallPiece | ReplyEnd
@@ -80,6 +100,12 @@ class ModelPort(Protocol):
     @property
     def keeps_reasoning(self) -> bool:
         """True where the provider wants its reasoning back with the calls it led to."""
+        ...
+
+    @property
+    def binds_thinking(self) -> bool:
+        """True where a thought is only taken back behind exactly what it was thought after: an earlier message, tool or system
+        prompt that changed is refused (ModelError `prefix_changed`), or the thoughts behind it are lost."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:

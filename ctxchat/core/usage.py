@@ -47,7 +47,8 @@ def sound(usage: Usage, sent: int, received: int) -> Usage:
     if not true:
         return Usage(0, 0, cost_usd=0.0 if prompt else cost, estimated=usage.estimated)
     cached, reasoning = min(tokens(usage.cached), prompt), min(tokens(usage.reasoning), completion)
-    return Usage(prompt, completion, cached, reasoning, cost, usage.estimated)
+    written = min(tokens(usage.written), prompt - cached)
+    return Usage(prompt, completion, cached, reasoning, cost, usage.estimated, written)
 
 
 def _cost(said: object, counted: int) -> float:

@@ -82,6 +82,11 @@ class ModelClient:
         return bool(self._dialect.reasoning) if kept is None else kept
 
     @property
+    def binds_thinking(self) -> bool:
+        """For every Claude whose thoughts go back: which accounts are checked nobody can tell beforehand."""
+        return self.keeps_reasoning and self._dialect in {dialects.ANTHROPIC, dialects.OPENROUTER_CLAUDE}
+
+    @property
     def _sees(self) -> bool:
         return self._known_to_see if self._told_of_sight is None else self._told_of_sight
 

@@ -72,6 +72,15 @@ _NO_KEY = expression(
 _NO_ADDRESS = expression(r"must provide one of the `base_url`", re.I)
 _NO_PACKAGE = expression(r"no module named|cloud sdk not found|must be installed", re.I)
 _FILTER = expression(r"content.?(filter|policy|management)|safety system|flagged", re.I)
+_PREFIX_CHANGED = expression(
+    r"bound to a different (?:conversation|account|end.user)|blocks? (?:in the latest assistant message )?cannot be modified"
+    r"|invalid .?signature.? in .?(?:redacted_)?thinking|(?:thinking|reasoning).{0,40}signature.{0,40}(?:invalid|not valid)"
+    r"|was provided without its required (?:following item|.?reasoning.? item)"
+    r"|encrypted content .{0,80}could not be (?:verified|decrypted)|thought.?signature.{0,20}(?:invalid|not valid|missing)",
+    re.I | re.S,
+)
+"""A thought came back that its provider does not take there: what came before it, its order or itself is not what it was
+(Anthropic's "Fix a thinking block bound to a different conversation", OpenAI's reasoning items, Gemini's signatures)."""
 _TOO_LONG = expression(r"prompt is too long: \d+ tokens? > \d+ max")
 """Anthropic's words, which mean nothing else; litellm makes a class of them."""
 _ENDED = expression(r"raised a streaming error - finish_reason: error")
@@ -104,6 +113,7 @@ _HINTS = {
     "not_found": "Check the model's name and the server's address; those of OpenAI's style mostly end in /v1.",
     "connection": "Check that the server runs and that the address is right.",
     "timeout": "The server took too long; raise `timeout`, or send less.",
+    "prefix_changed": "What was sent before has changed; without earlier reasoning the conversation goes on.",
     "empty": "Local servers do this when the prompt does not fit: check the context size the server was started with.",
     "interrupted": "What had arrived is kept.",
 }
@@ -168,6 +178,8 @@ def _kind(chain: list[BaseException], status: int, code: str, body: str, began: 
     classed = classed and is_context_overflow(chain[0])
     if classed or overflow_code(code, body):  # where the output's limit is named, the core reads the words
         return "bad_request" if _OUTPUT.search(body) else "overflow"
+    if status in {0, 400, 422} and not began and _PREFIX_CHANGED.search(body):
+        return "prefix_changed"
     if "ContentPolicyViolationError" in names or (status in {0, 400, 403} and _FILTER.search(code)):
         return "content_filter"
     if (status == 400 and _KEY.search(f"{code} {body}")) or (

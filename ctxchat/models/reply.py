@@ -1,5 +1,5 @@
 """Putting a streamed reply together: chunks of OpenAI's form in, whichever lane they came by, pieces out, and the end with calls,
-usage and signed thoughts.
+usage and the reply as it came.
 
 Does not import litellm. A field of another type than it should have counts as left out.
 """
@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.events import ReasoningDelta, TextDelta, Usage
-from ctxchat.core.messages import ToolCall
-from ctxchat.core.ports import CallPiece, Finish, ModelPiece, ReplyEnd
+from ctxchat.core.messages import Received, ToolCall
+from ctxchat.core.ports import CallPiece, Finish, ModelPiece, ReplyEnd, ReplyNotes
 from ctxchat.core.usage import tokens
 
 _FINISH: dict[str, Finish] = {
@@ -66,16 +67,19 @@ class _Slot:
 
 
 class ReplyBuilder:
-    """One reply. `empty` is true while nothing has arrived that an answer could consist of. `signed` False: what its thoughts are
-    signed with is not sent back."""
+    """One reply of `model` (litellm's name). `empty` is true while nothing has arrived that an answer could consist of. `signed`
+    False: what its thoughts are signed with is not sent back."""
 
-    def __init__(self, *, signed: bool = True) -> None:
+    def __init__(self, model: str = "", *, signed: bool = True) -> None:
+        self._model = model
         self._signed = signed
         self._text = ThinkSplitter()
         self._slots: list[_Slot] = []
         self._by_index: dict[int, int] = {}
         self._thought = ""
-        self._blocks: list[dict[str, Any]] = []
+        self._blocks: list[dict[str, Any]] = []  # in Anthropic's form, in order; calls by their place until the end
+        self._details: list[dict[str, Any]] = []
+        self._field = ""  # the thoughts came in
         self._finish = ""
         self.empty = True
 
@@ -104,13 +108,16 @@ class ReplyBuilder:
         given = choice.get("delta")
         delta: Mapping[str, Any] = given if isinstance(given, dict) else {}
         text, thought = _said(delta.get("content"))
-        thought = thought or _text(delta.get("reasoning_content")) or _text(delta.get("reasoning"))
+        for field in ("reasoning_content", "reasoning"):
+            if not thought and (thought := _text(delta.get(field))):
+                self._field = field
         pieces: list[ModelPiece] = [ReasoningDelta(thought)] if thought else []
         for block in _objects(delta.get("thinking_blocks")) if self._signed else ():
             self._block(block)
         for detail in _objects(delta.get("reasoning_details")):
             self._detail(detail)
         if text:
+            self._write(text)
             pieces += self._text.feed(text)
         pieces += [self._fragment(fragment) for fragment in _objects(delta.get("tool_calls"))]
         self.empty = self.empty and not pieces
@@ -122,14 +129,34 @@ class ReplyBuilder:
         self.empty = self.empty and not pieces
         return pieces
 
-    def end(self, usage: Usage | None) -> ReplyEnd:
-        """The end of a stream that is whole."""
+    def end(
+        self,
+        usage: Usage | None,
+        received: Received | None = None,
+        notes: ReplyNotes = ReplyNotes(),  # noqa: B008 (frozen)
+    ) -> ReplyEnd:
+        """The end of a stream that is whole. `received` is the reply as its form had it, where the chunks were made from another
+        form than OpenAI's."""
         calls = tuple(ToolCall(s.id or f"call_{uuid.uuid4().hex[:24]}", s.name, s.arguments) for s in self._slots)
         finish = self.finish
         if finish in {"stop", "tool_calls"}:  # some servers say `stop` behind calls
             finish = "tool_calls" if calls else "stop"
-        blocks = msgspec.json.encode(self._blocks).decode() if self._blocks else ""
-        return ReplyEnd(finish=finish, calls=calls, usage=usage, reasoning_blocks=blocks)
+        return ReplyEnd(finish, calls, usage, received or self._received(calls), notes)
+
+    def _received(self, calls: tuple[ToolCall, ...]) -> Received | None:
+        """The signed blocks in the order they came, or the field that thoughts came in (None in it: the thoughts as they were
+        read)."""
+        if any(block["type"] in {"thinking", "redacted_thinking"} for block in self._blocks):
+            blocks = [_used(calls[block["place"]]) if block["type"] == "tool_use" else block for block in self._blocks]
+            return Received("messages", self._model, msgspec.json.encode(blocks).decode())
+        fields = {"reasoning_details": self._details} if self._details else {self._field: None} if self._field else {}
+        return Received("chat", self._model, msgspec.json.encode(fields).decode()) if fields else None
+
+    def _write(self, text: str) -> None:
+        if self._blocks and self._blocks[-1]["type"] == "text":
+            self._blocks[-1]["text"] += text
+        else:
+            self._blocks.append({"type": "text", "text": text})
 
     def _fragment(self, fragment: Mapping[str, Any]) -> CallPiece:
         """Fragments belong together by index; an id that differs begins another call, as some servers send all of them as 0."""
@@ -139,6 +166,7 @@ class ReplyBuilder:
         if place is None or (id and self._slots[place].id and id != self._slots[place].id):
             place = self._by_index[index] = len(self._slots)
             self._slots.append(_Slot(id))
+            self._blocks.append({"type": "tool_use", "place": place})
         slot = self._slots[place]
         slot.id = slot.id or id
         function = fragment.get("function") or {}
@@ -162,13 +190,18 @@ class ReplyBuilder:
 
     def _detail(self, detail: dict[str, Any]) -> None:
         """OpenRouter's blocks: pieces of one block are joined, the order stays."""
-        last, kind = self._blocks[-1] if self._blocks else {}, str(detail.get("type"))
+        last, kind = self._details[-1] if self._details else {}, str(detail.get("type"))
         if kind in _GROWING and (last.get("type"), last.get("index")) == (kind, detail.get("index")):
             field = _GROWING[kind]
             grown = f"{last.get(field) or ''}{detail.get(field) or ''}"
-            self._blocks[-1] = {**last, **{k: v for k, v in detail.items() if v is not None}, field: grown}
+            self._details[-1] = {**last, **{k: v for k, v in detail.items() if v is not None}, field: grown}
         else:
-            self._blocks.append(dict(detail))
+            self._details.append(dict(detail))
+
+
+def _used(call: ToolCall) -> dict[str, Any]:
+    """A call as a block of Anthropic's form."""
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": fields_of(call.arguments) or {}}
 
 
 def _said(content: object) -> tuple[str, str]:

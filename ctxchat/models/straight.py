@@ -110,7 +110,7 @@ class Straight:
 
     async def stream(self, arguments: dict[str, Any], timeout: float) -> AsyncGenerator[ModelPiece, None]:
         """One reply: pieces, then one ReplyEnd. Raises ModelError. Closing it closes the connection."""
-        reply, trouble = ReplyBuilder(), None
+        reply, trouble = ReplyBuilder(self._settings.name), None
         told: dict[str, Any] = {}
         ended = False
         try:

@@ -91,9 +91,8 @@ class ModelWorker:
         return litellm
 
     async def _run(self, call: protocol.Call) -> None:
-        reply = ReplyBuilder(
-            signed=not is_gemini(str(call.arguments["model"]))
-        )  # litellm keeps its signatures in call ids
+        model = str(call.arguments["model"])
+        reply = ReplyBuilder(model, signed=not is_gemini(model))  # litellm keeps its signatures in call ids
         try:
             assert self._litellm is not None
             if is_here(base := str(call.arguments.get("api_base", ""))):

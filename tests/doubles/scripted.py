@@ -99,6 +99,7 @@ class ScriptedModel:
         sees: bool = True,
         stated: Window | None = None,
         address: str = "",
+        binds_thinking: bool = False,
     ) -> None:
         self._script = iter(script)
         self._name = name
@@ -107,6 +108,7 @@ class ScriptedModel:
         self._keeps_reasoning = keeps_reasoning
         self._sees = sees
         self._address = address
+        self._binds_thinking = binds_thinking
         self.there = True  # somebody takes connections
         self._ids = itertools.count(1)
         self.requests: list[ModelRequest] = []
@@ -126,6 +128,11 @@ class ScriptedModel:
     def keeps_reasoning(self) -> bool:
         """As handed in."""
         return self._keeps_reasoning
+
+    @property
+    def binds_thinking(self) -> bool:
+        """As handed in."""
+        return self._binds_thinking
 
     @property
     def views(self) -> list[View]:

@@ -33,7 +33,7 @@ LOOKS = calls(
 def next_round(heard: Heard) -> ModelRequest:
     """The request with the results of what was called."""
     assert heard.end is not None
-    thought = Reasoning(heard.reasoning, heard.end.reasoning_blocks)
+    thought = Reasoning(heard.reasoning, received=heard.end.received)
     results = [
         Message(n, "tool", "found", call_id=wanted.id, name=wanted.name) for n, wanted in enumerate(heard.end.calls, 4)
     ]
@@ -190,6 +190,6 @@ async def test_a_field_that_is_refused_is_named(way: Way) -> None:
 async def test_openrouters_blocks_are_joined_and_keep_their_order(way: Way) -> None:
     async with served("openrouter", [LOOKS]) as double:
         heard = await listen(model_at(double, way, "openrouter"), asks("hi"))
-    assert heard.end is not None
-    [block] = json.loads(heard.end.reasoning_blocks)
+    assert heard.end is not None and heard.end.received is not None
+    [block] = json.loads(heard.end.received.blocks)["reasoning_details"]
     assert (block["type"], block["text"], block["signature"]) == ("reasoning.text", "Both at once.", "c2ln")

@@ -55,7 +55,9 @@ def _settled(heard: Heard) -> object:
     if usage is not None:  # litellm makes figures up where the server gave none, and rounds a little
         usage = None if usage.estimated else replace(usage, cost_usd=pytest.approx(usage.cost_usd))
     called = [(made.sub("made", c.id), c.name, c.arguments) for c in heard.end.calls]
-    return heard.end.finish, called, heard.end.reasoning_blocks, usage
+    blocks = heard.end.received.blocks if heard.end.received else ""
+    blocks = "" if blocks.endswith(":null}") else blocks  # litellm has one field for all thoughts
+    return heard.end.finish, called, blocks, usage
 
 
 async def alike(worker: ModelProcess, connections: Connections, family: str, reply: Reply, request: Any = None) -> None:

@@ -169,11 +169,12 @@ async def test_anthropic_signed_thoughts_come_whole_and_go_back(way: Way) -> Non
         assert model.keeps_reasoning
         first = await listen(model, asks("What is in a.txt?"))
         assert first.end is not None
-        blocks = json.loads(first.end.reasoning_blocks)
-        assert blocks == [{"type": "thinking", "thinking": "Think it through.", "signature": "c2ln"}]
+        assert first.end.received is not None
+        blocks = json.loads(first.end.received.blocks)
+        assert blocks[:-1] == [{"type": "thinking", "thinking": "Think it through.", "signature": "c2ln"}]
         assert first.end.usage is not None and first.end.usage.cached == 40 and first.end.usage.prompt > 40
         assert first.end.usage.cost_usd > 0
-        await listen(model, after_a_call(first.end.reasoning_blocks, injected="It is Monday."))
+        await listen(model, after_a_call(json.dumps(blocks[:-1]), injected="It is Monday."))
     body = double.requests[1].body
     assistant = next(m for m in body["messages"] if m["role"] == "assistant")
     assert assistant["content"][0] == blocks[0]

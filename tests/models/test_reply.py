@@ -99,8 +99,12 @@ def test_redacted_and_unsigned_thoughts() -> None:
     reply.feed(chunk(thinking_blocks=[{"type": "thinking", "thinking": "ab"}], reasoning_content="ab"))
     reply.feed(chunk(thinking_blocks=[{"type": "thinking", "thinking": "", "signature": "s"}]))
     reply.feed(chunk(thinking_blocks=[{"type": "thinking", "thinking": "unsigned"}], reasoning_content="unsigned"))
-    blocks = reply.end(None).reasoning_blocks
-    assert blocks == '[{"type":"redacted_thinking","data":"xyz"},{"type":"thinking","thinking":"ab","signature":"s"}]'
+    received = reply.end(None).received
+    assert received is not None and received.form == "messages"
+    assert (
+        received.blocks
+        == '[{"type":"redacted_thinking","data":"xyz"},{"type":"thinking","thinking":"ab","signature":"s"}]'
+    )
 
 
 def test_usage_counts_the_cached_part_once() -> None:

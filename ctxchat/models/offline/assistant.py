@@ -85,6 +85,7 @@ class OfflineAssistant:
     name = OFFLINE_NAME
     address = ""
     keeps_reasoning = False
+    binds_thinking = False
 
     def __init__(
         self,
