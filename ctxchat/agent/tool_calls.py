@@ -14,8 +14,9 @@ from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import Delegated, Event, FilesChanged, Notice, ToolStatus
 from ctxchat.core.figures import overhead
 from ctxchat.core.grouping import seal_round
+from ctxchat.core.images import kind_of, size_in
 from ctxchat.core.journal import Sealed, Spent
-from ctxchat.core.messages import Message, ToolCall
+from ctxchat.core.messages import Image, Message, Text, ToolCall
 from ctxchat.core.tooluse import same_arguments
 
 LEAST_RESULT = 200
@@ -148,5 +149,15 @@ class ToolCalls:
                 text = await talk.clipped(text, cap, f"the rest of {tokens:,} tokens could not be saved")
         text = "\n".join(part for part in (text, remark) if part)
         call, failed = outcome.call, outcome.output.status != "ok"
-        message = Message(seq, "tool", text, call_id=call.id, name=call.name, at=talk.clock.now(), failed=failed)
+        try:
+            images = [await self._saved(call.name, data) for data in outcome.output.images]
+        except StorageError as problem:
+            images, trouble = [Text("[its images could not be saved]")], str(problem)
+        content = (*((Text(text),) if text else ()), *images) if images else text
+        message = Message(seq, "tool", content, call_id=call.id, name=call.name, at=talk.clock.now(), failed=failed)
         return message, spilled, trouble
+
+    async def _saved(self, name: str, data: bytes) -> Image:
+        """An image of a result, kept beside the session. Raises StorageError."""
+        named = f"{name}.{kind_of(data)}"
+        return Image(await self._conversation.journal.attach(named, data), *size_in(data), named)

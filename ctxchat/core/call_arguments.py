@@ -27,10 +27,11 @@ def fields_of(arguments: str) -> dict[str, object] | None:
     if not isinstance(value, dict):
         return None
     fields = cast("dict[str, object]", value)
-    return None if _too_deep(fields) else fields
+    return None if is_too_deep(fields) else fields
 
 
-def _too_deep(value: object) -> bool:
+def is_too_deep(value: object) -> bool:
+    """It has more levels than `DEEPEST`."""
     level = [value]
     for _ in range(DEEPEST):
         level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, dict | list)]

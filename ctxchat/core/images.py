@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
+import zlib
 from collections.abc import Mapping
 
 import msgspec
@@ -20,6 +21,10 @@ MOST_PIXELS = 8_000
 
 _HEAD = 256 * 1024
 """Base64 characters looked at: a JPEG may carry a thumbnail and a profile before it says its size."""
+
+
+_UNPACKED = 1 << 20
+"""Bytes of pixels that are unpacked at once, and thrown away."""
 
 
 def size_of(url: str) -> tuple[int, int]:
@@ -67,6 +72,29 @@ def from_data_url(url: str) -> bytes | None:
     except (binascii.Error, ValueError):
         return None
     return data if kind_of(data) else None
+
+
+def from_base64(text: str) -> bytes:
+    """The bytes; none where it is no base64."""
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def fault_of(data: bytes) -> str:
+    """Why no provider would take it for an image; empty for one that is whole. It is looked through to its end: what broke off
+    begins as well as any. Unpacks a PNG: up to a second for the largest."""
+    width, height = size_in(data)
+    if not (width and height):
+        return "damaged, or of a kind that no model is shown"
+    if len(data) > MOST_BYTES or max(width, height) > MOST_PIXELS:
+        return f"too large ({width}×{height} pixels, {len(data):,} bytes)"
+    try:
+        whole = {"png": _whole_png, "gif": _whole_gif, "webp": _whole_webp, "jpeg": _whole_jpeg}[kind_of(data)](data)
+    except (ValueError, struct.error, zlib.error, IndexError):
+        whole = False
+    return "" if whole else "damaged"
 
 
 def stored_in(message: Message) -> tuple[str, ...]:
@@ -130,6 +158,64 @@ def _jpeg(data: bytes) -> tuple[int, int]:
         (length,) = struct.unpack_from(">H", data, place + 2)
         place += 2 + length
     return 0, 0
+
+
+def _whole_png(data: bytes) -> bool:
+    """Chunks with right sums from `IHDR` to `IEND`, and pixels that unpack to their end (ISO/IEC 15948)."""
+    place, unpacked, kind = 8, zlib.decompressobj(), b""
+    while kind != b"IEND":
+        (length,) = struct.unpack_from(">I", data, place)
+        kind, body = data[place + 4 : place + 8], data[place + 8 : place + 8 + length]
+        (summed,) = struct.unpack_from(">I", data, place + 8 + length)
+        if zlib.crc32(kind + body) != summed or (place == 8) != (kind == b"IHDR"):
+            return False
+        if kind == b"IDAT":
+            while body and not unpacked.eof:
+                unpacked.decompress(body, _UNPACKED)
+                body = unpacked.unconsumed_tail
+        place += 12 + length
+    return unpacked.eof
+
+
+def _whole_gif(data: bytes) -> bool:
+    """Blocks up to the trailer, an image among them (GIF89a)."""
+    place, shown = 13 + _colours(data[10]), False
+    while data[place] != 0x3B:
+        if data[place] == 0x2C:
+            shown = True
+            place += 10 + _colours(data[place + 9]) + 1
+        elif data[place] == 0x21:
+            place += 2
+        else:
+            return False
+        while data[place]:
+            place += 1 + data[place]
+        place += 1
+    return shown
+
+
+def _colours(flags: int) -> int:
+    """Bytes of a colour table."""
+    return 3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0
+
+
+def _whole_webp(data: bytes) -> bool:
+    """Chunks as long as they say, pixels among them (RFC 9649)."""
+    end = 8 + int.from_bytes(data[4:8], "little")
+    place, kinds = 12, set[bytes]()
+    while place + 8 <= end <= len(data):
+        kinds.add(data[place : place + 4])
+        length = int.from_bytes(data[place + 4 : place + 8], "little")
+        place += 8 + length + length % 2
+    return place == end and bool(kinds & {b"VP8 ", b"VP8L", b"ANMF"})
+
+
+def _whole_jpeg(data: bytes) -> bool:
+    """Segments up to the pixels, and an end behind them (ITU T.81, annex B)."""
+    place = 2
+    while data[place] == 0xFF and data[place + 1] != 0xDA:
+        place += 2 + struct.unpack_from(">H", data, place + 2)[0]
+    return data[place + 1] == 0xDA and data.rfind(b"\xff\xd9") > place
 
 
 def _pair(layout: str, data: bytes, place: int) -> tuple[int, int]:

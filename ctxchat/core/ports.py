@@ -161,12 +161,13 @@ class ToolContext(msgspec.Struct, frozen=True):
 
 
 class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The end of a call. `text` is for the model; `diff` and `exit_code` for people."""
+    """The end of a call. `text` and `images` are for the model; `diff` and `exit_code` for people."""
 
     text: str
     status: ToolStatus = "ok"
     diff: str = ""
     exit_code: int | None = None
+    images: tuple[bytes, ...] = ()
 
 
 class ToolText(msgspec.Struct, frozen=True):

@@ -33,11 +33,8 @@ _BETA = "anthropic-beta"
 _LOGIN = "sk-ant-oat"
 """What a key begins with that stands for a person's login: it goes out as such, under a beta."""
 
-_SCHEMA = ("type", "properties", "additionalProperties", "required", "$defs", "strict")
+_SCHEMA = ("type", "properties", "additionalProperties", "required", "strict")
 """What stands at the top of a tool's schema; other words are refused there."""
-
-_DEFINED = ("#/definitions/", "#/components/schemas/")
-"""Where older schemas refer to."""
 
 _NO_TOOL = {
     "type": "function",
@@ -199,24 +196,9 @@ def _tool(function: Wire) -> Wire:
 
 
 def _schema(schema: Wire) -> Wire:
-    """A schema as it is taken: of an object, with its definitions where they are looked for."""
-    older = _inside(_inside(schema, "components"), "schemas") | _inside(schema, "definitions")
-    if older:
-        schema = _referring({**schema, "$defs": _inside(schema, "$defs") | older})
+    """A schema, in the normal form, as it is taken."""
     whole = {"properties": {}, **schema, "type": "object"}
     return {name: whole[name] for name in _SCHEMA if name in whole}
-
-
-def _referring(schema: Any) -> Any:
-    if isinstance(schema, list):
-        return [_referring(inner) for inner in schema]
-    if not isinstance(schema, dict):
-        return schema
-    moved = {name: _referring(inner) for name, inner in schema.items()}
-    place = moved.get("$ref")
-    if isinstance(place, str) and place.startswith(_DEFINED):
-        moved["$ref"] = f"#/$defs/{place.rpartition('/')[2]}"
-    return moved
 
 
 # ── the reply ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -19,7 +19,7 @@ from ctxchat.core.budget import Window
 from ctxchat.core.calibration import Calibration
 from ctxchat.core.errors import ModelError
 from ctxchat.core.images import addressed
-from ctxchat.core.openai import Wire, wire, wire_tools
+from ctxchat.core.openai import Wire, wire
 from ctxchat.core.ports import ModelPiece, ModelRequest
 from ctxchat.core.view import Item
 from ctxchat.models import catalogue, continuing, dialects, images, samples, windows
@@ -27,6 +27,7 @@ from ctxchat.models.failures import remedy
 from ctxchat.models.probes import listens
 from ctxchat.models.settings import Lookup, ModelSettings, key_for, lookup
 from ctxchat.models.tokenizers import counter
+from ctxchat.models.tool_schemas import tools_for
 
 ANTHROPIC_OUTPUT = 8192
 """Tokens of output asked for where nothing is set: without a figure litellm reserves the model's whole 64,000."""
@@ -159,7 +160,7 @@ class ModelClient:
         messages = await asyncio.to_thread(self._messages, self._placed(request))
         arguments: dict[str, object] = {**settings.extra, "model": settings.name, "messages": messages}
         if request.view.tools:
-            arguments["tools"] = wire_tools(request.view.tools)
+            arguments["tools"] = await asyncio.to_thread(tools_for, self._dialect, request.view.tools)
         if settings.base:
             arguments["api_base"] = settings.base
         if key := await asyncio.to_thread(key_for, settings, self._find):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -19,18 +19,21 @@ GO_ON = "[continue]"
 
 NOTED = "[results noted]"
 
+_BEHIND = "[the image is in the next message]"
+_OF_RESULTS = "[images of the results above, in their order]"
+
 _PROVIDERS_OWN = ("cache_control", "thinking_blocks", "reasoning_content")
 _NOTHING_THOUGHT = " "
 """The shortest thought that is taken for one."""
 
-_USER_KINDS = {"text", "image_url", "input_audio", "file"}
+_KINDS = {"user": {"text", "image_url", "input_audio", "file"}, "tool": {"text", "image_url"}}
 _EPHEMERAL = {"type": "ephemeral"}
 
 
 class Dialect(msgspec.Struct, frozen=True):
     """The rules of one family. `id_length` 0: any up to `id_max`. `reasoning` is the field thoughts go back in, empty for none;
     `always_thinks`: no reply may be without it. `user_after_tool` False: an assistant message must follow results. `markers`:
-    prompt-cache marks are understood."""
+    prompt-cache marks are understood. `result_images`: results may hold images; else these come in a message behind them."""
 
     name: str
     id_pattern: str = r"[a-zA-Z0-9_-]+"
@@ -43,10 +46,11 @@ class Dialect(msgspec.Struct, frozen=True):
     reasoning: str = ""
     always_thinks: bool = False
     markers: bool = False
+    result_images: bool = False
 
 
 OPENAI = Dialect("openai", user_first=False, user_last=False)
-ANTHROPIC = Dialect("anthropic", id_max=64, reasoning="thinking_blocks", markers=True)
+ANTHROPIC = Dialect("anthropic", id_max=64, reasoning="thinking_blocks", markers=True, result_images=True)
 MISTRAL = Dialect("mistral", id_pattern=r"[a-zA-Z0-9]+", id_length=9, user_after_tool=False)
 GEMINI = Dialect("gemini", keep_ids=True)  # litellm keeps thought signatures inside the ids
 DEEPSEEK = Dialect("deepseek", reasoning="reasoning_content", always_thinks=True)
@@ -82,6 +86,8 @@ def family(prefix: str, model: str, *, own_server: bool) -> Dialect:
 def shape(messages: Sequence[Wire], dialect: Dialect, *, keep_reasoning: bool = False) -> list[Wire]:
     """The same conversation as this family takes it. The messages handed in are not changed."""
     shaped = [_known(_own(message, dialect, keep_reasoning)) for message in messages]
+    if not dialect.result_images:
+        shaped = list(_images_behind(shaped))
     shaped = [message for message in map(_spoken, shaped) if message is not None]
     shaped = _renamed(shaped, dialect)
     shaped = list(_in_turn(shaped, dialect))
@@ -138,8 +144,26 @@ def _known(message: Wire) -> Wire:
     content = message.get("content")
     if not isinstance(content, list):
         return message
-    kinds = _USER_KINDS if message["role"] == "user" else {"text"}
+    kinds = _KINDS.get(message["role"], {"text"})
     return {**message, "content": [part if part.get("type") in kinds else _named(part) for part in content]}
+
+
+def _images_behind(messages: Iterable[Wire]) -> Iterator[Wire]:
+    """Images among results as a message of their own behind them, since in most forms a result is words alone."""
+    held: list[Wire] = []
+    for message in messages:
+        content = message.get("content")
+        if held and message["role"] != "tool":
+            yield {"role": "user", "content": held}
+            held = []
+        parts = content if message["role"] == "tool" and isinstance(content, list) else []
+        if images := [part for part in parts if part.get("type") == "image_url"]:
+            held += [*([] if held else [{"type": "text", "text": _OF_RESULTS}]), *images]
+            words = [part for part in parts if part.get("type") != "image_url"]
+            message = {**message, "content": [*words, {"type": "text", "text": _BEHIND}]}
+        yield message
+    if held:
+        yield {"role": "user", "content": held}
 
 
 def _named(part: Wire) -> Wire:

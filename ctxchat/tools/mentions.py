@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from ctxchat.core.images import MOST_BYTES, MOST_PIXELS, from_data_url, kind_of, size_in
+from ctxchat.core.images import MOST_BYTES, MOST_PIXELS, fault_of, from_data_url, kind_of, size_in
 from ctxchat.core.messages import Image, Part, Text
 from ctxchat.core.sanitize import visible
 from ctxchat.tools.text import SNIFF, binary_kind, encoding_of, size
@@ -111,10 +111,10 @@ def look(written: str, workspace: Path, longest: int = LONGEST_TEXT) -> Mentione
 def image(name: str, data: bytes) -> MentionedFile:
     """An image by its bytes, where every provider would take it."""
     width, height = size_in(data)
-    if not (width and height):
-        return MentionedFile(name, "nothing", why="a damaged image")
-    if len(data) > MOST_BYTES or max(width, height) > MOST_PIXELS:
+    if width and height and (len(data) > MOST_BYTES or max(width, height) > MOST_PIXELS):
         return _too_big(name, data)
+    if fault_of(data):
+        return MentionedFile(name, "nothing", why="a damaged image")
     return MentionedFile(name, "image", data=data, width=width, height=height)
 
 

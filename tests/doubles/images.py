@@ -21,19 +21,23 @@ def png(width: int, height: int, padding: int = 0) -> bytes:
 
 
 def gif(width: int, height: int) -> bytes:
-    """The head of one; nobody looks further."""
-    return b"GIF89a" + struct.pack("<HH", width, height) + b"\0\0\0;"
+    """One with a frame, whose pixels nobody unpacks."""
+    frame = b"," + struct.pack("<HHHHB", 0, 0, width, height, 0) + b"\2\2\x4c\1\0"
+    return b"GIF89a" + struct.pack("<HH", width, height) + b"\0\0\0" + frame + b";"
 
 
 def jpeg(width: int, height: int) -> bytes:
-    """Its start, a comment, and the frame header."""
+    """A comment, the frame header, and pixels that nobody unpacks."""
     comment = b"\xff\xfe" + struct.pack(">H", 6) + b"abcd"
-    return b"\xff\xd8" + comment + b"\xff\xc0" + struct.pack(">HBHHB", 11, 8, height, width, 1) + b"\1\x11\0\xff\xd9"
+    frame = b"\xff\xc0" + struct.pack(">HBHHB", 11, 8, height, width, 1) + b"\1\x11\0"
+    scan = b"\xff\xda" + struct.pack(">H", 8) + b"\1\1\0\0\x3f\0" + b"\x12\x34"
+    return b"\xff\xd8" + comment + frame + scan + b"\xff\xd9"
 
 
 def webp(width: int, height: int) -> bytes:
-    """The extended form, whose head says the size."""
-    body = b"VP8X" + struct.pack("<I", 10) + b"\0\0\0\0" + _three(width - 1) + _three(height - 1)
+    """The extended form, whose head says the size, and pixels that nobody unpacks."""
+    head = b"VP8X" + struct.pack("<I", 10) + b"\0\0\0\0" + _three(width - 1) + _three(height - 1)
+    body = head + b"VP8L" + struct.pack("<I", 4) + b"\x2f\0\0\0"
     return b"RIFF" + struct.pack("<I", len(body) + 4) + b"WEBP" + body
 
 

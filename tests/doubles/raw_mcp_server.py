@@ -1,7 +1,9 @@
 """An MCP server that speaks the protocol by hand, to be as wrong as its argument says: `deaf` to every plea to end, `silent`,
 `babbling` without an end, `endless` (a line without one), `beside` the protocol, `twins` (tools of one name once cleaned),
 `shapeless` (schemas no provider takes), `broken` (entries that are no tools), `crowd` (results of very many parts), `long`
-(results of very many characters). As `harbour` it is right, and up at once; as `busy` as well, with a tool that never answers and
+(results of very many characters), `nested` (a schema without an end beside a good one), `others` (other tools after each call),
+`resources` (of which it has some, and no tools). As `rich` its results are data and images; as `odd` few providers take its
+arguments' names. As `harbour` it is right, and up at once; as `busy` as well, with a tool that never answers and
 one that it dies of."""
 
 from __future__ import annotations
@@ -13,7 +15,10 @@ import sys
 import time
 
 OBJECT = {"type": "object", "properties": {}}
+CHOICE = {"anyOf": [{"properties": {"$filter": {"type": "string"}}, "required": ["$filter"]}, {"required": ["ids"]}]}
 TOOLS = {
+    "odd": [("query", {**OBJECT, "properties": {"ids": {"type": "array"}}, **CHOICE})],
+    "rich": [(name, OBJECT) for name in ("rows", "same", "wrapped", "picture", "torn")],
     "twins": [("a b", OBJECT), ("a_b", OBJECT), ("a.b", OBJECT), ("x" * 90, OBJECT), ("x" * 91, OBJECT)],
     "harbour": [("add", OBJECT), ("fail", OBJECT)],
     "busy": [("add", OBJECT), ("slow", OBJECT), ("die", OBJECT)],
@@ -24,15 +29,26 @@ TOOLS = {
         ("list", {"type": "object", "properties": {"a": 1, "b": True, "c": {"type": "string"}}}),
     ],
 }
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+RICH = {
+    "rows": {"content": [{"type": "text", "text": "2 rows"}], "structuredContent": {"rows": [1, 2]}},
+    "same": {"content": [{"type": "text", "text": '{"rows": [1,  2]}'}], "structuredContent": {"rows": [1, 2]}},
+    "wrapped": {"content": [{"type": "text", "text": "5"}], "structuredContent": {"result": 5}},
+    "picture": {"content": [{"type": "image", "data": PIXEL, "mimeType": "image/png"}]},
+    "torn": {"content": [{"type": "image", "data": PIXEL[:80], "mimeType": "image/png"}]},
+}
 BROKEN = [
     {"name": "good", "inputSchema": OBJECT},
     {"name": "no schema", "inputSchema": "string"},
     {"inputSchema": OBJECT},
     {"name": 7, "inputSchema": OBJECT},
     "nothing",
-    {"name": "huge", "inputSchema": {"description": "x" * 300_000}},
+    {"name": "huge", "inputSchema": {"properties": {"a": {"description": "x" * 300_000}}}},
     {"name": "plain", "description": 5, "annotations": "?", "icons": 1, "outputSchema": "none"},
 ]
+
+NESTED = '{"properties": {"a": ' * 20_000 + "{}" + "}}" * 20_000
+CALLS: list[int] = []
 
 
 def answer(mode: str, method: str, parameters: dict) -> dict:
@@ -43,6 +59,15 @@ def answer(mode: str, method: str, parameters: dict) -> dict:
             return {"protocolVersion": parameters["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": told}
         case "tools/list" if mode == "broken":
             return {"tools": BROKEN}
+        case "tools/list" if mode == "nested":
+            good, deep = {"name": "good", "inputSchema": OBJECT}, {"name": "deep", "inputSchema": "HERE"}
+            return {"tools": [good, deep]}
+        case "tools/list" if mode == "others":
+            return {"tools": [{"name": f"tool{len(CALLS)}", "inputSchema": OBJECT}]}
+        case "tools/call" if mode == "rich":
+            return RICH[parameters["name"]]
+        case "tools/call" if mode == "odd":
+            return {"content": [{"type": "text", "text": json.dumps(parameters["arguments"])}]}
         case "tools/list":
             tools = TOOLS.get(mode, [("echo", OBJECT)])
             return {"tools": [{"name": name, "inputSchema": schema} for name, schema in tools]}
@@ -74,9 +99,14 @@ def main(mode: str) -> None:
             case "busy", "die":
                 print("goodbye from the server", file=sys.stderr, flush=True)
                 return
-        if asked.get("method") in {"initialize", "tools/list", "tools/call"}:
+        known = {"initialize", "tools/list", "tools/call"} if mode != "resources" else {"initialize"}
+        if asked.get("method") in known:
+            CALLS.extend([1] * (asked["method"] == "tools/call"))
             result = answer(mode, asked["method"], asked.get("params", {}))
-            print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+            text = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+            print(text.replace('"HERE"', NESTED), flush=True)
+            if mode == "others" and asked["method"] == "tools/call":
+                print(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}), flush=True)
         elif "id" in asked:
             refused = {"code": -32601, "message": "unknown"}
             print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "error": refused}), flush=True)

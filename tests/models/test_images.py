@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from functools import partial
 
 import msgspec
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.images import data_url
-from ctxchat.core.messages import Image, Message, Text
+from ctxchat.core.messages import Image, Message, Text, ToolCall
 from ctxchat.core.ports import ModelRequest
 from ctxchat.core.tokens import Meter
 from ctxchat.models import dialects, images
@@ -22,6 +23,7 @@ from tests.doubles.http_model import ModelDouble
 from tests.doubles.images import png
 from tests.doubles.replies import says
 from tests.doubles.requests import listen, view_of
+from tests.doubles.rules import RULES
 from tests.models.served import Way
 from tests.models.served import model_at as family_at
 from tests.models.test_litellm_client import model_at
@@ -46,6 +48,31 @@ async def test_anthropic_gets_a_source(way: Way) -> None:
         await listen(family_at(double, way, "anthropic"), REQUEST)
     image = next(part for part in double.requests[0].body["messages"][-1]["content"] if part["type"] == "image")
     assert image["source"]["media_type"] == "image/png" and base64.b64decode(image["source"]["data"]) == SHOT
+
+
+CALLED = Message(2, "assistant", "", (ToolCall("a", "look", "{}"), ToolCall("b", "look", "{}")))
+SEEN = Message(3, "tool", (Text("a pier"), Image("attachments/shot.png", 64, 48)), call_id="a")
+RESULTS = ModelRequest(view_of(ASKED, CALLED, SEEN, Message(4, "tool", "dark", call_id="b")), images=REQUEST.images)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_an_image_of_a_result_stands_in_it_where_the_form_has_a_place_for_it(way: Way) -> None:
+    async with ModelDouble([says("ok")]) as double:
+        await listen(family_at(double, way, "anthropic"), RESULTS)
+    RULES["anthropic"](double.requests[0].body)
+    text, image = double.requests[0].body["messages"][-1]["content"][0]["content"]
+    assert (text["text"], image["type"]) == ("a pier", "image")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_an_image_of_a_result_comes_behind_the_results_where_they_are_words(worker: ModelProcess) -> None:
+    async with ModelDouble([says("ok")]) as double:
+        await listen(model_at(double, worker, "openai/double", vision=True), RESULTS)
+    RULES["openai"](double.requests[0].body)
+    *_, seen, dark, shown = double.requests[0].body["messages"]
+    assert [m["role"] for m in (seen, dark, shown)] == ["tool", "tool", "user"]
+    assert "next message" in json.dumps(seen["content"]) and dark["content"] == "dark"
+    assert shown["content"][1]["image_url"]["url"] == data_url(SHOT)
 
 
 @pytest.mark.asyncio(loop_scope="session")

@@ -16,6 +16,8 @@ import pytest_asyncio
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.events import ToolFinished
+from ctxchat.core.images import kind_of, size_of
+from ctxchat.core.messages import Image
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.protocol import Address
@@ -23,6 +25,7 @@ from ctxchat.tools.mcp.server import McpServer
 from ctxchat.tools.mcp.worker import MOST_TEXT
 from ctxchat.tools.processes import child
 from tests.agent.desk import Desk
+from tests.doubles.http_mcp import forgetful
 from tests.doubles.scripted import ScriptedModel, calls, says
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -275,7 +278,7 @@ async def test_schemas_of_no_object_are_made_such_that_providers_take_them(tmp_p
     async with up(wrong("shapeless"), tmp_path, host) as server:
         shapes = {tool.spec.name: tool.spec.parameters for tool in server.tools}
         assert list(shapes) == ["harbour__text", "harbour__number", "harbour__word", "harbour__list"]
-        assert shapes.pop("harbour__list")["properties"] == {"a": {}, "b": True, "c": {"type": "string"}}
+        assert shapes.pop("harbour__list")["properties"] == {"a": {}, "b": {}, "c": {"type": "string"}}
         for shape in shapes.values():
             assert shape["type"] == "object" and shape["properties"] == {} and shape.get("required", []) == []
 
@@ -292,6 +295,78 @@ async def test_a_tool_that_is_none_costs_itself_and_is_named(tmp_path: Path, cal
         )
         assert [(await call(tool)).text for tool in server.tools] == ["good", "plain"]
     assert server.row.left_out == ()
+
+
+async def test_a_schema_nested_without_an_end_costs_its_tool_and_not_the_server(tmp_path: Path, host: McpHost) -> None:
+    async with up(wrong("nested"), tmp_path, host) as server:
+        assert (server.state, server.row.tools) == ("ready", ("harbour__good",))
+        assert server.row.left_out == ("deep (its schema is nested without an end)",)
+
+
+async def test_arguments_of_odd_names_have_plain_ones_and_reach_the_server_by_theirs(
+    tmp_path: Path, call: Callable, host: McpHost
+) -> None:
+    async with up(wrong("odd"), tmp_path, host) as server:
+        (query,) = server.tools
+        assert query.spec.parameters == {
+            "type": "object",
+            "properties": {"ids": {"type": "array", "items": {}}, "_filter": {"type": "string"}},
+        }
+        assert "Needs $filter or ids." in query.spec.description
+        assert msgspec.json.decode((await call(query, _filter="a", ids=[1])).text) == {"$filter": "a", "ids": [1]}
+
+
+async def test_data_and_images_of_results_are_passed_on(tmp_path: Path, call: Callable, host: McpHost) -> None:
+    async with up(wrong("rich"), tmp_path, host) as server:
+        rows, same, wrapped, picture, torn = [await call(tool) for tool in server.tools]
+        assert rows.text == '2 rows\n{"rows":[1,2]}'
+        assert (same.text, wrapped.text) == ('{"rows": [1,  2]}', "5")  # said twice by the server, once by us
+        assert picture.text == "" and [kind_of(image) for image in picture.images] == ["png"]
+        assert (torn.text, torn.images) == ("[image: damaged]", ())
+
+
+async def test_an_image_of_a_result_lies_beside_the_session_and_the_model_sees_it(
+    tmp_path: Path, host: McpHost
+) -> None:
+    async with up(wrong("rich"), tmp_path, host) as server:
+        model = ScriptedModel([calls(("harbour__picture", "{}")), says("A dot.")])
+        desk = Desk(model, tools=server.tools, mode="all")
+        await desk.say("show me")
+        result = desk.state.ledger.groups[1].messages[1]
+        (image,) = result.content
+        assert isinstance(image, Image) and (image.width, image.height) == (1, 1)
+        assert [size_of(data) for data in model.requests[1].images.values()] == [(1, 1)]
+
+
+async def test_a_server_that_says_its_tools_are_others_is_asked_for_them(
+    tmp_path: Path, call: Callable, host: McpHost
+) -> None:
+    async with up(wrong("others"), tmp_path, host) as server:
+        assert server.row.tools == ("harbour__tool0",)
+        await call(server.tools[0])
+        for _ in range(3000):
+            if server.row.tools == ("harbour__tool1",):
+                break
+            await asyncio.sleep(0.02)
+        assert server.row.tools == ("harbour__tool1",)
+
+
+async def test_a_server_of_resources_alone_has_not_failed(tmp_path: Path, host: McpHost) -> None:
+    async with up(wrong("resources"), tmp_path, host) as server:
+        assert (server.state, server.trouble, server.row.tools) == ("ready", "", ())
+
+
+@pytest.mark.parametrize("status", [404, 400])
+async def test_a_session_over_http_that_the_server_forgot_is_opened_anew(
+    tmp_path: Path, call: Callable, host: McpHost, status: int
+) -> None:
+    with forgetful(status) as (address, sessions):
+        async with up(address, tmp_path, host) as server:
+            assert (await call(server.tools[0])).text == "hi there"
+            sessions.clear()
+            answers = [await call(server.tools[0]) for _ in range(2)]
+            assert [(a.status, a.text) for a in answers] == [("ok", "hi there")] * 2
+            assert len(sessions) == 1 and server.state == "ready"
 
 
 async def test_a_result_of_very_many_parts_is_read_by_another_process(

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import sys
 import threading
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -19,8 +20,11 @@ from typing import Any, TextIO, cast
 import msgspec
 
 from ctxchat.core.addresses import is_here
+from ctxchat.core.call_arguments import is_too_deep
 from ctxchat.core.errors import ToolError
+from ctxchat.core.images import fault_of, from_base64
 from ctxchat.core.secrets import MaskedLines, masked
+from ctxchat.core.tool_schemas import choice_words, normal
 from ctxchat.tools.mcp.protocol import Address, OfferedTool
 from ctxchat.tools.text import clip_line, size
 
@@ -54,28 +58,19 @@ def _tool(entry: object) -> dict[str, Any] | str:
             return "it is no description of a tool"
     if schema is not None and not isinstance(schema, dict):
         return "its schema is none"
-    shaped = _schema(cast("dict[str, object]", schema or {}))
+    given = cast("dict[str, object]", schema or {})
+    if is_too_deep(given):
+        return "its schema is nested without an end"
+    shaped = normal(given)
     try:
-        length = len(msgspec.json.encode(shaped))
-    except (ValueError, OverflowError, RecursionError):  # a number no one takes, a nest without end
+        length = len(msgspec.json.encode(shaped.schema))
+    except (ValueError, OverflowError, RecursionError):  # a number no one takes
         return "its schema cannot be passed on"
     if length > LONGEST_SCHEMA:
         return f"its schema is {size(length)} long"
     about = rest.get("description")
-    return {"name": name, "description": about if isinstance(about, str) else "", "inputSchema": shaped}
-
-
-def _schema(given: dict[str, object]) -> dict[str, object]:
-    """An object's schema in any case, as providers want it: some servers leave the type out, or write nonsense."""
-    properties, required = given.get("properties"), given.get("required")
-    named = cast("dict[str, object]", properties) if isinstance(properties, dict) else {}
-    shape = {
-        "type": "object",
-        "properties": {name: one if isinstance(one, dict | bool) else {} for name, one in named.items()},
-    }
-    names = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
-    kept = {key: value for key, value in given.items() if key != "$schema" or isinstance(value, str)}
-    return {**kept, **shape, **({"required": names} if "required" in given else {})}
+    words = (about if isinstance(about, str) else "", choice_words(shaped.choices))
+    return {"name": name, "description": "\n".join(filter(None, words)), "inputSchema": shaped.schema}
 
 
 def _named(entry: object, place: int) -> str:
@@ -85,6 +80,9 @@ def _named(entry: object, place: int) -> str:
 
 MOST_TOOLS = 500
 """Of one server: more would fill any window."""
+
+LISTENED_TO = "2026-07-28"
+"""The first protocol in which a server tells of changes only who has asked for them."""
 
 MOST_NOISE = 1_000
 """Lines beside the protocol on standard output, after which a server is left."""
@@ -96,36 +94,79 @@ LEAVE = 0.5
 """Seconds a process has to end by itself, and as many to end when it is told to, before it is killed: nobody waits to quit."""
 
 
-class Connection:
-    """An open one. Calls may be made side by side."""
+class ToolResult(msgspec.Struct, frozen=True):
+    """What a call came back with: its words, and its images as base64. `failed`: the tool says so."""
 
-    def __init__(self, sdk: Any, client: Any, left_out: Sequence[str]) -> None:
+    text: str
+    failed: bool
+    images: tuple[str, ...] = ()
+
+
+class Connection:
+    """An open one. Calls may be made side by side. `session` is that of HTTP, `changed` is set when the server says that its
+    tools are others."""
+
+    def __init__(
+        self, sdk: Any, client: Any, left_out: list[str], session: HttpSession, changed: asyncio.Event
+    ) -> None:
         self._client = client
         self._left_out = left_out
-        self._refusals, self._closed = sdk.MCPError, sdk.types.CONNECTION_CLOSED
+        self._session = session
+        self.changed = changed
+        self._refusals, codes = sdk.MCPError, sdk.types
+        self._closed, self._unknown = codes.CONNECTION_CLOSED, codes.METHOD_NOT_FOUND
 
     async def tools(self) -> tuple[Sequence[OfferedTool], Sequence[str]]:
-        """What the server offers, all pages of it, and what of that cannot be taken, with why."""
+        """What the server offers, all pages of it, and what of that cannot be taken, with why. One that knows no tools
+        offers none: it may have resources only."""
+        self._left_out.clear()
         found: list[OfferedTool] = []
         cursor = None
         while True:
-            page = await self._client.list_tools(cursor=cursor)
+            try:
+                page = await self._client.list_tools(cursor=cursor, cache_mode="refresh")
+            except self._refusals as problem:
+                if problem.error.code != self._unknown:
+                    raise
+                return [], []
             found += [OfferedTool(t.name, t.description or "", dict(t.input_schema)) for t in page.tools]
             cursor = page.next_cursor
             if not cursor or len(found) >= MOST_TOOLS:
                 more = [f"all after the first {MOST_TOOLS}"] if cursor or len(found) > MOST_TOOLS else []
                 return found[:MOST_TOOLS], [*self._left_out, *more]
 
-    async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> tuple[str, bool]:
-        """Run a tool: the result in words, and whether it failed. Raises ConnectionError where the server is gone, else what
-        the SDK raises."""
+    async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> ToolResult:
+        """Run a tool. Raises ConnectionResetError where the server is gone, ConnectionAbortedError where it has forgotten our
+        session and so done nothing, else what the SDK raises."""
         try:
             result = await self._client.call_tool(tool, arguments, read_timeout_seconds=seconds)
         except self._refusals as problem:
+            if self._session.forgotten:
+                raise ConnectionAbortedError("The server does not know this session any more.") from problem
             if problem.error.code == self._closed:
                 raise ConnectionResetError("The server has ended.") from problem
             raise
-        return "\n".join(filter(None, map(_words, result.content))), bool(result.is_error)
+        words: list[str] = []
+        images: list[str] = []
+        for part in result.content:
+            if part.type != "image":
+                words.append(_words(part))
+            elif fault := fault_of(from_base64(part.data)):
+                words.append(f"[image: {fault}]")
+            else:
+                images.append(part.data)
+        structured = _structured(result.structured_content, words)
+        return ToolResult("\n".join(filter(None, (*words, structured))), bool(result.is_error), tuple(images))
+
+    async def watch(self) -> None:
+        """Hear of changed tools from a server of the newest protocol, which tells only who asks; until it ends. Others tell
+        without being asked."""
+        about = self._client.server_capabilities.tools
+        if self._client.protocol_version < LISTENED_TO or not (about and about.list_changed):
+            return
+        async with self._client.listen(tools_list_changed=True) as events:
+            async for _ in events:
+                self.changed.set()
 
 
 @asynccontextmanager
@@ -145,9 +186,11 @@ async def connected(address: Address, workspace: str, log: Path) -> AsyncGenerat
         ) from missing
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # else each line beside the protocol makes a traceback
     async with AsyncExitStack() as stack:
+        session, changed = HttpSession(), asyncio.Event()
         if address.url:
-            client = await stack.enter_async_context(_http_client(address))
+            client = await stack.enter_async_context(_http_client(address, session))
             http: Any = import_module("mcp.client.streamable_http")
+            http.jsonrpc_message_adapter = _shallow(http.jsonrpc_message_adapter)
             transport = http.streamable_http_client(address.url, http_client=client)
         else:
             errors = await stack.enter_async_context(_logged(log))
@@ -161,10 +204,16 @@ async def connected(address: Address, workspace: str, log: Path) -> AsyncGenerat
             pipes: Any = import_module("mcp.client.stdio")
             pipes.PROCESS_TERMINATION_TIMEOUT = pipes.FORCE_KILL_TIMEOUT = LEAVE
             pipes.TextReceiveStream = _ended(import_module("anyio.streams.text").TextReceiveStream)
+            pipes.types.jsonrpc_message_adapter = _shallow(pipes.types.jsonrpc_message_adapter)
             transport = pipes.stdio_client(parameters, errlog=errors)
         left_out: list[str] = []
-        client = await stack.enter_async_context(sdk.Client(_sieved(transport, left_out)))
-        yield Connection(sdk, client, left_out)
+
+        async def hear(message: Any) -> None:
+            if getattr(message, "method", "") == "notifications/tools/list_changed":
+                changed.set()
+
+        client = await stack.enter_async_context(sdk.Client(_sieved(transport, left_out), message_handler=hear))
+        yield Connection(sdk, client, left_out, session, changed)
 
 
 @asynccontextmanager
@@ -212,6 +261,50 @@ class Sieve:
             message.result, left_out = usable(result)
             self._left_out += left_out
         return item
+
+
+_NESTED = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+
+MAX_JSON_DEPTH = 150
+"""Levels of a message that are read; the SDK's reader gives up on all of one that has more than 200."""
+
+
+def shallow(text: str) -> str:
+    """JSON in which nothing lies deeper than that: a text that says so stands for what did."""
+    depth, start, kept = 0, 0, list[str]()
+    for found in _NESTED.finditer(text):
+        if found[0] in "[{":
+            depth += 1
+            if depth == MAX_JSON_DEPTH + 1:
+                kept += [text[start : found.start()], '"[nested too deep]"']
+        elif found[0] in "]}":
+            if depth == MAX_JSON_DEPTH + 1:
+                start = found.end()
+            depth -= 1
+    return "".join((*kept, text[start:])) if depth <= MAX_JSON_DEPTH else text
+
+
+class _Shallow:
+    """The SDK's reader of messages, which reads one that is nested too deep as far as it goes."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reader, name)
+
+    def validate_json(self, text: str | bytes, **options: Any) -> Any:
+        try:
+            return self._reader.validate_json(text, **options)
+        except ValueError as problem:
+            if "recursion limit" not in str(problem):
+                raise
+        words = text if isinstance(text, str) else text.decode("utf-8", "replace")
+        return self._reader.validate_json(shallow(words), **options)
+
+
+def _shallow(reader: Any) -> _Shallow:
+    return reader if isinstance(reader, _Shallow) else _Shallow(reader)
 
 
 def _ended(text: Any) -> Any:
@@ -266,9 +359,24 @@ def _opened(log: Path) -> TextIO:
     return os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")
 
 
-def _http_client(address: Address) -> Any:
+class HttpSession:
+    """What became of a session over HTTP. `forgotten`: the server has answered that it knows it no more."""
+
+    def __init__(self) -> None:
+        self.forgotten = False
+
+    async def look(self, response: Any) -> None:
+        """At an answer: 404 for a session says that it is over, and some servers say 400 and that in words."""
+        if response.status_code == 404:
+            self.forgotten |= "mcp-session-id" in response.request.headers
+        elif response.status_code == 400 and "mcp-session-id" in response.request.headers:
+            self.forgotten |= b"session" in (await response.aread()).lower()
+
+
+def _http_client(address: Address, session: HttpSession) -> Any:
     library = import_module("httpx2")
     return library.AsyncClient(
+        event_hooks={"response": [session.look]},
         headers=_headers(address),
         timeout=library.Timeout(30.0, read=address.timeout),
         follow_redirects=True,
@@ -281,6 +389,22 @@ def _headers(address: Address) -> dict[str, str]:
     if missing:
         raise ToolError(f"The variable {missing[0]} is not set.", "It holds a header of this server.")
     return {**address.headers, **{header: os.environ[name] for header, name in address.headers_env.items()}}
+
+
+def _structured(content: object, words: Sequence[str]) -> str:
+    """The result as data, where the words do not hold it already: servers that send both mostly say the same twice."""
+    if content is None:
+        return ""
+    inner = (
+        cast("dict[str, object]", content).get("result") if isinstance(content, dict) and len(content) == 1 else None
+    )
+    for text in words:
+        if inner is not None and text == str(inner):
+            return ""
+        with suppress(msgspec.DecodeError, RecursionError):
+            if msgspec.json.decode(text) in (content, inner):
+                return ""
+    return msgspec.json.encode(content).decode()
 
 
 def _words(part: Any) -> str:

@@ -17,7 +17,7 @@ import msgspec
 
 from ctxchat.core.errors import ToolError
 from ctxchat.tools.mcp import protocol
-from ctxchat.tools.mcp.protocol import Address, CallEnded, Down, OfferedTool, ResultPiece, ServerTool, Up
+from ctxchat.tools.mcp.protocol import Address, CallEnded, Down, ImagePiece, OfferedTool, ResultPiece, ServerTool, Up
 from ctxchat.tools.processes import child, lines
 
 LEAVE = 4.0
@@ -29,10 +29,11 @@ Inbox = asyncio.Queue[protocol.News]
 
 
 class ToolReply(msgspec.Struct, frozen=True):
-    """What a call gave back, in words."""
+    """What a call gave back: its words, and its images as base64."""
 
     text: str
     failed: bool
+    images: tuple[str, ...] = ()
 
 
 class McpHost:
@@ -51,7 +52,9 @@ class McpHost:
             with line.inbox() as (id, inbox):
                 line.send(protocol.Open(id, address, workspace, str(log)))
                 try:
-                    yield await _opened(line, id, inbox)
+                    connection = ConnectionHandle(line, id, inbox)
+                    await connection.heard()
+                    yield connection
                 finally:
                     await _closed(line, id, inbox)
 
@@ -59,28 +62,52 @@ class McpHost:
 class ConnectionHandle:
     """An open one. Calls may be made side by side. `left_out` are tools that cannot be offered, each with why."""
 
-    def __init__(self, line: _ProcessRun, id: int, tools: tuple[OfferedTool, ...], left_out: tuple[str, ...]) -> None:
-        self._line, self._id = line, id
-        self.tools, self.left_out = tools, left_out
+    def __init__(self, line: _ProcessRun, id: int, inbox: Inbox) -> None:
+        self._line, self._id, self._inbox = line, id, inbox
+        self.tools: tuple[OfferedTool, ...] = ()
+        self.left_out: tuple[str, ...] = ()
+
+    async def heard(self) -> None:
+        """Wait until the server has said what it offers, the first time or anew. Raises ToolError where it is down."""
+        tools: list[OfferedTool] = []
+        while True:
+            match await self._inbox.get():
+                case ServerTool(tool=tool):
+                    tools.append(tool)
+                case Up(left_out=left_out):
+                    self.tools, self.left_out = tuple(tools), left_out
+                    return
+                case Down() as down:
+                    self._inbox.put_nowait(down)  # for whoever closes it: it is closed
+                    raise ToolError(down.why or "The server has ended.")
+                case _:
+                    pass
 
     async def call(self, tool: str, arguments: dict[str, object]) -> ToolReply:
-        """Run a tool. Raises ToolError, or ConnectionResetError where the server is gone."""
+        """Run a tool. Raises ToolError, ConnectionResetError where the server is gone, or ConnectionAbortedError where it has
+        forgotten our session: nothing was done then."""
         with self._line.inbox() as (id, inbox):
             self._line.send(protocol.RunTool(id, self._id, tool, arguments))
             over = False
             try:
                 pieces: list[str] = []
-                while isinstance(news := await inbox.get(), ResultPiece):
-                    pieces.append(news.text)
+                images: dict[int, str] = {}
+                while isinstance(news := await inbox.get(), ResultPiece | ImagePiece):
+                    if isinstance(news, ResultPiece):
+                        pieces.append(news.text)
+                    else:
+                        images[news.place] = images.get(news.place, "") + news.data
                 over = True
                 if isinstance(news, CallEnded):
-                    return ToolReply("".join(pieces), news.failed)
+                    return ToolReply("".join(pieces), news.failed, tuple(images.values()))
             finally:
                 if not over:
                     self._line.send(protocol.End(id))
         why = news.why if isinstance(news, Down) else ""
         if isinstance(news, Down) and news.gone:
             raise ConnectionResetError(why)
+        if isinstance(news, Down) and news.forgotten:
+            raise ConnectionAbortedError(why)
         raise ToolError(why)
 
 
@@ -158,21 +185,6 @@ class _ProcessRun:
             self._up.set()
             for inbox in self._inboxes.values():
                 inbox.put_nowait(_GONE)
-
-
-async def _opened(line: _ProcessRun, id: int, inbox: Inbox) -> ConnectionHandle:
-    tools: list[OfferedTool] = []
-    while True:
-        match await inbox.get():
-            case ServerTool(tool=tool):
-                tools.append(tool)
-            case Up(left_out=left_out):
-                return ConnectionHandle(line, id, tuple(tools), left_out)
-            case Down() as down:
-                inbox.put_nowait(down)  # for whoever closes it: it is closed
-                raise ToolError(down.why or "The server has ended.")
-            case _:
-                pass
 
 
 async def _closed(line: _ProcessRun, id: int, inbox: Inbox) -> None:

@@ -68,7 +68,8 @@ class ServerTool(msgspec.Struct, frozen=True, tag="tool"):
 
 
 class Up(msgspec.Struct, frozen=True, tag="up"):
-    """Connected, and all tools told. `left_out` names those that cannot be offered, each with why."""
+    """Connected, and all tools told; once more each time that the server's tools are others. `left_out` names those that cannot
+    be offered, each with why."""
 
     id: int
     left_out: tuple[str, ...] = ()
@@ -81,6 +82,14 @@ class ResultPiece(msgspec.Struct, frozen=True, tag="piece"):
     text: str
 
 
+class ImagePiece(msgspec.Struct, frozen=True, tag="image"):
+    """A piece of the base64 of an image among a result; `place` is the image's number in it."""
+
+    id: int
+    place: int
+    data: str
+
+
 class CallEnded(msgspec.Struct, frozen=True, tag="over"):
     """The end of a result. `failed`: the tool says so."""
 
@@ -89,14 +98,16 @@ class CallEnded(msgspec.Struct, frozen=True, tag="over"):
 
 
 class Down(msgspec.Struct, frozen=True, tag="down"):
-    """A connection or a call that came to nothing, or is closed. `gone`: the server is."""
+    """A connection or a call that came to nothing, or is closed. `gone`: the server is. `forgotten`: it is there, and knows
+    nothing of us any more."""
 
     id: int
     why: str = ""
     gone: bool = False
+    forgotten: bool = False
 
 
-News = ServerTool | Up | ResultPiece | CallEnded | Down
+News = ServerTool | Up | ResultPiece | ImagePiece | CallEnded | Down
 
 encode = msgspec.json.Encoder().encode
 read_request = msgspec.json.Decoder(Request).decode

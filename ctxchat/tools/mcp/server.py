@@ -10,14 +10,16 @@ import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import msgspec
 
 from ctxchat.core.call_arguments import LONGEST_NAME, plain_name
 from ctxchat.core.errors import ToolError
+from ctxchat.core.images import from_base64
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolPiece, ToolPort
+from ctxchat.core.tool_schemas import plain_keys, restored_keys
 from ctxchat.core.view import ToolSpec
 from ctxchat.tools.mcp.host import ConnectionHandle, McpHost, ToolReply
 from ctxchat.tools.mcp.protocol import Address, OfferedTool
@@ -50,7 +52,8 @@ class McpTool:
     def __init__(self, server: McpServer, offered: OfferedTool, name: str) -> None:
         self._server = server
         self._tool = offered.name
-        self.spec = ToolSpec(name, clip(offered.description, LONGEST_ABOUT), offered.schema)
+        schema, self._renamed = plain_keys(offered.schema)
+        self.spec = ToolSpec(name, clip(offered.description, LONGEST_ABOUT), schema)
 
     @property
     def server(self) -> str:
@@ -59,14 +62,20 @@ class McpTool:
 
     def demand(self, arguments: dict[str, object], context: ToolContext) -> Demand:
         """To reach outside; a rule for it is for this tool, whatever the arguments."""
-        written = msgspec.json.encode(arguments).decode()
+        written = msgspec.json.encode(self._theirs(arguments)).decode()
         summary = f"{self._server.name}: {clip_line(self._tool, 80)} {clip_line(written, 160)}"
         return Demand("network", self.spec.name, False, summary, preview=written, patterns=(self.spec.name,))
 
     async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolPiece]:
         """The result in one piece, whole: what is too long for the window is kept in a file. Raises ToolError."""
-        reply = await self._server.call(self._tool, arguments)
-        yield ToolOutput(reply.text or "[no output]", "error" if reply.failed else "ok")
+        reply = await self._server.call(self._tool, self._theirs(arguments))
+        images = tuple(from_base64(image) for image in reply.images)
+        text = reply.text or ("" if images else "[no output]")
+        yield ToolOutput(text, "error" if reply.failed else "ok", images=images)
+
+    def _theirs(self, arguments: dict[str, object]) -> dict[str, object]:
+        """The arguments by the server's own names for them."""
+        return cast("dict[str, object]", restored_keys(arguments, self._renamed)) if self._renamed else arguments
 
 
 def name_of(server: str, tool: str) -> str:
@@ -194,8 +203,9 @@ class McpServer:
             self._interrupted = True
             self._task.cancel()
 
-    async def call(self, tool: str, arguments: dict[str, object]) -> ToolReply:
-        """Run one of its tools; where it dies of that it is started anew, for the next call. Raises ToolError."""
+    async def call(self, tool: str, arguments: dict[str, object], *, again: bool = False) -> ToolReply:
+        """Run one of its tools; where it dies of that it is started anew, for the next call. One that has forgotten our session
+        over HTTP has done nothing: it is asked `again`, once, in a new one. Raises ToolError."""
         await self.settled()
         connection = self._connection
         if connection is None:
@@ -207,6 +217,12 @@ class McpServer:
             reply = await connection.call(tool, arguments)
             self._deaths = 0
             return reply
+        except ConnectionAbortedError as problem:
+            if again:
+                raise ToolError(f"{self.name}: {problem}") from problem
+            await self._anew(connection)
+            self._deaths = 0
+            return await self.call(tool, arguments, again=True)
         except ConnectionResetError as problem:
             await self._anew(connection)
             hint = f"{'It is being started again.' if self.state == 'starting' else ''}{self._said}".strip()
@@ -236,13 +252,18 @@ class McpServer:
         late = asyncio.get_running_loop().call_later(self._patience, self._interrupt)
         try:
             async with self._host.connected(self.address, self._workspace, self._log) as connection:
-                self._offered, self._left_out = self._wanted(connection.tools), connection.left_out
+                self._take(connection)
                 self._connection, self.state = connection, "ready"
                 late.cancel()
                 self._settled.set()
                 with suppress(OSError):
                     self._failed.unlink(missing_ok=True)
-                await self._leave.wait()
+                following = asyncio.create_task(self._follow(connection))
+                try:
+                    await self._leave.wait()
+                finally:
+                    following.cancel()
+                    await asyncio.wait({following})
         except asyncio.CancelledError:
             if self._leave.is_set() or not self._interrupted:
                 raise
@@ -257,6 +278,16 @@ class McpServer:
             else:
                 self.remember_late()
             self._settled.set()
+
+    async def _follow(self, connection: ConnectionHandle) -> None:
+        """What it offers, whenever it says that it is something else."""
+        with suppress(ToolError):
+            while True:
+                await connection.heard()
+                self._take(connection)
+
+    def _take(self, connection: ConnectionHandle) -> None:
+        self._offered, self._left_out = self._wanted(connection.tools), connection.left_out
 
     def _wanted(self, found: Sequence[OfferedTool]) -> tuple[ToolPort, ...]:
         named = zip(found, names_of(self.name, [offered.name for offered in found]), strict=True)

@@ -7,6 +7,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from ctxchat.tools.mcp.protocol import (
     CallEnded,
     Down,
     End,
+    ImagePiece,
     News,
     Open,
     Request,
@@ -36,6 +38,9 @@ MOST_TEXT = 10_000_000
 
 _PIECE = 100_000
 """Characters said at once: whoever listens has other things to do."""
+
+_SETTLING = 0.1
+"""Seconds after a server said that its tools are others before they are asked for: it may say so once for each."""
 
 _CLOSING = 3.0
 """Seconds for all servers together to end."""
@@ -88,12 +93,18 @@ class McpWorker:
         why = ""
         try:
             async with connected(order.address, order.workspace, Path(order.log)) as connection:
-                offered, left_out = await connection.tools()
-                for tool in offered:
-                    await self._say(ServerTool(order.id, tool))
+                await self._tell_tools(order.id, connection)
                 self._connections[order.id] = connection, order.address
-                await self._say(Up(order.id, tuple(left_out)))
-                await self._leave[order.id].wait()
+                watching = [
+                    asyncio.create_task(self._follow(order.id, connection)),
+                    asyncio.create_task(connection.watch()),
+                ]
+                try:
+                    await self._leave[order.id].wait()
+                finally:
+                    for task in watching:
+                        task.cancel()
+                    await asyncio.gather(*watching, return_exceptions=True)
         except asyncio.CancelledError:
             pass  # as told
         except Exception as problem:  # whatever a foreign server or the SDK comes up with
@@ -103,16 +114,36 @@ class McpWorker:
         await self._say(Down(order.id, why))
         self._leave.pop(order.id, None)
 
+    async def _tell_tools(self, id: int, connection: Connection) -> None:
+        offered, left_out = await connection.tools()
+        for tool in offered:
+            await self._say(ServerTool(id, tool))
+        await self._say(Up(id, tuple(left_out)))
+
+    async def _follow(self, id: int, connection: Connection) -> None:
+        """Tell of the tools anew whenever they are others. A server that cannot say which keeps those it had."""
+        while True:
+            await connection.changed.wait()
+            await asyncio.sleep(_SETTLING)
+            connection.changed.clear()
+            with suppress(Exception):
+                await self._tell_tools(id, connection)
+
     async def _call(self, order: RunTool) -> None:
         try:
             if order.connection not in self._connections:
                 raise ConnectionResetError("The server has ended.")
             connection, address = self._connections[order.connection]
-            text, failed = await connection.call(order.tool, order.arguments, address.timeout)
-            text = clip(without_zeros(text), MOST_TEXT)
+            result = await connection.call(order.tool, order.arguments, address.timeout)
+            text = clip(without_zeros(result.text), MOST_TEXT)
             for start in range(0, len(text), _PIECE):
                 await self._say(ResultPiece(order.id, text[start : start + _PIECE]))
-            await self._say(CallEnded(order.id, failed))
+            for place, image in enumerate(result.images):
+                for start in range(0, len(image), _PIECE):
+                    await self._say(ImagePiece(order.id, place, image[start : start + _PIECE]))
+            await self._say(CallEnded(order.id, result.failed))
+        except ConnectionAbortedError as problem:
+            await self._say(Down(order.id, str(problem), forgotten=True))
         except ConnectionResetError:
             await self._say(Down(order.id, gone=True))
         except Exception as problem:  # as above

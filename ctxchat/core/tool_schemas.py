@@ -1,0 +1,303 @@
+"""JSON schemas of tools, as model providers take them: one normal form that all of them do.
+
+A schema is foreign data: any part of it may be nonsense. The same one always gives the same: requests keep their beginning.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+Schema = dict[str, Any]
+
+MAX_DEPTH = 20
+"""Levels of schemas in one another; what is below may be anything."""
+
+MAX_NODES = 2_000
+"""Schemas in one tool's, its references written out; what comes after may be anything."""
+
+MAX_KEY_LENGTH = 64
+"""Characters of an argument's name that every provider takes."""
+
+_TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
+_ALIASES = {
+    "int": "integer", "float": "number", "double": "number", "str": "string", "bool": "boolean",
+    "list": "array", "tuple": "array", "dict": "object", "map": "object",
+}
+"""What people write for types who think in their programming language."""
+
+_NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+_PLAIN_KEY = re.compile(rf"[a-zA-Z0-9_.-]{{1,{MAX_KEY_LENGTH}}}")
+
+
+class ToolSchema(msgspec.Struct, frozen=True):
+    """A schema in the normal form, and the `choices` that it left out: lists of arguments of which one must be given."""
+
+    schema: Schema
+    choices: tuple[tuple[str, ...], ...] = ()
+
+
+def normal(schema: Mapping[str, Any]) -> ToolSchema:
+    """A tool's schema as every provider takes it: of an object, without references, `oneOf`, `allOf` or alternatives at its root,
+    lists with items, known types only, names of arguments as `required` that are there. Keywords that only narrow what is allowed
+    may be gone: the tool looks at its arguments itself. A schema in this form stays as it is."""
+    walk = _Walk(schema)
+    whole = walk.node(schema, 0)
+    branches = [branch for branch in _dicts(whole.get("anyOf")) if _object(branch)]
+    properties = _properties(whole)
+    for branch in branches:
+        properties |= {name: one for name, one in _properties(branch).items() if name not in properties}
+    needed = [_names(branch.get("required")) for branch in branches]
+    everywhere = [name for name in needed[0] if all(name in names for names in needed)] if needed else []
+    required = [n for n in dict.fromkeys((*_names(whole.get("required")), *everywhere)) if n in properties]
+    root: Schema = {"type": "object", "properties": properties}
+    if required:
+        root["required"] = required
+    if "additionalProperties" in whole and not branches:
+        root["additionalProperties"] = whole["additionalProperties"]
+    left = [tuple(name for name in names if name not in required and name in properties) for names in needed]
+    choices = tuple(dict.fromkeys(left)) if len(left) > 1 and all(left) else ()
+    return ToolSchema(root, choices if len(choices) > 1 else ())
+
+
+def plain_keys(schema: Schema) -> tuple[Schema, dict[str, str]]:
+    """The schema with names of arguments, at every level, that providers take (`$filter` becomes `_filter`), and what each new
+    name was before."""
+    names = list(dict.fromkeys(_keys(schema)))
+    odd = [name for name in names if not _PLAIN_KEY.fullmatch(name)]
+    renamed: dict[str, str] = {}
+    taken = set(names)
+    for name in odd:
+        plain = re.sub(r"[^a-zA-Z0-9_.-]+", "_", name)[:MAX_KEY_LENGTH] or "_"
+        new, number = plain, 1
+        while new in taken:
+            number += 1
+            new = f"{plain[: MAX_KEY_LENGTH - len(str(number)) - 1]}_{number}"
+        taken.add(new)
+        renamed[new] = name
+    return (_with_keys(schema, {old: new for new, old in renamed.items()}), renamed) if renamed else (schema, {})
+
+
+def restored_keys(arguments: object, renamed: Mapping[str, str]) -> object:
+    """A call's arguments with the names that the tool itself has for them."""
+    if isinstance(arguments, dict):
+        fields = cast("dict[str, object]", arguments)
+        return {renamed.get(name, name): restored_keys(value, renamed) for name, value in fields.items()}
+    if isinstance(arguments, list):
+        return [restored_keys(value, renamed) for value in cast("list[Any]", arguments)]
+    return arguments
+
+
+class _Walk:
+    """One way through a schema, whose references are looked up in its root."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._left = MAX_NODES
+
+    def node(self, given: object, depth: int, inside: frozenset[str] = frozenset(), *, branch: bool = False) -> Schema:
+        """One schema of it; an empty one for what is none. `inside`: the references that led here. `branch`: what it requires may
+        be named at the root."""
+        self._left -= 1
+        node = _mapping(given)
+        if not node or depth > MAX_DEPTH or self._left < 0:
+            return {}
+        while isinstance(place := node.get("$ref"), str):
+            about = {k: v for k, v in node.items() if k != "$ref"}
+            if place in inside:  # it contains itself
+                return self.node(about, depth, inside, branch=branch)
+            inside |= {place}
+            node = {**self._at(place), **about}
+        return self._plain(node, depth, inside, free=branch or depth == 0)
+
+    def _plain(self, node: Mapping[str, Any], depth: int, inside: frozenset[str], *, free: bool) -> Schema:
+        plain = _annotated(node) | _bounded(node) | self._typed(node, depth, inside, free=free)
+        for part in _list(node.get("allOf")):
+            plain = _both(plain, self.node(part, depth + 1, inside, branch=free))
+        given = (branch for key in ("anyOf", "oneOf") for branch in _list(node.get(key)))
+        branches = [self.node(branch, depth + 1, inside, branch=free) for branch in given]
+        if branches and {} not in branches and "anyOf" not in plain:  # else anything is allowed
+            branches = _distinct(branches)
+            plain = _both(plain, branches[0]) if len(branches) == 1 else {**plain, "anyOf": branches}
+        return plain
+
+    def _typed(self, node: Mapping[str, Any], depth: int, inside: frozenset[str], *, free: bool) -> Schema:
+        kinds = _kinds(node)
+        plain: Schema = {"type": kinds[0] if len(kinds) == 1 else kinds} if kinds else {}
+        if "object" in kinds or (free and not kinds):
+            plain |= self._fields(node, depth, inside, free=free)
+        if "array" in kinds:
+            plain["items"] = self._items(node, depth, inside)
+        values = _list(node.get("enum")) or ([node["const"]] if "const" in node else [])
+        if values := _distinct(v for v in values if v is not None or not kinds or "null" in kinds):
+            plain["enum"] = values
+        return plain
+
+    def _fields(self, node: Mapping[str, Any], depth: int, inside: frozenset[str], *, free: bool) -> Schema:
+        named = _mapping(node.get("properties"))
+        fields: Schema = {}
+        if named:
+            fields["properties"] = {str(name): self.node(one, depth + 1, inside) for name, one in named.items()}
+        older = [name for name, one in named.items() if _mapping(one).get("required") is True]
+        names = dict.fromkeys((*_names(node.get("required")), *older))  # the oldest form says it beside the name
+        if required := [name for name in names if name in named or free]:
+            fields["required"] = required
+        more = node.get("additionalProperties")
+        if isinstance(more, bool | dict):
+            fields["additionalProperties"] = (
+                more if isinstance(more, bool) else self.node(node["additionalProperties"], depth + 1, inside)
+            )
+        return fields
+
+    def _items(self, node: Mapping[str, Any], depth: int, inside: frozenset[str]) -> Schema:
+        """What a list may hold. Of one that says it place by place, any of that."""
+        every = [node["items"]] if isinstance(node.get("items"), dict) else _list(node.get("items"))
+        places = [*_list(node.get("prefixItems")), *every]
+        kinds = _distinct([self.node(one, depth + 1, inside) for one in places])
+        if not kinds or {} in kinds:
+            return {}
+        return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+
+    def _at(self, place: str) -> Mapping[str, Any]:
+        """What a reference within the schema names; empty for one that leads nowhere, or elsewhere."""
+        found: object = self._root if place.startswith("#") else None
+        for step in place.split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            several = _list(found)
+            found = several[int(name)] if name in map(str, range(len(several))) else _mapping(found).get(name)
+        return _mapping(found)
+
+
+def _annotated(node: Mapping[str, Any]) -> Schema:
+    plain: Schema = {k: v for k in ("description", "format") if isinstance(v := node.get(k), str) and v}
+    if isinstance(node.get("default"), str | int | float | bool):
+        plain["default"] = node["default"]
+    if isinstance(pattern := node.get("pattern"), str) and _compiles(pattern):
+        plain["pattern"] = pattern
+    return plain
+
+
+def _bounded(node: Mapping[str, Any]) -> Schema:
+    """Limits, in today's form: an older one says `exclusiveMinimum: true`."""
+    plain: Schema = {}
+    for name in _NUMBERS:
+        value = node.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            plain[name] = value
+    for name in ("Minimum", "Maximum"):
+        if node.get(f"exclusive{name}") is True and name.lower() in plain:
+            plain[f"exclusive{name}"] = plain.pop(name.lower())
+    if plain.get("multipleOf", 1) <= 0:
+        del plain["multipleOf"]
+    for name in _COUNTS:
+        if isinstance(value := node.get(name), int) and not isinstance(value, bool) and value >= 0:
+            plain[name] = value
+    if node.get("uniqueItems") is True:
+        plain["uniqueItems"] = True
+    return plain
+
+
+def _kinds(node: Mapping[str, Any]) -> list[str]:
+    given = node.get("type")
+    named = [str(kind).lower() for kind in (_list(cast("object", given)) or [given])]
+    kinds = [kind for kind in dict.fromkeys(_ALIASES.get(kind, kind) for kind in named) if kind in _TYPES]
+    if not kinds and isinstance(node.get("properties"), dict):
+        kinds = ["object"]
+    elif not kinds and (isinstance(node.get("items"), dict | list) or isinstance(node.get("prefixItems"), list)):
+        kinds = ["array"]
+    return [*kinds, "null"] if kinds and node.get("nullable") is True and "null" not in kinds else kinds
+
+
+def _both(first: Schema, second: Schema) -> Schema:
+    """What two schemas say together; where they differ, the first."""
+    merged = {**second, **first}
+    if "properties" in first and "properties" in second:
+        merged["properties"] = {**_properties(second), **_properties(first)}
+    if "required" in first and "required" in second:
+        merged["required"] = list(dict.fromkeys((*_names(first["required"]), *_names(second["required"]))))
+    if "properties" in merged and "type" not in first:
+        merged["type"] = second.get("type", "object")
+    if merged.get("type") == "object" and "additionalProperties" in merged:
+        merged.pop("additionalProperties")  # each speaks of its own properties only
+    if merged.get("type") == "array":
+        merged.setdefault("items", {})
+    return merged
+
+
+def _object(schema: Schema) -> bool:
+    return schema.get("type", "object") == "object"
+
+
+def _properties(schema: Mapping[str, Any]) -> Schema:
+    return _mapping(schema.get("properties"))
+
+
+def _mapping(value: object) -> Schema:
+    return cast("Schema", value) if isinstance(value, dict) else {}
+
+
+def _keys(schema: object) -> Iterator[str]:
+    if not isinstance(schema, dict):
+        return
+    node = cast("Schema", schema)
+    for name, inner in _properties(node).items():
+        yield name
+        yield from _keys(inner)
+    for inner in (*_list(node.get("anyOf")), node.get("items"), node.get("additionalProperties")):
+        yield from _keys(inner)
+
+
+def _with_keys(schema: object, names: Mapping[str, str]) -> Schema:
+    """The schema, in the normal form, with these names of arguments exchanged."""
+    node = dict(cast("Schema", schema))
+    if properties := _properties(node):
+        node["properties"] = {names.get(name, name): _with_keys(one, names) for name, one in properties.items()}
+    if "required" in node:
+        node["required"] = [names.get(name, name) for name in _names(node["required"])]
+    if "anyOf" in node:
+        node["anyOf"] = [_with_keys(one, names) for one in _list(node["anyOf"])]
+    for key in ("items", "additionalProperties"):
+        if isinstance(node.get(key), dict):
+            node[key] = _with_keys(node[key], names)
+    return node
+
+
+def _names(value: object) -> list[str]:
+    return [name for name in _list(value) if isinstance(name, str)]
+
+
+def _dicts(value: object) -> list[Schema]:
+    return [cast("Schema", inner) for inner in _list(value) if isinstance(inner, dict)]
+
+
+def _list(value: object) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    """Each once; without what JSON has no form for."""
+    found: dict[bytes, Any] = {}
+    for value in values:
+        try:
+            found.setdefault(msgspec.json.encode(value, order="sorted"), value)
+        except (TypeError, ValueError, OverflowError, RecursionError):
+            continue
+    return list(found.values())
+
+
+def _compiles(pattern: str) -> bool:
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return True
+
+
+def choice_words(choices: Sequence[Sequence[str]]) -> str:
+    """A sentence on arguments of which one must be given; empty for none."""
+    return f"Needs {' or '.join(' and '.join(names) for names in choices)}." if choices else ""
