@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ctxchat import atomic_write
 from ctxchat.core.errors import CtxchatError
 
 PATIENCE = 5.0
@@ -26,12 +27,15 @@ def alone(path: Path) -> Iterator[None]:
 
 
 def write_text(path: Path, text: str, mode: int = 0o600) -> None:
-    """Put the text in place of the file (through a symlink), keeping its permissions; a new one gets `mode`.
+    """Put the text in place of the file (through a symlink), keeping its owner, permissions and other names. A new one gets
+    `mode`.
 
     Makes missing folders, for their owner only. Raises NotSaved; the old file is whole then.
     """
+    target = Path(os.path.realpath(path))
     try:
-        _put(path, text, mode)
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        atomic_write.write(target, text.encode(), new_mode=mode)
     except OSError as problem:
         why = problem.strerror or str(problem)
         raise NotSaved(
@@ -42,23 +46,3 @@ def write_text(path: Path, text: str, mode: int = 0o600) -> None:
 
 class NotSaved(CtxchatError, OSError):
     """A file of the settings could not be written."""
-
-
-def _put(path: Path, text: str, mode: int) -> None:
-    import tempfile  # three milliseconds that a start without writing need not spend
-
-    target = Path(os.path.realpath(path))
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if target.exists():
-        mode = target.stat().st_mode & 0o777
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(mode)
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

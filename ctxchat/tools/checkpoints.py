@@ -11,7 +11,6 @@ import asyncio
 import os
 import secrets
 import stat
-import tempfile
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -20,13 +19,15 @@ from typing import TypeVar
 
 import msgspec
 
+from ctxchat import atomic_write
 from ctxchat.core.errors import CtxchatError, ToolError
 from ctxchat.core.files import Checkpoint, FileChange, FileState, is_folder
 from ctxchat.core.permissions import Access
 from ctxchat.tools.contents import Contents
 from ctxchat.tools.diffs import Diff, difference
+from ctxchat.tools.encodings import SNIFF, binary_kind, encoding_of
 from ctxchat.tools.seen import SeenFiles
-from ctxchat.tools.text import SNIFF, binary_kind, encoding_of, size
+from ctxchat.tools.text import size
 from ctxchat.tools.tree import LARGEST, MOST, TooMany, Tree, changed, look_at, named, written
 
 MOST_BYTES = 1_000_000_000
@@ -334,22 +335,16 @@ class Checkpoints:
         data = self._content(state.digest)
         if data is None:
             raise ToolError(f"The content of {name} is not there any more.")
-        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}.", suffix=".tmp")
+        if state.kind == "file":
+            atomic_write.write(path, data, state.mode)
+            return
+        beside = path.with_name(f".{path.name[:50]}.{secrets.token_hex(6)}.tmp")
+        beside.symlink_to(os.fsdecode(data))
         try:
-            with os.fdopen(handle, "wb") as file:
-                if state.kind == "file":
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-            if state.kind == "link":
-                Path(beside).unlink()
-                Path(beside).symlink_to(os.fsdecode(data))
-            else:
-                Path(beside).chmod(state.mode)
-            os.replace(beside, path)  # noqa: PTH105 - `beside` may be a link by now
+            beside.replace(path)
         except BaseException:
             with suppress(OSError):
-                Path(beside).unlink(missing_ok=True)
+                beside.unlink(missing_ok=True)
             raise
 
     def _within(self, name: str, opened: dict[str, int]) -> Path:

@@ -59,7 +59,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _hunks(before: list[str], after: list[str]) -> Iterator[str]:
-    for group in _Matched(_spans(before, after)).get_grouped_opcodes(CONTEXT):
+    for group in _Matched(matched(before, after)).get_grouped_opcodes(CONTEXT):
         first, last = group[0], group[-1]
         yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
         for tag, i, j, k, m in group:
@@ -77,8 +77,8 @@ def _marked(sign: str, lines: list[str]) -> Iterator[str]:
             yield "\\ No newline at end of file"
 
 
-def _spans(a: list[str], b: list[str]) -> list[Span]:
-    """Equal head, matched middle, equal tail."""
+def matched(a: list[str], b: list[str]) -> list[Span]:
+    """What of `a` became what of `b`, as `SequenceMatcher.get_opcodes` says it; quick on any two texts."""
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
     rest = zip(reversed(a[head:]), reversed(b[head:]), strict=False)
     tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], rest))

@@ -21,7 +21,8 @@ import msgspec
 from ctxchat.core.images import MOST_BYTES, MOST_PIXELS, fault_of, from_data_url, kind_of, size_in
 from ctxchat.core.messages import Image, Part, Text
 from ctxchat.core.sanitize import visible
-from ctxchat.tools.text import SNIFF, binary_kind, encoding_of, size
+from ctxchat.tools.encodings import SNIFF, binary_kind, encoding_of
+from ctxchat.tools.text import line_break, size
 
 LONGEST_TEXT = 32_000
 """Characters of a file that go along whole; of a longer one the agent reads what it needs."""
@@ -183,15 +184,16 @@ def _text(name: str, data: bytes, longest: int, lines: re.Match[str] | None) -> 
     except UnicodeDecodeError:
         return MentionedFile(name, "nothing", why="no text in any known encoding")
     if lines:
-        whole, first = text.splitlines(keepends=True), max(1, int(lines[2]))
-        text = "".join(whole[first - 1 : int(lines[3] or first)])
+        end = line_break(text)  # the lines that read_file counts
+        whole, first = text.removesuffix(end).split(end), max(1, int(lines[2]))
+        text = end.join((*whole[first - 1 : int(lines[3] or first)], ""))
         if not text:
             return MentionedFile(name, "nothing", why=f"there are no such lines: the file has {len(whole):,}")
     if len(text) > longest:
         return _too_long(name, len(data))
     if not text.strip():
         return MentionedFile(name, "nothing", why="an empty file")
-    return MentionedFile(name, "text", text=text.replace("\r\n", "\n"))
+    return MentionedFile(name, "text", text=text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def _too_long(name: str, length: int) -> MentionedFile:

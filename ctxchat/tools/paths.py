@@ -14,6 +14,7 @@ import msgspec
 from ctxchat.core.errors import ToolError
 from ctxchat.core.patterns import escaped
 from ctxchat.core.ports import ToolContext
+from ctxchat.tools.resemblance import same_name
 from ctxchat.tools.walking import SYSTEM
 
 MAX_BYTES = 20_000_000
@@ -71,7 +72,30 @@ def _resolve(written: str, root: Path) -> Path:
         wanted = Path(written).expanduser() if written.startswith("~") else Path(written)
     except RuntimeError as error:
         raise ToolError(f"{written}: there is no such user.") from error
-    return Path(os.path.realpath(root / wanted))
+    path = Path(os.path.realpath(root / wanted))
+    return path if os.path.lexists(path) else Path(os.path.realpath(_as_spelled(path)))
+
+
+def _as_spelled(path: Path) -> Path:
+    """The path by the names that are there, where these differ only in how letters are composed or in the kind of blank: a model
+    writes neither as they are. The path itself where none or several are."""
+    above = next(folder for folder in path.parents if folder.exists())
+    at = above
+    for name in path.relative_to(above).parts:
+        names = [other for other in _names(at) if same_name(other) == same_name(name)]
+        if len(names) != 1:
+            return path
+        at /= names[0]
+    return at
+
+
+def _names(folder: Path) -> list[str]:
+    """What is in a folder, of a huge one only some; nothing where it cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.name for entry, _ in zip(entries, range(5000), strict=False)]
+    except OSError:
+        return []
 
 
 def patterns(place: Place) -> tuple[str, ...]:
@@ -119,11 +143,7 @@ def missing(place: Place) -> ToolError:
     parent = place.path.parent
     if not parent.is_dir():
         return ToolError(f"{place.shown} does not exist, nor does its folder.", "Find it with glob or list_files.")
-    try:
-        with os.scandir(parent) as entries:
-            names = [entry.name for entry, _ in zip(entries, range(5000), strict=False)]
-    except OSError:
-        names = []
+    names = _names(parent)
     if place.path.name in names:
         return ToolError(f"{place.shown} is a link that leads nowhere.")
     folded = {name.lower(): name for name in names}

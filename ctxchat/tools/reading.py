@@ -14,9 +14,10 @@ from ctxchat.core.errors import CtxchatError, ToolError
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.working_set import CurrentFile
+from ctxchat.tools.encodings import LATIN1, SNIFF, Encoding, binary_kind, encoding_of
 from ctxchat.tools.paths import MAX_BYTES, Place, locate, open_file, patterns
 from ctxchat.tools.seen import SeenFiles
-from ctxchat.tools.text import LATIN1, SNIFF, Encoding, binary_kind, encoding_of, size
+from ctxchat.tools.text import line_break, size
 from ctxchat.tools.tool import Arguments, Pieces, Tool, in_thread
 
 MAX_LINES = 2000
@@ -109,21 +110,23 @@ class Excerpt(msgspec.Struct):
     lines: list[str]
     last: int
     total: int
-    crlf: bool = False
+    ends: set[str] = msgspec.field(default_factory=set)
 
 
 def _read(stop: threading.Event, place: Place, first: int, last: int, max_chars: int, seen: SeenFiles) -> str:
     with open_file(place) as file:
-        if size_of(file) <= MAX_BYTES:
-            seen.saw(place.path, file.read(MAX_BYTES))
-            file.seek(0)
-        head = file.read(SNIFF)
-        if kind := binary_kind(head):
+        small = size_of(file) <= MAX_BYTES
+        data = file.read(MAX_BYTES if small else SNIFF)
+        if kind := binary_kind(data[:SNIFF]):
             file.seek(0, io.SEEK_END)
             raise ToolError(
                 f"{place.shown} is not text: {kind}, {size(file.tell())}.", "Use a program for it through shell."
             )
-        encoding = encoding_of(head, whole=len(head) < SNIFF)
+        if small:
+            seen.saw(place.path, data)
+            encoding = encoding_of(data)  # of all of it: an edit will go by that, too
+            return _drawn(place, _excerpt(stop, io.BytesIO(data), encoding, first, last, max_chars), encoding, first)
+        encoding = encoding_of(data, whole=False)
         try:
             excerpt = _excerpt(stop, file, encoding, first, last, max_chars)
         except UnicodeDecodeError:  # further on than we had looked
@@ -135,15 +138,17 @@ def _read(stop: threading.Event, place: Place, first: int, last: int, max_chars:
 def _excerpt(
     stop: threading.Event, file: BinaryIO, encoding: Encoding, first: int, last: int, max_chars: int
 ) -> Excerpt:
+    file.seek(0)
+    end = line_break(file.read(NOW_BYTES).removeprefix(encoding.bom).decode(encoding.codec, "replace"))
     file.seek(len(encoding.bom))
-    text = io.TextIOWrapper(file, encoding.codec, newline="\n")
+    text = io.TextIOWrapper(file, encoding.codec, encoding.errors, newline=end)
     try:
-        return _lines(stop, text, first, last, max_chars)
+        return _lines(stop, text, end, first, last, max_chars)
     finally:
         text.detach()
 
 
-def _lines(stop: threading.Event, text: io.TextIOWrapper, first: int, last: int, max_chars: int) -> Excerpt:
+def _lines(stop: threading.Event, text: io.TextIOWrapper, end: str, first: int, last: int, max_chars: int) -> Excerpt:
     found = Excerpt([], first - 1, 0)
     number, room, beyond = 0, max_chars, 0
     while not stop.is_set():
@@ -152,9 +157,10 @@ def _lines(stop: threading.Event, text: io.TextIOWrapper, first: int, last: int,
             found.total = number
             break
         number += 1
-        extra = 0 if line.endswith("\n") else _skip_line(stop, text)
+        extra = 0 if line.endswith(end) else _skip_line(stop, text, end)
         if first <= number <= last and room > 0:
-            found.crlf = found.crlf or line.endswith("\r\n")
+            if line.endswith(end):
+                found.ends.add("CR" if end == "\r" else "CRLF" if line.endswith("\r\n") else "LF")
             shown = _numbered(number, line, extra)
             room -= len(shown) + 1
             if room > 0 or not found.lines:
@@ -166,12 +172,12 @@ def _lines(stop: threading.Event, text: io.TextIOWrapper, first: int, last: int,
     return found
 
 
-def _skip_line(stop: threading.Event, text: io.TextIOWrapper) -> int:
+def _skip_line(stop: threading.Event, text: io.TextIOWrapper, end: str) -> int:
     """Read on to the end of a long line, or of our patience; how many characters that were."""
     skipped = 0
     while skipped <= _COUNTED and not stop.is_set() and (piece := text.readline(65536)):
         skipped += len(piece)
-        if piece.endswith("\n"):
+        if piece.endswith(end):
             return skipped - 1
     return skipped
 
@@ -191,7 +197,7 @@ def _drawn(place: Place, excerpt: Excerpt, encoding: Encoding, first: int) -> st
             return f"[{place.shown} is empty]"
         raise ToolError(f"{place.shown} has only {total} line{'s' * (total != '1')}; there is no line {first}.")
     notes = [] if encoding == Encoding() else [f"encoding: {encoding.label}"]
-    notes += ["line ends: CRLF"] if excerpt.crlf else []
+    notes += [f"line ends: {' and '.join(sorted(excerpt.ends))}"] if excerpt.ends - {"LF"} else []
     if first > 1 or excerpt.last != excerpt.total:
         notes.append(f"lines {first}-{excerpt.last} of {total}")
     if excerpt.last != excerpt.total:

@@ -16,8 +16,8 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.files import FileChange
 from ctxchat.tools.contents import Contents, digest_of
 from ctxchat.tools.diffs import difference
+from ctxchat.tools.encodings import SNIFF, binary_kind, encoding_of
 from ctxchat.tools.paths import Place
-from ctxchat.tools.text import SNIFF, binary_kind, encoding_of
 from ctxchat.tools.tree import written
 
 COMPARED = 1_000_000

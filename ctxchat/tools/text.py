@@ -1,93 +1,13 @@
-"""Bytes and texts: which encoding, whether it is text at all, and cuts that say how much they left out. Knows no files."""
+"""Texts: sizes in words, and cuts that say how much they left out. Knows no files."""
 
 from __future__ import annotations
 
-import codecs
 from collections import deque
 
-import msgspec
 
-SNIFF = 8192
-"""Bytes from the start of a file that decide whether it is text."""
-
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark is the beginning of this one
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
-_KINDS = (
-    (b"\x89PNG", "PNG image"),
-    (b"\xff\xd8\xff", "JPEG image"),
-    (b"GIF8", "GIF image"),
-    (b"RIFF", "RIFF media (WebP, WAV or AVI)"),
-    (b"%PDF-", "PDF document"),
-    (b"PK\x03\x04", "ZIP archive (or an office document, a wheel, a jar)"),
-    (b"\x1f\x8b", "gzip archive"),
-    (b"BZh", "bzip2 archive"),
-    (b"\xfd7zXZ", "xz archive"),
-    (b"\x28\xb5\x2f\xfd", "zstandard archive"),
-    (b"7z\xbc\xaf", "7-Zip archive"),
-    (b"\x7fELF", "ELF program"),
-    (b"MZ", "Windows program"),
-    (b"\xcf\xfa\xed\xfe", "macOS program"),
-    (b"SQLite format 3\x00", "SQLite database"),
-    (b"\x00asm", "WebAssembly module"),
-    (b"OggS", "Ogg media"),
-    (b"ID3", "MP3 audio"),
-)
-_CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
-
-
-class Encoding(msgspec.Struct, frozen=True):
-    """How a file's text is written: the codec and the byte order mark in front of it. Encoding back gives the same bytes."""
-
-    codec: str = "utf-8"
-    bom: bytes = b""
-
-    @property
-    def label(self) -> str:
-        """For people: `utf-8`, `utf-16-le with BOM`, `latin-1`."""
-        return f"{self.codec} with BOM" if self.bom else self.codec
-
-    def decode(self, data: bytes) -> str:
-        """Raises UnicodeDecodeError."""
-        return data.removeprefix(self.bom).decode(self.codec)
-
-    def encode(self, text: str) -> bytes:
-        """Raises UnicodeEncodeError."""
-        return self.bom + text.encode(self.codec)
-
-
-LATIN1 = Encoding("latin-1")
-
-
-def binary_kind(head: bytes) -> str:
-    """What a file that is no text seems to be, from its first bytes; empty for text."""
-    if any(head.startswith(bom) for bom, _ in _BOMS):
-        return ""
-    kind = next((kind for magic, kind in _KINDS if head.startswith(magic)), "")
-    controls = len(head) - len(head.translate(None, _CONTROLS))
-    if b"\0" in head or controls * 10 > len(head):
-        return kind or "binary data"
-    return kind if kind == "PDF document" else ""  # the only one of them that may look like text
-
-
-def encoding_of(data: bytes, whole: bool = True) -> Encoding:
-    """The encoding of a text. `whole` False: this is only its beginning. Latin-1, which takes every byte, comes last."""
-    for bom, codec in _BOMS:
-        if data.startswith(bom) and _decodes(data[len(bom) :], codec, whole):
-            return Encoding(codec, bom)
-    return Encoding() if _decodes(data, "utf-8", whole) else LATIN1
-
-
-def _decodes(data: bytes, codec: str, whole: bool) -> bool:
-    try:
-        codecs.getincrementaldecoder(codec)().decode(data, whole)
-    except UnicodeDecodeError:
-        return False
-    return True
+def line_break(text: str) -> str:
+    """What ends the lines of a text: a carriage return where it has nothing else (as on old Macs), else a newline."""
+    return "\r" if "\r" in text and "\n" not in text else "\n"
 
 
 def size(count: int) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -132,9 +133,22 @@ def wants_hidden(pattern: str) -> bool:
     return any(part.startswith(".") and part not in {".", ".."} for part in PurePosixPath(pattern).parts)
 
 
-def matcher(pattern: str) -> GitIgnoreSpec:
-    """A glob for paths relative to where it counts from: `*.py` at any depth, `src/**/*.{ts,tsx}`. Raises ValueError."""
-    return GitIgnoreSpec.from_lines(braces(pattern))
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """Whether a path, relative to where the glob counts from, matches it: `*.py` at any depth, `./a.py` in the folder itself,
+    `src/**/*.{ts,tsx}`. Brackets and braces are a choice and, as names have them (`[id].tsx`), also themselves. Composed and
+    decomposed letters are the same. Raises ValueError."""
+    lines: list[str] = []
+    pattern = unicodedata.normalize("NFC", pattern)
+    for line in dict.fromkeys((*braces(pattern), pattern)):
+        plain = re.sub(r"/(\./)+|/{2,}", "/", re.sub(r"^(\./+)+", "/", line))
+        # Signs that mean something in an ignore file.
+        plain = f"\\{plain}" if plain.startswith(("!", "#")) else plain
+        plain = re.sub(r" +$", lambda blanks: "\\ " * len(blanks[0]), plain)
+        lines += [plain, re.sub(r"[][]", r"\\\g<0>", plain)] if "[" in plain else [plain]
+    spec = _spec(lines)
+    if not len(spec):
+        raise ValueError(f"{pattern} is no pattern")
+    return lambda path: spec.match_file(path if path.isascii() else unicodedata.normalize("NFC", path))
 
 
 def braces(pattern: str, most: int = 200) -> list[str]:

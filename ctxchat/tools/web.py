@@ -12,7 +12,8 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.patterns import escaped
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
-from ctxchat.tools.text import SNIFF, binary_kind, encoding_of, size, without_zeros
+from ctxchat.tools.encodings import SNIFF, binary_kind, charset_named, encoding_of
+from ctxchat.tools.text import size, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 from ctxchat.tools.worker import HtmlJob, WebPage
 from ctxchat.tools.worker_client import TimeUp, answers
@@ -22,11 +23,6 @@ if TYPE_CHECKING:  # httpx takes a tenth of a second to import: when it is first
 
 _CONVERTING = 15.0
 """Seconds to turn a page into Markdown."""
-
-_CODECS = re.compile(
-    r"utf-?(8|16|32)(-?[lb]e)?|us-ascii|ascii|(iso-?8859|windows|cp|koi8|mac)-?\w+|shift_?jis|sjis|euc-\w+|gb\w+|big5\S*"
-)
-"""Character sets of real pages. Python knows more codecs, some of them slow on purpose-made data."""
 
 
 class FetchArguments(Arguments, frozen=True):
@@ -92,17 +88,12 @@ async def _readable(got: Fetched) -> str:
 
 
 def _decoded(got: Fetched) -> str:
-    charset = got.charset
-    if not charset and (meta := re.search(rb"<meta[^>]{0,200}?charset=[\"']?([\w-]{1,40})", got.body[:4096], re.I)):
-        charset = meta[1].decode("ascii").lower()
-    if charset and _CODECS.fullmatch(charset):
-        try:
-            return got.body.decode(charset, "replace")
-        except LookupError:
-            pass
-    data = got.body
-    encoding = encoding_of(data, whole=not got.cut)
-    return data.removeprefix(encoding.bom).decode(encoding.codec, "replace")
+    meta = re.search(rb"<meta[^>]{0,200}?charset=[\"']?([\w-]{1,40})", got.body[:4096], re.I)
+    charset = got.charset or (meta[1].decode("ascii") if meta else "")
+    if codec := charset_named(charset, wide=True):
+        return got.body.decode(codec, "replace")
+    encoding = encoding_of(got.body, whole=not got.cut)
+    return got.body.removeprefix(encoding.bom).decode(encoding.codec, "replace")
 
 
 async def _converted(html: str, base: str) -> str:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from ctxchat.tools.text import SNIFF, binary_kind, clip, clip_line, encoding_of
+from ctxchat.tools.encodings import SNIFF, binary_kind, encoding_of
+from ctxchat.tools.text import clip, clip_line, line_break
 from ctxchat.tools.walking import FolderEntry, matcher, walk
 
 MAX_FILE = 20_000_000
@@ -134,10 +135,10 @@ def _glob(job: GlobJob) -> Iterator[FoundPath]:
         path = _below(entry.path, job.top)
         if entry.kind not in {"file", "link"}:
             continue
-        if exactly.match_file(path):
+        if exactly(path):
             near = None
             yield FoundPath(path, entry.kind, size=entry.size, changed=_changed(entry.path))
-        elif near is not None and loosely.match_file(path.lower()):
+        elif near is not None and loosely(path.lower()):
             near.append(entry)
     for entry in near or ():
         changed = _changed(entry.path)
@@ -155,13 +156,13 @@ def _grep(job: GrepJob) -> Iterator[MatchLine | Skipped]:
     pattern = re.compile(job.pattern, re.IGNORECASE if job.ignore_case else 0)
     # A pattern without repeats, anchors and classes that is not in a text is in none of its lines; and it is quick to try.
     quick = not re.search(r"[*+?{^$]|\\\w", job.pattern)
-    spec = matcher(job.glob) if job.glob else None
+    fits = matcher(job.glob) if job.glob else None
     if not Path(job.top).is_dir():
         yield from _search(pattern, quick, job.top, "", job.context)
         return
     for entry in walk(job.top, hidden=job.hidden):
         path = _below(entry.path, job.top)
-        if entry.kind == "file" and (spec is None or spec.match_file(path)):
+        if entry.kind == "file" and (fits is None or fits(path)):
             yield from _search(pattern, quick, entry.path, path, job.context)
 
 
@@ -179,7 +180,7 @@ def _search(pattern: re.Pattern[str], quick: bool, file: str, path: str, around:
     text = encoding_of(data).decode(data)
     if quick and not pattern.search(text):
         return
-    lines = text.split("\n")
+    lines = text.split(line_break(text))
     shown = -1  # the last line given out
     for at, text in enumerate(lines):
         found = pattern.search(text.removesuffix("\r")) if text or at + 1 < len(lines) else None

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import hashlib
 import os
 import re
-import secrets
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
+from ctxchat import atomic_write
 from ctxchat.core.errors import ToolError
 from ctxchat.core.guarded import guarded
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.words import count
-from ctxchat.tools.diffs import Diff, difference
+from ctxchat.tools.diffs import Diff, difference, matched
+from ctxchat.tools.encodings import SNIFF, Encoding, binary_kind, declared, encoding_of
 from ctxchat.tools.paths import MAX_BYTES, Place, locate, missing, open_file, patterns, unmoved
+from ctxchat.tools.resemblance import resemblance
 from ctxchat.tools.seen import SeenFiles
-from ctxchat.tools.text import SNIFF, Encoding, binary_kind, encoding_of, size
+from ctxchat.tools.text import size
 from ctxchat.tools.tool import A, Arguments, Pieces, Tool
 
 
@@ -54,6 +56,8 @@ class Rewrite(msgspec.Struct, frozen=True):
     before: bytes | None
     after: bytes
     diff: Diff
+    recoded: str = ""
+    """What becomes of the encoding where it does not stay: `cp1252 becomes utf-8`."""
 
 
 class _WritingTool(Tool[A]):
@@ -75,7 +79,7 @@ class _WritingTool(Tool[A]):
             "write",
             str(place.path),
             place.inside,
-            f"{verb} {place.shown} (+{diff.added} −{diff.removed})",
+            f"{verb} {place.shown} (+{diff.added} −{diff.removed}){f': {change.recoded}' if change.recoded else ''}",
             preview=diff.text,
             patterns=patterns(place),
             guarded=guarded(place.shown),
@@ -90,6 +94,7 @@ class _WritingTool(Tool[A]):
         lines = change.after.count(b"\n") + (not change.after.endswith(b"\n") and change.after != b"")
         diff, now = change.diff, f"{count(lines, 'line')}, {size(len(change.after))}"
         text = f"{verb} {change.place.shown}: +{diff.added} −{diff.removed}, now {now}."
+        text += f" The encoding has changed: {change.recoded}." if change.recoded else ""
         yield ToolOutput(text, diff=diff.text)
 
 
@@ -103,18 +108,30 @@ class WriteFile(_WritingTool[WriteArguments]):
         content = arguments.content
         before = _content(place) if _writable(place) else None
         if before is None:
-            after = _encoded(content, Encoding(), place)
-            return Rewrite(place, None, after, difference("", content, place.shown))
+            encoding = Encoding(declared(_head(content)) or "utf-8")
+            recoded = "" if encoding == Encoding() else f"{encoding.codec}, as it states"
+            return Rewrite(
+                place, None, _encoded(content, encoding, place), difference("", content, place.shown), recoded
+            )
         self._seen.check(place, before, whole=True)
         if kind := binary_kind(before[:SNIFF]):
             diff = difference("", content, f"{place.shown} ({kind}, {size(len(before))}, replaced by this text)")
             return Rewrite(place, before, _encoded(content, Encoding(), place), diff)
         encoding = encoding_of(before)
         old = encoding.decode(before)
-        content = to_crlf(content) if only_crlf(old) else content
-        # An encoding that cannot hold the new text gives way: nothing of the old text has to stay.
-        after = _encoded(content, encoding if _fits(content, encoding) else Encoding(), place)
-        return Rewrite(place, before, after, difference(old, content, place.shown))
+        if "\r" not in content or only_crlf(old):
+            content = with_line_ends_of(old, content)
+        stated = _restated(before, content, encoding)
+        wanted = stated or Encoding(encoding.codec, encoding.bom, encoding.guessed)
+        # An encoding that cannot hold the new text gives way: nothing of the old text has to stay. Not one that it states.
+        if (
+            not stated
+            and not declared(_head(content))
+            and (_doubtful(content, old, wanted) or not _fits(content, wanted))
+        ):
+            wanted = Encoding()
+        after = _encoded(content, wanted, place)
+        return Rewrite(place, before, after, difference(old, content, place.shown), _recoded(encoding, wanted, after))
 
 
 class EditFile(_WritingTool[EditArguments]):
@@ -131,9 +148,23 @@ class EditFile(_WritingTool[EditArguments]):
             raise ToolError(f"{place.shown} is not text: {kind}, {size(len(before))}.")
         self._seen.check(place, before, whole=False)
         encoding = encoding_of(before)
-        text = encoding.decode(before)
-        after, _ = replaced(text, arguments.old, arguments.new, arguments.replace_all)
-        return Rewrite(place, before, _encoded(after, encoding, place), difference(text, after, place.shown))
+        text = encoding.decode_exactly(before)
+        if encoding.encode(text) != before:
+            raise ToolError(
+                f"{place.shown} seems to be {encoding.label}, but would not come back as it was; nothing was written.",
+                "Change it with a program through shell, as bytes.",
+            )
+        changed, _ = replaced(text, arguments.old, arguments.new, arguments.replace_all)
+        wanted = _restated(before, changed, encoding) or encoding
+        if sign := _doubtful(arguments.new, text, wanted):
+            raise ToolError(
+                f"The encoding of {place.shown} is a guess ({wanted.codec}), so {sign!r} could come out as another letter; "
+                "nothing was written.",
+                "Use no letters beyond ASCII that the file does not have, or convert it to UTF-8 first (iconv).",
+            )
+        after = _encoded(changed, wanted, place)
+        diff = difference(encoding.decode(before), wanted.decode(after), place.shown)
+        return Rewrite(place, before, after, diff, _recoded(encoding, wanted, after))
 
 
 def _writable(place: Place) -> bool:
@@ -160,6 +191,27 @@ def _content(place: Place) -> bytes:
     return data
 
 
+def _head(text: str) -> bytes:
+    """The beginning of a text as `declared` wants it."""
+    return text[:4096].encode("ascii", "replace")
+
+
+def _restated(before: bytes, after: str, encoding: Encoding) -> Encoding | None:
+    """What a text states to be encoded in, where it did not before. A byte order mark says it better."""
+    stated = declared(_head(after))
+    return Encoding(stated) if stated and stated != declared(before) and not encoding.bom else None
+
+
+def _doubtful(new: str, old: str, encoding: Encoding) -> str:
+    """The first letter that a guessed encoding may be wrong about: one beyond ASCII that the old text has nowhere."""
+    return next((sign for sign in new if sign > "\x7f" and sign not in old), "") if encoding.guessed else ""
+
+
+def _recoded(was: Encoding, now: Encoding, after: bytes) -> str:
+    same = (was.codec, was.bom) == (now.codec, now.bom) or (was == Encoding() and after.isascii())
+    return "" if same else f"{was.codec} becomes {now.codec}"
+
+
 def _fits(text: str, encoding: Encoding) -> bool:
     try:
         encoding.encode(text)
@@ -174,14 +226,14 @@ def _encoded(text: str, encoding: Encoding, place: Place) -> bytes:
     except UnicodeEncodeError as error:
         sign = text[error.start : error.end][:5]
         raise ToolError(
-            f"{place.shown} is {encoding.label} and cannot hold {sign!a}.",
+            f"{place.shown} is {encoding.codec} and cannot hold {sign!r}.",
             "Leave such characters out, or write the whole file anew.",
         ) from error
 
 
 def _store(change: Rewrite) -> None:
-    """Write beside the file, then put it in its place in one step, with the old mode. All of it in the folder that was judged,
-    held open: a link that is put in the way meanwhile leads nowhere."""
+    """Put the new content in its place, whole or not at all. All of it in the folder that was judged, held open: a link that is
+    put in the way meanwhile leads nowhere."""
     path = change.place.path
     if not _HOLDS_FOLDERS:  # Windows, where a link takes a right that programs seldom have
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -190,24 +242,11 @@ def _store(change: Rewrite) -> None:
     except NotADirectoryError as error:  # what a link is, where none is followed
         raise _moved(change.place) from error
     within = Path() if folder is not None else path.parent
-    beside = within / f".{path.name[:50]}.{secrets.token_hex(6)}.tmp"
     try:
-        mode = _mode(within / path.name, folder, change.place)
+        _check_plain(within / path.name, folder, change.place)
         if not unmoved(path):
             raise _moved(change.place)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        try:
-            with os.fdopen(os.open(beside, flags, 0o600, dir_fd=folder), "wb") as file:
-                file.write(change.after)
-                file.flush()
-                os.fsync(file.fileno())
-                if hasattr(os, "fchmod"):
-                    os.fchmod(file.fileno(), mode)
-            os.replace(beside, within / path.name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(beside, dir_fd=folder)
-            raise
+        atomic_write.write(within / path.name, change.after, new_mode=0o666 & ~_mask(), folder=folder)
     finally:
         if folder is not None:
             os.close(folder)
@@ -244,41 +283,65 @@ def _moved(place: Place) -> ToolError:
     return ToolError(f"{place.shown} leads somewhere else than a moment ago; nothing was written.")
 
 
-def _mode(path: Path, folder: int | None, place: Place) -> int:
-    """The file's mode, or what a new file gets."""
-    try:
-        found = os.stat(path, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        mask = os.umask(0o077)  # there is no way to read it without setting it
-        os.umask(mask)
-        return 0o666 & ~mask
-    if not stat.S_ISREG(found.st_mode):
-        raise _moved(place)
-    return found.st_mode & 0o7777
+def _check_plain(path: Path, folder: int | None, place: Place) -> None:
+    """Raises ToolError where something stands that is no plain file."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(path, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise _moved(place)
 
 
-_SEARCHED = 20_000
-"""Lines among which a resemblance is looked for."""
+def _mask() -> int:
+    mask = os.umask(0o077)  # there is no way to read it without setting it
+    os.umask(mask)
+    return mask
+
+
+LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 def replaced(text: str, old: str, new: str, every: bool = False) -> tuple[str, int]:
-    """`text` with `old` replaced by `new`, and how often. A text whose lines all end in CRLF keeps them so, however old and new
-    are written. Raises ToolError where `old` is not there, or there several times and not `every` one is meant."""
+    """`text` with `old` replaced by `new`, and how often. A line end of `old` matches any, and the lines keep those they have:
+    models are not shown them. Raises ToolError where `old` is not there, or there several times and not `every` one is meant."""
     if not old:
         raise ToolError("old is empty.", "Give the exact text to replace; write_file makes a new file.")
     if old == new:
         raise ToolError("old and new are the same; there is nothing to change.")
-    if only_crlf(text):
-        old, new = to_crlf(old), to_crlf(new)
-    count = text.count(old)
-    if not count:
-        raise ToolError("The text of old is not in the file.", _resemblance(text, old))
-    if count > 1 and not every:
+    if LINE_END.sub("\n", old) == LINE_END.sub("\n", new):
         raise ToolError(
-            f"The text of old is there {count} times, in lines {_places(text, old)}.",
+            "old and new differ in line ends only, which stay as they are in the file.",
+            "Convert them with a program through shell.",
+        )
+    pattern = re.compile(f"(?:{LINE_END.pattern})".join(map(re.escape, LINE_END.split(old))))
+    found = [match.span() for match in pattern.finditer(text)]
+    if not found:
+        raise ToolError("The text of old is not in the file.", resemblance(text, old))
+    if len(found) > 1 and not every:
+        raise ToolError(
+            f"The text of old is there {len(found)} times, in lines {_places(text, found)}.",
             "Take in more lines around it so that it is unique, or set replace_all.",
         )
-    return text.replace(old, new), count
+    pieces, at = [], 0
+    for start, end in found:
+        pieces += [text[at:start], with_line_ends_of(text[start:end], new, _line_end_at(text, start))]
+        at = end
+    return "".join((*pieces, text[at:])), len(found)
+
+
+def with_line_ends_of(old: str, new: str, usual: str = "") -> str:
+    """`new` with the line ends of `old`: its own for a line that stays or takes another's place, that of the line before for one
+    that is added. `usual` is for a text without any; where it is empty too, `new` stays as it is."""
+    ends, wanted = LINE_END.findall(old), LINE_END.findall(new)
+    usual = ends[0] if ends else usual
+    if not wanted or not usual:
+        return new
+    lines = LINE_END.split(new)
+    if len(set(ends)) < 2:
+        return usual.join(lines)
+    taken: list[str] = []
+    for _, start, end, first, last in matched(LINE_END.split(old), lines):
+        own = ends[start:end][: last - first]
+        taken += own + [(own or taken or [usual])[-1]] * (last - first - len(own))
+    return "".join(line + end for line, end in zip(lines, [*taken[: len(wanted)], ""], strict=True))
 
 
 def only_crlf(text: str) -> bool:
@@ -286,41 +349,16 @@ def only_crlf(text: str) -> bool:
     return "\n" in text and text.count("\n") == text.count("\r\n")
 
 
-def to_crlf(text: str) -> str:
-    """Every line end as CRLF."""
-    return re.sub(r"\r?\n", "\r\n", text)
+def _line_end_at(text: str, at: int) -> str:
+    """The end of the line that a place lies in, or of the one before; empty where the text has none."""
+    found = LINE_END.search(text, at)
+    if not found:
+        before = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at))
+        found = LINE_END.search(text, max(0, before - 1)) if before >= 0 else None
+    return found[0] if found else ""
 
 
-def _places(text: str, old: str, most: int = 10) -> str:
-    """Line numbers where `old` begins."""
-    numbers: list[str] = []
-    at, line = text.find(old), 1
-    seen = 0
-    while at >= 0 and len(numbers) < most:
-        line += text.count("\n", seen, at)
-        seen = at
-        numbers.append(str(line))
-        at = text.find(old, at + len(old))
-    return ", ".join(numbers) + (", …" if at >= 0 else "")
-
-
-def _resemblance(text: str, old: str) -> str:
-    """The lines of the file most like `old`."""
-    lines = text.split("\n")[:_SEARCHED]
-    wanted = old.strip("\r\n").split("\n")
-    bare = [line.strip() for line in lines]
-    sought = [line.strip() for line in wanted]
-    for at in range(len(lines) - len(sought) + 1):
-        if bare[at] == sought[0] and bare[at : at + len(sought)] == sought:
-            return "Only the white space differs from these lines:\n" + _numbered(lines, at, at + len(sought))
-    first = next((line for line in sought if line), "")
-    near = difflib.get_close_matches(first[:300], {line[:300] for line in bare if line}, 1, 0.6)
-    if not near:
-        return "Nothing there resembles it; read the file again."
-    at = next(at for at, line in enumerate(bare) if line[:300] == near[0])
-    return "The nearest lines are:\n" + _numbered(lines, at, at + len(sought))
-
-
-def _numbered(lines: list[str], start: int, end: int) -> str:
-    end = min(end, start + 20, len(lines))
-    return "\n".join(f"{at + 1:>5}\t{lines[at].rstrip(chr(13))[:500]}" for at in range(start, end))
+def _places(text: str, found: Sequence[tuple[int, int]], most: int = 10) -> str:
+    """Line numbers where matches begin."""
+    numbers = [str(1 + text.count("\n", 0, start)) for start, _ in found[:most]]
+    return ", ".join(numbers) + (", …" if len(found) > most else "")

@@ -119,3 +119,27 @@ def test_the_workspaces_own_folder_of_that_name_comes_first(context: ToolContext
 def test_a_link_in_a_circle_is_not_offered_as_its_own_remedy(workspace: Path, context: ToolContext) -> None:
     (workspace / "circle").symlink_to("circle")
     assert str(missing(locate("circle", context))) == "circle is a link that leads nowhere."
+
+
+@pytest.mark.parametrize(
+    ("there", "written"),
+    [
+        ("cafe\u0301.txt", "caf\u00e9.txt"),
+        ("caf\u00e9/a.txt", "cafe\u0301/a.txt"),
+        ("Screenshot 3.45\u202fPM.txt", "Screenshot 3.45 PM.txt"),
+        ("a\xa0b.txt", "a b.txt"),
+    ],
+)
+def test_a_name_is_found_however_its_letters_and_blanks_are_written(
+    there: str, written: str, context: ToolContext, workspace: Path
+) -> None:
+    (workspace / there).parent.mkdir(exist_ok=True)
+    (workspace / there).write_text("x")
+    assert locate(written, context).shown == there
+    assert locate("Screenshot.txt", context).shown == "Screenshot.txt"
+
+
+def test_of_two_names_that_look_alike_none_is_taken_for_a_third(context: ToolContext, workspace: Path) -> None:
+    for there in ("a\xa0b", "a\u202fb"):
+        (workspace / there).write_text("x")
+    assert locate("a b", context).shown == "a b"

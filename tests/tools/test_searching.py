@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext
 from ctxchat.tools.searching import Glob, Grep, ListFiles
-from ctxchat.tools.walking import braces, repository, walk
+from ctxchat.tools.walking import braces, matcher, repository, walk
 
 list_files, glob, grep = ListFiles(), Glob(), Grep()
 
@@ -81,6 +81,46 @@ async def test_a_listing(call: Callable, tree: Path) -> None:
 )
 async def test_glob(pattern: str, expected: set[str], call: Callable, tree: Path) -> None:
     assert set((await call(glob, pattern=pattern)).text.split("\n")) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("./a.ts", "a.ts"),
+        ("./src/**/*.ts", "src/deep/a.ts"),
+        ("src/./a.ts", "src/a.ts"),
+        ("src//a.ts", "src/a.ts"),
+        ("[id].tsx", "[id].tsx"),
+        ("app/[slug]/page.tsx", "app/[slug]/page.tsx"),
+        ("app/[[...slug]]/*.tsx", "app/[[...slug]]/page.tsx"),
+        ("[ab].ts", "b.ts"),
+        ("**/[id]/*.{ts,tsx}", "x/[id]/b.ts"),
+        ("(group)/$id.tsx", "(group)/$id.tsx"),
+        ("#notes.md", "#notes.md"),
+        ("!important.txt", "!important.txt"),
+        ("{id}.ts", "{id}.ts"),
+        ("caf\u00e9.txt", "cafe\u0301.txt"),
+        ("cafe\u0301*", "caf\u00e9.txt"),
+    ],
+)
+async def test_names_that_hold_signs_of_patterns(pattern: str, name: str, call: Callable, workspace: Path) -> None:
+    _put(workspace / name, "needle")
+    _put(workspace / "other/place/z.ts", "needle")
+    assert (await call(glob, pattern=pattern)).text == name
+    assert (await call(grep, pattern="needle", glob=pattern)).text == f"{name}:1:needle"
+
+
+async def test_a_dot_slash_is_the_folder_itself(call: Callable, workspace: Path) -> None:
+    _put(workspace / "a.ts", "x")
+    _put(workspace / "below/a.ts", "x")
+    assert (await call(glob, pattern="./a.ts")).text == "a.ts"
+
+
+@given(
+    st.text("ab[]{}!#(),. $@+-é日'", min_size=1, max_size=8).filter(lambda name: name.strip(" .") and name[0] != ".")
+)
+def test_every_name_matches_itself(name: str) -> None:
+    assert matcher(name)(name) and matcher(f"./{name}")(name)
 
 
 async def test_where_no_name_is_spelled_so_glob_takes_other_capitals_and_says_it(

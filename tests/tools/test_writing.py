@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import subprocess
 from collections.abc import Callable
@@ -14,10 +15,10 @@ from hypothesis import strategies as st
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext
 from ctxchat.tools.diffs import difference
+from ctxchat.tools.encodings import encoding_of
 from ctxchat.tools.paths import Place
 from ctxchat.tools.seen import SeenFiles
-from ctxchat.tools.text import encoding_of
-from ctxchat.tools.writing import EditFile, WriteFile, only_crlf, replaced
+from ctxchat.tools.writing import EditFile, WriteFile, replaced, with_line_ends_of
 
 
 class AllSeen(SeenFiles):
@@ -58,10 +59,11 @@ async def test_rewriting_keeps_crlf_and_encoding(call: Callable, workspace: Path
 
 async def test_a_text_the_old_encoding_cannot_hold_becomes_utf_8(call: Callable, workspace: Path) -> None:
     (workspace / "a").write_bytes("grün\n".encode("latin-1"))
-    with pytest.raises(ToolError, match="latin-1"):
-        await call(edit, path="a", old="grün", new="€")
-    await call(write, path="a", content="€\n")
-    assert (workspace / "a").read_text(encoding="utf-8") == "€\n"
+    with pytest.raises(ToolError, match="is a guess"):
+        await call(edit, path="a", old="grün", new="→")
+    found = await call(write, path="a", content="→\n")
+    assert (workspace / "a").read_text(encoding="utf-8") == "→\n"
+    assert found.text.endswith("The encoding has changed: cp1252 becomes utf-8.")
 
 
 async def test_the_demand_shows_the_diff_and_writes_nothing(context: ToolContext, workspace: Path) -> None:
@@ -108,8 +110,46 @@ async def test_not_found_shows_what_is_near(call: Callable, workspace: Path) -> 
         await call(edit, path="a.py", old="def handel(request):", new="x")
     with pytest.raises(ToolError, match=r"Only the white space differs(.|\n)*    4\t    return request.body"):
         await call(edit, path="a.py", old="def handle(request):\n\treturn request.body", new="x")
+    with pytest.raises(ToolError, match=r"line 4 has 4 blanks where old has a tab"):
+        await call(edit, path="a.py", old="def handle(request):\n\treturn request.body", new="x")
     with pytest.raises(ToolError, match="Nothing there resembles it"):
         await call(edit, path="a.py", old="§§§§§§§", new="x")
+
+
+@pytest.mark.parametrize(
+    ("there", "sought", "told"),
+    [
+        ("Preis:\xa05 €", "Preis: 5 €", r"U\+00A0 .no-break space. where old has a blank"),
+        ("say(“hello”)", 'say("hello")', r"U\+201C .left double quotation mark. where old has"),
+        ("cafe\u0301 = 1", "caf\u00e9 = 1", r"where old has U\+00E9 .latin small letter e with acute."),
+        ("caf\u00e9 = 1", "cafe\u0301 = 1", r"U\+00E9 .latin small letter e with acute. where old has"),
+        ("한글", "\u1112\u1161\u11ab\u1100\u1173\u11af", r"U\+D55C .hangul syllable han. "),
+        ("a\u200bb", "ab", r"U\+200B .zero width space. where old has nothing"),
+        ("1 – 2", "1 - 2", r"U\+2013 .en dash. where old has '-'"),
+    ],
+)
+async def test_signs_that_look_alike_are_told_apart(
+    there: str, sought: str, told: str, call: Callable, workspace: Path
+) -> None:
+    (workspace / "a").write_text(f"first\nx {there} y\nlast\n")
+    with pytest.raises(ToolError, match=rf"Only signs that look alike differ from these lines .line 2 has .*{told}"):
+        await call(edit, path="a", old=sought, new="new")
+    with pytest.raises(ToolError, match=rf"Only signs that look alike differ from these lines .line 2 has .*{told}"):
+        await call(edit, path="a", old=f"first\nx {sought} y", new="new")
+
+
+async def test_line_ends_alone_are_not_changed(call: Callable, workspace: Path) -> None:
+    (workspace / "a").write_bytes(b"x\r\ny\r\n")
+    with pytest.raises(ToolError, match="differ in line ends only"):
+        await call(edit, path="a", old="x\r\ny", new="x\ny")
+
+
+async def test_mixed_line_ends_stay_with_their_lines(call: Callable, workspace: Path) -> None:
+    (workspace / "a").write_bytes(b"a = 1\r\nb = 2\nc = 3\r\n")
+    await call(edit, path="a", old="a = 1\nb = 2", new="a = 11\nb = 22\nb2 = 0")
+    assert (workspace / "a").read_bytes() == b"a = 11\r\nb = 22\r\nb2 = 0\nc = 3\r\n"
+    await call(write, path="a", content="a = 11\nmore\nb = 22\nb2 = 1\nc = 3\n")
+    assert (workspace / "a").read_bytes() == b"a = 11\r\nmore\r\nb = 22\r\nb2 = 1\nc = 3\r\n"
 
 
 async def test_several_are_counted_and_named(call: Callable, workspace: Path) -> None:
@@ -160,28 +200,47 @@ _line = st.text("ab ä€\t", max_size=4)
 
 @st.composite
 def files(draw: st.DrawFn) -> bytes:
-    text = "".join(
-        draw(_line) + draw(end) for end in [draw(st.sampled_from([st.just("\n"), st.just("\r\n"), _newline]))] * 6
-    )
-    text += draw(_line)
+    ends = draw(st.sampled_from([st.just("\n"), st.just("\r\n"), _newline]))
+    text = "".join(f"{number}{draw(_line)}{draw(ends)}" for number in range(6)) + draw(_line)
     codec = draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
     return text.encode(codec)
 
 
+def _plain(text: str) -> str:
+    return re.sub(r"\r\n|\r", "\n", text)
+
+
 @given(files(), st.data())
-def test_an_edit_and_its_inverse_give_back_the_same_bytes(data: bytes, choose: st.DataObject) -> None:
+def test_an_edit_changes_what_it_names_and_no_byte_beside(data: bytes, choose: st.DataObject) -> None:
     encoding = encoding_of(data)
     text = encoding.decode(data)
     start = choose.draw(st.integers(0, len(text) - 1))
     end = choose.draw(st.integers(start + 1, len(text)))
     old, new = text[start:end], choose.draw(st.text("ab\nXY", min_size=1, max_size=8)) + "§"
-    assume(text.count(old) == 1 and not (old.startswith("\n") and text[start - 1 : start] == "\r"))
-    assume(not (old.endswith("\r") and text[end : end + 1] == "\n"))
-    after, _ = replaced(text, old, new)
-    # Mixed line ends of which only CRLF is left say nothing any more about what the others were.
-    assume(only_crlf(text) or not only_crlf(after))
-    back, _ = replaced(after, new, old)
-    assert encoding.encode(back) == data
+    assume(
+        _plain(text).count(_plain(old)) == 1 and "\r\n" not in (text[start - 1 : start + 1], text[end - 1 : end + 1])
+    )
+    after, _ = replaced(text, _plain(old), new)
+    assert after.startswith(text[:start]) and after.endswith(text[end:])
+    assert _plain(after[start : len(after) - len(text) + end]) == new
+    ends = set(re.findall(r"\r?\n", text))
+    assert set(re.findall(r"\r?\n", after)) <= ends  # no line end that the file did not have
+    if len(ends) == 1 and "\n" in text[:start] + text[end:]:
+        assert encoding.encode(replaced(after, new, _plain(old))[0]) == data
+
+
+@given(st.lists(st.tuples(_line, st.sampled_from(["\n", "\r\n", "\r"])), min_size=1, max_size=8), st.data())
+def test_lines_that_stay_keep_their_ends_when_all_is_rewritten(
+    lines: list[tuple[str, str]], choose: st.DataObject
+) -> None:
+    old = "".join(line + end for line, end in lines)
+    kept = [f"{number}{line}" for number, (line, _) in enumerate(lines)]
+    numbered = "".join(line + end for line, (_, end) in zip(kept, lines, strict=True))
+    at = choose.draw(st.integers(0, len(kept)))
+    more = [*kept[:at], "new", *kept[at:]]
+    found = with_line_ends_of(numbered, "\n".join((*more, "")))
+    assert found.replace("new" + re.findall(r"new(\r\n|\r|\n)", found)[0], "") == numbered
+    assert _plain(with_line_ends_of(old, "a\nb")) == "a\nb"
 
 
 @given(st.lists(_line, max_size=12), st.lists(_line, max_size=12), st.booleans(), st.booleans())
