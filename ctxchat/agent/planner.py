@@ -32,7 +32,7 @@ from ctxchat.core.summaries import written
 from ctxchat.core.summary_task import input_tokens, shortened
 from ctxchat.core.view import View
 from ctxchat.core.words import short
-from ctxchat.core.working_set import CurrentFile, touched, worked_on
+from ctxchat.core.working_set import MOST, CurrentFile, touched, worked_on
 
 Registry = Callable[[PlanOptions], Mapping[str, Strategy]]
 """Every strategy by name, made with these options; plug-ins add theirs."""
@@ -42,6 +42,9 @@ Prices = Callable[[str, int, int], float]
 
 SUMMARY_SECONDS = 10.0
 """What a summary takes, as far as anybody can say before the first."""
+
+NAMED = 48
+"""Files that are looked into for the names in them, of which the first may stand beside a summary."""
 
 QUICK = 1_000
 """Groups that code summarises in no time."""
@@ -146,9 +149,12 @@ class Planner:
         if self._files_now is None or not talk.options.working_set:
             self._files = ()
             return
-        paths = touched(talk.ledger.standing)
-        found = await asyncio.gather(*map(self._files_now, paths))
-        self._files = await asyncio.to_thread(self._weighed, [file for file in found if file is not None])
+        paths = touched(talk.ledger.standing, NAMED)
+        found = [file for file in await asyncio.gather(*map(self._files_now, paths)) if file is not None]
+        self.memory.names = {name: file.names for file in found for name in file.written}
+        near = set(paths[:MOST])
+        shown = [file for file in found if not near.isdisjoint(file.written)]
+        self._files = await asyncio.to_thread(self._weighed, shown)
 
     def _weighed(self, files: Sequence[CurrentFile]) -> tuple[CurrentFile, ...]:
         """Each file once, whatever names it was called by."""
@@ -160,8 +166,8 @@ class Planner:
             else:
                 known[file.path] = msgspec.structs.replace(before, written=(*before.written, *file.written))
         lines = worked_on(self._conversation.ledger.standing)  # the newest first
-        near = {f.path: next((line for path, line in lines.items() if path in f.written), "") for f in known.values()}
-        return tuple(msgspec.structs.replace(file, near=near[file.path]) for file in known.values())
+        put = {f.path: next((line for path, line in lines.items() if path in f.written), ()) for f in known.values()}
+        return tuple(msgspec.structs.replace(file, edited=put[file.path]) for file in known.values())
 
     def _usual(self, name: str, look: Look, floor: int | None = None) -> Plan | None:
         keep = self._conversation.options.keep_recent

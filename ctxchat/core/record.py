@@ -58,13 +58,16 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 class Gone(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What is no more since the message `seq`: a file (moved to `now`, or removed), a name of a program (in the file `where`;
-    empty for all), something that was asked for, told by the sentence that took it back."""
+    empty for all), all names that a file had which was `rewritten`, the `value` that a name had (`where`), the `edit`s of a file
+    that were thrown away (of all files, where it has no name; those before a `commit` stay), something that was asked for, told
+    by the sentence that took it back, and what the agent proposed in the turn before a message that turned it down (`turn`)."""
 
-    kind: Literal["file", "name", "said"]
+    kind: Literal["file", "name", "said", "rewritten", "value", "edit", "commit", "proposal"]
     key: str
     seq: int
     where: str = ""
     now: str = ""
+    turn: int = 0
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):

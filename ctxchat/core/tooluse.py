@@ -65,6 +65,17 @@ _REFUSED = expression(
     r"|The user doesn't want to (?:proceed|take this action)|Permission to use \w+ has been (?:denied|auto-denied)"
 )
 
+_SAID_REFUSING = expression(
+    r"\AThe user did not allow this\. They said: (?P<words>.+)\Z"
+    r"|\AThe user doesn't want to .*?(?:the user said|provided the following reason)[^:\n]{0,60}:\s*(?P<more>.+)\Z",
+    re.DOTALL,
+)
+_BROKEN_OFF = expression(
+    r"^\[(?:stopped after [^\]\n]*time-out|cancelled|ended by signal|interrupted)[^\]\n]*\]"
+    r"|\b[Cc]ommand (?:timed out|was (?:aborted|cancelled|interrupted|killed))\b|^\s*(?:Command|Operation) aborted\b"
+    r"|\[Request interrupted by user|^(?:Terminated|Killed|\^C)\s*$|^KeyboardInterrupt\s*$",
+    re.MULTILINE,
+)
 
 _ERROR_LINE = expression(
     r"(?:Error|Exception|Panic|panicked)\b|\b(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed|fail(?:ed|ure))\b"
@@ -84,7 +95,8 @@ _DEFINES = expression(
 _NOTE = expression(r"\[(?:exit code|lines? |only |full text|no output|ended by|stopped after|…).*\]\s*")
 """A line that a tool adds about its own output."""
 LOOKS = expression(
-    r"(?:\S+/)?(?:ls|cat|head|tail|grep|rg|find|sed -n|wc|which|echo|pwd|tree|file|stat|awk|git (?:status|log|diff|show))\b"
+    r"(?:\S+/)?(?:ls|cat|head|tail|grep|rg|find|sed -n|wc|which|echo|pwd|tree|file|stat|awk"
+    r"|git (?:status|log|diff|show|branch|remote|rev-parse|ls-files|blame))\b"
 )
 """A command that only looks around: nothing was done, and its troubles are no errors of the work."""
 _NUMBERED = expression(r"^\s*(\d+)[\t→]")
@@ -200,6 +212,18 @@ def refused(result: Message) -> bool:
     return bool(_REFUSED.match(result.text))
 
 
+def words_of_refusal(result: Message) -> str:
+    """What the person said while they refused a call, in their own words; empty where they said nothing or refused nothing."""
+    found = _SAID_REFUSING.search(result.text) if refused(result) else None
+    return (found["words"] or found["more"]).strip() if found else ""
+
+
+def broken_off(result: Message) -> bool:
+    """True when a result says that a command was ended before it came to its own end, so that what it printed proves nothing."""
+    ends = result.text if len(result.text) <= 700 else f"{result.text[:300]}\n{result.text[-400:]}"
+    return result.synthetic or bool(_BROKEN_OFF.search(ends))
+
+
 def gist(call: ToolCall | None, result: Message, width: int) -> str:
     """The line of a result that mattered, at most `width` characters: of a command its error or how it ended, of a file what
     was read of it, of an edit what it put there, of a search the number of hits; never a banner or a line's number."""
@@ -263,13 +287,20 @@ def _first(fields: dict[str, object], names: tuple[str, ...]) -> str:
 _STRINGS = expression(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\([^()]*\)")
 BETWEEN = expression(r"&&|\|\||;|\n")
 """Between the commands of a command line."""
+_AFTER = expression(r"(?<!;);(?!;)|(?<![\\&|({;])\n|(?<![&>|])&(?![&>])")
+"""Behind a command whose end says nothing of the next one's: what is run after it runs in any case."""
+_HERE = expression(r"<<-?[ \t]*(['\"]?)(\w+)\1[^\n]*\n.*?\n[ \t]*\2(?=\n|\)|\Z)", re.DOTALL)
+"""A text that a command reads until a word stands on a line (`<<EOF`)."""
+_COMPOUND = expression(r"(?:\A|[;&|\n]\s*)(?:for|while|until|if|case)\b.*\b(?:done|fi|esac)\b", re.DOTALL)
+_STRICT = expression(r"\A\s*set -\w*e")
+_PIPEFAIL = expression(r"\bpipefail\b")
 _CHANGE_FOLDER = expression(r"\s*cd\s+(\"[^\"\n]+\"|'[^'\n]+'|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
 _SHOWN_BY = expression(
     r"(?<!\s)(?:(?:\s*2>&1)?(?:\s*\|\s*(?:head|tail|less|cat|grep|rg|wc|sort|uniq|tee)\b(?:'[^']*'|\"[^\"]*\"|[^|&;'\"])*+)++\Z"
     r"|\s*2>&1\s*\Z)"
 )
 """What only looks at the output of a command line."""
-_MASKED = expression(r"(?<!\|)\|(?!\|)|\|\|\s*(?:true|:|echo\b[^;&|]*)\s*\Z|;\s*(?:echo|true|ls|pwd)\b[^;&|]*\Z")
+_MASKED = expression(r"(?<!\|)\|(?!\|)|\|\||;\s*(?:echo|true|ls|pwd)\b[^;&|]*\Z|[^&>|]&\s*\Z")
 _BARE_WORD = expression(r"[a-z][\w:-]*")
 _ASSIGNED = expression(r"\w+=")
 _ASIDE = frozenset({"cd", "echo", "sleep", "true", "export", "set", "source", "done", "pwd", "ls", "wait"})
@@ -278,7 +309,31 @@ _FILE_TOOLS = frozenset(
     re.findall(r"\w+", "rm cp mv mkdir touch chmod chown ln cat sed perl awk code open kill pkill curl wget tar rmdir")
 )
 _RUNNERS = frozenset({"python", "python3", "node", "bash", "sh", "ruby", "tsx", "deno", "php", "-m"})
-_ONE_MORE = frozenset({"run", "exec", "compose", "npx", "uv", "poetry"})
+_ONE_MORE = frozenset({"run", "exec", "compose", "uv", "poetry"})
+_FINDERS = (
+    *(("uv", "run"), ("poetry", "run"), ("pdm", "run"), ("hatch", "run"), ("bundle", "exec"), ("pnpm", "exec")),
+    *(("npx",), ("bunx",), ("uvx",), ("python", "-m"), ("python3", "-m")),
+)
+_ONE_TASK = frozenset({"pytest", "tox", "mypy", "pyright", "basedpyright", "jest", "vitest", "tsc", "eslint", "rspec"})
+"""Programs whose words are what they look at, not what they do."""
+_WITH_A_VALUE = frozenset({"--group", "--extra", "--with", "--python", "--project", "--directory", "--package", "-p"})
+
+
+def statements(command: str) -> tuple[str, ...]:
+    """The parts of a command line that run whatever became of the one before (`a && b; c` has two), in their order. An exit code
+    tells of the last one alone. Loops, conditions and what runs under `set -e` are one part."""
+    blank = _HERE.sub(_blanked, command)
+    blank = _STRINGS.sub(_blanked, blank)
+    if _COMPOUND.search(blank) or _STRICT.match(blank) or _PIPEFAIL.search(blank):
+        return (command.strip(),)
+    places = [0, *(at for found in _AFTER.finditer(blank) for at in found.span()), len(command)]
+    parts = (command[start:end].strip() for start, end in zip(places[::2], places[1::2], strict=True))
+    return tuple(part for part in parts if part and not part.startswith("#"))
+
+
+def _blanked(found: re.Match[str]) -> str:
+    """As many signs that part nothing."""
+    return f"'{'·' * (len(found[0]) - 2)}'" if len(found[0]) > 1 else found[0]
 
 
 class CommandLine(msgspec.Struct, frozen=True):
@@ -296,15 +351,20 @@ class CommandLine(msgspec.Struct, frozen=True):
         return self.program in _FILE_TOOLS
 
 
+def in_folder(command: str) -> tuple[str, str]:
+    """The folder that a command line goes to first (empty where it stays), and what it runs there."""
+    folder, command = "", command.lstrip("\\ \t\n")
+    while found := _CHANGE_FOLDER.match(command):
+        folder, command = found[1].strip("'\""), command[found.end() :]
+    return folder, command
+
+
 @lru_cache(4_096)
 def command_line(command: str) -> CommandLine:
     """What a command line does, by its words alone: for telling runs of one thing from another, not for judging what is safe."""
-    folder = ""
-    rest = command
-    while found := _CHANGE_FOLDER.match(rest):
-        folder, rest = found[1].strip("'\""), rest[found.end() :]
+    folder, rest = in_folder(command)
     bare = _STRINGS.sub("''", rest)
-    masked = bool(_MASKED.search(bare))
+    masked = bool(_MASKED.search(bare)) and not _PIPEFAIL.search(bare)
     rest = _SHOWN_BY.sub("", rest).strip() or rest.strip()
     parts = [words for part in BETWEEN.split(bare) if (words := _words_run(part))]
     return CommandLine(folder, rest, _program(parts[-1]) if parts else "", masked)
@@ -317,12 +377,24 @@ def _words_run(part: str) -> list[str]:
     return [] if not words or words[0] in _ASIDE or words[0].startswith("#") else words
 
 
+def _without_runner(words: list[str]) -> list[str]:
+    """The words of a command without what only finds the program in its surroundings: `uv run --frozen pytest` is `pytest`."""
+    for front in _FINDERS:
+        if tuple(words[: len(front)]) == front and len(words) > len(front):
+            rest = words[len(front) :]
+            while len(rest) > 1 and rest[0].startswith("-"):
+                rest = rest[2 if rest[0] in _WITH_A_VALUE else 1 :]
+            return rest
+    return words
+
+
 def _program(words: list[str]) -> str:
+    words = _without_runner(words)
     name = words[0].rpartition("/")[2]
     if name in _FILE_TOOLS:
         return name
     told = [name]
-    room = 2 if name in _ONE_MORE else 1
+    room = 2 if name in _ONE_MORE else 0 if name in _ONE_TASK else 1
     for word in words[1:]:
         if told[-1] in _RUNNERS and not word.startswith("-"):
             told += [word] if word != "''" else []  # the script is what runs, where it is none on the spot

@@ -4,10 +4,12 @@ much of each; reads nothing itself.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.clip import around, clip
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, ToolCall, spoken
@@ -25,52 +27,75 @@ SHARE = 1 / 3
 
 OPENING = "<files_now>\nFiles that the work stands on, as they were on disk "
 CLOSING = "</files_now>"
+LINES = 200
+"""Lines of an edit by which its place is found."""
+
+_PARTS = frozenset({"start_line", "end_line", "offset", "limit", "insert_line", "line", "view_range"})
+"""What a call tells a part of a file by."""
+
 _CHANGED = " (changed by somebody else since you last saw it)"
 _MARK = "\n[… {lines}{tokens} tokens left out …]\n"
 
 
 class CurrentFile(msgspec.Struct, frozen=True):
     """A text file as it is now. `path` as it is shown, `written` as calls named it; `text` are its numbered lines, `tokens` our
-    count of them; `changed`: by somebody else since the agent last saw it; `near`: a line of what a call put there last."""
+    count of them; `changed`: by somebody else since the agent last saw it; `edited`: the lines that a call put there last, empty
+    where it was only read; `names` are the words in it that may be a program's names."""
 
     path: str
     written: tuple[str, ...]
     text: str
     changed: bool = False
     tokens: int = 0
-    near: str = ""
+    edited: tuple[str, ...] = ()
+    names: frozenset[str] = frozenset()
 
 
-def touched(groups: Sequence[Group]) -> tuple[str, ...]:
-    """Paths, as calls named them, of the files that were read or changed, the last ones first."""
-    paths: dict[str, None] = {}
+def touched(groups: Sequence[Group], most: int = MOST) -> tuple[str, ...]:
+    """Paths, as calls named them, of the files that the work stands on, `most` at most: those that were changed in the newest
+    turn, then those changed before, then those that were read; of each the last ones first."""
+    ranks: list[dict[str, None]] = [{}, {}, {}]
+    now = groups[-1].turn if groups else 0
     for group in reversed(groups):
-        for path in _files_of(group, {"read", "change"}):
-            paths.setdefault(path)
-        if len(paths) >= MOST:
+        for path in _files_of(group, {"change"}):
+            ranks[group.turn != now].setdefault(path)
+        for path in _files_of(group, {"read"}):
+            ranks[2].setdefault(path)
+        if len(ranks[2]) >= most and len(ranks[0]) + len(ranks[1]) >= most:
             break
-    return tuple(paths)[:MOST]
+    return tuple(dict.fromkeys(path for rank in ranks for path in rank))[:most]
 
 
-def worked_on(groups: Sequence[Group]) -> dict[str, str]:
-    """By path, as calls named it, a line of what an edit put into the file last."""
-    lines: dict[str, str] = {}
+def worked_on(groups: Sequence[Group]) -> dict[str, tuple[str, ...]]:
+    """By path, as calls named it, the lines that an edit put into the file last; of one that was only written whole its first."""
+    edited: dict[str, tuple[str, ...]] = {}
+    written: dict[str, tuple[str, ...]] = {}
     for group in reversed(groups):
         for call in _calls_of(group, {"change"}):
-            put = [line.strip() for old, new in exchanges(call) if old is not None for line in new.splitlines()]
-            if put:
-                lines.setdefault(use_of(call).target, max(put, key=len))
-    return lines
+            for old, new in exchanges(call):
+                put = tuple(line.strip() for line in new.splitlines() if line.strip())
+                if put:
+                    (written if old is None else edited).setdefault(use_of(call).target, put[:LINES])
+    return {path: put[:1] for path, put in written.items()} | edited
 
 
 def not_in_view(files: Sequence[CurrentFile], ledger: Ledger, fold: Sequence[str]) -> tuple[CurrentFile, ...]:
-    """Those that nothing tells as they are once these groups are folded: no call that read them stays, or they have changed."""
+    """Those that nothing tells as they are once these groups are folded: no call that read or wrote all of them stays, or they
+    have changed."""
     if not files:
         return ()
     gone = frozenset(fold)
-    whole = (e.group for e in ledger.live() if e.group and e.kind is None and gone.isdisjoint(e.covers))
-    told = {path for group in whole for path in _files_of(group, {"read"})}
+    whole = [e.group for e in ledger.live() if e.group and e.kind is None and gone.isdisjoint(e.covers)]
+    told = {use_of(call).target for group in whole for call in _calls_of(group, {"read", "change"}) if _is_of_all(call)}
     return tuple(f for f in files if f.changed or told.isdisjoint(f.written))
+
+
+def _is_of_all(call: ToolCall) -> bool:
+    """A call that read a file from its beginning to its end, or wrote all of it."""
+    fields = fields_of(call.arguments) or {}
+    if use_of(call).kind == "read":
+        return not any(fields.get(name) for name in _PARTS)
+    return [old for old, _ in exchanges(call)] == [None] and _PARTS.isdisjoint(fields)
 
 
 def newest(ledger: Ledger, fold: Sequence[str]) -> str:
@@ -91,44 +116,65 @@ def working_set(
     """These files as one text in at most `max_tokens`, with their paths; empty where nothing fits. `after`: what was done last
     when they were looked at, where it stays in view: a call that shows how a file came to be so is not to be reckoned again.
 
-    The first ones go first, but one that would take more than a `SHARE` waits: a large file shown in part is read again all the
-    same, and would keep out several that fit whole. What is left is shared by the waiting ones that were worked on, each with the
-    place; then by the others.
+    The first ones go first. Of a large one that was edited the place of the last edit is shown, in an equal share with the others;
+    one that was only read is shown whole or not at all, for in part it would be read again all the same. What is left then goes
+    to those that were cut, in their order.
     """
     when = f"after {after} below; what was changed up to there is in them" if after else "when this was written"
     opening = f"{OPENING}{when}. No call need read them again, unless one further on changed them."
     room = max_tokens - count(opening) - count(CLOSING) - 4
     most = int(room * SHARE)
     titles = {f.path: f"{f.path}{_CHANGED if f.changed else ''}:\n" for f in files}
-    parts: dict[str, str] = {}
-
-    def add(file: CurrentFile, tokens: int, least: int) -> None:
-        nonlocal room
-        left = min(EACH, tokens, room) - count(titles[file.path]) - 2
-        if left >= min(least, file.tokens):
-            parts[file.path] = titles[file.path] + _part(file, left, count)
-            room -= count(parts[file.path]) + 2
-
+    given: dict[str, int] = {}
+    edited = sum(bool(file.edited) for file in files)
     for file in files:
-        if file.tokens <= most:
-            add(file, room, file.tokens)
-    waiting = [f for f in files if f.path not in parts]
-    worked = [f for f in waiting if f.near]
-    for place, file in enumerate(worked):
-        add(file, max(2 * LEAST, room // (len(worked) - place)), LEAST)
-    for file in waiting:
-        if not file.near:
-            add(file, room, LEAST)
-    shown = [file.path for file in files if file.path in parts]
-    return ("\n\n".join([opening, *(parts[path] for path in shown), CLOSING]), tuple(shown)) if shown else ("", ())
+        title = count(titles[file.path]) + 2
+        least = min(LEAST, file.tokens) if file.edited else file.tokens
+        share = max(2 * LEAST, room // max(1, edited)) - title if file.edited else most
+        edited -= bool(file.edited)
+        left = min(EACH, file.tokens, share, room - title)
+        if left >= max(1, least):
+            given[file.path] = left
+            room -= left + title
+    for file in files:
+        if file.path in given and given[file.path] < min(EACH, file.tokens):
+            more = min(EACH, file.tokens, given[file.path] + max(0, room))
+            room -= more - given[file.path]
+            given[file.path] = more
+    parts = [titles[f.path] + _part(f, given[f.path], count) for f in files if f.path in given]
+    return ("\n\n".join([opening, *parts, CLOSING]), tuple(given)) if given else ("", ())
 
 
 def _part(file: CurrentFile, max_tokens: int, count: Count) -> str:
     """What fits of a file: the place that was worked on, or head and tail where nothing tells of one."""
-    place = file.text.find(file.near) if file.near else -1
+    place = _place(file)
     if place < 0:
         return clip(file.text, max_tokens, count, _MARK)
     return around(file.text, place, max_tokens, count, _MARK)
+
+
+def _place(file: CurrentFile) -> int:
+    """Where the lines that were put there last begin: where most of them stand one behind the other; -1 for nowhere."""
+    order = {line: place for place, line in reversed(list(enumerate(file.edited)))}
+    if not order:
+        return -1
+    votes: Counter[int] = Counter()
+    starts: list[int] = []
+    at = number = 0
+    for line in file.text.splitlines(keepends=True):
+        starts.append(at)
+        at += len(line)
+        shown = line.partition("\t")[2].strip()
+        if shown:
+            if shown in order:
+                votes[number - order[shown]] += 1 + len(shown)
+            number += 1
+        else:
+            starts.pop()
+    if not votes:
+        return -1
+    best = max(votes, key=lambda place: (votes[place], place))
+    return starts[min(max(0, best), len(starts) - 1)]
 
 
 def _files_of(group: Group, kinds: set[str]) -> Iterator[str]:

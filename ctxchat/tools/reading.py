@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import threading
 from collections.abc import Callable
 from typing import Annotated, BinaryIO
@@ -24,8 +25,10 @@ MAX_LINES = 2000
 MAX_LINE = 2000
 """Characters of one line that are shown."""
 
-NOW_BYTES, NOW_CHARS = 1_000_000, 60_000
-"""The largest file that is shown again after a compaction, and how much of it is looked at."""
+NOW_BYTES, NOW_CHARS, NOW_LINES = 1_000_000, 400_000, 20_000
+"""The largest file that is shown again after a compaction, and how much of it is looked at: what was edited last may be its end."""
+
+_NAME = re.compile(r"[A-Za-z_$][\w$]{2,}")
 
 _COUNTED = 50_000_000
 """Characters beside the wanted ones that are still read, to learn how many lines there are and how long one is."""
@@ -88,11 +91,12 @@ class ReadNow:
             if not data or len(data) > NOW_BYTES or binary_kind(data[:SNIFF]):
                 return None
             encoding = encoding_of(data)
-            excerpt = _excerpt(stop, io.BytesIO(data), encoding, 1, MAX_LINES, NOW_CHARS)
+            excerpt = _excerpt(stop, io.BytesIO(data), encoding, 1, NOW_LINES, NOW_CHARS)
+            names = frozenset(_NAME.findall(data.decode(encoding.codec, "replace")))
             text = self._mask(_drawn(place, excerpt, encoding, 1))
         except (CtxchatError, OSError, UnicodeError):
             return None  # it cannot be shown; the summary still names it
-        return CurrentFile(place.shown, (path,), text, self._seen.changed(place.path, data))
+        return CurrentFile(place.shown, (path,), text, self._seen.changed(place.path, data), names=names)
 
 
 def size_of(file: BinaryIO) -> int:

@@ -18,7 +18,7 @@ from ctxchat.core.ports import ToolPort
 from ctxchat.core.record import CompactionRecord, Digest
 from ctxchat.core.strategies.planning import PlanOptions, fold_edit
 from ctxchat.core.tokens import Meter, rough_count
-from ctxchat.core.working_set import CLOSING, CurrentFile, newest, worked_on, working_set
+from ctxchat.core.working_set import CLOSING, CurrentFile, newest, not_in_view, touched, worked_on, working_set
 from ctxchat.tools.reading import ReadFile, ReadNow
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.writing import EditFile, WriteFile
@@ -89,7 +89,7 @@ async def test_what_is_still_in_view_is_not_shown_twice_and_nothing_where_none_i
 
 async def test_the_target_is_met_with_the_files(tmp_path: Path) -> None:
     for n in range(6):
-        (tmp_path / f"{n}.py").write_text(f"value_{n} = {n}\n" * 200)
+        (tmp_path / f"{n}.py").write_text(f"value_{n} = {n}\n" * 25)
     desk = at_work(tmp_path, reads(*(f"{n}.py" for n in range(6))), SeenFiles(), working_set=0.1)
     passes: list[CompactionRecord] = []
     for text in ["read them", *[FILLER * 30] * 6]:
@@ -125,8 +125,8 @@ def test_of_a_large_file_the_place_that_was_worked_on_is_shown() -> None:
     )
     done = (Message(2, "tool", "done", call_id="a"), Message(3, "tool", "done", call_id="b"))
     near = worked_on([Group("g1", "round", (Message(1, "assistant", calls=made), *done), 1)])
-    assert near == {"pier.py": "gauge 700 = 4900"}
-    text, shown = working_set([CurrentFile("pier.py", ("pier.py",), lines, near=near["pier.py"])], 900, rough_count)
+    assert near == {"pier.py": ("gauge 700 = 4900",)}
+    text, shown = working_set([CurrentFile("pier.py", ("pier.py",), lines, False, rough_count(lines), near["pier.py"])], 900, rough_count)
     assert shown == ("pier.py",) and "gauge 700 = 4900" in text and "gauge 20 =" not in text
 
 
@@ -137,7 +137,7 @@ def test_it_says_after_what_the_files_were_looked_at() -> None:
     ledger = Ledger(groups=group_messages([*said, Message(3, "tool", "Changed.", call_id="a")]))
     assert newest(ledger, ["g1"]) == "the call edit_file pier.py" and newest(ledger, ["g2"]) == ""
     assert newest(Ledger(groups=ledger.groups[:1]), ()) == "the message «Raise the gauge.»"
-    file = CurrentFile("pier.py", ("pier.py",), "    1\tgauge = 4")
+    file = CurrentFile("pier.py", ("pier.py",), "    1\tgauge = 4", tokens=9)
     options = PlanOptions(meter=Meter(), files=(file,), files_tokens=500)
     told = fold_edit(ledger, ["g1"], Digest("S"), 500, options).replacement
     assert (
@@ -149,19 +149,60 @@ def test_it_says_after_what_the_files_were_looked_at() -> None:
 def test_large_files_that_were_worked_on_share_the_room() -> None:
     """The one changed last is often a list of what changed, and never all that the work stands on."""
     files = [
-        CurrentFile(name, (name,), text, tokens=rough_count(text), near=near)
-        for name, near in (
-            ("CHANGES", "gauge 2 ="),
-            ("read.py", ""),
-            ("pier.py", "gauge 700 ="),
-            ("mole.py", "gauge 400 ="),
+        CurrentFile(name, (name,), text, tokens=rough_count(text), edited=edited)
+        for name, edited in (
+            ("CHANGES", ("gauge 2 = 14",)),
+            ("read.py", ()),
+            ("pier.py", ("gauge 700 = 4900", "gauge 701 = 4907", "gauge 2 = 14")),
+            ("mole.py", ("gauge 400 = 2800",)),
         )
         for text in ["\n".join(f"{n:>5}\tgauge {n} = {n * 7}" for n in range(1, 900))]
     ]
     text, shown = working_set(files, 1_200, rough_count)
-    assert shown == ("CHANGES", "pier.py", "mole.py") and all(f.near in text for f in files)
+    assert shown == ("CHANGES", "pier.py", "mole.py") and all(f.edited[0] in text for f in files if f.edited)
     parts = [rough_count(part) for part in text.split("\n\n")[1:-1]]
     assert max(parts) < 1.3 * min(parts)
+
+
+def test_what_was_changed_in_the_newest_turn_comes_first_then_other_changes_then_what_was_read() -> None:
+    def call(place: int, name: str, path: str) -> list[Message]:
+        arguments = f'{{"path": "{path}", "old": "1", "new": "2"}}' if name == "edit_file" else f'{{"path": "{path}"}}'
+        made = Message(place, "assistant", calls=(ToolCall("a", name, arguments),))
+        return [made, Message(place + 1, "tool", "done", call_id="a")]
+
+    messages = [Message(1, "user", "one"), *call(2, "edit_file", "old.py"), *call(4, "read_file", "far.py")]
+    messages += [Message(6, "user", "two"), *call(7, "edit_file", "a.py"), *call(9, "edit_file", "b.py")]
+    messages += [*call(11, "read_file", "near.py"), *call(13, "read_file", "a.py")]
+    assert touched(group_messages(messages)) == ("b.py", "a.py", "old.py", "near.py", "far.py")
+
+
+def test_what_was_read_in_part_or_edited_in_view_is_shown_and_what_was_read_whole_is_not() -> None:
+    def ledger(name: str, arguments: str) -> Ledger:
+        call = Message(3, "assistant", calls=(ToolCall("a", name, arguments),))
+        before = [Message(1, "user", "one"), Message(2, "assistant", "ok")]
+        return Ledger(groups=group_messages([*before, call, Message(4, "tool", "done", call_id="a")]))
+
+    file = CurrentFile("a.py", ("a.py",), "    1\tx", tokens=9, edited=("x",))
+    for name, arguments, left in (
+        ("read_file", '{"path": "a.py"}', ()),
+        ("write_file", '{"path": "a.py", "content": "x"}', ()),
+        ("read_file", '{"path": "a.py", "start_line": 3}', (file,)),
+        ("edit_file", '{"path": "a.py", "old": "y", "new": "x"}', (file,)),
+    ):
+        assert not_in_view([file], ledger(name, arguments), ["g1", "g2"]) == left, name
+
+
+async def test_names_that_stand_in_a_file_no_more_are_no_facts(tmp_path: Path) -> None:
+    """Whatever took them out: here nothing that the session saw."""
+    (tmp_path / "a.py").write_text("class OldGauge: ...\nclass Harbour: ...\n")
+    desk = at_work(tmp_path, reads("a.py"), SeenFiles(), working_set=0.1)
+    for text in ("look", *[FILLER * 20] * 3):
+        await desk.say(text)
+    (tmp_path / "a.py").write_text("class Harbour: ...\n")
+    await desk.free_up()
+    facts = {f.key for c in desk.state.ledger.compactions for e in c.edits if e.digest for f in e.digest.evidence.facts}
+    assert "Harbour" in facts and "OldGauge" not in facts
+    await desk.session.close()
 
 
 async def test_the_place_is_shown_whatever_names_the_file_was_called_by(tmp_path: Path) -> None:

@@ -477,7 +477,7 @@ def test_half_a_word_is_not_the_word() -> None:
 
 
 def test_a_long_command_in_the_view_counts_as_kept() -> None:
-    command = "python -c '" + "print(1); " * 60 + "'"
+    command = "make " + "gauge " * 60
     group = ran("shell", msgspec.json.encode({"command": command}).decode(), "[exit code: 0]")
     evidence = collect([group])
     count, _ = survival(evidence, compile(Ledger(groups=(group,)), Frame(), Meter()))
@@ -867,9 +867,11 @@ def test_amounts_of_two_things_stand_beside_each_other_however_short_their_names
 
 
 def test_how_often_a_command_ran_is_told_of_its_own_form_only() -> None:
-    evidence = collect(runs(("mv a.py src/", ""), ("mv b.py src/", ""), ("make check", "ok"), ("make check", "ok")))
+    evidence = collect(runs(("npm run a", ""), ("npm run a -- -v", ""), ("make check", "ok"), ("make check", "ok")))
     text = render(evidence, 1000, rough_count)
-    assert "`mv b.py src/`" in text and "`make check` ×2" in text and text.count("×") == 2, "the other is in the title"
+    assert "`npm run a -- -v`" in text and "`make check` ×2" in text and text.count("×") == 2, (
+        "the other is in the title"
+    )
 
 
 GUIDE = """# Guide
@@ -1053,7 +1055,7 @@ def test_of_a_text_that_a_command_reads_the_first_line_is_told() -> None:
     found = by_kind(collect(runs((commit, "done"), (script, "done"))), "command")
     assert list(found) == [
         "git add -A && git commit -m \"$(cat <<'EOF' Draw the gauge … )\" && git push",
-        "python3 - <<'E' import gauge …; make check",
+        "make check",
     ]
 
 
@@ -1061,7 +1063,7 @@ def test_an_escaped_line_end_is_no_part_of_a_word_nor_an_empty_line_one_of_a_com
     edit = '{"path": "a.py", "old": "x", "new": "lines = \\"agent_1\\\\nuser_between\\\\ntail_end\\""}'
     assert set(by_kind(collect([ran("edit_file", edit, "done")]), "symbol")) == {"agent_1", "user_between", "tail_end"}
     assert list(by_kind(collect(runs(("\\\ncd /tmp/pier\nmake gauge", "done"))), "command")) == [
-        "cd /tmp/pier; make gauge"
+        "cd /tmp/pier && make gauge"
     ]
 
 
@@ -1082,3 +1084,106 @@ def test_of_a_long_command_its_last_part_is_told_by_which_the_newest_form_stands
     assert (
         command.startswith("sed -i 's/gauge") and command.endswith("… ; pytest -q tests/b.py") and len(command) <= 240
     )
+
+
+def refused(command: str, words: str, seq: int, text: str = "") -> Group:
+    call = Message(seq, "assistant", text, calls=(ToolCall("a", "shell", json.dumps({"command": command})),))
+    result = Message(seq + 1, "tool", f"The user did not allow this. They said: {words}", call_id="a", failed=True)
+    return Group(f"g{seq}", "round", (call, result), 1)
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "facts"),
+    [
+        ("python -c 'x()'; git status", "clean", {}),
+        ("npm run a; git status", "clean", {"npm run a": ""}),
+        ("npm run a\npytest -q", "5 passed", {"npm run a": "", "pytest -q": "exit 0"}),
+        ("python - <<'E'\nx()\nE\npytest -q", "5 passed", {"pytest -q": "exit 0, 5 passed"}),
+        ("make a && make b", "fine", {"make a && make b": "exit 0"}),
+        ("pytest -q; git status", "3 failed\nE AssertionError: 3 != 4", {"pytest -q": "with errors"}),
+        ("pytest -q", "..E AssertionError: 3 != 4\n[stopped after 120 s: time-out]", {"pytest -q": "stopped before its end"}),
+        ("pytest -q || echo no", "5 passed\nno", {"pytest -q || echo no": "5 passed"}),
+        ("rm -r build; mkdir build", "", {}),
+        ("server & curl localhost", "up", {"server": ""}),
+        ("set -o pipefail; npm test | tail -1", "ok", {"set -o pipefail; npm test": "exit 0"}),
+    ],
+)  # fmt: skip
+def test_an_exit_code_tells_of_the_last_part_of_a_command_line_alone(
+    command: str, output: str, facts: dict[str, str]
+) -> None:
+    found = collect([ran_by_us(command, output)])
+    assert by_kind(found, "command") == facts
+    if "stopped" in output:
+        assert by_kind(found, "error") == {}, "what was printed until then proves nothing"
+
+
+def ran_by_us(command: str, output: str, seq: int = 1) -> Group:
+    call = Message(seq, "assistant", calls=(ToolCall("a", "shell", json.dumps({"command": command})),))
+    return Group(f"g{seq}", "round", (call, Message(seq + 1, "tool", output, call_id="a", name="shell")), 1)
+
+
+def test_what_the_person_refused_or_turned_down_is_no_fact_and_their_words_are_a_rule() -> None:
+    proposal = "I'll go with a pool. Set poolSize to 12."
+    group = refused("make pool", "Never use pools here.", 1, proposal)
+    evidence = collect([group])
+    assert [(f.kind, f.key) for f in evidence.facts] == [("rule", "Never use pools here.")]
+    answer = said(proposal, "assistant", 1)
+    assert by_kind(collect([answer]), "number") == {"poolSize": "12"}
+    assert by_kind(collect([answer]), "decision")
+    for words in ("No, leave it.", "nein, lass das", "いいえ"):
+        group = collect([answer, single("user", Message(5, "user", words), 2)])
+        assert by_kind(group, "number") == by_kind(group, "decision") == {}, words
+    kept = collect([answer, single("user", Message(5, "user", "Now the docs."), 2)])
+    assert by_kind(kept, "number") == {"poolSize": "12"}
+
+
+def test_values_and_names_are_those_that_stand_in_the_file_now() -> None:
+    told = single("reply", Message(1, "assistant", "Done: `dimGray`: `#585858`."), 1)
+    edit = done(("x", {}), edited("theme.json", '"dimGray": "#585858",', '"dimGray": "#666666",'))[1]
+    assert by_kind(collect([told]), "number") == {"dimGray": "#585858"}
+    assert by_kind(collect([told, edit]), "number") == {}
+    first = edited("src/a.py", "pass", "class OldGauge: ...")
+    write = ("write_file", {"path": "src/a.py", "content": "class NewGauge: ..."})
+    assert set(by_kind(collect(done(first)), "symbol")) == {"OldGauge"}
+    assert set(by_kind(collect(done(first, write)), "symbol")) == {"NewGauge"}
+
+
+@pytest.mark.parametrize(
+    ("commands", "changed"),
+    [
+        (["git checkout -- src/a.py"], ["src/b.py"]),
+        (["git restore src/a.py src/b.py"], []),
+        (["git restore --staged src/a.py"], ["src/a.py", "src/b.py"]),
+        (["git checkout ."], []),
+        (["git checkout -b new.branch"], ["src/a.py", "src/b.py"]),
+        (["git reset --hard"], []),
+        (["git commit -am 'both'", "git reset --hard"], ["src/a.py", "src/b.py"]),
+    ],
+)
+def test_changes_that_were_thrown_away_are_none(commands: list[str], changed: list[str]) -> None:
+    calls = [edited("src/a.py", "1", "2"), edited("src/b.py", "1", "2")]
+    calls += [("shell", {"command": command}) for command in commands]
+    assert list(by_kind(collect(done(*calls)), "changed")) == changed
+
+
+def test_one_program_is_one_however_it_is_found_and_a_test_that_passes_since_is_no_open_error() -> None:
+    wrong = ran_by_us(
+        "uv run --frozen pytest tests/test_a.py", "FAILED tests/test_a.py::test_x - assert 1\n[exit code 1]"
+    )
+    well = ran_by_us("python -m pytest -q", "9 passed", 10)
+    assert by_kind(collect([wrong]), "error")
+    assert not by_kind(collect([wrong, well]), "error")
+    assert not by_kind(collect([wrong], staying=[well]), "error"), "what stays in view tells it"
+    assert by_kind(collect([wrong, well]), "command") == {"python -m pytest -q": "exit 0, 9 passed"}
+    other = ran_by_us("make check-a FILES=tests/test_a.py", "fine", 10)
+    assert not by_kind(collect([wrong, other]), "error"), "another program ran that very file well"
+
+
+def test_an_agent_says_a_number_outright_or_it_is_none() -> None:
+    listed = "The counts: 4717 loose objects, 12 MB packed, 3 s each. Total: 12"
+    assert by_kind(collect([single("reply", Message(1, "assistant", listed), 1)]), "number") == {}
+    outright = single("reply", Message(1, "assistant", "The import saturates at 512 requests."), 1)
+    assert list(by_kind(collect([outright]), "number")) == ["The import saturates at 512 requests"]
+    call = Message(1, "assistant", "The import takes 12 ms.", calls=(ToolCall("a", "shell", '{"command": "ls"}'),))
+    before = Group("g1", "round", (call, Message(2, "tool", "x", call_id="a")), 1)
+    assert collect([before]).facts == (), "what it thinks before a call is no answer"

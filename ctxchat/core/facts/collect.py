@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
-from ctxchat.core.facts.find import CUT, facts_of, recalled
+from ctxchat.core.facts.find import CUT, facts_of, has_failed, recalled
 from ctxchat.core.facts.gone import FORBIDS, gone_of, newest, still_true
 from ctxchat.core.facts.numbers import subject_of
 from ctxchat.core.facts.order import KINDS, SPEAKERS, ranked
@@ -26,7 +26,7 @@ from ctxchat.core.view import View
 PER_KIND = 300
 """Facts of one kind that are carried on, those that matter most; what is shown is capped in tokens besides."""
 
-OPEN_FOR = 20
+OPEN_FOR = 2
 """Turns after which an error that nothing said again is taken for solved, or for none of the work's."""
 
 _INSTEAD = re.compile(
@@ -35,6 +35,8 @@ _INSTEAD = re.compile(
     re.IGNORECASE,
 )
 """What is not to be any more: "Postgres instead of SQLite"."""
+_NAME = re.compile(r"[A-Za-z_$][\w$]{2,}")
+_FILE = re.compile(r"[\w./-]*\w\.\w{1,5}(?![\w.])")
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _CHANGING: frozenset[FactKind] = frozenset({"rule", "decision", "command", "error", "number"})
 """What a later message can make untrue."""
@@ -53,11 +55,12 @@ _NOTHING, _DONE = Found(), Found(done=True)
 
 
 class Memory:
-    """Facts found so far, by the group's first message, so that a pass need not look again. Holds nothing else. `shown` gives a
-    group as a model may be told of it."""
+    """Facts found so far, by the group's first message, so that a pass need not look again, and the `names` that stand in files
+    now, by the path that a call named a file by. `shown` gives a group as a model may be told of it."""
 
     def __init__(self, shown: Callable[[Group], Group] = lambda group: group) -> None:
         self.shown = shown
+        self.names: Mapping[str, frozenset[str]] = {}
         self._found: dict[Message, Found] = {}
 
     def look(self, group: Group) -> Found:
@@ -71,6 +74,11 @@ class Memory:
                 known = _DONE if done else _NOTHING
             self._found[group.first] = known
         return known
+
+    def stands(self, fact: Fact) -> bool:
+        """False for a symbol whose file is known to have no such name any more."""
+        names = self.names.get(fact.value) if fact.kind == "symbol" else None
+        return names is None or fact.key in names or not _NAME.fullmatch(fact.key)
 
 
 def collect(
@@ -101,6 +109,8 @@ def collect(
     facts.sort(key=lambda fact: (fact.turn, fact.seq))  # the place alone lies of a late result
     fresh = Evidence(tuple(facts), gone=tuple(gone))
     evidence = merged([previous, fresh] if previous else [fresh], per_kind)
+    if memory.names:
+        evidence = msgspec.structs.replace(evidence, facts=tuple(filter(memory.stands, evidence.facts)))
     if later:
         evidence = msgspec.structs.replace(evidence, facts=tuple(still_true(evidence.facts, later)))
     if newer:
@@ -187,7 +197,7 @@ def _overturned(facts: Iterable[Fact]) -> dict[str, int]:
 
 
 def _failed(command: Fact) -> bool:
-    return command.value not in {"", "exit 0"} and not command.value.startswith("exit 0")
+    return has_failed(command.value)
 
 
 class _Runs:
@@ -195,6 +205,7 @@ class _Runs:
 
     def __init__(self, commands: Iterable[Fact]) -> None:
         self._last: defaultdict[tuple[str, bool], dict[str, int]] = defaultdict(dict)
+        self._well: list[Fact] = []
         self.checked = 0
         """When something ran well last that does more than move files about."""
         for run in commands:
@@ -204,6 +215,13 @@ class _Runs:
                 self._last[what][folder] = max(run.seq, self._last[what].get(folder, 0))
             if well and not line.only_files:
                 self.checked = max(run.seq, self.checked)
+            if well and run.value:
+                self._well.append(run)
+
+    def passed_since(self, error: Fact) -> bool:
+        """A test or a file that an error names was run well since, by whatever program."""
+        names = {name_in(path) for path in _FILE.findall(error.key)}
+        return any(run.seq > error.seq and any(stands(name, run.key) for name in names) for run in self._well if names)
 
     def since(self, fact: Fact, command: str, *, well: bool) -> bool:
         """What a command line runs ran again after this fact, in the same folder as far as it is told."""
@@ -217,7 +235,9 @@ def _solved(fact: Fact, runs: _Runs, edits: Iterable[Fact]) -> bool:
     """True for an error that its command did not say again, or whose file was changed before something else ran well."""
     if runs.since(fact, fact.value, well=False):
         return True
-    return any(fact.seq < e.seq < runs.checked and name_in(e.key) in fact.key for e in edits)
+    if any(fact.seq < e.seq < runs.checked and name_in(e.key) in fact.key for e in edits):
+        return True
+    return runs.passed_since(fact)
 
 
 def _one(before: Fact, fact: Fact) -> Fact:

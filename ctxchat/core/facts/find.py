@@ -21,14 +21,18 @@ from ctxchat.core.tooluse import (
     LOOKS,
     SAVED,
     Use,
+    broken_off,
     command_line,
     exchanges,
     exit_code,
     failed,
+    in_folder,
     patch_in,
     patched,
     refused,
+    statements,
     use_of,
+    words_of_refusal,
 )
 
 _LONG = 240
@@ -36,6 +40,11 @@ _LONG = 240
 
 CUT = "…"
 """The end of a sentence, an error or a command that is longer than what is kept of it."""
+
+STOPPED, WITH_ERRORS = "stopped before its end", "with errors"
+"""How a command ended whose exit code nobody knows."""
+
+_BAD = expression(rf"\b[1-9]\d* (?:failed|errors?)\b|\bfailed\Z|{STOPPED}|{WITH_ERRORS}")
 
 _LOOKED_UP = 3
 """Messages of one answer of recall that count as looked up."""
@@ -59,6 +68,8 @@ _PATH = expression(
     r"|(?<![\w/.\\-])[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}(?![\w/.(])"
 )
 _URL = expression(r"\b(?:https?|wss?|ftp|ssh|git|postgres(?:ql)?|mysql|redis|amqp|file)://[^\s<>\"'`)\]}]+")
+_FURTHER = expression(r"://[^/]*(?:[:@]|/\S)|\A(?!https?:)")
+"""An address of more than a site's name."""
 _TALLY = expression(r"(?<![\w.])\d+ (?:passed|failed|skipped|errors?|warnings?)\b")
 _GUIDE = expression(
     r"(?:\A|/)(?:(?:docs?|guides?|skills?)/.*|(?:README|CLAUDE|AGENTS|CONTRIBUTING|SKILL)\b[^/]*)\.(?:md|mdx|rst)\Z"
@@ -71,7 +82,8 @@ _PASTED = 15
 _TRACE = expression(
     r"^[ \t]*(?:Traceback \(most recent|File \"[^\"\n]+\", line \d|at [\w.$<>\[\] ]+ ?\(?[^\s()]+:\d+|Caused by:|goroutine \d"
     r"|(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Warning|Panic)\b(?:\[\w+\])?:|(?:[Ee]rror|warning|fatal|panic)(?:\[\w+\])?:"
-    r"|\S+:\d+(?::\d+)?:? +(?:error|warning|note)\b|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[(?:ERROR|WARN|INFO|DEBUG)\]|npm ERR!)[^\n]*"
+    r"|\S+:\d+(?::\d+)?:? +(?:error|warning|note)\b|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[(?:ERROR|WARN|INFO|DEBUG)\]|npm ERR!"
+    r"|Node\.js v\d)[^\n]*"
     r"|^(?: {4,}|\t)[^\n]*$|^[^\n]*(?:\{\"\w+\":|\b\w+_error\b|\b(?:API|HTTP) ?[Ee]rror\b|\b[45]\d\d (?:[A-Z]\w+ ?)+[:{(]"
     r"|\S\.\w{1,5}:\d+:\d+:|\bat (?:\w+\.){2,}\w+\()[^\n]*$",
     re.MULTILINE,
@@ -92,6 +104,10 @@ _FED = expression(r"(<<-?[ \t]*(['\"]?)(\w+)\2[^\n]*)\n\s*([^\n]*)\n(?:.*?\n)??\
 """A text that a command reads until a word stands on a line (`<<EOF`)."""
 _LAST_PART = expression(r"(?:&&|;) ([^&;|'\"]{1,120})\Z")
 """What a command line runs last, where it is short."""
+_ON_THE_SPOT = expression(
+    r"(?:^|[\s;&|/])(?:python3?|node|tsx|bun|deno|ruby|perl|bash|sh|php)\s+(?:-\w+\s+)*(?:-[ce]\b|-\s*<<|<<|/tmp/\S+)"
+)
+"""A script among a command's words, on its input, or in a file made to be thrown away."""
 _GOES_ON = expression(r"(?:\b(?:do|then|else)|[({|&;\\])\Z")
 """The end of a line of a command that the next one belongs to."""
 _LAST_WORDS = 8
@@ -114,8 +130,8 @@ _SENTENCE = expression(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!
 _RULE = expression(
     r"(?:\A|[,;:(–—-] ?|\b(?:please|and|but|also|so|ok|okay|then) )(?:do not|don't|dont|avoid|prefer|use only|only use)\b"
     r"|(?:\A|[,;:–—-] ?|\b(?:please|and|but|also|so|ok|okay|then|should|must|shall|to|we|\w+:) )"
-    r"\**(?:always|never(?! ?mind))\b"
-    r"|\b(?:must(?:n't)?|from now on|make sure|only ever|please keep"
+    r"\**(?:always|never(?! ?mind| happen))\b"
+    r"|\b(?:must(?:n't)?|from now on|only ever|please keep"
     r"|under no circumstances|sempre|nunca|jamais|siempre|no (?:uses|toques|borres)"
     r"|não (?:use|faça|mexa|altere|apague|toque|remova|mude|crie|escreva)"
     r"|immer|nie(?:mals)?|toujours|ne (?:\w+ )?(?:pas|jamais))\b"
@@ -152,10 +168,15 @@ def facts_of(group: Group) -> tuple[Fact, ...]:
     facts: list[Fact] = []
     results = {m.call_id: m for m in group.messages if m.role == "tool"} if group.kind == "round" else {}
     if group.kind not in {"system", "summary", "stray", "note"} and group.first.role != "tool":
-        facts += _said_facts(group.first, group)
+        said = _said_facts(group.first, group)
+        if any(map(refused, results.values())):  # what it was about to do, the person did not want
+            said = (fact for fact in said if fact.kind not in {"decision", "number", "symbol"})
+        facts += said
     for call in group.first.calls if group.kind == "round" else ():
         if (result := results.get(call.id)) is not None:
             facts += _done_facts(call, result, group)
+            if words := words_of_refusal(result):
+                facts += _said_facts(Message(result.seq, "user", words), group)
     return tuple(facts)
 
 
@@ -182,20 +203,22 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
         sentence = plain(match.group()).lstrip("-*# ")
         if len(sentence) < 8:
             continue
-        if group.kind == "user" and _RULE.search(sentence) and not sentence.endswith(("?", "？")):
+        if message.role == "user" and _RULE.search(sentence) and not sentence.endswith(("?", "？")):
             yield Fact("rule", _clip(sentence), "", *at)
         elif _DECISION.search(sentence) and _decides(sentence):
             yield Fact("decision", _clip(sentence), "", *at)
     text = _pastes_left_out(text, message)
     if "://" in whole:
         for match in some(_URL, text, 20):
-            yield Fact("url", match.group().rstrip(".,;:"), "", *at)
+            if _FURTHER.search(url := match.group().rstrip(".,;:")):
+                yield Fact("url", url, "", *at)
         text, whole = _URL.sub(" ", text), _URL.sub(" ", whole)
     for path in _paths(_pastes_left_out(whole, message), by_person=message.role == "user"):
         yield Fact("path", path, "", *at)
     bare = _PATH.sub(" ", text)
     if _DIGIT.search(text):
-        yield from numbers(text, at, _ENDINGS)
+        if message.role == "user" or group.kind == "reply":
+            yield from numbers(text, at, _ENDINGS)
         for match in some(_IDENTIFIER, bare, 20):
             yield Fact("identifier", match.group(), "", *at)
     quoted = (match[1] or match[2] for match in _CALLED.finditer(text))
@@ -282,18 +305,51 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
 
 
 def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
-    line = command_line(command)
-    if LOOKS.match(line.rest.rpartition("&& ")[2]):
-        return
-    outcome = _outcome(result, masked=line.masked)
-    rest = _in_one_line(line.rest)
-    key = _clip_command(f"cd {line.folder} && {rest}" if line.folder else rest)
-    text = _scanned(result.text)
+    """What a command line ran. How it ended is told of its last part, which the exit code is of; of one that was broken off only
+    that, since what it had printed by then proves nothing."""
+    folder, rest = in_folder(command)
+    *before, last = statements(rest) or (rest,)
+    line = command_line(last)
+    ran = [part for part in before if not _looks(part) and not command_line(part).only_files]
+    stopped = broken_off(result)
+    outcome = STOPPED if stopped else _outcome(result, masked=line.masked, alone=not ran)
     well = outcome.startswith("exit 0")  # it may name errors all the same
-    errors = [] if well else list(map(plain, troubles(text)))
-    yield Fact("command", key, outcome or ("with errors" if errors else ""), *at)
+    errors = [] if stopped or (well and not ran) else list(map(plain, troubles(_scanned(result.text))))
+    done = line.only_files and not has_failed(outcome) and not errors  # the files tell of what was done to them
+    if _looks(last) or done:
+        if not ran:
+            return
+        ran, last, outcome, well = ran[:-1], ran[-1], "", False
+    if errors and not outcome:
+        outcome = WITH_ERRORS
+    key = _key(folder, last)
+    for part in ran:
+        yield Fact("command", _key(folder, part), WITH_ERRORS if errors and well else "", *at)
+    yield Fact("command", key, outcome, *at)
+    blamed = _key(folder, ran[0]) if ran and well else key
     for error in [*errors[:2], *errors[2:][-1:]]:
-        yield Fact("error", _clip(error), key, *at)
+        yield Fact("error", _clip(error), blamed, *at)
+
+
+def _looks(part: str) -> bool:
+    """A part of a command line that only looks around, or runs nothing that will be run again: a script written on the spot is a
+    question that was put once."""
+    line = command_line(part)
+    if not line.program or _ON_THE_SPOT.search(line.rest):
+        return True
+    return bool(LOOKS.match(line.rest.rpartition("&& ")[2]))
+
+
+def has_failed(outcome: str) -> bool:
+    """True for a command that went badly, as far as its outcome tells: by its exit code, or else by its tally."""
+    if outcome.startswith("exit "):
+        return not outcome.startswith("exit 0")
+    return bool(_BAD.search(outcome))
+
+
+def _key(folder: str, part: str) -> str:
+    rest = _in_one_line(command_line(part).rest)
+    return _clip_command(f"cd {folder} && {rest}" if folder else rest)
 
 
 def _clip_command(command: str) -> str:
@@ -316,15 +372,15 @@ def _in_one_line(command: str) -> str:
     return plain(told) or plain(command)
 
 
-def _outcome(result: Message, *, masked: bool) -> str:
-    """How a command ended: its exit code, where that is its own, and the tally of tests."""
+def _outcome(result: Message, *, masked: bool, alone: bool) -> str:
+    """How a command ended: its exit code, where that is its own, and the tally of tests, where nothing else ran before it."""
     code, wrong = exit_code(result.text), failed(result)
-    if masked and code in {0, 1}:
+    if masked and (code in {0, 1} or (code is None and not wrong)):
         code, wrong = None, False  # of what only shows the output: `grep` ends with 1 where no error is left
     elif code is None and not wrong and result.name == "shell":
         code = 0  # our own tool tells of every other code
     words = [f"exit {code}"] if code is not None else (["failed"] if wrong else [])
-    tally = list(dict.fromkeys(plain(m.group()) for m in _TALLY.finditer(result.text[-600:])))
+    tally = list(dict.fromkeys(plain(m.group()) for m in _TALLY.finditer(result.text[-600:]))) if alone else []
     return ", ".join([*words, *tally[-4:]])
 
 

@@ -1,4 +1,5 @@
-"""What a call or a sentence makes untrue: files moved or removed, names taken out of the code, requests taken back.
+"""What a call or a sentence makes untrue: files moved or removed, names and values taken out of the code, edits that were taken
+back, requests withdrawn, proposals that the person turned down.
 
 Kept with the facts from pass to pass, so that talk of a thing that is gone does not bring it back.
 """
@@ -14,6 +15,7 @@ import msgspec
 
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.expressions import expression
+from ctxchat.core.facts.numbers import values_in
 from ctxchat.core.facts.shared import FILES, name_in, plain
 from ctxchat.core.facts.symbols import defined
 from ctxchat.core.messages import Group, Message, ToolCall
@@ -38,6 +40,16 @@ _WORD = expression(r"[^\W\d_][\w-]{3,}|[\u3040-\u30ff\u4e00-\u9fff]{2}")
 _EMPTY = frozenset(
     re.findall(r"\w+", "rule that this about thing idea request with more please them what have need want anymore")
 )
+_NO = expression(
+    r"\s*(?:no+|nope|nah|nein|nee|non|não|nao|ne pas|stop|wait|wrong|incorrect|falsch|stimmt nicht|quatsch|halt|revert|undo"
+    r"|don'?t|do not|not (?:like )?(?:that|this)|that'?s (?:not|wrong)|mach das nicht|lass das)\b(?! problem| worries| need)"
+    r"|\s*(?:不[是对要行]|错|いいえ|違う|ダメ|だめ)",
+    re.IGNORECASE,
+)
+"""How a message begins that turns down what was said before it."""
+_ADDS = expression(r"insert|append|patch")
+_ADDED_AT = frozenset({"insert_line", "line", "line_number", "after", "before"})
+"""What a call adds something by, to a file that keeps the rest."""
 _SHORT = 14
 """Words of a sentence that takes something back; a longer one tells more than that."""
 
@@ -46,6 +58,8 @@ def gone_of(group: Group) -> Iterator[Gone]:
     """What this group of the record makes untrue."""
     if group.kind == "user":
         yield from _taken_back(group.first)
+        if _NO.match(group.first.text):
+            yield Gone("proposal", plain(group.first.text[:80]), group.first.seq, turn=group.turn)
     results = {m.call_id: m for m in group.messages if m.role == "tool"} if group.kind == "round" else {}
     for call in group.first.calls if group.kind == "round" else ():
         result = results.get(call.id)
@@ -55,7 +69,7 @@ def gone_of(group: Group) -> Iterator[Gone]:
 
 def newest(several: Iterable[Gone]) -> tuple[Gone, ...]:
     """Each thing once, the newest last, no more than are carried on."""
-    kept = {(gone.kind, gone.key, gone.where): gone for gone in sorted(several, key=lambda g: g.seq)}
+    kept = {(gone.kind, gone.key, gone.where, gone.turn): gone for gone in sorted(several, key=lambda g: g.seq)}
     return tuple(sorted(kept.values(), key=lambda g: g.seq)[-MOST:])
 
 
@@ -71,22 +85,35 @@ class _Found:
     def __init__(self, gone: Iterable[Gone]) -> None:
         self._by: defaultdict[str, list[Gone]] = defaultdict(list)
         self._said: list[Gone] = []
+        self._taken_out: list[Gone] = []
         self._removed: dict[str, list[Gone]] = defaultdict(list)
+        gone = list(gone)
+        self._commits = [one.seq for one in gone if one.kind == "commit"]
         for one in gone:
-            if one.kind == "said":
+            if one.kind in {"said", "proposal"}:
                 self._said.append(one)
-                continue
-            name = name_in(one.key)
-            self._by[name].append(one)
-            if one.kind == "file" and not one.now and "." in name:
-                self._removed[name].append(one)
+            elif one.kind == "edit":
+                self._taken_out.append(one)
+            elif one.kind != "commit":
+                name = name_in(one.key)
+                self._by[name].append(one)
+                if one.kind == "file" and not one.now and "." in name:
+                    self._removed[name].append(one)
 
     def after(self, fact: Fact) -> Fact | None:
         """The fact as it is now; None where it is no more."""
         now: Fact | None = fact
         for one in self._about(fact):
             now = now and _after(now, one)
+        if now and now.kind == "changed" and any(self._undoes(one, now) for one in self._taken_out):
+            return None
         return now
+
+    def _undoes(self, gone: Gone, changed: Fact) -> bool:
+        """True for a change to a file that was thrown away later, before it was committed."""
+        if changed.seq >= gone.seq or any(changed.seq < seq < gone.seq for seq in self._commits):
+            return False
+        return not gone.key or _moved(changed.key, gone) is not None
 
     def _about(self, fact: Fact) -> Iterable[Gone]:
         match fact.kind:
@@ -95,7 +122,7 @@ class _Found:
             case "error":
                 return [one for name, some in self._removed.items() if name in fact.key for one in some]
             case "number":
-                return self._by.get(fact.key.rpartition(" ")[2], ())
+                return [*self._by.get(fact.key.rpartition(" ")[2], ()), *self._said]
             case "symbol" | "changed" | "read" | "path":
                 words = {*fact.key.split("/"), *(fact.value.split("/") if fact.kind == "symbol" else ())}
                 about = [one for word in words for one in self._by.get(word, ())]
@@ -123,6 +150,12 @@ def _after(fact: Fact, gone: Gone) -> Fact | None:
             return fact if elsewhere or (fact.seq >= gone.seq and fact.value) else None
         case "name" if fact.kind == "number" and fact.key.rpartition(" ")[2] == gone.key and fact.seq < gone.seq:
             return None
+        case "rewritten" if fact.kind == "symbol" and fact.value and fact.seq < gone.seq:
+            return None if same_file(fact.value, gone.key) else fact
+        case "value" if fact.kind == "number" and fact.seq < gone.seq and fact.value == gone.where:
+            return None if fact.key.rpartition(" ")[2] == gone.key else fact
+        case "proposal" if fact.kind in {"decision", "number"} and fact.by != "user" and fact.seq < gone.seq:
+            return None if fact.turn >= gone.turn - 1 else fact
         case "said" if fact.kind in _SAID and fact.seq < gone.seq and not FORBIDS.search(fact.key):
             about = _content(gone.key)
             return None if about and about <= _content(fact.key) else fact
@@ -169,9 +202,19 @@ def _removed(call: ToolCall, result: Message) -> Iterator[Gone]:
         if "delete" in words or "remove" in words:
             yield Gone("file", use.target, result.seq)
             return
-        everywhere = (fields_of(call.arguments) or {}).get("replace_all") is True
+        fields = fields_of(call.arguments) or {}
+        everywhere = fields.get("replace_all") is True
         for old, new in exchanges(call):
-            if old is not None:
+            if old is None and not _ADDS.search(words) and _ADDED_AT.isdisjoint(fields):
+                yield Gone("rewritten", use.target, result.seq)
+            elif old is not None:
+                given = values_in(new)
+                again = {name for name, _ in given}
+                yield from (
+                    Gone("value", name, result.seq, value)
+                    for name, value in sorted(values_in(old) - given)
+                    if name in again
+                )
                 names = {old} if everywhere and _NAME.fullmatch(old) else set(defined(old)) - set(_NAME.findall(new))
                 yield from (Gone("name", name, result.seq, use.target) for name in sorted(names))
 
@@ -183,7 +226,9 @@ def _by_command(command: str, folder: str, seq: int) -> Iterator[Gone]:
         except ValueError:
             continue
         words = words[words.index("xargs") + 1 :] if "xargs" in words else words
-        words = words[1:] if words[:1] in (["git"], ["sudo"]) else words
+        words = words[1:] if words[:1] == ["sudo"] else words
+        yield from _by_git(words, folder, seq)
+        words = words[1:] if words[:1] == ["git"] else words
         program, rest = (words or [""])[0], [word for word in words[1:] if not word.startswith(("-", ">", "2>", "|"))]
         paths = [_below(folder, path) for path in rest]
         if program == "rm":
@@ -200,6 +245,23 @@ def _by_command(command: str, folder: str, seq: int) -> Iterator[Gone]:
         elif program in {"sed", "perl"} and re.search(r"\s-\w*i", part):
             where = rest[-1] if len(rest) == 2 and not re.search(r"[*?$]", rest[-1]) else ""
             yield from (Gone("name", match[2], seq, where) for match in _SUBSTITUTED.finditer(part))
+
+
+def _by_git(words: list[str], folder: str, seq: int) -> Iterator[Gone]:
+    """A commit, and changes that were thrown away."""
+    match words:
+        case ["git", "commit", *_]:
+            yield Gone("commit", str(seq), seq)
+        case ["git", "reset", *rest] if "--hard" in rest:
+            yield Gone("edit", "", seq)
+        case ["git", "restore" | "checkout", *rest] if "--staged" not in rest and not {"-b", "-B"} & {*rest}:
+            at = rest.index("--") + 1 if "--" in rest else 0
+            paths = [p for p in rest[at:] if not p.startswith("-")]
+            if not at and words[1] == "checkout":  # a word may be a branch
+                paths = [p for p in paths if p == "." or "." in name_in(p)]
+            yield from (Gone("edit", "" if p in {".", "./"} else _below(folder, p), seq) for p in paths)
+        case _:
+            return
 
 
 def _below(folder: str, path: str) -> str:

@@ -41,6 +41,8 @@ _NUMBER = expression(
     rf"(?:(?:[$€£]\s?(?!\d(?!\d|[.,]\d|[kKM])){_AMOUNT}[kKM]?\b)|{_AMOUNT}\s?(?:{_UNIT}))"
 )
 """An amount with its unit; `$1` is a word of a script."""
+_LISTED = expression(r"^[ \t]*(?:[-*•+|]|\d+[.)])[ \t][^\n]*$", re.MULTILINE)
+"""A line of a list or a table."""
 _BEFORE = expression(rf"(?:\bfrom )?(?<![\w.,])[$€£]?{_AMOUNT}\s?(?:{_UNIT})?\s?(?:\bto\b|→|->)\s?(?=[$€£~]?\d)")
 """The old value in "from 67 % to 92 %"."""
 _REPORT = expression(rf"\d\s?(?:{_COUNTED})\Z")
@@ -50,6 +52,7 @@ _NAMED = expression(
     rf"(?<![\w.])([A-Za-z_][\w.-]{{1,40}})`?[ \t]*[:=][ \t]*`?(?:{_VALUE}`?[ \t]*(?:→|->)[ \t]*`?)?({_VALUE})(?![\w:/.-]\d|\w)"
 )
 """`timeout = 30`, `gray`: `#808080`, and the new value of "gray: 242 → #6c6c6c"."""
+_IN_CODE = expression(rf"([A-Za-z_][\w.-]{{1,40}})[\"'`]?[ \t]*[:=][ \t]*[\"'`]?({_VALUE})(?![\w:/.-]\d|\w)")
 _SET = expression(
     r"\b(?:set|change|raise|lower|increase|decrease|reduce|bump|update)d? (?:the |our )?`?([A-Za-z_][\w.-]{1,40})`? "
     rf"(?:from \S+(?: \S+)? )?to `?({_VALUE})(?![\w:/.-]\d|\w)",
@@ -58,8 +61,11 @@ _SET = expression(
 """`set timeout to 30 s`."""
 _COUNT = expression(r"[A-Za-z][a-z]*`?[ \t]*:[ \t]*`?\d")
 """`Threads: 1`: a word, and so few that it is a count of something."""
-_ABOUT_TO = expression(r"\b(?:let me|let's|I(?:'ll| will| need| have|'ve)|now \w+ (?:all|the))\b", re.IGNORECASE)
-"""What the agent says of its next call; how many it will read tells nothing."""
+_TELLS = expression(
+    r"is|are|takes?|took|uses?|needs?|costs?|holds?|has|at|to|of|reache[sd]|went|by|within|every|most|least",
+    re.IGNORECASE,
+)
+"""The word before an amount that says whose it is."""
 _BREAK = expression(r"[\n,;|]|[.!?:] ")
 _LAST_WORD = expression(r"\S{0,120}\Z")
 _WORDS = expression(r"[\w/@.'’-]*\w")
@@ -73,8 +79,10 @@ _LAST_AMOUNT = expression(r"[-+$€£<>≤≥~≈]*\d[\d.,_–-]*(?=\D*\Z)")
 
 
 def numbers(text: str, at: At, endings: frozenset[str]) -> Iterator[Fact]:
-    """The numbers that a text tells. A name that ends like a file is a place in one, not an amount."""
-    text = ESCAPE.sub(" ", text)
+    """The numbers that a text tells: values with their name, and amounts with what they are of. An agent's count only where it
+    says outright what has them: in its lists and tables a figure stands beside the next one's label as well as its own. A name
+    that ends like a file is a place in one."""
+    text = ESCAPE.sub(" ", text if at[1] == "user" else _LISTED.sub("", text))
     named: set[int] = set()
     for match in sorted([*some(_NAMED, text, 30), *some(_SET, text, 30)], key=re.Match[str].start):
         named.update(range(*match.span()))
@@ -82,7 +90,7 @@ def numbers(text: str, at: At, endings: frozenset[str]) -> Iterator[Fact]:
             match[1].rsplit(".", 1)[-1] not in endings
             and _SUBJECT.fullmatch(match[1])
             and not _COUNT.fullmatch(match[0])
-            and (at[1] == "user" or not _REPORT.search(match[2]))
+            and (at[1] == "user" or (_says_enough(match) and not _REPORT.search(match[2])))
         ):
             whose = _whose(text, match) if match.re.pattern == _NAMED.pattern else ""
             yield Fact("number", whose + match[1], plain(match[2]), *at)
@@ -93,8 +101,18 @@ def numbers(text: str, at: At, endings: frozenset[str]) -> Iterator[Fact]:
         ended = match.end()
         if not any(map(_SUBJECT.fullmatch, words)):
             continue
-        if at[1] == "user" or not (_REPORT.search(match[0]) or _ABOUT_TO.search(" ".join(words))):
+        if at[1] == "user" or (_TELLS.fullmatch(words[-1]) and not _REPORT.search(match[0])):
             yield Fact("number", " ".join([*words, plain(match.group())]), "", *at)
+
+
+def _says_enough(match: re.Match[str]) -> bool:
+    """A program's name, or a value that has a unit: «total: 12» says nothing."""
+    return bool(SYMBOL.fullmatch(match[1])) or not match[2].replace(",", "").isdigit()
+
+
+def values_in(code: str) -> set[tuple[str, str]]:
+    """The values that a piece of code or of a settings file gives to names."""
+    return {(match[1].rpartition(".")[2], plain(match[2])) for match in some(_IN_CODE, code, 200)}
 
 
 def subject_of(number: str) -> str:
