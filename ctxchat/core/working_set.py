@@ -116,9 +116,9 @@ def working_set(
     """These files as one text in at most `max_tokens`, with their paths; empty where nothing fits. `after`: what was done last
     when they were looked at, where it stays in view: a call that shows how a file came to be so is not to be reckoned again.
 
-    The first ones go first. Of a large one that was edited the place of the last edit is shown, in an equal share with the others;
-    one that was only read is shown whole or not at all, for in part it would be read again all the same. What is left then goes
-    to those that were cut, in their order.
+    The first ones go first. Of a large one that was edited the place of the last edit is shown, in an equal share with the
+    others; one that was only read is shown whole or not at all, for in part it would be read again all the same. What is left
+    then goes to those that were cut, in their order.
     """
     when = f"after {after} below; what was changed up to there is in them" if after else "when this was written"
     opening = f"{OPENING}{when}. No call need read them again, unless one further on changed them."

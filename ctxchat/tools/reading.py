@@ -26,7 +26,7 @@ MAX_LINE = 2000
 """Characters of one line that are shown."""
 
 NOW_BYTES, NOW_CHARS, NOW_LINES = 1_000_000, 400_000, 20_000
-"""The largest file that is shown again after a compaction, and how much of it is looked at: what was edited last may be its end."""
+"""The largest file that is shown again after a compaction, and how much of it is looked at: the last edit may be at its end."""
 
 _NAME = re.compile(r"[A-Za-z_$][\w$]{2,}")
 

@@ -126,7 +126,9 @@ def test_of_a_large_file_the_place_that_was_worked_on_is_shown() -> None:
     done = (Message(2, "tool", "done", call_id="a"), Message(3, "tool", "done", call_id="b"))
     near = worked_on([Group("g1", "round", (Message(1, "assistant", calls=made), *done), 1)])
     assert near == {"pier.py": ("gauge 700 = 4900",)}
-    text, shown = working_set([CurrentFile("pier.py", ("pier.py",), lines, False, rough_count(lines), near["pier.py"])], 900, rough_count)
+    text, shown = working_set(
+        [CurrentFile("pier.py", ("pier.py",), lines, False, rough_count(lines), near["pier.py"])], 900, rough_count
+    )
     assert shown == ("pier.py",) and "gauge 700 = 4900" in text and "gauge 20 =" not in text
 
 
