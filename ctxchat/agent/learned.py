@@ -39,7 +39,7 @@ def corrected(claimed: Window, learned: WindowLearned | None) -> Window:
     only assumed."""
     if not learned or not learned.tokens or learned.believed not in {0, claimed.tokens}:
         return claimed
-    if (learned.tokens > claimed.tokens and claimed.source != "assumed") or learned.tokens == claimed.tokens:
+    if (learned.tokens > claimed.tokens and not claimed.guessed) or learned.tokens == claimed.tokens:
         return claimed
     return Window(learned.tokens, "assumed" if learned.took else "learned", claimed.tokens, learned.refused)
 
@@ -80,10 +80,12 @@ class Learned:
         self.claimed: Window | None = None
         self._sampled = Calibration()
         self._doubted = False
+        self._answered = self._ask_again = False
 
     async def asked(self) -> tuple[Window, Calibration]:
-        """What the model says of itself: its window, and how its server counts. It is asked once; see `take`."""
-        if self.claimed:
+        """What the model says of itself: its window, and how its server counts. It is asked once, and again after its first reply
+        where it did not know its window before: Ollama has loaded the model by then. See `take`."""
+        if self.claimed and not self._ask_again:
             return self.claimed, self._sampled
         return await asyncio.gather(self._model.window(), self._model.sampled())
 
@@ -91,7 +93,7 @@ class Learned:
         """Go by what the model has said. With its window it may have learned whether it is shown images."""
         if self.claimed is None:
             self.meter.forget_images()
-        self.claimed, self._sampled = window, sampled
+        self.claimed, self._sampled, self._ask_again = window, sampled, False
 
     @property
     def calibration(self) -> Calibration:
@@ -113,7 +115,7 @@ class Learned:
     def window(self) -> Window:
         """What the model says it can hold, unless a rejection has corrected just that."""
         claimed, learned = self.claimed or self._stated, self._window_learned
-        if self.claimed is None and claimed.source == "assumed" and learned and learned.tokens:
+        if self.claimed is None and claimed.guessed and learned and learned.tokens:
             source = "assumed" if learned.took else "learned"
             return Window(learned.tokens, source, learned.believed, learned.refused)  # until its server is asked
         return corrected(claimed, learned)
@@ -157,6 +159,8 @@ class Learned:
         makes impossible, unless the next says the same. Where it does not say how much
         of a reply will be sent again, the anchor is the prompt alone, and the reply our own estimate.
         """
+        if not self._answered and self.claimed:
+            self._answered, self._ask_again = True, self.claimed.source == "assumed"
         calibration, anchor, cut = self.calibration, self.anchor, self.cut(usage, view)
         said = self.weight(reply)
         jumps = not usage.estimated and self._jumps(usage.prompt, view)
@@ -206,7 +210,7 @@ class Learned:
         window, taken = self.window, usage.prompt + usage.completion
         if usage.estimated or taken <= window.tokens:
             return
-        if window.source == "assumed":
+        if window.guessed:
             await self.learn_window(taken, took=True)
         elif window.source == "learned" and taken < window.tokens * 1.2:
             await self.learn_window(taken, refused=window.refused if taken < window.refused else 0)

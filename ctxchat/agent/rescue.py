@@ -86,7 +86,7 @@ class Rescue:
         before, believed, raw = self._counted(problem), talk.window.tokens, talk.view.raw
         stated = stated_window(problem)
         cautious = max(SMALLEST, int(before.used * CAUTION)) if before.used < believed else believed
-        if stated and (stated < believed or talk.window.source == "assumed"):
+        if stated and (stated < believed or talk.window.guessed):
             await talk.learned.learn_window(stated)
         elif not stated and cautious < believed:
             await talk.learned.learn_window(cautious, refused=before.used)

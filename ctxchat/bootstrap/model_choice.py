@@ -14,11 +14,13 @@ from ctxchat.config.schema import Settings
 from ctxchat.config.schema.program import Transport
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
+from ctxchat.core.events import Usage
 from ctxchat.core.figures import TokenPrice
 from ctxchat.core.grouping import single
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import ModelPiece, ModelPort, ModelRequest
+from ctxchat.core.prices import cost
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import Frame, compile
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
@@ -28,6 +30,7 @@ from ctxchat.models.tokenizers import counter
 
 if TYPE_CHECKING:
     from ctxchat.models.client import Lane
+    from ctxchat.models.provider_lists import ProviderLists
     from ctxchat.models.settings import ModelSettings
 
 
@@ -60,11 +63,12 @@ async def answers_after(model: ModelPort, patience: float = PATIENCE) -> float:
 
 
 class Lanes(msgspec.Struct, frozen=True):
-    """The ways to models, shared by all of one start: the process that holds litellm, which starts when it is needed, and the
-    connections of the straight lane."""
+    """The ways to models, shared by all of one start: the process that holds litellm, which starts when it is needed, the
+    connections of the straight lane, and what providers say of their models (None: nobody is asked)."""
 
     worker: ModelProcess
     connections: Connections = msgspec.field(default_factory=Connections)
+    lists: ProviderLists | None = None
 
     def to(self, settings: ModelSettings, transport: Transport) -> Lane:
         """The one to a model: straight where its server needs no more, unless a person wants litellm."""
@@ -75,6 +79,8 @@ class Lanes(msgspec.Struct, frozen=True):
 
     async def close(self) -> None:
         """End the process and all connections."""
+        if self.lists:
+            await self.lists.close()
         await self.connections.close()
         await self.worker.close()
 
@@ -101,7 +107,7 @@ def model_port(name: str, settings: Settings, overrides: Overrides, lanes: Lanes
     from ctxchat.models.client import ModelClient
 
     chosen = settings_of(name, settings, overrides)
-    return ModelClient(chosen, lanes.to(chosen, settings.of_model(name).transport))
+    return ModelClient(chosen, lanes.to(chosen, settings.of_model(name).transport), lists=lanes.lists)
 
 
 async def warm_up(model: ModelPort) -> None:
@@ -140,17 +146,16 @@ def _window_set(name: str, settings: Settings) -> int:
 
 
 def price(model: str, prompt: int, completion: int) -> float:
-    """US dollars for a call of this size by litellm's price list; 0 where it has no price. Reads the list the first time."""
+    """US dollars for a call of this size by the price list; 0 where it has no price. Reads the list the first time."""
     from ctxchat.models.catalogue import prices
 
     known = prices(model)
-    return ((known.input or 0.0) * prompt + (known.output or 0.0) * completion) / 1e6
+    return cost(known, Usage(prompt, completion)) if known else 0.0
 
 
 def token_price(model: str) -> TokenPrice:
-    """What a token of a prompt costs by litellm's price list; zeros where it has no price. Reads the list the first time."""
+    """What a token of a short prompt costs by the price list; zeros where it has no price. Reads the list the first time."""
     from ctxchat.models.catalogue import prices
 
     known = prices(model)
-    new = known.input or 0.0
-    return TokenPrice(new / 1e6, (new if known.cached is None else known.cached) / 1e6)
+    return TokenPrice(known.rates.input / 1e6, known.rates.cached / 1e6) if known else TokenPrice()

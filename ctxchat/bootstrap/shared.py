@@ -27,6 +27,7 @@ from ctxchat.core.secrets import Masking
 from ctxchat.models import tokenizers
 from ctxchat.models.offline import OFFLINE_NAME
 from ctxchat.models.process import ModelProcess
+from ctxchat.models.provider_lists import ProviderLists
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database, utc_now
 from ctxchat.storage.files import write_private
@@ -78,7 +79,8 @@ class Shared:
         self.loaded = loaded
         self.workspace = workspace
         self.database = database
-        self.lanes = Lanes(ModelProcess(database.folder / "worker.log"))
+        lists = ProviderLists(database.folder / "models")
+        self.lanes = Lanes(ModelProcess(database.folder / "worker.log"), lists=lists)
         tokenizers.keep_files(database.folder / "tables")
         self.masking = masking_of(database.folder, self.settings)
         self.servers = Servers(workspace, database.folder / "mcp")

@@ -114,7 +114,7 @@ EXAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
         "[agents.reviewer]",
         {
             "description": "Reads a change and says what is wrong with it.",
-            "model": "openai/gpt-5-mini",
+            "model": "openai/gpt-6-luna",
             "prompt": "Review the change. Name file and line. Change nothing.",
             "tools": ["read_file", "grep"],
             "permissions": "read-only",

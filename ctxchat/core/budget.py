@@ -7,7 +7,12 @@ from typing import Literal
 
 import msgspec
 
-WindowSource = Literal["loaded", "configured", "catalogue", "learned", "assumed"]
+WindowSource = Literal["loaded", "configured", "provider", "catalogue", "learned", "family", "assumed"]
+"""Who says how much a model can hold: its server, the settings, its provider's list, litellm's or our own table, a refusal; or
+nobody, and it is what models of its family hold, or an assumption."""
+
+GUESSED: frozenset[WindowSource] = frozenset({"family", "assumed"})
+"""Sources that may be wrong either way."""
 
 SAFETY_TOKENS = 13_000
 """The trigger stays at least this far under the limit (or a quarter of it, where that is less): room for one more round."""
@@ -22,6 +27,11 @@ class Window(msgspec.Struct, frozen=True):
     source: WindowSource
     claimed: int = 0
     refused: int = 0
+
+    @property
+    def guessed(self) -> bool:
+        """Nobody said so."""
+        return self.source in GUESSED
 
 
 class Budget(msgspec.Struct, frozen=True):

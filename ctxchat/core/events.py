@@ -126,8 +126,9 @@ class Delegated(msgspec.Struct, frozen=True, tag="delegated"):
 
 
 class Usage(msgspec.Struct, frozen=True, tag="usage"):
-    """A server's own count for one request, in tokens. `prompt` includes `cached` and `written` (to its cache); `completion`
-    includes `reasoning`. `estimated` is True where the server sent none and the figures are ours."""
+    """A server's own count for one request, in tokens. `prompt` includes `cached`, what came from its cache, and `written`, what
+    went into it, of which `written_long` is kept for the longer life it offers; `completion` includes `reasoning`. `estimated` is
+    True where the server sent none and the figures are ours."""
 
     prompt: int
     completion: int
@@ -136,6 +137,7 @@ class Usage(msgspec.Struct, frozen=True, tag="usage"):
     cost_usd: float = 0.0
     estimated: bool = False
     written: int = 0
+    written_long: int = 0
 
 
 class CompactionStarted(msgspec.Struct, frozen=True, tag="compaction_started"):

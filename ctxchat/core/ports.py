@@ -24,6 +24,7 @@ from ctxchat.core.files import Checkpoint, FileChange, FileState
 from ctxchat.core.journal import Partial, Record
 from ctxchat.core.messages import Group, Received, ToolCall
 from ctxchat.core.permissions import Access, Allowance, Answer, Demand
+from ctxchat.core.prices import ModelPrices
 from ctxchat.core.view import ToolSpec, View
 from ctxchat.core.working_set import CurrentFile
 
@@ -31,10 +32,10 @@ from ctxchat.core.working_set import CurrentFile
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
-    """One model call. `max_output` in tokens, 0 for the model's own. `images` are those of the view that lie in the session's
-    folder: data URLs by path. `session` names the conversation, so that its provider finds what it has cached of it; empty for
-    a request that stands alone. `lasting`: pauses of up to an hour are to be expected before the next one. `effort` is one of
-    the model's, empty for its own.
+    """One model call. `max_output` is how many tokens a reply has room for, 0 where that is not known: it may have fewer by the
+    model's settings. `images` are those of the view that lie in the session's folder: data URLs by path. `session` names the
+    conversation, so that its provider finds what it has cached of it; empty for a request that stands alone. `lasting`: pauses of
+    up to an hour are to be expected before the next one. `effort` is one of the model's levels, empty for its usual one.
     """
 
     view: View
@@ -70,14 +71,17 @@ class ReplyNotes(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ReplyEnd(msgspec.Struct, frozen=True, tag="end"):
-    """The reply is whole. `usage` is None where the server sent none; `received` is the reply as its provider sent it, None where
-    text and calls say all."""
+    """The reply is whole. `usage` is None where the server sent none, `priced` where its cost is what the server says it was;
+    `received` is the reply as its provider sent it, None where text and calls say all. `limit` is how many tokens it was allowed,
+    0 where nobody set any."""
 
     finish: Finish
     calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     received: Received | None = None
     notes: ReplyNotes = ReplyNotes()
+    priced: bool = False
+    limit: int = 0
 
 
 ModelPiece = TextDelta | ReasoningDelta | CallPiece | ReplyEnd
@@ -118,6 +122,16 @@ class ModelPort(Protocol):
 
     async def window(self) -> Window:
         """The window the server really has, as far as it can be learned."""
+        ...
+
+    def prices(self) -> ModelPrices | None:
+        """What it costs now, None where nobody says. Reads a file the first time."""
+        ...
+
+    @property
+    def efforts(self) -> tuple[str, ...] | None:
+        """The levels of effort it has, the least first; none for a model that has no such thing, None where nobody says. Reads a
+        file the first time."""
         ...
 
     async def reached(self) -> bool:

@@ -25,8 +25,15 @@ MAX_KEY_LENGTH = 64
 
 _TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 _ALIASES = {
-    "int": "integer", "float": "number", "double": "number", "str": "string", "bool": "boolean",
-    "list": "array", "tuple": "array", "dict": "object", "map": "object",
+    "int": "integer",
+    "float": "number",
+    "double": "number",
+    "str": "string",
+    "bool": "boolean",
+    "list": "array",
+    "tuple": "array",
+    "dict": "object",
+    "map": "object",
 }
 """What people write for types who think in their programming language."""
 

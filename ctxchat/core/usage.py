@@ -48,7 +48,8 @@ def sound(usage: Usage, sent: int, received: int) -> Usage:
         return Usage(0, 0, cost_usd=0.0 if prompt else cost, estimated=usage.estimated)
     cached, reasoning = min(tokens(usage.cached), prompt), min(tokens(usage.reasoning), completion)
     written = min(tokens(usage.written), prompt - cached)
-    return Usage(prompt, completion, cached, reasoning, cost, usage.estimated, written)
+    long = min(tokens(usage.written_long), written)
+    return Usage(prompt, completion, cached, reasoning, cost, usage.estimated, written, long)
 
 
 def _cost(said: object, counted: int) -> float:

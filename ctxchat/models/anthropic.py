@@ -68,7 +68,7 @@ class AnthropicServer(msgspec.Struct, frozen=True):
         if tools:
             body["tools"] = [_tool(tool["function"]) for tool in tools]
         body |= arguments.get("extra_body") or {}
-        headers = _HEADERS | _authorised(str(arguments.get("api_key") or ""))
+        headers = _HEADERS | authorised(str(arguments.get("api_key") or ""))
         given = {str(name).lower(): str(value) for name, value in (arguments.get("extra_headers") or {}).items()}
         if betas := [each[_BETA] for each in (headers, given) if _BETA in each]:
             given[_BETA] = ",".join(betas)
@@ -113,7 +113,8 @@ def _translated(settings: ModelSettings) -> bool:
     return not as_it_is.get(str(kind), False)
 
 
-def _authorised(key: str) -> dict[str, str]:
+def authorised(key: str) -> dict[str, str]:
+    """The headers that say who asks; none without a key."""
     if not key.startswith(_LOGIN):
         return {"x-api-key": key} if key else {}
     return {
@@ -285,4 +286,5 @@ def _usage(counts: Event) -> Event:
         "completion_tokens_details": {"reasoning_tokens": thought},
         "cache_read_input_tokens": read,
         "cache_creation_input_tokens": written,
+        "cache_creation": _inside(counts, "cache_creation"),
     }

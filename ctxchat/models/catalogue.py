@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-from datetime import datetime
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
+
+from ctxchat.core.prices import MILLION, ModelPrices, PriceStep, Rates
+from ctxchat.models import newer_models
+
+HOUR = 3600
+"""Seconds."""
+
+OPENAI_CACHE_LIFE = 1800
+"""Seconds from the last use that OpenAI promises at least, since GPT-5.6 (its guide to prompt caching)."""
+
+MARKED_CACHE_LIFE = 300
+"""Seconds from the last use that Anthropic, and Qwen where a request is marked, promise (their pages on prompt caching)."""
 
 T = TypeVar("T")
 
@@ -49,19 +63,22 @@ class CatalogueModel(msgspec.Struct, frozen=True):
     input_cost_per_token: float | str | None = None
     output_cost_per_token: float | str | None = None
     cache_read_input_token_cost: float | str | None = None
-    cache_creation_input_token_cost: float | str | None = None
-    input_cost_per_token_above_200k_tokens: float | None = None
-    output_cost_per_token_above_200k_tokens: float | None = None
-    cache_read_input_token_cost_above_200k_tokens: float | None = None
-    input_cost_per_token_above_272k_tokens: float | None = None
-    output_cost_per_token_above_272k_tokens: float | None = None
-    cache_read_input_token_cost_above_272k_tokens: float | None = None
     off_peak_pricing: OffPeak | None = None
+    prompt_cache_min_tokens: float | None = None
+    supports_prompt_cache_breakpoint: bool | None = None
     supports_vision: bool | None = None
     supports_sampling_params: bool | None = None
+    supports_reasoning: bool | None = None
+    supports_none_reasoning_effort: bool | None = None
+    supports_minimal_reasoning_effort: bool | None = None
+    supports_xhigh_reasoning_effort: bool | None = None
+    supports_max_reasoning_effort: bool | None = None
+    reasoning_effort_levels: tuple[str, ...] | None = None
     supports_adaptive_thinking: bool | None = None
     supports_legacy_thinking: bool | None = None
     thinking_always_on: bool | None = None
+    guessed: bool = False
+    """It is in no list: what a model of the same family has."""
 
     @property
     def window(self) -> int:
@@ -72,14 +89,6 @@ class CatalogueModel(msgspec.Struct, frozen=True):
     def output(self) -> int:
         """Tokens it can answer with, 0 where unknown."""
         return self.max_output_tokens if isinstance(self.max_output_tokens, int) else 0
-
-
-class Prices(msgspec.Struct, frozen=True):
-    """US dollars a million tokens; None where unknown."""
-
-    input: float | None = None
-    output: float | None = None
-    cached: float | None = None
 
 
 class _Support(msgspec.Struct, frozen=True):
@@ -110,13 +119,24 @@ def prefixes() -> frozenset[str]:
 
 
 def find(name: str) -> CatalogueModel | None:
-    """The entry of a model, by its full name, else by the name without its provider where that provider made it."""
+    """What is known of a model: by its full name, else by the name without its provider where that provider made it; one that is
+    newer than litellm's list by `newer_models`, or as a model of its family, without prices (`guessed`)."""
+    if key := _listed(name):
+        return entries()[key]
+    if newer := newer_models.find(name):
+        return entries().get(newer.like)
+    alike = entries().get(newer_models.family(name))
+    return msgspec.structs.replace(alike, guessed=True) if alike else None
+
+
+def _listed(name: str) -> str:
+    """The name under which litellm lists a model; empty where it does not."""
     table = entries()
     if name in table:
-        return table[name]
+        return name
     head, slash, rest = name.partition("/")
     entry = table.get(rest) if slash else None
-    return entry if entry and head in _prefixes(entry.provider or "") else None
+    return rest if entry and head in _prefixes(entry.provider or "") else ""
 
 
 def _prefixes(provider: str) -> set[str]:
@@ -125,39 +145,123 @@ def _prefixes(provider: str) -> set[str]:
     return {family, family.removesuffix("_converse"), family.removesuffix("_chat")}
 
 
-def prices(name: str) -> Prices:
-    """What a model costs."""
-    entry = find(name)
-    if entry is None:
-        return Prices()
-    million = (entry.input_cost_per_token, entry.output_cost_per_token, entry.cache_read_input_token_cost)
-    return Prices(*(round(cost * 1e6, 6) if isinstance(cost, int | float) else None for cost in million))
-
-
-def cost(name: str, prompt: int, cached: int, completion: int, at: datetime, written: int = 0) -> float:
-    """US dollars for a call: `prompt` tokens, of them `cached` ones and those `written` to a cache, and `completion`. 0 for a
-    model without prices; long prompts cost more with some, and some hours less."""
-    entry = find(name)
-    if entry is None:
-        return 0.0
-    fields = ("input_cost_per_token", "cache_read_input_token_cost", "output_cost_per_token")
-    each = [getattr(entry, field) for field in fields]
-    for above in (200, 272):
-        if prompt > above * 1000:
-            each = _instead(each, [getattr(entry, f"{field}_above_{above}k_tokens") for field in fields])
+def prices(name: str, at: datetime | None = None) -> ModelPrices | None:
+    """What a model costs at a moment (now), with its steps and how long its provider keeps what it was sent; None where nobody
+    says. Reads litellm's file the first time a model is asked for."""
+    if key := _listed(name):
+        fields, entry = _fields(key), entries()[key]
+    elif newer := newer_models.find(name):
+        fields, entry = newer.fields, entries().get(newer.like)
+    else:
+        return None
+    if entry is None or (rates := _rates(fields)) is None:
+        return None
     cheap = entry.off_peak_pricing
-    if cheap and any(hours.hold(at) for hours in cheap.windows):
-        each = _instead(each, [getattr(cheap, field) for field in fields])
-    new, again, out = (price if isinstance(price, int | float) else None for price in each)
-    again = new if again is None else again
-    keep = entry.cache_creation_input_token_cost
-    kept = min(written, prompt - cached) if isinstance(keep, int | float) else 0
-    dearer = kept * (float(keep or 0.0) - (new or 0.0))
-    return (prompt - cached) * (new or 0.0) + dearer + cached * (again or 0.0) + completion * (out or 0.0)
+    if cheap and any(hours.hold(at or datetime.now(UTC)) for hours in cheap.windows):
+        less = {name: price for name, price in msgspec.to_builtins(cheap).items() if price is not None}
+        rates = _rates({**fields, **less}) or rates
+    life, long = _lives(fields, entry)
+    return ModelPrices(rates, _steps(fields), life, long, int(entry.prompt_cache_min_tokens or 0))
 
 
-def _instead(usual: list[T], other: list[T]) -> list[T]:
-    return [before if price is None else price for before, price in zip(usual, other, strict=True)]
+def usual_prices(name: str) -> tuple[float | None, float | None]:
+    """US dollars a million tokens of a short prompt, and of a reply; None where unknown. Quick enough for all models at once."""
+    entry = find(name)
+    newer = newer_models.find(name) if entry and not _listed(name) else None
+    if entry is None or entry.guessed:
+        return None, None
+    each = entry.input_cost_per_token, entry.output_cost_per_token
+    if newer:
+        each = newer.fields["input_cost_per_token"], newer.fields["output_cost_per_token"]
+    new, out = (round(cost * MILLION, 6) if isinstance(cost, int | float) else None for cost in each)
+    return new, out
+
+
+def efforts(name: str) -> tuple[str, ...] | None:
+    """The levels of effort a model has, the least first; none for one that has no such thing, None where nobody says."""
+    entry = find(name)
+    if entry is None:
+        return None
+    if entry.reasoning_effort_levels is not None:
+        return entry.reasoning_effort_levels
+    legacy = "claude" in name and not entry.supports_adaptive_thinking  # its thinking is switched on and off
+    if not entry.supports_reasoning or legacy:
+        return ()
+    if three := next((levels for begins, levels in _THREE.items() if begins in name), ()):
+        return three
+    marked = (
+        (entry.supports_none_reasoning_effort, "none"),
+        (entry.supports_minimal_reasoning_effort, "minimal"),
+        *((True, level) for level in ("low", "medium", "high")),
+        (entry.supports_xhigh_reasoning_effort, "xhigh"),
+        (entry.supports_max_reasoning_effort, "max"),
+    )
+    return tuple(level for has, level in marked if has)
+
+
+_THREE = {"deepseek-v": ("low", "high", "max"), "glm-5": ("low", "high", "max")}
+"""Levels as the makers' own pages have them, where litellm's list does not say."""
+
+Fields = Mapping[str, Any]
+"""An entry of litellm's file as it is."""
+
+_STEP = re.compile(r"input_cost_per_token(_above_(\d+)k_tokens)")
+
+
+@functools.cache
+def _fields(name: str) -> Fields:
+    """As a model without a usual price but with one by length begins: from its first tier on."""
+    fields = msgspec.json.decode(_read(_FILES[0], dict[str, msgspec.Raw], {}).get(name, b"{}"))
+    return {**next(iter(_tiers(fields).values()), {}), **fields}
+
+
+def _rates(fields: Fields) -> Rates | None:
+    """What a call costs; None where the price of a prompt is not said."""
+
+    def million(*names: str) -> float | None:
+        given = (fields.get(name) for name in names)
+        prices = (v for v in given if isinstance(v, int | float) and not isinstance(v, bool))
+        return next((round(price * MILLION, 6) for price in prices), None)
+
+    new, out = million("input_cost_per_token"), million("output_cost_per_token")
+    if new is None:
+        return None
+    read = ("explicit_cache_read_input_token_cost", "cache_read_input_token_cost", "input_cost_per_token_cache_hit")
+    cached = million(*read)
+    written = max(new, million("cache_creation_input_token_cost") or 0.0)
+    long = million(f"{_WRITE}_above_1hr", f"{_WRITE}_above_12hr") or 0.0
+    return Rates(new, out or 0.0, new if cached is None else cached, written, max(written, long))
+
+
+_WRITE = "cache_creation_input_token_cost"
+
+
+def _tiers(fields: Fields) -> dict[int, Fields]:
+    """Prices by the length of a prompt, where an entry lists them so: by the tokens above which they hold."""
+    tiers = (t for t in fields.get("tiered_pricing") or () if isinstance(t, dict) and t.get("range"))
+    return {int(tier["range"][0]): tier for tier in tiers}
+
+
+def _steps(fields: Fields) -> tuple[PriceStep, ...]:
+    """Where all of a call begins to cost more, by the length of its prompt. What a step does not name stays as it was."""
+    steps = dict(_tiers(fields))
+    for match in filter(None, map(_STEP.fullmatch, fields)):
+        steps[int(match[2]) * 1000] = {n.removesuffix(match[1]): v for n, v in fields.items() if n.endswith(match[1])}
+    found = ((above, _rates({**fields, **step})) for above, step in sorted(steps.items()))
+    return tuple(PriceStep(above, rates) for above, rates in found if rates and above)
+
+
+def _lives(fields: Fields, entry: CatalogueModel) -> tuple[int, int]:
+    """Seconds for which a provider promises to keep what it was sent, and its longer life; 0 where it promises nothing."""
+    long = HOUR if "cache_creation_input_token_cost_above_1hr" in fields else 0
+    long = 12 * HOUR if "cache_creation_input_token_cost_above_12hr" in fields else long
+    if entry.supports_prompt_cache_breakpoint:
+        return OPENAI_CACHE_LIFE, long
+    provider = entry.provider or ""
+    writes = bool(fields.get("cache_creation_input_token_cost"))
+    if writes and (entry.supports_adaptive_thinking is not None or provider == "anthropic" or "anthropic" in provider):
+        return MARKED_CACHE_LIFE, long
+    return (MARKED_CACHE_LIFE, long) if writes and provider == "dashscope" else (0, 0)
 
 
 def _read(file: str, kind: type[T], otherwise: T) -> T:

@@ -8,7 +8,7 @@ refuses to go on with is handed to it once more, in another form.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from functools import cached_property
 from typing import Any, Protocol
@@ -20,17 +20,19 @@ from ctxchat.core.calibration import Calibration
 from ctxchat.core.errors import ModelError
 from ctxchat.core.images import addressed
 from ctxchat.core.openai import Wire, wire
-from ctxchat.core.ports import ModelPiece, ModelRequest
+from ctxchat.core.ports import ModelPiece, ModelRequest, ReplyEnd
+from ctxchat.core.prices import ModelPrices, cost
 from ctxchat.core.view import Item
 from ctxchat.models import catalogue, continuing, dialects, images, samples, windows
 from ctxchat.models.failures import remedy
-from ctxchat.models.probes import listens
+from ctxchat.models.probes import TIMEOUT, listens
+from ctxchat.models.provider_lists import ListedModel, ProviderLists
 from ctxchat.models.settings import Lookup, ModelSettings, key_for, lookup
 from ctxchat.models.tokenizers import counter
 from ctxchat.models.tool_schemas import tools_for
 
 ANTHROPIC_OUTPUT = 8192
-"""Tokens of output asked for where nothing is set: without a figure litellm reserves the model's whole 64,000."""
+"""Tokens of output asked for where nothing at all is known: Anthropic's form wants a figure."""
 
 
 class Lane(Protocol):
@@ -47,10 +49,14 @@ class Lane(Protocol):
 
 
 class ModelClient:
-    """One model. Raises UsageError when made for a name nobody serves. `find` looks keys up, at the moment of a call."""
+    """One model. Raises UsageError when made for a name nobody serves. `find` looks keys up, at the moment of a call; `lists` is
+    what providers say of their models, None where nobody is asked."""
 
-    def __init__(self, settings: ModelSettings, lane: Lane, find: Lookup = lookup) -> None:
+    def __init__(
+        self, settings: ModelSettings, lane: Lane, find: Lookup = lookup, lists: ProviderLists | None = None
+    ) -> None:
         self.settings = settings
+        self._lists = lists
         provider = settings.provider
         own_server = bool(settings.api_base) or provider.local
         self._dialect = dialects.family(provider.prefix, settings.model, own_server=own_server)
@@ -93,7 +99,23 @@ class ModelClient:
 
     @cached_property
     def _known_to_see(self) -> bool:
-        return images.takes_images(self.settings)
+        said = self._listed.sees if self.settings.vision is None else None
+        return images.takes_images(self.settings) if said is None else said
+
+    @property
+    def _listed(self) -> ListedModel:
+        """What its provider says of it."""
+        return (self._lists and self._lists.find(self.settings)) or ListedModel()
+
+    def prices(self) -> ModelPrices | None:
+        """By its provider's list, else the catalogue."""
+        return self._listed.prices or catalogue.prices(self.settings.name)
+
+    @property
+    def efforts(self) -> tuple[str, ...] | None:
+        """By its provider's list, else the catalogue."""
+        said = self._listed.efforts
+        return catalogue.efforts(self.settings.name) if said is None else said
 
     def count(self, text: str) -> int:
         """Tokens of a text by the model's family; never raises."""
@@ -104,19 +126,35 @@ class ModelClient:
         return images.count(self._dialect, self.settings.model, width, height) if self._sees else 0
 
     def stated(self) -> Window:
-        """What is set, else what the catalogue says; reads that the first time."""
-        return windows.without_server(self.settings)
+        """What is set, else what its provider's list or the catalogue says; reads those the first time."""
+        return windows.without_server(self.settings, self._listed.window)
 
     async def window(self) -> Window:
         """The window the server really has, as far as it can be learned, and on the way whether its model takes images; asks
-        local servers each time."""
+        local servers each time, and its provider once a day."""
         if self._loaded:
             return self._loaded
-        found, seen = await asyncio.gather(windows.detect(self.settings), images.taken_there(self.settings))
+        listed = await self._renewed_list()
+        found, seen = await asyncio.gather(windows.detect(self.settings, listed), images.taken_there(self.settings))
         self._told_of_sight = self._told_of_sight if seen is None else seen
         if windows.sets_window(self.settings) and found.source in {"loaded", "configured"}:
             self._loaded = found
         return found
+
+    async def _renewed_list(self) -> int:
+        """The window by its provider's list, which is asked for anew where it is old; waited for, briefly, where nothing else
+        says anything of the model."""
+        if self._lists is None:
+            return 0
+        listed = await asyncio.to_thread(lambda: self._listed.window)
+        try:
+            key = await asyncio.to_thread(key_for, self.settings, self._find)
+        except ModelError:
+            return listed
+        renewing = self._lists.renew(self.settings, key)
+        if renewing and not listed and (await asyncio.to_thread(self.stated)).source == "assumed":
+            await asyncio.wait({renewing}, timeout=TIMEOUT)
+        return self._listed.window
 
     async def reached(self) -> bool:
         """Asks servers of one's own only."""
@@ -150,10 +188,18 @@ class ModelClient:
         try:
             async with aclosing(self._lane.stream(arguments, self.settings.timeout)) as pieces:
                 async for piece in pieces:
-                    yield piece
+                    yield await self._told(piece, arguments) if isinstance(piece, ReplyEnd) else piece
         except ModelError as problem:
             problem.hint = remedy(self.settings, problem) or problem.hint
             raise
+
+    async def _told(self, end: ReplyEnd, arguments: Mapping[str, object]) -> ReplyEnd:
+        """The end of a reply with what it cost, where its server did not say, and what it was allowed."""
+        limit, usage = arguments.get("max_tokens"), end.usage
+        prices = None if usage is None or end.priced else await asyncio.to_thread(self.prices)
+        if usage and prices:
+            usage = msgspec.structs.replace(usage, cost_usd=cost(prices, usage))
+        return msgspec.structs.replace(end, usage=usage, limit=limit if isinstance(limit, int) else 0)
 
     async def _arguments(self, request: ModelRequest) -> dict[str, object]:
         settings = self.settings
@@ -165,7 +211,7 @@ class ModelClient:
             arguments["api_base"] = settings.base
         if key := await asyncio.to_thread(key_for, settings, self._find):
             arguments["api_key"] = key
-        if output := request.max_output or settings.max_output or self._usual_output():
+        if output := await asyncio.to_thread(self._output, request.max_output):
             arguments["max_tokens"] = output
         if self._dialect.reasoning == "thinking_blocks" and not dialects.may_think(messages):
             arguments = {k: v for k, v in arguments.items() if k not in {"thinking", "reasoning_effort"}}
@@ -195,11 +241,13 @@ class ModelClient:
             stable -= 1  # what changes with every request stays behind the cache mark
         return [*dialects.mark(wire(items[:stable])), *wire(items[stable:])]
 
-    def _usual_output(self) -> int:
-        if self._dialect is not dialects.ANTHROPIC:
-            return 0
+    def _output(self, room: int) -> int:
+        """The tokens a reply may have: what the model can write, what there is `room` for, what is set, whichever is least; 0
+        where nothing is known of any."""
         entry = catalogue.find(self.settings.name)
-        return min(entry.output, ANTHROPIC_OUTPUT) if entry and entry.output else ANTHROPIC_OUTPUT
+        able = self._listed.output or (entry.output if entry else 0)
+        needed = ANTHROPIC_OUTPUT if self._dialect is dialects.ANTHROPIC else 0
+        return min(filter(None, (able, room, self.settings.max_output)), default=needed)
 
     async def _ollama(self) -> dict[str, object]:
         """Its window goes with each request, and what does not fit must be refused, not silently cut in front."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -114,8 +114,8 @@ def offers(found: Sequence[FoundModel]) -> tuple[Offer, ...]:
 def row(name: str, provider: Provider, *, note: str = "") -> FoundModel:
     """A provider's model that answered or has its key, as the catalogue knows it."""
     window = windows.without_server(ModelSettings(name=name))
-    costs = catalogue.prices(name)
-    return FoundModel(name, provider.title, True, window.tokens, window.source, costs.input, costs.output, note)
+    costs = catalogue.usual_prices(name)
+    return FoundModel(name, provider.title, True, window.tokens, window.source, *costs, note)
 
 
 async def configured(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> FoundModel:
@@ -132,15 +132,14 @@ async def configured(settings: ModelSettings, environment: Mapping[str, str] = o
         f"{' or '.join(names)} is not set" if missing else "" if there else f"nobody listens at {settings.shown_base}"
     )
     note = "; ".join(part for part in ("in your settings", trouble) if part)
-    costs = catalogue.Prices() if settings.base else catalogue.prices(settings.name)
+    costs = (None, None) if settings.base else catalogue.usual_prices(settings.name)
     return FoundModel(
         settings.name,
         settings.provider.title,
         there and not missing,
         window.tokens,
         window.source,
-        costs.input,
-        costs.output,
+        *costs,
         note,
         settings.api_base,
     )
@@ -157,8 +156,10 @@ async def _ollama(root: str) -> list[str]:
 
 
 async def _openai_style(place: LocalServer) -> list[str]:
-    if place.prefix == "lm_studio" and (rows := await ask(f"{place.root}/api/v0/models")):
-        return _ids({"data": [r for r in rows.get("data", []) if r.get("type") in {"llm", "vlm"}]}, "data", "id")
+    if place.prefix == "lm_studio":
+        new, old = await asyncio.gather(ask(f"{place.root}/api/v1/models"), ask(f"{place.root}/api/v0/models"))
+        if names := _ids(new, "models", "key", {"llm"}) or _ids(old, "data", "id", {"llm", "vlm"}):
+            return names
     return _ids(await ask(f"{place.root}/v1/models"), "data", "id")
 
 
@@ -170,8 +171,10 @@ async def _local(place: LocalServer, name: str) -> FoundModel:
     return FoundModel(settings.name, title, True, window.tokens, window.source, 0.0, 0.0, f"at {where}", base)
 
 
-def _ids(answer: Any, field: str, id: str) -> list[str]:
+def _ids(answer: Any, field: str, id: str, kinds: Collection[str] = ()) -> list[str]:
+    """What the rows of a list are called; only those of these `kinds`, where any are named."""
     rows = answer.get(field) if isinstance(answer, Mapping) else None
     if not isinstance(rows, list):
         return []
-    return [row[id] for row in rows if isinstance(row, Mapping) and isinstance(row.get(id), str) and row[id]]
+    named = (row for row in rows if isinstance(row, Mapping) and isinstance(row.get(id), str) and row[id])
+    return [row[id] for row in named if not kinds or row.get("type") in kinds]

@@ -23,12 +23,14 @@ async def taken_there(settings: ModelSettings) -> bool | None:
         return None
     root = re.sub(r"/v\d+$", "", settings.base)
     key = await asyncio.to_thread(lookup, settings.api_key_env) if settings.api_key_env else ""
-    shown, props, studio = await asyncio.gather(
+    shown, props, studio, older = await asyncio.gather(
         ask(f"{root}/api/show", post={"model": settings.model}, key=key),
         ask(f"{root}/props", key=key),
+        ask(f"{root}/api/v1/models", key=key),
         ask(f"{root}/api/v0/models", key=key),
     )
-    said = (from_ollama_show(shown), from_props(props), from_lm_studio(studio, settings.model))
+    lm_studio = from_lm_studio(studio, settings.model), from_older_lm_studio(older, settings.model)
+    said = (from_ollama_show(shown), from_props(props), *lm_studio)
     return next((answer for answer in said if answer is not None), None)
 
 
@@ -46,7 +48,21 @@ def from_props(answer: Any) -> bool | None:
 
 
 def from_lm_studio(answer: Any, model: str) -> bool | None:
-    """The model's `type`, `vlm` for one that takes images (LM Studio's /api/v0/models)."""
+    """`vision` among the `capabilities` of the model, or of the one it is loaded from (LM Studio's /api/v1/models)."""
+    rows = answer.get("models") if isinstance(answer, Mapping) else None
+    for row in rows if isinstance(rows, list) else ():
+        if not isinstance(row, Mapping):
+            continue
+        loaded = row.get("loaded_instances")
+        ids = {i.get("id") for i in loaded if isinstance(i, Mapping)} if isinstance(loaded, list) else set[object]()
+        able = row.get("capabilities")
+        if model in {row.get("key"), *ids} and isinstance(able, Mapping) and isinstance(able.get("vision"), bool):
+            return able["vision"]
+    return None
+
+
+def from_older_lm_studio(answer: Any, model: str) -> bool | None:
+    """The model's `type`, `vlm` for one that takes images (LM Studio's /api/v0/models, before its version 0.4)."""
     rows = answer.get("data") if isinstance(answer, Mapping) else None
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, Mapping) and row.get("id") == model and isinstance(row.get("type"), str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,13 +22,20 @@ LARGEST = 8 << 20
 """Bytes of an answer that are read at most."""
 
 
-async def ask(url: str, *, post: dict[str, object] | None = None, key: str = "") -> Any:
-    """The JSON at a URL, None where there is none. Takes `TIMEOUT` at most."""
+async def ask(
+    url: str,
+    *,
+    post: dict[str, object] | None = None,
+    key: str = "",
+    headers: Mapping[str, str] | None = None,
+    seconds: float = TIMEOUT,
+) -> Any:
+    """The JSON at a URL, None where there is none. Takes so many `seconds` at most."""
     try:
         client = await asyncio.to_thread(_client, url)
-        async with client, asyncio.timeout(TIMEOUT):
-            headers = {"authorization": f"Bearer {key}"} if key else {}
-            request = client.build_request("POST" if post else "GET", url, json=post, headers=headers)
+        async with client, asyncio.timeout(seconds):
+            along = {**({"authorization": f"Bearer {key}"} if key else {}), **(headers or {})}
+            request = client.build_request("POST" if post else "GET", url, json=post, headers=along, timeout=seconds)
             response = await client.send(request, stream=True)
             try:
                 return await _json(response)

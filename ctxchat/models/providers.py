@@ -34,9 +34,9 @@ _HOSTED = (
         "anthropic",
         "Anthropic",
         ("ANTHROPIC_API_KEY",),
-        offers=("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"),
+        offers=("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5", "claude-fable-5-2"),
     ),
-    Provider("openai", "OpenAI", ("OPENAI_API_KEY",), offers=("gpt-5.5", "gpt-5-mini")),
+    Provider("openai", "OpenAI", ("OPENAI_API_KEY",), offers=("gpt-6.2-sol", "gpt-6-luna")),
     Provider(
         "gemini",
         "Google Gemini",

@@ -134,14 +134,16 @@ class ReplyBuilder:
         usage: Usage | None,
         received: Received | None = None,
         notes: ReplyNotes = ReplyNotes(),  # noqa: B008 (frozen)
+        *,
+        priced: bool = False,
     ) -> ReplyEnd:
         """The end of a stream that is whole. `received` is the reply as its form had it, where the chunks were made from another
-        form than OpenAI's."""
+        form than OpenAI's; `priced` as in ReplyEnd."""
         calls = tuple(ToolCall(s.id or f"call_{uuid.uuid4().hex[:24]}", s.name, s.arguments) for s in self._slots)
         finish = self.finish
         if finish in {"stop", "tool_calls"}:  # some servers say `stop` behind calls
             finish = "tool_calls" if calls else "stop"
-        return ReplyEnd(finish, calls, usage, received or self._received(calls), notes)
+        return ReplyEnd(finish, calls, usage, received or self._received(calls), notes, priced)
 
     def _received(self, calls: tuple[ToolCall, ...]) -> Received | None:
         """The signed blocks in the order they came, or the field that thoughts came in (None in it: the thoughts as they were
@@ -251,12 +253,30 @@ def usage_from(raw: Mapping[str, Any], *, counted: bool, cost_usd: float = 0.0) 
         cached = cached or tokens(raw.get(beside))
     if cached > prompt:  # a server that leaves the cached part out of its prompt
         prompt += cached
+    written, long = _written(raw)
     reasoning = _detail(raw, "completion_tokens_details", "reasoning_tokens")
     if (
         reasoning and tokens(raw.get("total_tokens")) == prompt + completion + reasoning
     ):  # xAI counts them beside the reply
         completion += reasoning
-    return Usage(prompt, completion, cached, min(reasoning, completion), cost_usd=cost_usd, estimated=not counted)
+    written = min(written, prompt - cached)
+    return Usage(
+        *(prompt, completion, cached, min(reasoning, completion), cost_usd, not counted), written, min(long, written)
+    )
+
+
+def _written(raw: Mapping[str, Any]) -> tuple[int, int]:
+    """Prompt tokens that went into the provider's cache, and those of them for an hour, wherever a form says them: OpenAI and
+    OpenRouter, Anthropic and Qwen, litellm."""
+    given = raw.get("prompt_tokens_details")
+    details: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    places = (
+        *((details, name) for name in ("cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens")),
+        (raw, "cache_creation_input_tokens"),
+    )
+    by_life = ((raw, "cache_creation"), (details, "cache_creation"), (details, "cache_creation_token_details"))
+    long = max(_detail(place, group, "ephemeral_1h_input_tokens") for place, group in by_life)
+    return max(long, *(tokens(place.get(name)) for place, name in places)), long
 
 
 def _detail(raw: Mapping[str, Any], group: str, field: str) -> int:

@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
-from datetime import UTC, datetime
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,7 +21,7 @@ from ctxchat.core.addresses import is_here
 from ctxchat.core.events import Usage
 from ctxchat.core.ports import ModelPiece
 from ctxchat.core.usage import dollars, tokens
-from ctxchat.models import anthropic, catalogue, failures, openai_servers
+from ctxchat.models import anthropic, failures, openai_servers
 from ctxchat.models.anthropic import AnthropicServer
 from ctxchat.models.openai_servers import Server
 from ctxchat.models.reply import ReplyBuilder, joined, usage_from
@@ -128,9 +127,8 @@ class Straight:
             raise failures.failure(trouble, began=not reply.empty) from trouble
         if failed := failures.of_end(reply, ended=ended):
             raise failed
-        yield reply.end(
-            await asyncio.to_thread(_usage, self._settings.name, told)
-        )  # reads the catalogue the first time
+        usage, priced = _usage(told)
+        yield reply.end(usage, priced=priced)
 
     async def _readings(self, arguments: dict[str, Any], timeout: float) -> AsyncGenerator[list[Chunk], None]:
         """The pieces of the stream, those of one reading from the network together."""
@@ -243,14 +241,8 @@ def _chunk(line: bytearray, reading: Reading) -> Chunk | None:
     return reading(read)
 
 
-def _usage(name: str, told: Mapping[str, Any]) -> Usage | None:
-    """What the server counted; what it cost as it says, else by the catalogue."""
-    usage = usage_from(told, counted=True)
-    if usage is None:
-        return None
+def _usage(told: Mapping[str, Any]) -> tuple[Usage | None, bool]:
+    """What the server counted, and whether it said what that costs."""
     ticks = tokens(told.get("cost_in_usd_ticks"))
     said = ticks / _XAI_TICKS if ticks else dollars(told.get("cost"))
-    if said is None:
-        written = tokens(told.get("cache_creation_input_tokens"))
-        said = catalogue.cost(name, usage.prompt, usage.cached, usage.completion, datetime.now(UTC), written)
-    return msgspec.structs.replace(usage, cost_usd=dollars(said) or 0.0)
+    return usage_from(told, counted=True, cost_usd=said or 0.0), said is not None

@@ -1,7 +1,7 @@
-"""How many tokens a model can hold: what its server has loaded, or what is set where that is less; else litellm's catalogue,
-else an assumption.
+"""How many tokens a model can hold: what its server has loaded, or what is set where that is less; else what its provider says of
+it, else litellm's catalogue, else what its family holds, else an assumption.
 
-Asks servers of one's own only, briefly; a provider's model is looked up in the catalogue.
+Asks servers of one's own only, briefly; a provider's list is handed in.
 """
 
 from __future__ import annotations
@@ -44,21 +44,26 @@ def sets_window(settings: ModelSettings) -> bool:
     return settings.provider.prefix in {"ollama", "ollama_chat"}
 
 
-async def detect(settings: ModelSettings) -> Window:
-    """The window of a model and where it was learned. Takes two seconds at most; never raises for servers that are away."""
+async def detect(settings: ModelSettings, listed: int = 0) -> Window:
+    """The window of a model and where it was learned; `listed` is what its provider says, 0 for nothing. Takes two seconds at
+    most; never raises for servers that are away."""
     if sets_window(settings):
         return await _ollama_native(settings)
     if settings.base and (found := await loaded(settings)):
         return Window(settings.window, "configured") if 0 < settings.window < found.tokens else found
-    return without_server(settings)
+    return without_server(settings, listed)
 
 
-def without_server(settings: ModelSettings) -> Window:
-    """What can be said without asking anybody."""
+def without_server(settings: ModelSettings, listed: int = 0) -> Window:
+    """What can be said without asking anybody; `listed` as in `detect`."""
     if settings.window > 0:
         return Window(settings.window, "configured")
+    if listed:
+        return Window(listed, "provider")
     entry = None if _names_anything(settings) else catalogue.find(settings.name)
-    return Window(entry.window, "catalogue") if entry and entry.window else Window(ASSUMED, "assumed")
+    if entry is None or not entry.window:
+        return Window(ASSUMED, "assumed")
+    return Window(entry.window, "family" if entry.guessed else "catalogue")
 
 
 def _names_anything(settings: ModelSettings) -> bool:
@@ -73,12 +78,12 @@ async def loaded(settings: ModelSettings) -> Window | None:
     root = re.sub(r"/v\d+$", "", base)
     key = await asyncio.to_thread(lookup, settings.api_key_env) if settings.api_key_env else ""
     listing = f"{base if base != root else f'{root}/v1'}/models"
-    studio, props, listed, running = await asyncio.gather(
-        *(ask(page, key=key) for page in (f"{root}/api/v0/models", f"{root}/props", listing, f"{root}/api/ps"))
-    )
+    pages = (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{root}/props", listing, f"{root}/api/ps")
+    studio, older, props, listed, running = await asyncio.gather(*(ask(page, key=key) for page in pages))
     if isinstance(running, Mapping) and "models" in running:
         return await _ollama_openai_style(settings, root, running)
-    tokens = from_lm_studio(studio, settings.model) or from_props(props) or from_models(listed, settings.model)
+    tokens = from_lm_studio(studio, settings.model) or from_older_lm_studio(older, settings.model)
+    tokens = tokens or from_props(props) or from_models(listed, settings.model)
     return Window(tokens, "loaded") if tokens else None
 
 
@@ -130,7 +135,19 @@ def trained_for(answer: Any) -> int:
 
 
 def from_lm_studio(answer: Any, model: str) -> int:
-    """`loaded_context_length` (LM Studio's /api/v0/models)."""
+    """`context_length` of what is loaded of a model (LM Studio's /api/v1/models): of the one of that name, else the least."""
+    for row in _rows(answer, "models"):
+        loaded = {str(r.get("id")): r.get("config") for r in _rows(row, "loaded_instances")}
+        held = {
+            id: _tokens(config.get("context_length")) for id, config in loaded.items() if isinstance(config, Mapping)
+        }
+        if model in held or row.get("key") == model:
+            return held.get(model) or min(filter(None, held.values()), default=0)
+    return 0
+
+
+def from_older_lm_studio(answer: Any, model: str) -> int:
+    """`loaded_context_length` (LM Studio's /api/v0/models, before its version 0.4)."""
     return next((_tokens(r.get("loaded_context_length")) for r in _rows(answer) if r.get("id") == model), 0)
 
 

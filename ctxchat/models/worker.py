@@ -119,7 +119,7 @@ class ModelWorker:
         if failed := failures.of_end(reply, ended=listener.ended):
             self._say(protocol.failed(call.id, failed))
         else:
-            self._say(protocol.Piece(call.id, _end(litellm, call, listener.stream, reply, raw_usage)))
+            self._say(protocol.Piece(call.id, _end(litellm, listener.stream, reply, raw_usage)))
 
     def _pieces(self, id: int, pieces: list[Any]) -> None:
         for piece in pieces:
@@ -142,15 +142,15 @@ def _give_up_without(loading: asyncio.Task[Any]) -> None:
         os._exit(3)
 
 
-def _end(litellm: Any, call: protocol.Call, stream: Any, reply: ReplyBuilder, raw_usage: Any) -> ReplyEnd:
+def _end(litellm: Any, stream: Any, reply: ReplyBuilder, raw_usage: Any) -> ReplyEnd:
     told = [
         usage for chunk in stream.chunks if (usage := getattr(chunk, "usage", None))
     ]  # else litellm made the figures up
     if told and getattr(told[-1], "cached_tokens", None) and not getattr(raw_usage, "prompt_tokens_details", None):
         raw_usage = _with_cached(litellm, raw_usage, told[-1])
     figures = raw_usage.model_dump() if raw_usage else {}
-    usage = usage_from(figures, counted=bool(told), cost_usd=_cost(litellm, call, raw_usage))
-    return reply.end(usage)
+    said = dollars(getattr(raw_usage, "cost", None))
+    return reply.end(usage_from(figures, counted=bool(told), cost_usd=said or 0.0), priced=said is not None)
 
 
 def _with_cached(litellm: Any, usage: Any, told: Any) -> Any:
@@ -159,18 +159,6 @@ def _with_cached(litellm: Any, usage: Any, told: Any) -> Any:
     return litellm.Usage(
         **{**usage.model_dump(), "cost": getattr(told, "cost", None), "prompt_tokens_details": details}
     )
-
-
-def _cost(litellm: Any, call: protocol.Call, usage: Any) -> float:
-    """What the provider says it cost, else by litellm's prices; 0 where neither is known."""
-    said = dollars(getattr(usage, "cost", None))
-    if said is not None:
-        return said
-    try:
-        prices = litellm.cost_per_token(model=str(call.arguments["model"]), usage_object=usage)
-        return dollars(sum(prices)) or 0.0
-    except Exception:  # a model without prices
-        return 0.0
 
 
 def _import_litellm() -> Any:

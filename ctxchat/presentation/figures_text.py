@@ -42,16 +42,20 @@ PARTS: dict[SectionName, PartStyle] = {
 SOURCES: dict[WindowSource, str] = {
     "loaded": "loaded",
     "configured": "configured",
+    "provider": "its provider's list",
     "catalogue": "catalogue",
     "learned": "learned from a rejection",
+    "family": "as its family",
     "assumed": "assumed",
 }
 
 _LEARNED: dict[WindowSource, str] = {
     "loaded": "which the server says it has loaded",
     "configured": "as configured",
+    "provider": "from its provider's list",
     "catalogue": "from the catalogue",
     "learned": "learned from a rejection",
+    "family": "which others of its family have; nobody lists this one",
     "assumed": "which is assumed, not known",
 }
 

@@ -82,6 +82,28 @@ async def test_a_window_nobody_states_is_learned_below_what_was_refused_shown_an
     assert (await Desk(model_of(4_000, claims=64_000), assumptions=shelf).session.measure()).window == 64_000
 
 
+class LoadsLate(ScriptedModel):
+    """A server that knows its window once it has answered, as Ollama does."""
+
+    async def window(self) -> Window:
+        return Window(65_536, "loaded") if self.requests else Window(4_096, "assumed")
+
+
+async def test_a_server_that_did_not_know_its_window_is_asked_again_after_its_first_reply():
+    desk = Desk(LoadsLate([says("one"), says("two")]), options=quiet())
+    assert (await desk.session.measure()).window_source == "assumed"
+    await desk.say("hi")
+    await desk.say("again")
+    assert (desk.session.figures.window, desk.session.figures.window_source) == (65_536, "loaded")
+
+
+async def test_what_a_family_holds_is_raised_by_what_the_server_took():
+    model = ScriptedModel([says("fine", usage=Usage(7_000, 1_500))], window=Window(8_000, "family"))
+    desk = Desk(model, options=quiet())
+    await desk.say("word " * 6_500)
+    assert (await desk.session.measure()).window == 8_500
+
+
 async def test_a_window_that_was_learned_counts_before_the_server_is_asked():
     learned = WindowLearned("scripted/model", 6_000, 8_192)
     server = ScriptedModel([], window=Window(8_192, "loaded"), stated=Window(32_768, "assumed"))

@@ -66,6 +66,8 @@ class ModelDouble:
         form: str = "openai",
     ) -> None:
         self.requests: list[Seen] = []
+        self.pages: list[Seen] = []
+        """What was asked for beside replies."""
         self._answer = script if callable(script) else _in_order(script)
         self._pages = dict(pages or {})
         self._model = model
@@ -131,6 +133,7 @@ class ModelDouble:
         return handle
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
+        self.pages.append(Seen(request.path, {}, dict(request.headers), dict(request.query)))
         if request.path in self._silent:
             await asyncio.sleep(3600)
         if request.path in self._pages:

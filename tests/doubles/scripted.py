@@ -18,6 +18,7 @@ from ctxchat.core.errors import ModelError
 from ctxchat.core.events import ReasoningDelta, TextDelta, Usage
 from ctxchat.core.messages import ToolCall
 from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReplyEnd
+from ctxchat.core.prices import ModelPrices
 from ctxchat.core.tokens import Count, image_tokens, rough_count
 from ctxchat.core.view import View
 
@@ -100,7 +101,11 @@ class ScriptedModel:
         stated: Window | None = None,
         address: str = "",
         binds_thinking: bool = False,
+        efforts: tuple[str, ...] | None = (),
+        limit: int = 0,
     ) -> None:
+        self.efforts = efforts
+        self._limit = limit  # tokens a reply is allowed, where a request does not say
         self._script = iter(script)
         self._name = name
         self._window, self._stated = window, stated or window
@@ -147,6 +152,10 @@ class ScriptedModel:
         """As handed in."""
         return self._window
 
+    def prices(self) -> ModelPrices | None:
+        """Nobody says."""
+        return None
+
     async def reached(self) -> bool:
         """As long as it is said to be `there`."""
         return self.there
@@ -178,7 +187,7 @@ class ScriptedModel:
                     raise step
                 elif isinstance(step, End):
                     whole = True
-                    yield self._end(step, request.view, self._count("".join(said)))
+                    yield self._end(step, request, self._count("".join(said)))
                 else:
                     said.append(step.arguments if isinstance(step, CallPiece) else step.text)
                     yield step
@@ -191,10 +200,10 @@ class ScriptedModel:
             return reply(request) if callable(reply) else reply
         raise ModelError(f"The script holds no reply for call {len(self.requests)}.", kind="bad_request")
 
-    def _end(self, step: End, view: View, said: int) -> ReplyEnd:
-        usage = Usage(prompt=view.raw, completion=said) if step.usage == "counted" else step.usage
+    def _end(self, step: End, request: ModelRequest, said: int) -> ReplyEnd:
+        usage = Usage(prompt=request.view.raw, completion=said) if step.usage == "counted" else step.usage
         named = tuple(c if c.id else msgspec.structs.replace(c, id=f"call-{next(self._ids)}") for c in step.calls)
-        return ReplyEnd(finish=step.finish, calls=named, usage=usage)
+        return ReplyEnd(finish=step.finish, calls=named, usage=usage, limit=self._limit or request.max_output)
 
 
 async def _pause(seconds: float) -> None:

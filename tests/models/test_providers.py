@@ -64,8 +64,9 @@ def test_keys() -> None:
 
 
 def test_prices_are_by_the_million() -> None:
-    assert catalogue.prices("anthropic/claude-sonnet-4-5").input == 3.0
-    assert catalogue.prices("openai/my-own").input is None
+    known = catalogue.prices("anthropic/claude-sonnet-4-5")
+    assert known is not None and known.rates.input == 3.0
+    assert catalogue.prices("openai/my-own") is None
 
 
 def test_a_model_is_known_by_each_of_its_providers_names() -> None:

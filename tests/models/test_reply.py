@@ -123,14 +123,58 @@ def test_senseless_usage_is_none(prompt: object) -> None:
     assert usage_from({}, counted=True) is None
 
 
+WRITES: list[tuple[str, dict[str, object], int, int]] = [
+    ("OpenAI, OpenRouter", {"prompt_tokens_details": {"cached_tokens": 10, "cache_write_tokens": 60}}, 60, 0),
+    (
+        "Anthropic",
+        {
+            "cache_creation_input_tokens": 60,
+            "cache_creation": {"ephemeral_5m_input_tokens": 20, "ephemeral_1h_input_tokens": 40},
+        },
+        *(60, 40),
+    ),
+    ("Anthropic, by life only", {"cache_creation": {"ephemeral_1h_input_tokens": 40}}, 40, 40),
+    ("Anthropic, before lives", {"cache_creation_input_tokens": 60, "cache_creation": None}, 60, 0),
+    (
+        "Qwen",
+        {
+            "prompt_tokens_details": {
+                "cache_creation_input_tokens": 60,
+                "cache_creation": {"ephemeral_5m_input_tokens": 60},
+            }
+        },
+        *(60, 0),
+    ),
+    (
+        "litellm",
+        {
+            "cache_creation_input_tokens": 60,
+            "prompt_tokens_details": {
+                "cache_creation_tokens": 60,
+                "cache_creation_token_details": {"ephemeral_1h_input_tokens": 40},
+            },
+        },
+        *(60, 40),
+    ),
+    ("more than there is", {"cache_creation_input_tokens": 900, "cache_read_input_tokens": 80}, 20, 0),
+    ("nonsense", {"prompt_tokens_details": {"cache_write_tokens": "many"}, "cache_creation": [3]}, 0, 0),
+]
+
+
+@pytest.mark.parametrize(("more", "written", "long"), [w[1:] for w in WRITES], ids=[w[0] for w in WRITES])
+def test_what_went_into_the_cache(more: dict[str, object], written: int, long: int) -> None:
+    usage = usage_from({"prompt_tokens": 100, "completion_tokens": 3, **more}, counted=True)
+    assert usage is not None and (usage.written, usage.written_long) == (written, long)
+
+
 @given(st.integers() | st.floats())
 def test_any_figures_make_a_usage_that_can_be_stored(figure: float) -> None:
-    details = {"cached_tokens": figure, "reasoning_tokens": figure}
+    details = {"cached_tokens": figure, "cache_write_tokens": figure, "reasoning_tokens": figure}
     raw = {"prompt_tokens": 7, "completion_tokens": figure}
     raw |= {"prompt_tokens_details": details, "completion_tokens_details": details}
     usage = usage_from(raw, counted=True, cost_usd=dollars(figure) or 0.0)
     assert usage is not None and 0 <= usage.cost_usd <= 1e6
-    assert all(0 <= n <= 2 * 10**9 for n in (usage.prompt, usage.completion, usage.cached, usage.reasoning))
+    assert all(0 <= n <= 2 * 10**9 for n in (usage.prompt, usage.completion, usage.cached, usage.written))
 
 
 def test_thoughts_that_are_no_text_are_left_out() -> None:

@@ -21,6 +21,24 @@ LM_STUDIO = {
     },
     "/v1/models": {"data": [{"id": "qwen"}, {"id": "nomic"}]},
 }
+LM_STUDIO_NEW = {
+    "/api/v1/models": {
+        "models": [
+            {
+                "key": "qwen",
+                "type": "llm",
+                "max_context_length": 131_072,
+                "loaded_instances": [
+                    {"id": "qwen", "config": {"context_length": 16_384}},
+                    {"id": "qwen:2", "config": {"context_length": 4096}},
+                ],
+            },
+            {"key": "gemma", "type": "llm", "max_context_length": 8192, "loaded_instances": []},
+            {"key": "nomic", "type": "embedding", "max_context_length": 2048, "loaded_instances": [3]},
+        ]
+    },
+    **LM_STUDIO,
+}
 SHOWN = {
     "model_info": {"llama.context_length": 131_072},
     "parameters": "stop  x\nnum_ctx                        6144\n",
@@ -39,6 +57,9 @@ CASES = [
     ("configured below what is loaded counts", "openai/qwen", "/v1", LLAMA_CPP, 3000, Window(3000, "configured")),
     ("vllm", "hosted_vllm/qwen", "/v1", VLLM, 0, Window(24_576, "loaded")),
     ("lm studio", "lm_studio/qwen", "/v1", LM_STUDIO, 0, Window(8192, "loaded")),
+    ("lm studio since 0.4", "lm_studio/qwen", "/v1", LM_STUDIO_NEW, 0, Window(16_384, "loaded")),
+    ("lm studio, the second that is loaded", "lm_studio/qwen:2", "/v1", LM_STUDIO_NEW, 0, Window(4096, "loaded")),
+    ("lm studio, not loaded", "lm_studio/gemma", "/v1", LM_STUDIO_NEW, 0, Window(ASSUMED, "assumed")),
     ("a silent server, configured", "openai/qwen", "/v1", {}, 5000, Window(5000, "configured")),
     ("a silent server", "openai/qwen", "/v1", {}, 0, Window(ASSUMED, "assumed")),
     ("a name of the catalogue on an own server", "openai/gpt-4o", "/v1", {}, 0, Window(ASSUMED, "assumed")),
@@ -110,8 +131,10 @@ async def test_discovery_lists_what_runs_and_whose_key_is_set() -> None:
         ModelDouble(pages=OLLAMA) as ollama,
         ModelDouble(pages=LM_STUDIO) as studio,
         ModelDouble(pages=VLLM) as vllm,
+        ModelDouble(pages=LM_STUDIO_NEW) as newer,
     ):
         servers = [
+            LocalServer("lm_studio", newer.root),
             LocalServer("ollama_chat", ollama.root),
             LocalServer("lm_studio", studio.root),
             LocalServer("hosted_vllm", vllm.root),
@@ -120,6 +143,7 @@ async def test_discovery_lists_what_runs_and_whose_key_is_set() -> None:
         found = await discover(servers, {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": " "})
     rows = {model.name: model for model in found}
     assert rows["ollama_chat/llama3:latest"].window == 2048
+    assert "lm_studio/gemma" in rows, "not loaded yet, but to be had"
     assert rows["lm_studio/qwen"].window_source == "loaded" and "lm_studio/nomic" not in rows
     assert rows["hosted_vllm/qwen"].api_base == vllm.base_url
     claude = next(model for model in found if model.provider == "Anthropic")

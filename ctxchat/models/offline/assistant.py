@@ -86,6 +86,7 @@ class OfflineAssistant:
     address = ""
     keeps_reasoning = False
     binds_thinking = False
+    efforts = ()
 
     def __init__(
         self,
@@ -106,6 +107,9 @@ class OfflineAssistant:
     async def window(self) -> Window:
         """As handed in."""
         return self._window
+
+    def prices(self) -> None:
+        """It costs nothing."""
 
     async def reached(self) -> bool:
         """It is here."""
