@@ -37,11 +37,54 @@ _LOGIN = re.compile(r"://[^\s/@:]*:[^\s/@]+@")
 def environment(given: Mapping[str, str], keep: Sequence[str] = ()) -> dict[str, str]:
     """An environment for foreign commands: without keys, and such that nothing waits for a person or draws for one.
 
-    `keep` names variables that are passed on although they look like keys.
+    `keep` names variables that are passed on as they are, although they look like keys or are a person's.
     """
-    plain = {name: value for name, value in given.items() if name in keep or not _holds_a_key(name, value)}
-    quiet = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
-    return plain | quiet
+    plain = {name: value for name, value in given.items() if name in keep or not _left_out(name, value)}
+    return plain | {name: value for name, value in _UNATTENDED.items() if name not in keep or name not in given}
+
+
+_UNATTENDED = {
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "CLICOLOR": "0",
+    "CARGO_TERM_COLOR": "never",
+    # An editor that leaves the file as it is: a commit without a message says so, an amended one keeps its own.
+    **dict.fromkeys(
+        [
+            "EDITOR",
+            "VISUAL",
+            "GIT_EDITOR",
+            "GIT_SEQUENCE_EDITOR",
+            "SUDO_EDITOR",
+            "HGEDITOR",
+            "SVN_EDITOR",
+            "JJ_EDITOR",
+            "KUBE_EDITOR",
+            "FCEDIT",
+        ],
+        "true",
+    ),
+    **dict.fromkeys(
+        ["PAGER", "GIT_PAGER", "MANPAGER", "GH_PAGER", "SYSTEMD_PAGER", "PSQL_PAGER", "BAT_PAGER", "DELTA_PAGER"], "cat"
+    ),
+    "AWS_PAGER": "",
+    "LESS": "-FRX",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GCM_INTERACTIVE": "never",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_NO_INPUT": "1",
+}
+
+_PERSONAL = re.compile(
+    r"(\w+_)?FORCE_(COLOR|HYPERLINK)|CLICOLOR_FORCE|\w+_FORCE_COLOU?RS?|PY_COLORS|COLORTERM|GREP_(OPTIONS|COLORS?)"
+    r"|CDPATH|GLOBIGNORE|SHELLOPTS|BASHOPTS|COLUMNS|LINES|GPG_TTY|SSH_ASKPASS|GIT_ASKPASS|SUDO_ASKPASS"
+)
+"""What a person set for their own terminal: colours, where `cd` goes, how wide it is, who asks for passwords."""
+
+
+def _left_out(name: str, value: str) -> bool:
+    return bool(_PERSONAL.fullmatch(name)) or _holds_a_key(name, value)
 
 
 def _holds_a_key(name: str, value: str) -> bool:

@@ -21,6 +21,7 @@ from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.tools.commands import parts_of
 from ctxchat.tools.guarding import Guarding
 from ctxchat.tools.processes import child, environment
+from ctxchat.tools.redraws import Redraws
 from ctxchat.tools.sandbox import PRIVATE, Sandbox, known_needs, stopped_by_sandbox, taken_away
 from ctxchat.tools.text import HeadTail, clip_line, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
@@ -144,6 +145,8 @@ class Shell(Tool[ShellArguments]):
         if cache := self._sandbox.cache(workspace):
             await asyncio.to_thread(os.makedirs, cache, 0o700, exist_ok=True)
         environ = self._environment | self._sandbox.variables(workspace, allowed)
+        if shut_in and self.sandbox == "bubblewrap":  # where the person's own folder for such files cannot be written
+            environ |= dict.fromkeys(("TMPDIR", "TMP", "TEMP"), "/tmp")
         run = _Run(context.max_chars)
         taken: tuple[str, ...] = ()
         kept = str(Path(context.session_folder or tempfile.gettempdir()) / "taken-away" / secrets.token_hex(4))
@@ -181,6 +184,8 @@ class _Run:
 
     def __init__(self, cap: int) -> None:
         self._kept = HeadTail(cap)
+        self._redraws = Redraws()
+        self._received = 0
         self._fresh = bytearray()
         self._skipped = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -190,13 +195,14 @@ class _Run:
         """Take in everything, the end of which is only shown when too much comes at once."""
         assert pipe is not None
         while data := await pipe.read(65536):
-            self._kept.add(data)
+            self._received += len(data)
+            self._kept.add(self._redraws.add(data))
             self._fresh += data
             over = len(self._fresh) - _SHOWN
             if over > 0:
                 self._skipped += over
                 del self._fresh[:over]
-            if self._kept.total > _EAGER:
+            if self._received > _EAGER:
                 await asyncio.sleep(0.002)
 
     async def watch(self, process: asyncio.subprocess.Process, reader: asyncio.Task[None], seconds: float):
@@ -228,7 +234,10 @@ class _Run:
 
     def output(self, code: int | None, seconds: float) -> ToolOutput:
         """The whole for the model, ending in what became of the command."""
+        self._kept.add(self._redraws.end())
         text = without_zeros(self._kept.text().rstrip("\n"))
+        if many := self._redraws.redrawn:
+            text += f"\n[drawn over {many:,} times: lines are shown as they were last]"
         if self._timed_out:
             return ToolOutput(_with(text, f"[stopped after {seconds:g} s: time-out]"), "timeout")
         status: ToolStatus = "ok" if code == 0 else "error"

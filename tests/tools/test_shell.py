@@ -67,6 +67,57 @@ async def test_output_comes_while_it_works(context: ToolContext) -> None:
         assert piece == ToolText("first\n")
 
 
+async def test_nothing_waits_for_an_editor_a_pager_or_a_password(
+    call: Callable, workspace: Path, tmp_path: Path
+) -> None:
+    waits = tmp_path / "waits"
+    waits.write_text("#!/bin/sh\nsleep 60\n")
+    waits.chmod(0o755)
+    theirs = dict.fromkeys(
+        ("EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "PAGER", "MANPAGER", "GIT_PAGER"), str(waits)
+    )
+    theirs |= {"SSH_ASKPASS": str(waits), "GIT_ASKPASS": str(waits), "GIT_TERMINAL_PROMPT": "1", "HOME": str(tmp_path)}
+    shell = Shell(Sandbox(), {**os.environ, **theirs})
+    await call(
+        shell, command="git init -q . && git config user.email a@b.c && git config user.name n && touch a && git add a"
+    )
+    assert "empty commit message" in (await call(shell, command="git commit", timeout=20)).text
+    assert (
+        await call(shell, command="git commit -qm first && git commit --amend && git log", timeout=20)
+    ).status == "ok"
+    assert (
+        await call(shell, command="$VISUAL a; $PAGER a; printf '%s' \"$SSH_ASKPASS$GIT_ASKPASS\"", timeout=20)
+    ).text == "[no output]"
+
+
+async def test_what_a_person_set_for_their_terminal_changes_no_output(
+    call: Callable, workspace: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "else/sub").mkdir(parents=True)
+    (workspace / "sub").mkdir()
+    theirs = {
+        "FORCE_COLOR": "1",
+        "CLICOLOR_FORCE": "1",
+        "CDPATH": str(tmp_path / "else"),
+        "COLUMNS": "20",
+        "SHELLOPTS": "xtrace",
+    }
+    shell = Shell(Sandbox(), {**os.environ, **theirs})
+    found = await call(shell, command="cd sub && pwd; env | grep -E 'FORCE|COLUMNS' || echo none")
+    assert found.text == f"{workspace}/sub\nnone"
+    found = await call(
+        shell, command="printf 'a\\rb\\n\\033[31mred\\033[0m\\n'; for i in $(seq 2000); do printf '\\r%s' $i; done"
+    )
+    assert found.text == "b\nred\n2000\n[drawn over 2,000 times: lines are shown as they were last]"
+
+
+@needs_sandbox
+async def test_inside_temporary_files_have_a_place(call: Callable, tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    shell = Shell(here, {**os.environ, "TMPDIR": str(tmp_path / "temporary"), "TEMP": "/nowhere"})
+    assert (await call(shell, command="mktemp -u; echo $TEMP")).text.startswith("/tmp/tmp.")
+
+
 async def test_there_is_no_input(call: Callable) -> None:
     assert (await call(bare, command="cat; echo end")).text == "end"
 
@@ -189,7 +240,7 @@ HOLD_KEYS = [
 ]  # fmt: skip
 HOLD_NONE = [
     "PATH", "PWD", "OLDPWD", "KEYBOARD", "KEYBOARD_LAYOUT", "MONKEY", "XAUTHORITY", "LANG", "HOME", "TOKENIZERS",
-    "AUTHOR", "GIT_AUTHOR_NAME", "COMPASS", "GIT_ASKPASS", "PYTHONPATH", "VIRTUAL_ENV", "DISPLAY", "PATTERN",
+    "AUTHOR", "GIT_AUTHOR_NAME", "COMPASS", "PYTHONPATH", "VIRTUAL_ENV", "DISPLAY", "PATTERN",
     "DATABASE_URL",
 ]  # fmt: skip
 

@@ -1,0 +1,159 @@
+"""What a command drew, as a terminal would show it in the end: a progress bar that was drawn again and again comes to one line,
+colours to nothing. Knows no process.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+_WINDOW = 200
+"""Lines above the last one that can still be drawn again: more than a terminal is high."""
+
+_LONGEST_LINE = 20_000
+"""Characters of the last line that can still be drawn again; those before them are given out."""
+
+_HELD = 200_000
+"""Characters of all lines that can still be drawn again."""
+
+_WIDEST = 2_000
+"""Columns that the cursor can be moved to."""
+
+_TOKEN = re.compile(
+    r"\x1b\[([0-?]*)[ -/]*([@-~])"  # a control sequence: what it is given, what it does
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*([0-~])"  # titles, links, the rest
+    r"|([\n\r\b])|[^\x1b\n\r\b]+|\x1b"
+)
+_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]{0,4000}\x1b?|[ -/]*)?\Z")
+
+
+class Redraws:
+    """Takes in the bytes of a command piece by piece and gives out lines that no longer change. `redrawn` counts how often
+    something was drawn over that stood there, and so is not given out."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._unfinished = ""
+        self._lines = [""]
+        self._row = self._column = 0
+        self._saved = (0, 0)
+        self._moved = False
+        self.redrawn = 0
+
+    def add(self, data: bytes) -> bytes:
+        """What of it, and of what came before, is settled now."""
+        text = self._unfinished + self._decoder.decode(data)
+        self._unfinished = ""
+        if found := _UNFINISHED.search(text, max(0, len(text) - 4100)):
+            self._unfinished, text = text[found.start() :], text[: found.start()]
+        at_end = self._row == len(self._lines) - 1 and self._column == len(self._lines[-1])
+        if at_end and not self._moved and not re.search(r"[\x1b\r\b]", text):
+            first, *more = text.split("\n")
+            self._lines[-1] += first
+            self._lines += more
+            self._row, self._column = len(self._lines) - 1, len(self._lines[-1])
+        else:
+            for token in _TOKEN.finditer(text):
+                self._draw(token)
+        return self._settled()
+
+    def end(self) -> bytes:
+        """All that is left."""
+        return ("\n".join(self._lines) + self._decoder.decode(b"", True)).encode()
+
+    def _settled(self) -> bytes:
+        over, held = 0, sum(map(len, self._lines))
+        while over < self._row and (len(self._lines) - over > _WINDOW or held > _HELD):
+            held -= len(self._lines[over])
+            over += 1
+        out = "".join(f"{line}\n" for line in self._lines[:over])
+        del self._lines[:over]
+        self._row -= over
+        if len(self._lines) == 1 and (long := len(self._lines[0]) - _LONGEST_LINE) > _LONGEST_LINE:
+            out += self._lines[0][:long]
+            self._lines[0] = self._lines[0][long:]
+            self._column = max(0, self._column - long)
+        return out.encode()
+
+    def _draw(self, token: re.Match[str]) -> None:
+        given, what, other, plain = token.groups()
+        if plain == "\n":
+            self._go(self._row + 1, 0)
+            self._moved = self._row < len(self._lines) - 1
+        elif plain:
+            self._go(self._row, 0 if plain == "\r" else self._column - 1)
+        elif what:
+            self._obey(what, given)
+        elif other:
+            if other == "7":
+                self._save()
+            elif other in "8MDE":
+                steps = {"M": -1, "D": 1, "E": 1}
+                self._go(*(self._saved if other == "8" else (self._row + steps[other], self._column)))
+        elif not token[0].startswith("\x1b"):
+            self._write(token[0])
+
+    def _write(self, text: str) -> None:
+        line = self._lines[self._row]
+        if self._moved and self._column < len(line):
+            self._drawn_over()
+        self._lines[self._row] = line[: self._column].ljust(self._column) + text + line[self._column + len(text) :]
+        self._column += len(text)
+        self._moved = False
+
+    def _obey(self, what: str, given: str) -> None:
+        numbers = [int(number) if number.isdecimal() else 0 for number in given[:40].split(";")]
+        first = min(numbers[0], 10_000)
+        by = first or 1
+        match what:
+            case "A" | "F":
+                self._go(self._row - by, 0 if what == "F" else self._column)
+            case "B" | "E":
+                self._go(min(self._row + by, len(self._lines) - 1 + _WINDOW), 0 if what == "E" else self._column)
+            case "C" | "D":
+                self._go(self._row, self._column + (by if what == "C" else -by))
+            case "G":
+                self._go(self._row, by - 1)
+            case "H" | "f":
+                self._go(min(by - 1, len(self._lines) - 1 + _WINDOW), (numbers[1:] or [1])[0] - 1)
+            case "K":
+                self._erase(first)
+            case "J" if first == 0:
+                self._erase(0)
+                del self._lines[self._row + 1 :]
+            case "J" if first == 1:
+                self._erase(1)
+                self._lines[: self._row] = [""] * self._row
+            case "J":
+                if any(self._lines):
+                    self._drawn_over()
+                self._lines = [""] * (self._row + 1)  # the cursor stays
+            case "s" | "u":
+                self._go(*self._saved) if what == "u" else self._save()
+            case _:
+                pass  # colours and modes
+
+    def _erase(self, how: int) -> None:
+        """Of the line: what is behind the cursor (0), before it (1), or all of it (2)."""
+        line = self._lines[self._row]
+        if (how and line.strip()) or (self._moved and self._column < len(line)):
+            self._drawn_over()
+        kept = {
+            0: line[: self._column],
+            1: " " * self._column + line[self._column + 1 :].rjust(len(line) - self._column),
+        }
+        self._lines[self._row] = kept.get(how, "")
+
+    def _go(self, row: int, column: int) -> None:
+        self._row = max(0, row)
+        self._lines += [""] * (self._row + 1 - len(self._lines))
+        self._column = max(0, min(column, max(_WIDEST, len(self._lines[self._row]))))
+        self._moved = True
+
+    def _save(self) -> None:
+        self._saved = (self._row, self._column)
+
+    def _drawn_over(self) -> None:
+        """Once for each time that the cursor was moved back."""
+        self.redrawn += 1
+        self._moved = False
