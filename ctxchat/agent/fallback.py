@@ -12,7 +12,9 @@ from ctxchat.core.budget import Window
 from ctxchat.core.errors import CtxchatError, ModelError
 from ctxchat.core.ports import ModelPort
 
-FOR_GOOD = frozenset({"rate_limit", "quota", "auth", "not_found", "timeout", "connection", "server", "worker"})
+FOR_GOOD = frozenset(
+    {"rate_limit", "quota", "auth", "settings", "not_found", "timeout", "connection", "server", "worker"}
+)
 """What another model may not suffer from; a refusal of what was said, or of its length, is not among them."""
 
 

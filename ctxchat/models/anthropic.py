@@ -72,8 +72,9 @@ class AnthropicServer(msgspec.Struct, frozen=True):
         given = {str(name).lower(): str(value) for name, value in (arguments.get("extra_headers") or {}).items()}
         if betas := [each[_BETA] for each in (headers, given) if _BETA in each]:
             given[_BETA] = ",".join(betas)
-        root = self.base.removesuffix("/messages").removesuffix("/v1")
-        return WireRequest(f"{root}/v1/messages", headers | given, encode(body))
+        root, mark, query = self.base.partition("?")
+        root = root.removesuffix("/messages").removesuffix("/v1")
+        return WireRequest(f"{root}/v1/messages{mark}{query}", headers | given, encode(body))
 
     def reading(self) -> Callable[[Event], Event]:
         """What makes a piece of OpenAI's form of each event of one reply."""

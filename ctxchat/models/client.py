@@ -23,7 +23,7 @@ from ctxchat.core.openai import Wire, wire
 from ctxchat.core.ports import ModelPiece, ModelRequest, ReplyEnd
 from ctxchat.core.prices import ModelPrices, cost
 from ctxchat.core.view import Item
-from ctxchat.models import catalogue, continuing, dialects, images, samples, windows
+from ctxchat.models import catalogue, continuing, dialects, images, network, samples, windows
 from ctxchat.models.failures import remedy
 from ctxchat.models.probes import TIMEOUT, listens
 from ctxchat.models.provider_lists import ListedModel, ProviderLists
@@ -203,6 +203,7 @@ class ModelClient:
 
     async def _arguments(self, request: ModelRequest) -> dict[str, object]:
         settings = self.settings
+        await asyncio.to_thread(network.check, settings)
         messages = await asyncio.to_thread(self._messages, self._placed(request))
         arguments: dict[str, object] = {**settings.extra, "model": settings.name, "messages": messages}
         if request.view.tools:

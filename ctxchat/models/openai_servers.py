@@ -9,9 +9,11 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
+from ctxchat.core.network import with_path
 from ctxchat.core.openai import Wire
 from ctxchat.models import catalogue
 from ctxchat.models.protocol import encode
@@ -66,8 +68,15 @@ class Server(msgspec.Struct, frozen=True):
         if key := arguments.get("api_key"):
             headers["authorization"] = f"Bearer {key}"
         headers |= {str(name): str(value) for name, value in (arguments.get("extra_headers") or {}).items()}
-        url = self.base if self.base.endswith("/chat/completions") else f"{self.base}/chat/completions"
-        return WireRequest(url, headers, encode(body))
+        whole = self.base.partition("?")[0].endswith("/chat/completions")
+        return WireRequest(self.base if whole else with_path(self.base, "/chat/completions"), headers, encode(body))
+
+    @property
+    def versioned(self) -> Server | None:
+        """The same at `/v1`, where most answer; None for an address with a path of its own."""
+        if urlsplit(self.base).path.strip("/"):
+            return None
+        return msgspec.structs.replace(self, base=with_path(self.base, "/v1"))
 
     def reading(self) -> Callable[[Wire], Wire]:
         """What makes a piece of OpenAI's form of each that comes: nothing is to be made."""

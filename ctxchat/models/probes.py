@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ctxchat.core.addresses import is_here
+from ctxchat.core.errors import UsageError
+from ctxchat.models.network import client_options
 
 if TYPE_CHECKING:
     import httpx
@@ -41,7 +42,7 @@ async def ask(
                 return await _json(response)
             finally:
                 await response.aclose()
-    except (OSError, TimeoutError, ValueError):
+    except (OSError, TimeoutError, ValueError, UsageError):
         return None
     except Exception as error:  # httpx is imported late, so its errors are known by their module
         if type(error).__module__.startswith(("httpx", "httpcore", "h11")):
@@ -79,4 +80,4 @@ def _client(url: str) -> httpx.AsyncClient:
     """Made off the loop: the import and reading certificates take a tenth of a second."""
     import httpx
 
-    return httpx.AsyncClient(verify=url.lower().startswith("https:"), trust_env=not is_here(url), timeout=TIMEOUT)
+    return httpx.AsyncClient(**client_options(url), timeout=TIMEOUT)

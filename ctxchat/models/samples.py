@@ -58,7 +58,7 @@ async def sampled(settings: ModelSettings, dialect: Dialect) -> Calibration:
     one's own makes of the samples. Takes two seconds at most."""
     if not settings.base:
         return _supposed(settings.name, dialect)
-    root = re.sub(r"/v\d+$", "", settings.base)
+    root = re.sub(r"/v\d+$", "", settings.place)
     answers = await asyncio.gather(*(_asked(root, settings.model, text) for text in SAMPLES))
     return await asyncio.to_thread(_learned, settings.name, dialect, tuple(map(tokens_in, answers)))
 

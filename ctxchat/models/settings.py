@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from ctxchat.core.errors import ModelError
+from ctxchat.core.network import fault_of_header, whole_address
 from ctxchat.models.providers import Provider, provider_of
 
 
@@ -47,13 +48,22 @@ class ModelSettings(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def base(self) -> str:
-        """The address requests go to, without a slash at the end; empty for the provider's own."""
-        return (self.api_base or self.provider.base).rstrip("/")
+        """The address requests go to, with a scheme and without a slash at the end; empty for the provider's own. One that is
+        none is given as it is: `network.check` says what is wrong with it."""
+        try:
+            return whole_address(self.api_base) or self.provider.base.rstrip("/")
+        except ValueError:
+            return self.api_base.strip().rstrip("/")
+
+    @property
+    def place(self) -> str:
+        """As `base`, without what stands behind a question mark."""
+        return self.base.partition("?")[0].rstrip("/")
 
     @property
     def shown_base(self) -> str:
-        """As `base`, without a login."""
-        scheme, mark, rest = self.base.partition("://")
+        """As `place`, without a login."""
+        scheme, mark, rest = self.place.partition("://")
         place, slash, path = rest.partition("/")
         return f"{scheme}{mark}{place.rpartition('@')[2]}{slash}{path}"
 
@@ -86,6 +96,8 @@ def key_for(settings: ModelSettings, find: Lookup = lookup) -> str:
             return "none"  # clients insist on one; a server of one's own does not look at it
     for name in names:
         if value := find(name):
+            if fault := fault_of_header(value):
+                raise ModelError(f"The key in {name} is none: {fault}.", "Copy it there once more.", kind="auth")
             return value
     if not names:
         return ""

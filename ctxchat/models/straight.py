@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
@@ -17,12 +18,14 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from ctxchat import __version__
-from ctxchat.core.addresses import is_here
+from ctxchat.core.errors import UsageError
 from ctxchat.core.events import Usage
+from ctxchat.core.network import proxy_for
 from ctxchat.core.ports import ModelPiece
 from ctxchat.core.usage import dollars, tokens
 from ctxchat.models import anthropic, failures, openai_servers
 from ctxchat.models.anthropic import AnthropicServer
+from ctxchat.models.network import client_options
 from ctxchat.models.openai_servers import Server
 from ctxchat.models.reply import ReplyBuilder, joined, usage_from
 from ctxchat.models.settings import ModelSettings
@@ -45,6 +48,9 @@ CLOSING = 0.1
 
 _ENDS = ((b"data:", b"[DONE]"), (b"event:", b"message_stop"))
 """How the line reads that ends a stream, and its field."""
+
+_NOTHING_THERE = re.compile(r"\A40[45]\b|unexpected endpoint", re.I)
+"""How a server says that there is nothing at an address: by its status, or (LM Studio's) in words."""
 
 _XAI_TICKS = 1e10
 """xAI tells costs in these parts of a dollar (docs.x.ai/developers/cost-tracking)."""
@@ -78,13 +84,14 @@ class Connections:
     """HTTP connections to servers, kept between requests. One for all models of a start."""
 
     def __init__(self) -> None:
-        self._clients: dict[tuple[bool, bool], httpx.AsyncClient] = {}
+        self._clients: dict[tuple[str, bool], httpx.AsyncClient] = {}
 
     async def client(self, url: str) -> httpx.AsyncClient:
-        """The one for an address. Made off the loop: the library's import and reading certificates take a while."""
-        kind = is_here(url), url.lower().startswith("https:")
+        """The one for an address. Made off the loop: the library's import and reading certificates take a while. Raises
+        UsageError where a proxy or certificates are named that are none."""
+        kind = proxy_for(url, os.environ), url.lower().startswith("https:")
         if kind not in self._clients:
-            made = await asyncio.to_thread(_client, *kind)
+            made = await asyncio.to_thread(_client, url)
             self._clients.setdefault(kind, made)
         return self._clients[kind]
 
@@ -105,7 +112,8 @@ class Straight:
 
     async def start(self) -> None:
         """Make ready for a first call; nothing is sent."""
-        await self._connections.client(self._server.base)
+        with suppress(UsageError):  # a call says what is wrong
+            await self._connections.client(self._server.base)
 
     async def stream(self, arguments: dict[str, Any], timeout: float) -> AsyncGenerator[ModelPiece, None]:
         """One reply: pieces, then one ReplyEnd. Raises ModelError. Closing it closes the connection."""
@@ -131,8 +139,26 @@ class Straight:
         yield reply.end(usage, priced=priced)
 
     async def _readings(self, arguments: dict[str, Any], timeout: float) -> AsyncGenerator[list[Chunk], None]:
-        """The pieces of the stream, those of one reading from the network together."""
-        asked = await asyncio.to_thread(self._server.request, self._settings.model, arguments)
+        """The pieces of the stream, those of one reading from the network together. A server of OpenAI's form whose address is a
+        bare host is asked at `/v1` where it has nothing at its root, from then on."""
+        versioned = self._server.versioned if isinstance(self._server, Server) else None
+        try:
+            async with aclosing(self._asked(self._server, arguments, timeout)) as readings:
+                async for chunks in readings:
+                    yield chunks
+            return
+        except ServerRefused as refused:
+            if versioned is None or not _NOTHING_THERE.search(f"{refused.status_code} {refused.body}"):
+                raise
+        async with aclosing(self._asked(versioned, arguments, timeout)) as readings:
+            async for chunks in readings:
+                self._server = versioned
+                yield chunks
+
+    async def _asked(
+        self, server: Server | AnthropicServer, arguments: dict[str, Any], timeout: float
+    ) -> AsyncGenerator[list[Chunk], None]:
+        asked = await asyncio.to_thread(server.request, self._settings.model, arguments)
         client = await self._connections.client(asked.url)
 
         import httpx
@@ -144,22 +170,21 @@ class Straight:
             ) as response:
                 if response.status_code != 200:
                     raise await _refusal(response)
-                async with aclosing(_chunks(response, self._server.reading())) as readings:
+                async with aclosing(_chunks(response, server.reading())) as readings:
                     async for chunks in readings:
                         yield chunks
         except httpx.TimeoutException as late:
             raise TimeoutError(f"Nothing came for {timeout:g} seconds.") from late
 
 
-def _client(here: bool, secure: bool) -> httpx.AsyncClient:
-    """A server of one's own is not behind the proxy. Certificates are read only where they are looked at."""
+def _client(url: str) -> httpx.AsyncClient:
+    """For an address of one kind: by a proxy or by none, looked at its certificates or not."""
     for unused in ("httpx._main", "h2"):  # its command line and HTTP/2: half of its import
         sys.modules.setdefault(unused, cast("ModuleType", None))
     import httpx
 
     return httpx.AsyncClient(
-        verify=httpx.create_ssl_context() if secure else False,
-        trust_env=not here,
+        **client_options(url),
         headers={"user-agent": f"ctxchat/{__version__}"},
         limits=httpx.Limits(keepalive_expiry=KEPT),
     )

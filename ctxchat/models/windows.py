@@ -74,7 +74,7 @@ def _names_anything(settings: ModelSettings) -> bool:
 
 async def loaded(settings: ModelSettings) -> Window | None:
     """What the server behind `settings.base` has loaded the model with; None where it does not say. All are asked at once."""
-    base = settings.base
+    base = settings.place
     root = re.sub(r"/v\d+$", "", base)
     key = await asyncio.to_thread(lookup, settings.api_key_env) if settings.api_key_env else ""
     listing = f"{base if base != root else f'{root}/v1'}/models"
@@ -98,7 +98,7 @@ async def _ollama_openai_style(settings: ModelSettings, root: str, running: Any)
 
 async def _ollama_native(settings: ModelSettings) -> Window:
     shown, running = await asyncio.gather(
-        ask(f"{settings.base}/api/show", post={"model": settings.model}), ask(f"{settings.base}/api/ps")
+        ask(f"{settings.place}/api/show", post={"model": settings.model}), ask(f"{settings.place}/api/ps")
     )
     most = trained_for(shown)
     if settings.window > 0:

@@ -16,7 +16,7 @@ import traceback
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
-from ctxchat.core.addresses import is_here
+from ctxchat.core.network import proxies_known_to_clients, proxy_for, without_proxy
 from ctxchat.core.ports import ReplyEnd
 from ctxchat.core.secrets import masked
 from ctxchat.core.usage import dollars, tokens
@@ -28,6 +28,9 @@ _ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # or the import asks the network
     "REPEATED_STREAMING_CHUNK_LIMIT": str(10**9),  # or a hundred equal chunks, such as a long rule, end a reply
 }
+_TOLD = dict(os.environ)
+"""What the environment said before we wrote it so that all libraries can read it."""
+
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai", "huggingface_hub", "asyncio")
 _FIXED: dict[str, Any] = {
     "stream": True,
@@ -95,7 +98,7 @@ class ModelWorker:
         reply = ReplyBuilder(model, signed=not is_gemini(model))  # litellm keeps its signatures in call ids
         try:
             assert self._litellm is not None
-            if is_here(base := str(call.arguments.get("api_base", ""))):
+            if (base := str(call.arguments.get("api_base", ""))) and not proxy_for(base, _TOLD):
                 _ask_straight(urlsplit(base).hostname or "")
             await self._stream(await asyncio.shield(self._litellm), call, reply)
         except Exception as error:
@@ -128,9 +131,7 @@ class ModelWorker:
 
 def _ask_straight(*hosts: str) -> None:
     """Keep them out of the environment's proxy, beside those that are already; litellm reads that before it asks a host first."""
-    told = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""  # as libraries read them: one of the two
-    names = [name.strip() for name in told.split(",") if name.strip()]
-    straight = "*" if "*" in names else ",".join(dict.fromkeys([*names, *hosts]))
+    straight = without_proxy({"no_proxy": ",".join((os.environ.get("no_proxy", ""), *hosts))})
     os.environ.update(no_proxy=straight, NO_PROXY=straight)
 
 
@@ -240,7 +241,7 @@ async def _main() -> None:
 
 
 if __name__ == "__main__":
-    os.environ.update(_ENVIRONMENT)
+    os.environ.update(_ENVIRONMENT, **proxies_known_to_clients(_TOLD), no_proxy=without_proxy(_TOLD))
     _ask_straight("localhost", "127.0.0.1", "::1")
     asyncio.new_event_loop().run_until_complete(_main())
     os._exit(0)  # taking the interpreter down in order costs most of a second

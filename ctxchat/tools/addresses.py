@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 import re
 import socket
 from collections.abc import Awaitable, Callable
 
 import httpx
 
+from ctxchat.core import network
 from ctxchat.core.addresses import is_loopback
-from ctxchat.core.errors import ToolError
+from ctxchat.core.errors import ToolError, UsageError
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -83,18 +85,12 @@ def near_only(url: httpx.URL, public: Callable[[IPAddress], bool] = is_public) -
 
 
 def proxy_for(url: httpx.URL) -> str:
-    """The proxy of the environment for an address (`HTTPS_PROXY`, `ALL_PROXY`, but for `NO_PROXY`); empty for none. None is asked
-    for what is near."""
-    from urllib.request import (
-        getproxies_environment,
-        proxy_bypass_environment,  # pyright: ignore[reportAttributeAccessIssue]
-    )
-
-    found = getproxies_environment()
-    proxy = found.get(url.scheme) or found.get("all") or ""
-    if not proxy or is_near(url) or proxy_bypass_environment(url.netloc.decode("ascii"), found):
-        return ""
-    return proxy if "://" in proxy else f"http://{proxy}"
+    """The proxy of the environment for an address; empty for none. None is asked for what is near. Raises ToolError for one that
+    is none."""
+    try:
+        return "" if is_near(url) else network.proxy_for(str(url), os.environ)
+    except UsageError as problem:
+        raise ToolError(problem.text, problem.hint) from problem
 
 
 async def addresses(url: httpx.URL, resolve: Resolve, allowed: Callable[[IPAddress], bool]) -> list[str]:

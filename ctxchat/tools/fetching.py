@@ -5,6 +5,7 @@ bytes stand for."""
 from __future__ import annotations
 
 import asyncio
+import os
 import zlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -153,7 +154,11 @@ class Fetcher:
             "Accept-Encoding": ACCEPTED,
         }
         # Reading the certificates of the authorities takes some fifty milliseconds.
-        verify = await asyncio.to_thread(httpx.create_ssl_context)
+        try:
+            verify = await asyncio.to_thread(httpx.create_ssl_context)
+        except OSError as problem:
+            named = "SSL_CERT_FILE" if os.environ.get("SSL_CERT_FILE") else "SSL_CERT_DIR"
+            raise ToolError(f"The certificates that {named} names cannot be read: {problem.strerror}.") from problem
         # The certificate is still checked against the name.
         extensions = {"sni_hostname": url.raw_host.decode("ascii")} if url.scheme == "https" else {}
         async with (

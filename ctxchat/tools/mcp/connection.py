@@ -19,10 +19,10 @@ from typing import Any, TextIO, cast
 
 import msgspec
 
-from ctxchat.core.addresses import is_here
 from ctxchat.core.call_arguments import is_too_deep
 from ctxchat.core.errors import ToolError
 from ctxchat.core.images import fault_of, from_base64
+from ctxchat.core.network import fault_of_header, proxy_for
 from ctxchat.core.secrets import MaskedLines, masked
 from ctxchat.core.tool_schemas import choice_words, normal
 from ctxchat.tools.mcp.protocol import Address, OfferedTool
@@ -373,14 +373,27 @@ class HttpSession:
             self.forgotten |= b"session" in (await response.aread()).lower()
 
 
+_TOLD = dict(os.environ)
+"""What the environment said when this process began."""
+
+
+def forget_proxies() -> None:
+    """From now on a client has the proxy that it is given, and no other: libraries read these settings otherwise than we."""
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        del os.environ[name]
+
+
 def _http_client(address: Address, session: HttpSession) -> Any:
     library = import_module("httpx2")
+    certificates = os.environ.get("SSL_CERT_FILE", "")
+    if certificates and address.url.startswith("https:") and not Path(certificates).is_file():
+        raise ToolError(f"SSL_CERT_FILE names {certificates}, which is no file.")
     return library.AsyncClient(
         event_hooks={"response": [session.look]},
         headers=_headers(address),
         timeout=library.Timeout(30.0, read=address.timeout),
         follow_redirects=True,
-        trust_env=not is_here(address.url),
+        proxy=proxy_for(address.url, _TOLD) or None,
     )
 
 
@@ -388,6 +401,9 @@ def _headers(address: Address) -> dict[str, str]:
     missing = [name for name in address.headers_env.values() if name not in os.environ]
     if missing:
         raise ToolError(f"The variable {missing[0]} is not set.", "It holds a header of this server.")
+    for name in address.headers_env.values():
+        if fault := fault_of_header(os.environ[name]):
+            raise ToolError(f"The variable {name} cannot be sent: {fault}.", "It holds a header of this server.")
     return {**address.headers, **{header: os.environ[name] for header, name in address.headers_env.items()}}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.secrets import masked
-from ctxchat.tools.mcp.connection import Connection, connected
+from ctxchat.tools.mcp.connection import Connection, connected, forget_proxies
 from ctxchat.tools.mcp.protocol import (
     Address,
     CallEnded,
@@ -174,6 +174,7 @@ def reason(problem: BaseException) -> str:
 
 async def main() -> None:
     """Orders until there are no more."""
+    forget_proxies()
     loop = asyncio.get_running_loop()
     # Whatever prints goes nowhere near the news: what we speak through is a copy that nobody else knows.
     out = os.fdopen(os.dup(1), "wb", buffering=0)
