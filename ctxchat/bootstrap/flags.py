@@ -7,7 +7,7 @@ from typing import cast
 
 import msgspec
 
-from ctxchat.config import files
+from ctxchat.config import files, paths
 from ctxchat.config.consistency import for_agent
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.core.errors import UsageError
@@ -31,7 +31,7 @@ class Flags(msgspec.Struct, frozen=True):
 
 def settings_from(flags: Flags, workspace: Path) -> files.Loaded:
     """The settings with the flags on top. Raises UsageError for a settings file that was named and is not there."""
-    named = Path(flags.config).expanduser() if flags.config else None
+    named = paths.expanded(flags.config) if flags.config else None
     if named is not None and not named.is_file():
         raise UsageError(f"{flags.config}: there is no such settings file.", "Without --config your own is used.")
     given = {"model": flags.model, "permissions.mode": flags.permissions}

@@ -13,7 +13,7 @@ from ctxchat.tools.sandbox import Sandbox, find_sandbox
 def workspace_of(given: str) -> Path:
     """The folder to work in, resolved. Raises UsageError when it is none."""
     try:
-        folder = Path(given).expanduser() if given else Path.cwd()
+        folder = paths.expanded(given) if given else Path.cwd()
     except FileNotFoundError as gone:
         raise UsageError("The folder you are in is no longer there.", "Go to another one.") from gone
     if not folder.is_dir():

@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 from ctxchat import __version__
 from ctxchat.bootstrap import LAST_HERE
 from ctxchat.cli.common import common_options, flags
-from ctxchat.cli.ending import ended
+from ctxchat.cli.ending import ended, escape_what_cannot_be_written
 from ctxchat.cli.options import CONTINUE
 from ctxchat.core.errors import UsageError
 
@@ -76,6 +76,7 @@ def ctxchat(go_on: bool) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run what the arguments say; the exit code."""
+    escape_what_cannot_be_written()
     return ended(lambda: _run(arguments))
 
 

@@ -15,6 +15,24 @@ LOG = "errors.log"
 """In the data folder: what an error nobody expected looked like."""
 
 
+def escape_what_cannot_be_written() -> None:
+    """Have letters that the encoding of our output lacks written as JSON writes them (`\\u20ac`): JSON stays the same, and of a
+    text nothing is lost."""
+    import codecs
+    import io
+
+    def escaped(error: UnicodeError) -> tuple[str, int]:
+        if not isinstance(error, UnicodeEncodeError):
+            raise error
+        units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
+        return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4)), error.end
+
+    codecs.register_error("json-escapes", escaped)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="json-escapes")
+
+
 def ended(work: Callable[[], int]) -> int:
     """The exit code of `work`, whatever it raises: 1 failed, 2 wrong usage or configuration, 130 interrupted."""
     try:

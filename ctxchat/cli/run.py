@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import select
+import stat
 import sys
 from typing import get_args
 
@@ -18,7 +20,7 @@ MOST_INPUT = 50_000_000
 """Characters taken from standard input."""
 
 PATIENCE = 2.0
-"""Seconds an open, silent pipe is waited for when there is a prompt already."""
+"""Seconds after which whoever waits for a silent pipe is told so, and other input is no longer waited for."""
 
 
 @click.command("run")
@@ -65,10 +67,13 @@ def _message(prompt: str) -> str:
 
 
 def _piped(patient: bool) -> str:
-    """What came on standard input. With a prompt given, an open pipe that stays silent is not waited for."""
+    """What came on standard input. A pipe is waited for, as another program writes there; with a prompt given, anything else that
+    stays open and silent (the socket of a program that started us and forgot it) is not."""
     if sys.stdin is None or sys.stdin.isatty():
         return ""
     if not patient and not select.select([sys.stdin], [], [], PATIENCE)[0]:
-        narrate(f"Nothing came on standard input within {PATIENCE:.0f} s: going on without it (`-` waits for it).")
-        return ""
+        if not stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode):
+            narrate(f"Nothing came on standard input within {PATIENCE:.0f} s: going on without it (`-` waits for it).")
+            return ""
+        narrate("Waiting for what comes through the pipe (`< /dev/null` goes on without it).")
     return typed_in(MOST_INPUT)

@@ -9,10 +9,15 @@ from pathlib import Path
 from ctxchat.core.errors import CtxchatError
 
 
+def expanded(given: str) -> Path:
+    """A path with `~` written out; as it is where nobody has that name."""
+    return Path(os.path.expanduser(given))  # noqa: PTH111  (pathlib's raises then)
+
+
 def config_dir(environ: Mapping[str, str] = os.environ) -> Path:
     """The folder of the settings; `CTXCHAT_CONFIG_DIR` overrides the platform's. Not created here."""
     if given := environ.get("CTXCHAT_CONFIG_DIR"):
-        return Path(given).expanduser()
+        return expanded(given)
     import platformdirs
 
     return platformdirs.user_config_path("ctxchat", appauthor=False)
@@ -21,7 +26,7 @@ def config_dir(environ: Mapping[str, str] = os.environ) -> Path:
 def data_dir(environ: Mapping[str, str] = os.environ) -> Path:
     """The folder of sessions and logs; `CTXCHAT_DATA_DIR` overrides the platform's. Not created here."""
     if given := environ.get("CTXCHAT_DATA_DIR"):
-        return Path(given).expanduser()
+        return expanded(given)
     import platformdirs
 
     return platformdirs.user_data_path("ctxchat", appauthor=False)

@@ -5,6 +5,7 @@ Reads files, makes inserts; knows nothing of requests. A file that cannot be rea
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -32,7 +33,7 @@ def repository_root(root: Path) -> Path:
 
 def load_memory(root: Path, user_file: Path | None = None) -> MemoryFiles:
     """Every memory file that applies in `root`. Blocking; never raises OSError."""
-    root = root.resolve()
+    root = Path(os.path.realpath(root))
     top = repository_root(root)
     inserts: list[Insert] = []
     problems: dict[str, str] = {}
@@ -42,7 +43,7 @@ def load_memory(root: Path, user_file: Path | None = None) -> MemoryFiles:
     for source, path in wanted:
         if not _there(path):
             continue
-        if path != user_file and not path.resolve().is_relative_to(top):
+        if path != user_file and not Path(os.path.realpath(path)).is_relative_to(top):  # `resolve` raises for a loop
             problems[source] = "points outside the repository and was left out"
             continue
         file = read_text(path, MEMORY_BYTES)

@@ -21,7 +21,7 @@ def read_text(path: Path, most: int) -> TextFile:
     """At most `most` bytes of a file as text. Never raises OSError; cuts fall on character boundaries."""
     try:
         if not path.is_file():
-            return TextFile("", "is no regular file")
+            return TextFile("", "is a link that leads nowhere" if path.is_symlink() else "is no regular file")
         size = path.stat().st_size
         with path.open("rb") as file:
             raw = file.read(most + 1)

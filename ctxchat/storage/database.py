@@ -38,6 +38,7 @@ _ROOM = 2_000_000  # bytes, for a few long replies
 _LOG = 4_000_000  # bytes that the write-ahead log may keep once it is written back
 _FORGOTTEN_AT_ONCE = 400  # rows, of a deletion that is finished later
 _PATIENCE = 30.0  # seconds another process may write before we give up
+_ALONE_PATIENCE = 2.0  # seconds where another one that is there stays for as long as it runs
 
 
 def utc_now() -> str:
@@ -49,7 +50,8 @@ class Database:
     """An open store. Its functions may be called from any thread; `run` calls them in the storage thread.
 
     `folder` is the data folder, `backups` the copies made by migrations at this opening, `only_read` why nothing can be written
-    here (empty where it can). `count` gives the tokens that search shows beside a hit.
+    here (empty where it can), `alone` that the folder's file system keeps no shared locks, so that no other process can open it
+    at the same time. `count` gives the tokens that search shows beside a hit.
     """
 
     def __init__(
@@ -69,13 +71,14 @@ class Database:
         self.count = count
         self.backups: list[Path] = []
         self.only_read = ""
+        self.alone = not files.shares_locks(folder)
         self._mutex = threading.RLock()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage")
         self._copy: tempfile.TemporaryDirectory[str] | None = None
-        with faults(self.path):
+        with faults(self.path, alone=self.alone):
             try:
                 files.private_file(self.path)
-                self._connection = self._opened(_connect(self.path), migrations)
+                self._connection = self._opened(_connect(self.path, alone=self.alone), migrations)
             except NotWritable as refused:
                 if not self.path.is_file():
                     raise
@@ -342,8 +345,8 @@ class Database:
         nothing may be written."""
         if self.only_read:
             raise NotWritable(self.only_read)
-        alone = self._connection.execute("PRAGMA locking_mode").fetchone()[0] == "exclusive"
-        if alone and shutil.disk_usage(self.folder).free > _ROOM:
+        short = not self.alone and self._connection.execute("PRAGMA locking_mode").fetchone()[0] == "exclusive"
+        if short and shutil.disk_usage(self.folder).free > _ROOM:
             wanted = self.fts
             self._connection.close()
             self._connection = _connect(self.path)
@@ -371,7 +374,7 @@ class Database:
         log = self.path.with_name(f"{FILE}-wal")
         settled = not log.exists() or not log.stat().st_size
         try:
-            connection = _connect(self.path, "mode=ro&immutable=1" if settled else "mode=ro")
+            connection = _connect(self.path, "mode=ro&immutable=1" if settled else "mode=ro", alone=self.alone)
             if schema.version(connection) == len(migrations):
                 return connection
             connection.close()
@@ -404,10 +407,12 @@ def _wrong(line: str) -> bool:
 
 
 def _connect(path: Path, mode: str = "mode=rw", *, alone: bool = False) -> sqlite3.Connection:
-    """On a full disk there is no room for the file that processes share beside the database. What is there can be read all the
-    same by one process alone, which keeps that in memory."""
+    """On a full disk there is no room for the file that processes share beside the database; elsewhere it cannot be locked. One
+    process alone can use what is there all the same: it keeps that file in memory."""
     uri = f"file:{quote(str(path.resolve()))}?{mode}"
-    connection = sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=_ALONE_PATIENCE if alone else _PATIENCE, isolation_level=None, check_same_thread=False
+    )
     try:
         if alone:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -26,16 +26,20 @@ class NotWritable(StorageError):
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _SHARED = 32_768  # bytes
+NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+"""What a file system says that knows no locks, or not these."""
+_ELSEWHERE = "set CTXCHAT_DATA_DIR to a folder on a disk of this machine"
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 @contextmanager
-def faults(path: Path) -> Iterator[None]:
-    """Raise StorageError, with a remedy, for whatever goes wrong with the file or folder `path` inside."""
+def faults(path: Path, *, alone: bool = False) -> Iterator[None]:
+    """Raise StorageError, with a remedy, for whatever goes wrong with the file or folder `path` inside. `alone`: only one process
+    at a time can use it there."""
     try:
         yield
     except sqlite3.Error as error:
-        raise _from_sqlite(error, path) from error
+        raise _from_sqlite(error, path, alone) from error
     except OSError as error:
         raise _from_system(error, path) from error
     except (
@@ -46,12 +50,19 @@ def faults(path: Path) -> Iterator[None]:
         raise StorageError(f"{path}: {error}", "Nothing was changed.") from error
 
 
-def _from_sqlite(error: sqlite3.Error, path: Path) -> StorageError:
+def _from_sqlite(error: sqlite3.Error, path: Path, alone: bool) -> StorageError:
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith("SQLITE_FULL") or (name.startswith("SQLITE_IOERR") and _no_room(path)):
         return _full(path)
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
         return _refused(path)
+    if alone and name.startswith(("SQLITE_BUSY", "SQLITE_PROTOCOL", "SQLITE_IOERR_LOCK")):
+        return StorageError(
+            f"{path} cannot be opened: its file system keeps no shared locks, so one ctxchat at a time can use it.",
+            f"Close the other one, or {_ELSEWHERE}.",
+        )
+    if name.startswith(("SQLITE_PROTOCOL", "SQLITE_IOERR_LOCK", "SQLITE_IOERR_SHMLOCK")):
+        return _no_locks(path)
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StorageError(f"{path} is in use by another ctxchat that writes.", "Wait a moment and try again.")
     if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
@@ -66,6 +77,8 @@ def _from_system(error: OSError, path: Path) -> StorageError:
         return _full(path)
     if error.errno in _REFUSED:
         return _refused(path)
+    if error.errno in NO_LOCKS:
+        return _no_locks(path)
     if error.errno == errno.ENOTDIR:
         return StorageError(
             f"{path}: {error.strerror or error}", "Move it away, or set CTXCHAT_DATA_DIR to another folder."
@@ -83,6 +96,12 @@ def _no_room(path: Path) -> bool:
 
 def _full(path: Path) -> StorageError:
     return NoRoom(f"The disk of {path} is full; nothing was written.", "Free some space and try again.")
+
+
+def _no_locks(path: Path) -> StorageError:
+    return StorageError(
+        f"{path} cannot be locked: its file system keeps no locks.", f"Nothing was changed; {_ELSEWHERE}."
+    )
 
 
 def _refused(path: Path) -> StorageError:

@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 
 from ctxchat.core.errors import SessionBusy, StorageError, UsageError
-from ctxchat.storage.faults import faults
+from ctxchat.storage.faults import NO_LOCKS, faults
 
 CHECKPOINTS = "files"
 """The folder of a session where contents of changed files lie."""
@@ -151,6 +151,28 @@ def safe_name(name: str) -> str:
     if dot and len(suffix) <= 8:
         return f"{stem[: 99 - len(suffix)]}.{suffix}"
     return flat[:100] or "text"
+
+
+def shares_locks(folder: Path) -> bool:
+    """Whether a part of a file can be locked in this folder, as processes that share a database do it; not so in network folders
+    without a lock service. To find out from SQLite takes ten seconds."""
+    try:
+        import fcntl
+    except ImportError:  # Windows locks everywhere
+        return True
+    probe = folder / f".{os.getpid()}.db-shm"
+    try:
+        handle = os.open(probe, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        return True  # that is another trouble
+    try:
+        fcntl.lockf(handle, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 0)
+    except OSError as problem:
+        return problem.errno not in NO_LOCKS
+    finally:
+        os.close(handle)
+        probe.unlink(missing_ok=True)
+    return True
 
 
 def lock(path: Path, *, wait: float = 0.0) -> Lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -259,3 +260,54 @@ def test_what_is_not_utf_8_on_the_way_in_costs_its_bytes_and_nothing_else(harbou
     assert json.loads(answered.stdout.splitlines()[0])["text"] == "Where is INTERVAL\ufffd set?"
     assert ran("run", b"Where is caf\xe9?", "--json").returncode == 0
     assert ran("archive", "search", b"caf\xe9", "--json").returncode == 0
+
+
+def test_letters_that_an_output_cannot_hold_are_escaped(harbour: Home) -> None:
+    environ = {**harbour.environ, "PYTHONIOENCODING": "latin-1"}
+
+    def ran(*arguments: str) -> bytes:
+        command = [sys.executable, "-m", "ctxchat", *arguments]
+        ended = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, cwd=harbour.work, env=environ, check=False
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    harbour.put("notes.txt", "The price is 5 € → 日本 😀 é\n")
+    assert b"\\u65e5\\u672c \\ud83d\\ude00" in ran("run", "What is the price?")
+    told = [json.loads(line) for line in ran("run", "What is the price?", "--json").decode("latin-1").splitlines()]
+    assert "日本 😀 é" in told[-1]["text"]
+    assert json.loads(ran("sessions", "list", "--json"))
+
+
+def test_a_pipe_that_is_silent_for_a_while_is_waited_for(harbour: Home) -> None:
+    command = [sys.executable, "-m", "ctxchat", "run", "Why?", "--json"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=harbour.work, env=harbour.environ, **pipes) as process:
+        assert process.stderr and b"Waiting for what comes through the pipe" in process.stderr.readline()
+        out, _ = process.communicate(b"1 failed")
+    assert json.loads(out.splitlines()[0])["text"] == "Why?\n\n1 failed"
+
+
+def test_a_socket_that_stays_silent_is_not_waited_for(harbour: Home) -> None:
+    """What a program leaves behind that starts others with a standard input nobody ever writes to."""
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-m", "ctxchat", "run", "Where is INTERVAL set?"]
+    with ours, theirs:
+        ended = subprocess.run(
+            command, cwd=harbour.work, env=harbour.environ, stdin=theirs, capture_output=True, check=False
+        )
+    assert ended.returncode == 0 and b"going on without it" in ended.stderr
+
+
+def test_links_in_a_circle_cost_themselves(harbour: Home) -> None:
+    for name in ("AGENTS.md", "CLAUDE.md", ".ctxchat", ".gitignore", "notes.txt"):
+        (harbour.work / name).symlink_to(name)
+    ended = harbour.start("run", "What is in @notes.txt and where is INTERVAL?")
+    assert ended.code == 0 and "AGENTS.md is a link that leads nowhere" in ended.err
+
+
+def test_a_home_that_nobody_has_is_no_fault(harbour: Home) -> None:
+    for arguments in (["--cwd", "~nobody-here/x"], ["--config", "~nobody-here/x.toml"]):
+        ended = harbour.start("run", "Hello", *arguments)
+        assert ended.code == 2 and "nobody-here" in ended.err and "should not have happened" not in ended.err
