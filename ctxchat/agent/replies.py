@@ -45,6 +45,12 @@ class Replies:
         self._hooks = hooks
         self._emit = emit
         self._before = before
+        self._first = ""  # what a reply said before it was cut and went on by itself
+        self.cut_at = 0
+        """The output limit, in tokens, that the last reply reached before its end; 0 for one that is whole."""
+        self._went_on = False
+        self.goes_on = False
+        """The last reply was cut in its text: the next one goes on with it, once in a turn."""
 
     async def next(self, *, inside: bool) -> None:
         """One reply, sealed, or open with calls to run; `inside` the turn, after another. Raises ModelError."""
@@ -55,12 +61,15 @@ class Replies:
             try:
                 await self._listen(rescue.output)
             except ModelError as problem:
+                if self._first and problem.kind == "empty":  # it was whole but for its end
+                    self._open.draft, self.goes_on, self._before, self._first = ArrivingReply(), False, "", ""
+                    return
                 await self._helped(problem, rescue, inside=inside)
                 if self._conversation.model is not asked:
                     rescue = self._compactor.rescue()
         self._fallback.answered()
         await self._heard()
-        self._before = ""
+        self._before = self._first = self._open.text if self.goes_on else ""
 
     async def _ready(self, *, inside: bool) -> None:
         """Room is made, and what hooks have to add is in the view: what they did before, and what they say to a pass."""
@@ -132,10 +141,14 @@ class Replies:
         """Take in a whole reply: seal it, or keep it open for its calls; anchor the gauge on what the server counted."""
         talk, end = self._conversation, self._open.draft.end
         assert end is not None
-        message = self._open.draft.message(talk.ledger.next_seq, talk.clock.now())
-        self._open.heard(message)
+        unfinished = end.finish == "length" and not end.calls and bool(self._open.draft.text.strip())
+        message = self._open.draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=unfinished)
+        self._open.heard(message, self._first)
         usage = end.usage if end.usage and end.usage.prompt > 0 else self._own_count(message, end.usage)
-        measured = talk.learned.counted(usage, talk.view, message, talk.clock.now(), turn_end=not message.calls)
+        self.cut_at = (end.limit or usage.completion) if end.finish == "length" else 0
+        self.goes_on, self._went_on = unfinished and not self._went_on, self._went_on or unfinished
+        turn_end = not message.calls and not self.goes_on
+        measured = talk.learned.counted(usage, talk.view, message, talk.clock.now(), turn_end=turn_end)
         if message.calls:
             talk.note(measured)
             await talk.keep(message)
@@ -144,7 +157,8 @@ class Replies:
             await talk.write(Sealed((single("reply", message, talk.ledger.turn),)), measured)
             self._open.reply = None
             figures = await talk.again()
-        for event in (usage, *(Notice("warning", said) for said in remarks(end, message, measured.cut)), figures):
+        said = remarks(end, message, measured.cut, goes_on=self.goes_on)
+        for event in (usage, *(Notice("info" if self.goes_on else "warning", text) for text in said), figures):
             await self._emit(event)
         await talk.learned.unlearn_window(usage)
 
@@ -155,18 +169,31 @@ class Replies:
         return Usage(talk.learned.prompt_tokens(talk.view), talk.meter.message(message), cost_usd=cost, estimated=True)
 
 
-def remarks(end: ReplyEnd, message: Message, cut: int) -> list[str]:
-    """What a person should know of a reply that came, in sentences. `cut`: tokens its server left out of the prompt."""
+def remarks(end: ReplyEnd, message: Message, cut: int, *, goes_on: bool = False) -> list[str]:
+    """What a person should know of a reply that came, in sentences. `cut`: tokens its server left out of the prompt; `goes_on`:
+    it will be asked for the rest."""
     said: list[str] = []
     if cut:
         said.append(server_cut(cut))
     if end.finish == "length":
-        said.append("The reply was cut at the output limit. Raise context.output_reserved for longer ones.")
+        limit = f" of {end.limit:,} tokens" if end.limit else ""
+        said.append(f"The reply was cut at its output limit{limit}{_after_cut(message, goes_on)}")
     elif end.finish == "content_filter":
         said.append("The provider's content filter ended the reply.")
     elif not message.calls and not message.text.strip():
         said.append("The model thought, and then said nothing.")
     return said
+
+
+def _after_cut(message: Message, goes_on: bool) -> str:
+    """What becomes of a reply that was cut, and what helps."""
+    if goes_on:
+        return "; it goes on."
+    if message.calls:
+        return "; the model is told that its last call is not whole."
+    if message.text.strip():
+        return ". /continue goes on from there; a higher max_output allows longer ones."
+    return ": the model thought and said nothing. A higher max_output, or a lower /effort, leaves room for an answer."
 
 
 LEAST = 24

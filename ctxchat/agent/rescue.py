@@ -32,6 +32,9 @@ CAUTION = 0.9
 SMALLEST = 1024
 """No window is taken to be smaller than this."""
 
+ROOM_FOR_ERROR = 64
+"""Tokens that a server may count a prompt longer than its own last count would have it."""
+
 LEAST_OUTPUT = 256
 """With less room for a reply than this, it is the prompt that must become shorter."""
 
@@ -46,7 +49,7 @@ class Rung(msgspec.Struct, frozen=True):
 
 
 class Rescue:
-    """The ladder for one request. Each rung is tried once. `output` is what the request asks for, in tokens."""
+    """The ladder for one request. Each rung is tried once. `output` is how many tokens the reply has room for."""
 
     def __init__(self, conversation: Conversation, planner: Planner, perform: Perform) -> None:
         self._conversation = conversation
@@ -136,12 +139,12 @@ class Rescue:
         return await self._perform(PassRequest(best[0], reason), emit)
 
     def _room_for_reply(self) -> int:
-        """What is reserved for a reply, or what the prompt leaves of the window where that is less."""
-        talk = self._conversation
-        if talk.window.source == "assumed":
-            return talk.budget.reserved
-        left = talk.window.tokens - talk.figures.used
-        return min(talk.budget.reserved, max(LEAST_OUTPUT, left))
+        """What the prompt surely leaves of the window; of one that is only assumed, what is planned for a reply, where that is
+        more."""
+        talk, figures = self._conversation, self._conversation.figures
+        left = talk.window.tokens - round(figures.used * (1 + figures.band)) - ROOM_FOR_ERROR
+        least = talk.budget.reserved if talk.window.source == "assumed" else LEAST_OUTPUT
+        return max(least, left)
 
     def _count_call(self, problem: ModelError) -> None:
         if self._calls >= self._conversation.options.emergency_calls:

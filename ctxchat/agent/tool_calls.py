@@ -79,8 +79,9 @@ class ToolCalls:
         self._repeats = Repeats()
         self._paid: dict[str, float] = {}  # US dollars, by the session of a sub-agent
 
-    async def run(self, reply: Message) -> None:
-        """Run the calls of an open reply and seal the round. Raises Stuck, after it, where the model runs in circles."""
+    async def run(self, reply: Message, cut_at: int = 0) -> None:
+        """Run the calls of an open reply and seal the round; `cut_at` as in `Toolbox.run`. Raises Stuck, after it, where the
+        model runs in circles."""
         talk, emit, results = self._conversation, self._emit, self._open.results
         places = {call.id: reply.seq + 1 + place for place, call in enumerate(reply.calls)}
         taken = 0
@@ -108,7 +109,7 @@ class ToolCalls:
             await emit(event)
 
         self._toolbox.begun.clear()
-        await self._toolbox.run(reply.calls, tell, ended)
+        await self._toolbox.run(reply.calls, tell, ended, cut_at)
         await talk.write(Sealed((seal_round(reply, list(results.values()), talk.ledger.turn),)))
         self._open.reply = None
         self._toolbox.begun.clear()  # a server may use an id again

@@ -49,6 +49,9 @@ from ctxchat.core.view import ToolSpec
 PAUSE = 0.3
 """Seconds that a line without an end waits for the rest of it, so that no half of a secret is shown."""
 
+CUT = "Your reply was cut off at its output limit of {limit} tokens, in the middle of this call, which did not run."
+CUT_REMEDY = "Write less in one call: for a long file its first part now, and the rest with further calls."
+
 PATIENCE = 1.0
 """Seconds that cancelled calls have to clean up."""
 
@@ -188,13 +191,17 @@ class Toolbox:
         tools = self._tools
         return tuple(msgspec.structs.replace(tools[name].spec, name=name) for name in self.names)
 
-    async def run(self, calls: Sequence[ToolCall], emit: Emit, ended: Callable[[Outcome], Awaitable[None]]) -> None:
+    async def run(
+        self, calls: Sequence[ToolCall], emit: Emit, ended: Callable[[Outcome], Awaitable[None]], cut_at: int = 0
+    ) -> None:
         """Each call to its outcome, handed over one at a time in the order in which they end. Being cancelled cancels all of them
-        and waits until they are gone, or have had `PATIENCE`: a tool that swallows its cancel is left to itself."""
+        and waits until they are gone, or have had `PATIENCE`: a tool that swallows its cancel is left to itself. `cut_at`: the
+        reply reached its output limit of so many tokens in its last call; 0 where it did not."""
         tools = self._tools
         batch = Batch([call.name not in tools or tools[call.name].parallel for call in calls])
         news: News = asyncio.Queue()
-        tasks = [asyncio.create_task(self._carry(call, place, batch, news)) for place, call in enumerate(calls)]
+        cut = [0] * (len(calls) - 1) + [cut_at]
+        tasks = [asyncio.create_task(self._carry(c, n, batch, news, cut[n])) for n, c in enumerate(calls)]
         left = len(tasks)
         try:
             while left:
@@ -210,11 +217,13 @@ class Toolbox:
             if tasks:
                 await asyncio.wait(tasks, timeout=PATIENCE)
 
-    async def _carry(self, call: ToolCall, place: int, batch: Batch, news: News) -> None:
-        """One call from its look to its outcome."""
+    async def _carry(self, call: ToolCall, place: int, batch: Batch, news: News, cut_at: int) -> None:
+        """One call from its look to its outcome; one that is not whole is told so (`cut_at` as in `run`)."""
         try:
             await batch.look(place)
             news.put_nowait(ToolStarted(call.id, call.name, fields_of(call.arguments) or call.arguments))
+            if cut_at and (not call.arguments.strip() or fields_of(call.arguments) is None):
+                raise ToolError(CUT.format(limit=f"{cut_at:,}"), CUT_REMEDY)
             outcome = await self._admit(call, place, batch, news)
             batch.move(place, Stage.CLEARED)
             if isinstance(outcome, Job):

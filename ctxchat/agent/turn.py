@@ -149,10 +149,12 @@ class Turn:
                 await replies.next(inside=self._rounds > 0)
                 self._rounds += 1
                 if self._open.reply is None:
+                    if replies.goes_on and self._rounds < talk.options.max_rounds:
+                        continue
                     return "done"
                 if self._rounds >= talk.options.max_rounds:
                     break
-                await calls.run(self._open.reply)
+                await calls.run(self._open.reply, replies.cut_at)
                 await self._steered()
         except Exception as problem:  # of a third party's strategy or provider, too; what was said is kept
             begun = self._open.draft.begun

@@ -37,10 +37,10 @@ class Unsealed:
         self.results: dict[str, Message] = {}
         self.text = ""  # of the last reply that said something
 
-    def heard(self, message: Message) -> None:
-        """The reply is whole."""
+    def heard(self, message: Message, before: str = "") -> None:
+        """A reply has come; `before` is what it goes on with."""
         self.reply, self.results, self.draft = message, {}, ArrivingReply()
-        self.text = message.text or self.text
+        self.text = f"{before}{message.text}" if message.text else self.text
 
     async def seal(self, closing: str) -> None:
         """Seal whatever is open, calls without a result with `closing`. Never raises: what the store refuses is owed to it."""

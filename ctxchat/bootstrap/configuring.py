@@ -141,7 +141,12 @@ class Configuring:
             rules=rules,
             model=settings.model,
             own_model=own.model is not None,
-            serving=(settings.of_model(model), settings.context.max_tokens, settings.context.summary_model),
+            serving=(
+                settings.of_model(model),
+                settings.context.max_tokens,
+                settings.context.max_output,
+                settings.context.summary_model,
+            ),
             address=settings.of_model(model).api_base,
             notices=(*self._notices(settings, own), *problems),
         )

@@ -131,7 +131,7 @@ def settings_of(name: str, settings: Settings, overrides: Overrides) -> ModelSet
         api_base=overrides.api_base or usual,
         api_key_env=overrides.api_key_env or known.api_key_env,
         window=overrides.window or _window_set(name, settings),
-        max_output=known.max_output,
+        max_output=known.max_output or settings.context.max_output,
         timeout=known.timeout,
         extra=dict(known.extra),
         fallback=known.fallback,

@@ -24,7 +24,7 @@ from ctxchat.core.ports import ModelPiece, ModelRequest, ReplyEnd
 from ctxchat.core.prices import ModelPrices, cost
 from ctxchat.core.view import Item
 from ctxchat.models import catalogue, continuing, dialects, images, network, samples, windows
-from ctxchat.models.failures import remedy
+from ctxchat.models.failures import allowed_output, remedy
 from ctxchat.models.probes import TIMEOUT, listens
 from ctxchat.models.provider_lists import ListedModel, ProviderLists
 from ctxchat.models.settings import Lookup, ModelSettings, key_for, lookup
@@ -64,6 +64,7 @@ class ModelClient:
         self._find = find
         self._count = counter(settings.name)
         self._takes_beginning = continuing.takes_beginning(settings, self._dialect)
+        self._able = 0  # tokens of the longest reply, where a refusal told it
         self._told_of_sight: bool | None = None  # by its server, when it was asked for its window
         self._loaded: Window | None = None  # what Ollama was asked to load: another figure would load the model again
 
@@ -184,7 +185,24 @@ class ModelClient:
                 yield piece
 
     async def _once(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
+        """A refusal that says how long a reply may be is asked again for one of that length."""
         arguments = await self._arguments(request)
+        try:
+            async with aclosing(self._sent(arguments)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            return
+        except ModelError as problem:
+            asked = arguments.get("max_tokens")
+            allowed = allowed_output(problem, asked if isinstance(asked, int) else 0)
+            if not allowed:
+                raise
+        self._able = allowed
+        async with aclosing(self._sent({**arguments, "max_tokens": allowed})) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _sent(self, arguments: dict[str, object]) -> AsyncGenerator[ModelPiece, None]:
         try:
             async with aclosing(self._lane.stream(arguments, self.settings.timeout)) as pieces:
                 async for piece in pieces:
@@ -246,7 +264,7 @@ class ModelClient:
         """The tokens a reply may have: what the model can write, what there is `room` for, what is set, whichever is least; 0
         where nothing is known of any."""
         entry = catalogue.find(self.settings.name)
-        able = self._listed.output or (entry.output if entry else 0)
+        able = self._able or self._listed.output or (entry.output if entry else 0)
         needed = ANTHROPIC_OUTPUT if self._dialect is dialects.ANTHROPIC else 0
         return min(filter(None, (able, room, self.settings.max_output)), default=needed)
 

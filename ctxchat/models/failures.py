@@ -15,7 +15,7 @@ from typing import Any
 
 from ctxchat.core.errors import REFUSED, ModelError
 from ctxchat.core.expressions import expression
-from ctxchat.core.overflow import is_context_overflow, overflow_code
+from ctxchat.core.overflow import is_context_overflow, output_excess, overflow_code
 from ctxchat.core.secrets import masked
 from ctxchat.models import said
 from ctxchat.models.reply import ReplyBuilder
@@ -149,6 +149,26 @@ def of_end(reply: ReplyBuilder, *, ended: bool) -> ModelError | None:
     if reply.empty:
         return nothing_came(reply.finish)
     return None if ended else cut_off()
+
+
+def allowed_output(problem: ModelError, asked: int) -> int:
+    """The longest reply, in tokens, that a refusal of `asked` says the model can write; 0 where it says no such thing."""
+    if problem.kind != "bad_request" or not asked or not _OUTPUT_LIMIT.search(problem.body):
+        return 0
+    if output_excess(problem) or is_context_overflow(problem):  # it is the prompt that takes the room
+        return 0
+    named = (int(number.replace(",", "")) for number in _NUMBER.findall(problem.body))
+    return max((n for n in named if LEAST_OUTPUT <= n < asked), default=0)
+
+
+LEAST_OUTPUT = 256
+"""Tokens; no model writes less at most."""
+
+_OUTPUT_LIMIT = expression(
+    r"max_(?:completion_|new_|output_)?tokens|max(?:imum)?.{0,24}(?:completion|output) tokens|maximum tokens you requested",
+    re.I,
+)
+_NUMBER = expression(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?![\w])|(?<![\w.])\d{3,7}(?!\w)")
 
 
 def cut_off() -> ModelError:

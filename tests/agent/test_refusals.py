@@ -106,6 +106,6 @@ async def test_a_shorter_reply_is_told_and_the_count_is_learned_too() -> None:
     desk = Desk(model, options=Options(consent="off", prepare=False, output_reserved=2_000))
     events = await desk.say("word " * 2_400)
     assert of(events, TurnFinished)[0].text == "short" and not of(events, CompactionRecord)
-    assert [r.max_output for r in model.requests] == [2_000, 1_000]
+    assert model.requests[0].max_output > 2_000 and model.requests[1].max_output == 1_000
     assert any("this reply may have 1.0k tokens" in n.text for n in of(events, Notice))
     assert desk.state.calibrations["scripted/model"].samples == 1

@@ -241,12 +241,13 @@ async def test_an_input_that_fits_gets_a_shorter_output_and_nothing_is_compacted
     desk = Desk(model, options=Options(output_reserved=3_000))
     events = await desk.say("hi")
     assert not of(events, CompactionRecord)
-    assert [r.max_output for r in model.requests] == [3_000, 2_192]
+    first, second = (r.max_output for r in model.requests)
+    assert 3_000 < first < 16_000 - model.requests[0].view.raw and second == 2_192, "all there is room for, then less"
     assert model.requests[0].view == model.requests[1].view
     assert len(of(events, Retry)) == 1 and any("2.2k" in n.text for n in of(events, Notice))
     assert of(events, TurnFinished)[0].text == "whole"
     await desk.say("again")
-    assert model.requests[2].max_output == 3_000, "for that request only"
+    assert model.requests[2].max_output > 3_000, "for that request only"
 
 
 async def test_an_output_limit_refused_again_and_again_has_an_end():

@@ -72,6 +72,7 @@ def sources(session: Session) -> list[str]:
 
 EFFECTS: dict[str, tuple[str, Look]] = {
     "context.max_tokens": ("20000", lambda s: (s.figures.window, s.figures.window_source)),
+    "context.max_output": ("900", lambda s: s.setup._config.serving),
     "context.output_reserved": ("2000", lambda s: (s.figures.reserved_output, s.figures.limit)),
     "context.strategy": ('"truncate"', plan(lambda p: [s.name for s in p.steps])),
     "context.keep_recent": ("2", plan(lambda p: p.keep_recent)),

@@ -130,12 +130,24 @@ class ContextSettings(Table, frozen=True):
             le=100_000_000,
         ),
     ] = 0
+    max_output: Annotated[
+        int,
+        opt(
+            "Longest reply, thoughts included; 0 leaves it to the model. What the model can write, and what is left of its "
+            "window, may be less.",
+            unit="tokens",
+            effect="More: longer replies and calls in one piece.",
+            ge=0,
+            le=10_000_000,
+        ),
+    ] = 32_000
     output_reserved: Annotated[
         int,
         opt(
-            "Kept free for the reply, at most a quarter of the window.",
+            "Planned for the reply: the conversation leaves so much of the window free, at most a quarter of it. How long a "
+            "reply may be, `max_output` says.",
             unit="tokens",
-            effect="More: longer replies are safe, less room for the conversation.",
+            effect="More: room for longer replies, less for the conversation.",
             ge=0,
             le=10_000_000,
         ),

@@ -22,7 +22,9 @@ class ModelTable(Table, frozen=True):
         ""
     )
     window: Annotated[int, opt("How much it can hold; 0 asks the server.", unit="tokens", ge=0, le=100_000_000)] = 0
-    max_output: Annotated[int, opt("Longest reply; 0 leaves it to the model.", unit="tokens", ge=0, le=10_000_000)] = 0
+    max_output: Annotated[
+        int, opt("Its longest reply; 0 for `context.max_output`.", unit="tokens", ge=0, le=10_000_000)
+    ] = 0
     timeout: Annotated[
         float, opt("How long to wait for the next piece of a reply.", unit="seconds", ge=1, le=86_400)
     ] = 300.0
