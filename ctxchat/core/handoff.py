@@ -8,6 +8,7 @@ from ctxchat.core.clip import clip
 from ctxchat.core.facts import render
 from ctxchat.core.ledger import Ledger, open_end
 from ctxchat.core.messages import Group
+from ctxchat.core.pending import asked_now
 from ctxchat.core.recap import person_said, recap
 from ctxchat.core.summaries import earlier, evidence_after, merged_digest
 from ctxchat.core.tokens import Count
@@ -37,6 +38,7 @@ def handoff(
     record = written.strip() or known.summary.strip()
     parts = [
         f"Go on with this work: {goal.strip() or clip(asked[-1], 200, count, ' […] ')}",
+        asked_now(ledger, 600, count),
         f"It was begun in session {session}; what follows was taken from there. Ids such as m12 are that session's: recall them "
         f"as {session}/m12; recall with words finds the rest.",
         f"# The record so far\n{record}" if record else "",

@@ -7,6 +7,7 @@ Knows nothing of files, clocks, providers or screens. Every value is frozen and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -199,6 +200,20 @@ def spoken(message: Message) -> str:
     if isinstance(message.content, str):
         return message.content
     return "\n".join(part.text for part in message.content if isinstance(part, Text) and not part.name)
+
+
+_PROGRAM = re.compile(
+    r"<(system-reminder|command-[\w-]+|local-command-[\w-]+|bash-[\w-]+|task-notification|user-prompt-submit-hook)>.*?</\1>"
+    r"|^Caveat: The messages below [^\n]*$|^\[Request interrupted by user[^\]\n]*\]|^\[Image: source: [^\]\n]*\]"
+    r"|\A/[a-z][\w-]*\s*\Z",
+    re.DOTALL | re.MULTILINE,
+)
+"""What programs put into a person's message, and a command to one: nothing the person says to the agent."""
+
+
+def own_words(message: Message) -> str:
+    """What a person said themselves: the words of a message without what came along, and without what programs put there."""
+    return _PROGRAM.sub("", spoken(message)).strip()
 
 
 def attached(parts: str | Sequence[Part], tokens: Sequence[int] = ()) -> tuple[Attached, ...]:

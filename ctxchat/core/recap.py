@@ -5,15 +5,18 @@ Made anew from the record each time, so that a recap of recaps cannot blur.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate
 
+import msgspec
+
 from ctxchat.core.clip import clip
-from ctxchat.core.facts import Memory
-from ctxchat.core.messages import Group, Message, attached, spoken
+from ctxchat.core.facts import Memory, carries, plain, turns_down
+from ctxchat.core.messages import Group, Message, attached, own_words
 from ctxchat.core.tokens import Count
-from ctxchat.core.tooluse import first_line, gist, use_of
+from ctxchat.core.tooluse import first_line, gist, use_of, words_of_refusal
 
 ACTIVITY = 24
 LENGTHS = tuple(int(2_000 * 0.9**step) for step in range(40))
@@ -28,38 +31,107 @@ BRIEF = 8
 LEAST = 30
 """Tokens of a message that is cut, at least: it gets half of what one may have that stays whole, so that more do."""
 
+RULE = 4
+"""The worth of what the person wants to hold from then on."""
+
+LONG_SENTENCE = 120
+"""Tokens of a sentence that is still one, and no paste."""
+
+_SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]*")
+
 _HEAD = "The person's messages, word for word:"
 _CUT = " [… {tokens} tokens left out …] "
 _LEFT_OUT = "- {} messages are left out here; recall finds them."
 
 
-def person_said(groups: Sequence[Group], max_tokens: int, count: Count, memory: Memory | None = None) -> str:
-    """What the person said among these groups of the record, oldest first, in at most `max_tokens`. The longest messages are cut
-    in the middle, as few as it takes; before one of `UNCUT` tokens is, those go of which nothing came. Where even that is too
-    much others behind the first go, by what came of them, the oldest first. How many are left out is told. `memory` has the facts
-    found so far."""
-    asked = [g for g in groups if g.kind == "user" and not g.first.empty]
+class _Said(msgspec.Struct, frozen=True):
+    """What the person said in one place: in a message, or while they refused a call. `worth` as in `_worths`, 4 for a rule, a
+    refusal or a correction."""
+
+    id: str
+    seq: int
+    text: str
+    worth: int
+
+
+def person_said(
+    groups: Sequence[Group],
+    max_tokens: int,
+    count: Count,
+    memory: Memory | None = None,
+    but: Collection[str] = (),
+) -> str:
+    """What the person said among these groups of the record (`but` for some), oldest first, in at most `max_tokens`; what they
+    said while they refused a call is among it. The longest are cut, as few as it takes, and never inside a sentence that holds
+    from then on; before one of `UNCUT` tokens is cut, those go of which nothing came. Where even that is too much others behind
+    the first go: agreement before wishes, wishes before rules, refusals and corrections, the oldest first. How many are left out
+    is told. `memory` has the facts found so far."""
+    said = _all_said(groups, memory or Memory(), but)
     room = max_tokens - count(_HEAD) - count(_LEFT_OUT) - 8
-    texts = {g.id: _words(g.first) for g in asked}
-    weights = {name: count(text) + 6 for name, text in texts.items()}  # 6: its id, its mark, the line end
-    worth = _worths(groups, memory or Memory())
+    weights = {one.id: count(one.text) + 6 for one in said}  # 6: its id, its mark, the line end
     longest = _fitting(weights.values(), room, UNCUT)
     if not longest:
-        kept = [g for g in asked if worth[g.id] or g in {asked[0], asked[-1]}]
-        longest = _fitting([weights[g.id] for g in kept], room, 0) or LENGTHS[-1]
+        kept = [one for one in said if one.worth or one in {said[0], said[-1]}]
+        longest = _fitting([weights[one.id] for one in kept], room, 0) or LENGTHS[-1]
     lines: dict[str, str] = {}
-    behind = sorted(asked[1:-1], key=lambda g: (-worth[g.id], -g.first.seq))
-    for group in [*asked[:1], *asked[1:][-1:], *behind]:
-        text, cut = texts[group.id], weights[group.id] > longest + 6
-        line = f"- {group.first.id}: {clip(text, _cut(longest), count, _CUT) if cut else text}"
+    behind = sorted(said[1:-1], key=lambda one: (-one.worth, -one.seq))
+    rules = [one for one in behind if one.worth >= RULE]
+    for one in [*rules, *said[:1], *said[1:][-1:], *behind[len(rules) :]]:
+        cut = weights[one.id] > longest + 6
+        line = f"- {one.id}: {_in_brief(one.text, _cut(longest), longest, count) if cut else one.text}"
         tokens = count(line) + 1
+        if tokens > room and cut and (held := _held(one.text, count)):
+            line = f"- {one.id}: […] {' […] '.join(held)}"
+            tokens = count(line) + 1
         if tokens <= room:
             room -= tokens
-            lines[group.id] = line
-    shown = [lines[g.id] for g in asked if g.id in lines]
-    if len(shown) < len(asked) and shown:
-        shown.insert(1, _LEFT_OUT.format(len(asked) - len(shown)))
+            lines[one.id] = line
+    shown = [lines[one.id] for one in said if one.id in lines]
+    if len(shown) < len(said) and shown:
+        shown.insert(1, _LEFT_OUT.format(len(said) - len(shown)))
     return "\n".join([_HEAD, *shown]) if shown else ""
+
+
+def _all_said(groups: Sequence[Group], memory: Memory, but: Collection[str]) -> list[_Said]:
+    """All that the person said, in the order of the record."""
+    worth = _worths(groups, memory)
+    found: list[_Said] = []
+    for group in groups:
+        if group.id in but:
+            continue
+        if group.kind == "user" and (text := _words(group.first)):
+            found.append(_Said(group.first.id, group.first.seq, text, worth[group.id]))
+        for call, result in zip(group.first.calls, group.messages[1:], strict=False) if group.kind == "round" else ():
+            if words := words_of_refusal(result):
+                about = f"{call.name} {first_line(use_of(call).target, 60)}".rstrip()
+                found.append(_Said(result.id, result.seq, f"(refusing {about}) {words}", RULE))
+    return found
+
+
+def _held(text: str, count: Count) -> list[str]:
+    """The sentences of a message that hold from then on."""
+    sentences = (plain(found[0]) for found in _SENTENCE.finditer(text))
+    return [s for s in sentences if carries(s) and count(s) <= LONG_SENTENCE]
+
+
+def _in_brief(text: str, max_tokens: int, most: int, count: Count) -> str:
+    """A long message in about `max_tokens`: its head and tail, and between them the sentences that hold from then on, whole as
+    far as they fit into `most`."""
+    held = _held(text, count)
+    while len(held) > 1 and sum(map(count, held)) > most:
+        held.pop(0)
+    if held and sum(map(count, held)) + 2 * LEAST > most:
+        return f"[…] {' […] '.join(held)}"
+    room = max(LEAST, max_tokens - sum(count(s) + 4 for s in held))
+    ends = clip(text, room, count, _CUT)
+    flat = plain(ends)
+    missing = [s for s in held if s not in flat]
+    if not missing:
+        return ends
+    start, mark, end = ends.rpartition(" left out …] ")
+    if not mark:
+        return f"{ends} […] {' […] '.join(missing)}"
+    return f"{start}{mark}{' […] '.join(missing)} […] {end}"
 
 
 def _fitting(weights: Iterable[int], room: int, least: int) -> int:
@@ -75,9 +147,9 @@ def _fitting(weights: Iterable[int], room: int, least: int) -> int:
 
 
 def _worths(groups: Sequence[Group], memory: Memory) -> dict[str, int]:
-    """What came of each message of the person, which says what it was in any language: 3 where it is a rule or a decision, 2
-    where something was done, 1 where something was looked up or it tells something exact, 0 where it was only answered, as
-    remarks and thanks are. A word or two tell nothing, whatever was done then."""
+    """What came of each message of the person, which says what it was in any language: 4 where it is a rule or turns something
+    down, 3 where it is a choice, 2 where something was done, 1 where something was looked up or it tells something exact, 0 where
+    it was only answered, as remarks and thanks are. A word or two tell nothing, whatever was done then."""
     worth: dict[str, int] = {}
     only_answered: dict[str, int] = {}
     asked: list[str] = []
@@ -87,15 +159,16 @@ def _worths(groups: Sequence[Group], memory: Memory) -> dict[str, int]:
             asked = [*([] if answered else asked), group.id]
             answered = False
             exact = {fact.kind for fact in memory.look(group).facts}
-            worth[group.id] = 3 if exact & {"rule", "decision"} else 1
-            only_answered[group.id] = min(worth[group.id], len(exact))
+            holds = "rule" in exact or turns_down(group.first.text)
+            worth[group.id] = RULE if holds else 3 if "decision" in exact else 1
+            only_answered[group.id] = min(worth[group.id], len(exact)) if not holds else RULE
             continue
         answered = True
         if group.kind == "round":
             for name in asked:
                 worth[name] = max(worth[name], 1 + memory.look(group).done)
                 only_answered.pop(name, None)
-    brief = (g for g in groups if g.kind == "user" and len(g.first.text) <= BRIEF and worth[g.id] < 3)
+    brief = (g for g in groups if g.kind == "user" and len(g.first.text) <= BRIEF and worth[g.id] != 3)
     answers = {name: told for name, told in only_answered.items() if name not in asked or answered}
     return worth | answers | {group.id: 0 for group in brief}
 
@@ -106,8 +179,8 @@ def _cut(longest: int) -> int:
 
 def _words(message: Message) -> str:
     along = [a.name or a.kind for a in attached(message.content)]
-    text = spoken(message).strip().replace("\n", "\n  ")
-    return f"{text} [with {', '.join(along)}]" if along else text
+    text = own_words(message).replace("\n", "\n  ")
+    return f"{text} [with {', '.join(along)}]".strip() if along else text
 
 
 def recap(groups: Sequence[Group], max_tokens: int, count: Count) -> str:

@@ -15,6 +15,7 @@ from ctxchat.core.clip import head
 from ctxchat.core.facts import Memory, collect, merged, render
 from ctxchat.core.ledger import Change, Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.pending import NOTHING_PENDING, Pending, pending
 from ctxchat.core.ports import Written
 from ctxchat.core.recap import ACTIVITY, person_said, recap
 from ctxchat.core.record import Digest, Evidence
@@ -115,14 +116,14 @@ def summary_group(
     shown: str = "",
     seqs: Iterable[int] | None = None,
     memory: Memory | None = None,
+    open_now: Pending = NOTHING_PENDING,
 ) -> Group:
-    """One clearly delimited user message: preface, summary, the person's messages and the facts, together within
+    """One clearly delimited user message: preface, what is open, summary, the person's messages and the facts, together within
     `evidence_tokens`, and the ids to recall the rest by. What the files `shown` beside it say is not said again. `seqs` are its
     messages, where `covered` is not all of it."""
-    said = person_said(covered, int(evidence_tokens * SAID), count, memory)
-    facts = render(
-        digest.evidence, evidence_tokens - count(said), count, "\n".join((digest.summary, said, digest.recap, shown))
-    )
+    left = max(0, evidence_tokens - count(open_now.text))
+    said = person_said(covered, int(left * SAID), count, memory, open_now.told)
+    facts = render(digest.evidence, left - count(said), count, "\n".join((digest.summary, said, digest.recap, shown)))
     turns = [g.turn for g in covered]
     places = id_ranges((m.seq for g in covered for m in g.messages if not m.synthetic) if seqs is None else seqs)
     when = f"turns {min(turns)}–{max(turns)}" if min(turns) < max(turns) else f"turn {min(turns)}"
@@ -131,6 +132,7 @@ def summary_group(
     parts = [
         OPENING,
         f"{PREFACE} {where}{both}{RECALL}",
+        open_now.text,
         OLDER if digest.summary and digest.recap else "",
         digest.summary.strip(),
         said,
@@ -163,9 +165,9 @@ def of_less(edit: Edit, ledger: Ledger, back: Collection[str], count: Count, mem
         back=tuple(sorted({*digest.back, *again})),
     )
     room = max(0, count(old.first.text) - count(bare.first.text))
-    made = summary_group(
-        digest, groups, room, count, old.source, "".join(m.text for m in old.messages[1:]), memory=memory
-    )
+    beside = "".join(m.text for m in old.messages[1:])
+    asked = pending(ledger, covers, room // 2, count)
+    made = summary_group(digest, groups, room, count, old.source, beside, memory=memory, open_now=asked)
     made = msgspec.structs.replace(made, id=old.id, messages=(made.first, *old.messages[1:]))
     return msgspec.structs.replace(less, replacement=made, digest=digest)
 

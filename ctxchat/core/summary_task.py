@@ -6,22 +6,25 @@ Everything is data with ids; nothing here calls a model or knows its window.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import unified_diff
+from itertools import groupby
 
 import msgspec
 
+from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.clip import clip, head
 from ctxchat.core.facts import render
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import BROKEN_OFF, Group, Message, Text, ToolCall, spoken
+from ctxchat.core.pending import asked_now
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.recap import person_said
 from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.planning import PlanOptions, is_summary
 from ctxchat.core.summaries import SAID, evidence_after, id_ranges, written
 from ctxchat.core.tokens import Count
-from ctxchat.core.tooluse import exchanges, failed, first_line, gist, is_to_do, patch_in, use_of
+from ctxchat.core.tooluse import exchanges, failed, first_line, gist, is_to_do, patch_in, refused, use_of
 from ctxchat.core.working_set import not_in_view
 
 RESULTS = {"run": 700, "change": 120, "read": 300, "search": 300, "fetch": 500, "ask": 1_500, "other": 500}
@@ -38,6 +41,11 @@ DEFINED = 900
 
 NEWEST, EACH, RESULT = 1_800, 160, 200
 """Tokens of the newest messages as they are told to a summariser, together and each; characters of a result among them."""
+
+LAST, LAST_TOKENS = 3, 250
+"""Outputs of commands among those that are told whole, the last ones, and the tokens of each."""
+
+_NEEDS = frozenset({"folders", "network", "timeout", "cwd", "workdir", "background", "run_in_background"})
 
 _DIFFED = 20_000
 """Characters of an old and a new text that are compared; longer ones are shown by their beginning."""
@@ -87,14 +95,17 @@ def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
     count = options.meter.text
     folded = frozenset(step.fold)
     kept = [e.group for e in ledger.live() if e.group and not is_summary(e) and folded.isdisjoint(e.covers)]
-    said = [g.first for g in (*map(ledger.group, step.fold), *kept) if g.kind == "user" and not g.first.empty]
-    said.sort(key=lambda m: m.seq)
-    parts: list[str] = []
-    if said:
-        parts.append(f"What the person said last is {said[-1].id}: {head(_words(said[-1], count), 400, count)}")
+    parts = [asked_now(ledger, 400, count)]
+    if last := max((m.seq for name in step.fold for m in ledger.group(name).messages if not m.synthetic), default=0):
+        parts.append(
+            f"The messages you are given end with m{last}: what you write of the end is written as of m{last}. What stays in "
+            "view comes after it and overtakes it; nothing that is done there is a next step."
+        )
     if newest := "\n".join(_newest([*map(options.memory.shown, kept)], count)):
         places = id_ranges(m.seq for g in kept if g.kind != "system" for m in g.messages)
-        parts.append(f"These messages stay in view: {places}. The newest of them in short:\n{newest}")
+        parts.append(
+            f"These messages stay in view: {places}. The newest of them, in short but for the last results:\n{newest}"
+        )
     groups = [ledger.group(name) for name in step.fold]
     if again := not_in_view(options.files, ledger, step.fold):
         paths = ", ".join(f.path for f in again)
@@ -107,13 +118,13 @@ def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
     evidence = evidence_after(ledger, step.fold, options.memory)
     if facts := render(evidence, step.evidence_tokens - count(words), count, words):
         parts.append(f"Facts that code keeps beside your record:\n{facts}")
-    return _harmless("\n\n".join(parts))
+    return _harmless("\n\n".join(filter(None, parts)))
 
 
 def _newest(groups: Sequence[Group], count: Count) -> list[str]:
     """A line or two for each message that stays, the newest that have room, in their order."""
     lines: list[str] = []
-    room = NEWEST
+    room, whole = NEWEST, LAST
     calls = {c.id: c for g in groups for c in g.first.calls}
     for group, message in ((g, m) for g in reversed(groups) for m in reversed(g.messages) if g.kind != "system"):
         called = "; ".join(f"{c.name} {first_line(use_of(c).target or c.arguments, 80)}" for c in message.calls)
@@ -122,6 +133,9 @@ def _newest(groups: Sequence[Group], count: Count) -> list[str]:
             continue  # it says that the list was kept; the call before it has the list
         text = gist(call, message, RESULT) if call else " ".join(message.text.split())
         words = clip(text, EACH, count, " […] ")
+        if call and whole and use_of(call).kind == "run":
+            whole -= 1
+            words = clip(_folded(message.text), LAST_TOKENS, count)
         role = "note" if group.kind == "note" else message.role  # as a message it is the person's, who never said it
         line = f"- {message.id} {role}: {words}" + (f" [calls {called}]" if called else "")
         room -= count(line) + 1
@@ -192,7 +206,8 @@ def render_input(group: Group, count: Count, to_do: ToolCall | None = None) -> s
         body = clip(first.text, ANSWER, count) if group.kind == "note" else first.text
         parts = [_marked(first, group.kind, body)]
     else:
-        parts = [_marked(m, m.role, _body(m, calls.get(m.call_id), count, to_do)) for m in told]
+        nothing = {call.id for call, result in pairs if failed(result) or refused(result)}
+        parts = [_marked(m, m.role, _body(m, calls.get(m.call_id), count, to_do, nothing)) for m in told]
     if cut_off := [f"{c.name} {first_line(use_of(c).target, 60)}".rstrip() for c, r in pairs if r.synthetic]:
         more = f" and {len(cut_off) - CUT_OFF} more" if len(cut_off) > CUT_OFF else ""
         parts.append(_harmless(f"[cut off before an answer: {', '.join(cut_off[:CUT_OFF])}{more}]"))
@@ -209,7 +224,9 @@ def _harmless(text: str) -> str:
     return _MARK.sub("<\u200b", text)
 
 
-def _body(message: Message, call: ToolCall | None, count: Count, to_do: ToolCall | None) -> str:
+def _body(
+    message: Message, call: ToolCall | None, count: Count, to_do: ToolCall | None, nothing: Collection[str] = ()
+) -> str:
     match message.role:
         case "user":
             return _words(message, count)
@@ -221,17 +238,23 @@ def _body(message: Message, call: ToolCall | None, count: Count, to_do: ToolCall
                 told = gist(call, message, DEFINED)
                 if ": " in told:  # what it defines says more than its head and tail
                     return f"[{told}]"
-            text = _once(message.text) if kind == "run" else message.text
+            text = _folded(message.text) if kind == "run" else message.text
             return clip(text, RESULTS[kind], count)
         case _:
             text = clip(message.text, ANSWER if message.role == "assistant" else NOTE, count) if message.text else ""
             broken = [BROKEN_OFF] if message.interrupted else []
-            return "\n".join([text, *broken, *(_call(c, count, to_do) for c in message.calls)]).lstrip("\n")
+            return "\n".join([text, *broken, *(_call(c, count, to_do, c.id in nothing) for c in message.calls)]).lstrip(
+                "\n"
+            )
 
 
-def _once(output: str) -> str:
-    """What a program said, each line once: banners come with every step of it."""
-    return "\n".join(dict.fromkeys(line.rstrip() for line in output.splitlines()))
+def _folded(output: str) -> str:
+    """What a program said, a line that stands several times one behind the other once, with their number."""
+    lines: list[str] = []
+    for line, same in groupby(output.splitlines(), str.rstrip):
+        more = len(list(same)) - 1
+        lines += [line, f"[the line above {more} times more]"] if more > 1 else [line] * (more + 1)
+    return "\n".join(lines)
 
 
 def _words(message: Message, count: Count) -> str:
@@ -247,15 +270,25 @@ def _placeholder(part: object) -> str:
     return Message(0, "user", (part,)).text  # type: ignore[arg-type]
 
 
-def _call(call: ToolCall, count: Count, to_do: ToolCall | None) -> str:
+def _call(call: ToolCall, count: Count, to_do: ToolCall | None, nothing: bool) -> str:
+    """A call in words. Of a change that came to `nothing` only what it was about: its result says why."""
     if is_to_do(call) and call is not to_do:
         return f"[calls {call.name}: a later list stands below]"
     use = use_of(call)
+    if use.kind == "change" and nothing:
+        return f"[called {call.name} on {use.target}, which came to nothing]"
     if use.kind == "change" and (changes := "\n".join(_changes(call))):
         return f"[calls {call.name} on {use.target}]\n{clip(changes, EDIT, count)}"
     if use.kind == "run":
-        return f"[runs with {call.name}: {head(use.target, ARGUMENTS, count)}]"
+        return f"[runs with {call.name}{_besides(call)}: {head(use.target, ARGUMENTS, count)}]"
     return f"[calls {call.name} with {head(call.arguments, ARGUMENTS if call is not to_do else ANSWER, count)}]"
+
+
+def _besides(call: ToolCall) -> str:
+    """What a call that runs a command asks for besides: folders, the network, a time. Such a need comes again."""
+    fields = fields_of(call.arguments) or {}
+    given = (f"{name}={value}" for name, value in fields.items() if name in _NEEDS and value)
+    return "".join(f", {first_line(one, 120)}" for one in given)
 
 
 def _changes(call: ToolCall) -> Iterator[str]:

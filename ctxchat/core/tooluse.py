@@ -238,7 +238,8 @@ def gist(call: ToolCall | None, result: Message, width: int) -> str:
                 told = f"{len(said)} lines: {names}"
             else:
                 wrong = [line for line in said if code != 0 and _ERROR_LINE.search(line) and not BARE.fullmatch(line)]
-                told = (f"exit {code}: " if code else "") + (wrong or said or ["no output"])[-1]
+                stopped = [line.strip("[]") for line in lines if broken_off(result) and _BROKEN_OFF.search(line)]
+                told = (f"exit {code}: " if code else "") + (stopped or wrong or said or ["no output"])[-1]
         case "read" if not failed(result) and len(said) > 1:
             places = [int(found[1]) for line in result.text.splitlines() if (found := _NUMBERED.match(line))]
             where = f"lines {places[0]}–{places[-1]}" if places else f"{len(said)} lines"

@@ -15,7 +15,8 @@ from ctxchat.core.errors import LedgerError
 from ctxchat.core.facts import Memory, collect
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.messages import Image, Message, Opaque, Text, ToolCall
+from ctxchat.core.messages import Image, Message, Opaque, Text, ToolCall, own_words
+from ctxchat.core.pending import open_requests
 from ctxchat.core.recap import person_said, recap
 from ctxchat.core.record import YOU, CompactionRecord, Digest
 from ctxchat.core.strategies.builtin import builtin_strategies
@@ -187,8 +188,8 @@ def test_what_only_a_recap_stands_for_is_read_again_as_it_was() -> None:
     assert task.previous == "THE SUMMARY"
     assert {g.id for g in task.groups} == set(plan.steps[-1].fold) - known
     assert all(g == ledger.group(g.id) for g in task.groups)
-    assert "What the person said last is m47" in task.beside
-    assert re.search(r"These messages stay in view: m\d.*m49\. The newest of them in short:\n- m\d", task.beside)
+    assert "No request is open: m47," in task.beside
+    assert re.search(r"These messages stay in view: m\d.*m49\. The newest of them, in short but for the last results:\n- m\d", task.beside)
 
 
 def test_the_summariser_reads_edits_as_diffs_the_last_list_and_the_persons_words_whole() -> None:
@@ -360,3 +361,83 @@ def test_a_target_near_what_stays_is_met_by_shorter_records(target: int) -> None
     text = head("word " * 4_000, plan.steps[-1].summary_tokens, rough_count)
     after = see(ledger.apply(apply_plan(ledger, plan, "p1", options, summary=text)), options)
     assert target * 0.8 <= after.raw <= target * 1.05
+
+
+@pytest.mark.parametrize("room", [150, 260, 600])
+def test_rules_and_words_said_while_refusing_stay_whole_and_are_not_cut_inside(room: int) -> None:
+    log = "\n".join(f"line {n} of what the terminal printed" for n in range(120))
+    call = Message(50, "assistant", calls=(ToolCall("c", "shell", '{"command": "rm -r gauges"}'),))
+    denied = Message(51, "tool", "The user did not allow this. They said: move them to old/ instead", call_id="c")
+    messages = [
+        *exchange(1, "Make the themes better.", "edit_file"),
+        *exchange(11, f"it exploded. {log}\ninvalid themes must NEVER explode\n{log}", "edit_file"),
+        *(m for n in range(2, 5) for m in exchange(10 * n + 1, "yes, that looks about right to me", "edit_file")),
+        *[call, denied, Message(52, "assistant", "Well.")],
+        *exchange(61, "no, never in capitals", "edit_file"),
+        *exchange(71, "and now the docs", "edit_file"),
+    ]
+    said = person_said(group_messages(messages), room, rough_count)
+    assert rough_count(said) <= room
+    for words in ("invalid themes must NEVER explode", "move them to old/ instead", "no, never in capitals"):
+        assert words in said, words
+    assert "m51: (refusing shell rm -r gauges) move them" in said
+
+
+def test_what_a_program_put_there_is_not_what_the_person_said() -> None:
+    words = [
+        "/exit",
+        "<system-reminder>never do this</system-reminder>",
+        "<command-name>/clear</command-name>",
+        "Draw it.",
+    ]
+    words += ["[Image: source: /tmp/a.png]", "[Request interrupted by user]"]
+    groups = group_messages(m for n, w in enumerate(words) for m in exchange(10 * n + 1, w))
+    assert person_said(groups, 500, rough_count).split("\n")[1:] == ["- m31: Draw it."]
+    assert [
+        g.id for g in open_requests(group_messages([Message(1, "user", "Draw."), Message(2, "user", "/exit")]))
+    ] == ["g1"]
+
+
+@given(
+    histories,
+    st.integers(1, 40),
+    st.sampled_from(["summarize", "truncate", "pipeline", "sliding_window", "reactive_full"]),
+)
+def test_the_newest_open_request_is_there_whole_wherever_a_session_is_cut(
+    history: list[Message], cut: int, name: str
+) -> None:
+    """Also in the middle of a turn. Nothing that was answered is called open."""
+    groups = group_messages(history)[:cut]
+    ledger = Ledger(groups=groups)
+    options = PlanOptions(keep_recent=2, summary_tokens=300)
+    plan = builtin_strategies(options)[name].plan(see(ledger, options), ledger, BUDGET)
+    if plan is None:
+        return
+    after = see(ledger.apply(apply_plan(ledger, plan, "p", options, summary="the record")), options)
+    text = "\n".join(item.message.text for item in after.items)
+    asked = open_requests(ledger.standing)
+    summary = next((item.message.text for item in after.items if item.section == "summary"), "")
+    told = summary.partition("not answered as of")[2].partition("\n\n")[0]
+    if asked:
+        assert own_words(asked[0].first) in text
+    answered = {g.first.id for g in groups if g.kind == "user"} - {g.first.id for g in asked}
+    assert not [name for name in answered if f"- {name}" in told.split()]
+
+
+def test_a_request_that_was_cut_short_stands_first_and_what_was_answered_is_called_so() -> None:
+    options = PlanOptions(keep_recent=1, summary_tokens=300)
+
+    def summary_of(messages: list[Message]) -> str:
+        ledger = Ledger(groups=group_messages(messages))
+        plan = builtin_strategies(options)["summarize"].plan(see(ledger, options), ledger, BUDGET)
+        assert plan is not None
+        ledger = ledger.apply(apply_plan(ledger, plan, "p", options, summary="the record"))
+        return earlier(ledger)[0].group.first.text  # type: ignore[union-attr]
+
+    wish = "Move every gauge to the new pier, and keep the old names. " + "Mind the tide. " * 60
+    half = [Message(90, "user", wish), Message(91, "assistant", "I begin", interrupted=True)]
+    text = summary_of([*talk(12), *half, Message(92, "user", "go on"), *exchange(93, "and test it", "edit_file")[1:3]])
+    assert text.index("Asked by the person and not answered") < text.index("the record")
+    assert wish.strip() in text and "m92, which stands below" in text and text.count("Mind the tide.") == 60
+    text = summary_of([*talk(14), Message(99, "assistant", "One more thing. " * 400)])
+    assert "not answered" not in text

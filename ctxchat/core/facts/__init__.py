@@ -3,7 +3,8 @@ pass, `order` says which matter most, `page` writes what fits. No model is asked
 """
 
 from ctxchat.core.facts.collect import Memory, collect, merged, survival
-from ctxchat.core.facts.find import facts_of
+from ctxchat.core.facts.find import carries, facts_of
+from ctxchat.core.facts.gone import turns_down
 from ctxchat.core.facts.order import KINDS
 from ctxchat.core.facts.page import TITLES, fitting, line_of, render
 from ctxchat.core.facts.shared import plain
@@ -12,6 +13,7 @@ __all__ = [
     "KINDS",
     "TITLES",
     "Memory",
+    "carries",
     "collect",
     "facts_of",
     "fitting",
@@ -20,4 +22,5 @@ __all__ = [
     "plain",
     "render",
     "survival",
+    "turns_down",
 ]

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from ctxchat.core.expressions import expression
+from ctxchat.core.facts.gone import FORBIDS
 from ctxchat.core.facts.numbers import numbers
 from ctxchat.core.facts.shared import At, plain, some
 from ctxchat.core.facts.symbols import SHOUT, names_read, symbols
@@ -225,6 +226,13 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
     named = (symbol for symbol in symbols(bare) if not SHOUT.fullmatch(symbol))
     for symbol in dict.fromkeys([*quoted, *named]):
         yield Fact("symbol", symbol, "", *at)
+
+
+def carries(sentence: str) -> bool:
+    """A sentence of a person that holds from then on: a rule, a choice, or something that is not to be."""
+    return bool(_RULE.search(sentence) or FORBIDS.search(sentence)) or (
+        bool(_DECISION.search(sentence)) and _decides(sentence)
+    )
 
 
 def _decides(sentence: str) -> bool:

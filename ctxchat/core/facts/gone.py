@@ -58,13 +58,18 @@ def gone_of(group: Group) -> Iterator[Gone]:
     """What this group of the record makes untrue."""
     if group.kind == "user":
         yield from _taken_back(group.first)
-        if _NO.match(group.first.text):
+        if turns_down(group.first.text):
             yield Gone("proposal", plain(group.first.text[:80]), group.first.seq, turn=group.turn)
     results = {m.call_id: m for m in group.messages if m.role == "tool"} if group.kind == "round" else {}
     for call in group.first.calls if group.kind == "round" else ():
         result = results.get(call.id)
         if result is not None and not refused(result) and not result.synthetic:
             yield from _removed(call, result)
+
+
+def turns_down(words: str) -> bool:
+    """A person's words begin by turning down what was said or done before them."""
+    return bool(_NO.match(words))
 
 
 def newest(several: Iterable[Gone]) -> tuple[Gone, ...]:

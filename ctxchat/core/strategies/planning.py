@@ -11,6 +11,7 @@ from ctxchat.core.facts import Memory
 from ctxchat.core.ledger import Change, Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.options import USUAL
+from ctxchat.core.pending import pending
 from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Plan, Spill, Step
 from ctxchat.core.summaries import earlier, merged_digest, summary_group
@@ -146,7 +147,8 @@ def fold_edit(
     shown, paths = working_set(
         not_in_view(options.files, ledger, fold), options.files_tokens, count, newest(ledger, fold)
     )
-    group = summary_group(digest, groups, evidence_tokens, count, source, shown, memory=options.memory)
+    asked = pending(ledger, fold, evidence_tokens // 2, count)
+    group = summary_group(digest, groups, evidence_tokens, count, source, shown, memory=options.memory, open_now=asked)
     if shown:
         group = msgspec.structs.replace(group, messages=(*group.messages, Message(seq=0, role="user", content=shown)))
         digest = msgspec.structs.replace(digest, files=paths)

@@ -1,0 +1,80 @@
+"""Which requests of the person are open: said and not answered by a whole reply yet, whatever was cut short in between."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from ctxchat.core.clip import clip
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.messages import Group, own_words
+from ctxchat.core.tokens import Count
+
+BRIEF = 60
+"""Characters up to which a request such as «go on» says by itself too little of what is wanted."""
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """What a summary says of the requests at its end, and the ids of the groups whose words it has."""
+
+    text: str = ""
+    told: frozenset[str] = frozenset()
+
+
+NOTHING_PENDING = Pending()
+
+
+def open_requests(groups: Sequence[Group]) -> list[Group]:
+    """The person's messages that no whole reply came after, the newest first. One that was cut off answers nothing."""
+    found: list[Group] = []
+    for group in reversed(groups):
+        if group.kind == "reply" and not group.first.interrupted:
+            break
+        if group.kind == "user" and own_words(group.first):
+            found.append(group)
+    return found
+
+
+def pending(ledger: Ledger, fold: Collection[str], max_tokens: int, count: Count) -> Pending:
+    """What is open when these groups are folded: the newest request first and whole, where it goes with them, and those before it
+    that were never answered. It is dated, since what follows below may answer it; where none is open that is said."""
+    standing = [g for g in ledger.standing if g.kind in {"user", "reply", "round"}]
+    asked = open_requests(standing)
+    gone = frozenset(fold)
+    if not asked:
+        newest = next((g for g in reversed(standing) if g.kind == "user" and own_words(g.first)), None)
+        if newest is None or newest.id not in gone:
+            return Pending()
+        answer = next(g for g in reversed(standing) if g.kind == "reply" and not g.first.interrupted)
+        said = f"The person's last request up to {answer.first.id} was {newest.first.id}, which was answered there: none is open."
+        return Pending(said)
+    lines: list[str] = []
+    told: set[str] = set()
+    room = max_tokens
+    for number, group in enumerate(asked):
+        if group.id in gone:
+            words = own_words(group.first)
+            words = words if number == 0 or count(words) <= room else clip(words, max(60, room // 2), count, " […] ")
+            room -= count(words)
+            lines.append(f"- {group.first.id}: {words}")
+            told.add(group.id)
+        else:
+            lines.append(f"- {group.first.id}, which stands below")
+        if room < 0:
+            break
+    last = standing[-1].messages[-1].id
+    return Pending(
+        f"Asked by the person and not answered as of {last}, the newest first:\n" + "\n".join(lines), frozenset(told)
+    )
+
+
+def asked_now(ledger: Ledger, max_tokens: int, count: Count) -> str:
+    """Which request governs the work, for whoever writes a summary."""
+    standing = [g for g in ledger.standing if g.kind in {"user", "reply", "round"}]
+    asked = open_requests(standing)
+    if not asked:
+        newest = next((g.first.id for g in reversed(standing) if g.kind == "user"), "")
+        return f"No request is open: {newest}, the person's newest, was answered." if newest else ""
+    shown = [f"{g.first.id}: {clip(own_words(g.first), max_tokens, count, ' […] ')}" for g in asked[:3]]
+    return "Not answered yet, the newest first; this governs the work:\n" + "\n".join(shown)
