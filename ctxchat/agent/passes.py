@@ -16,18 +16,19 @@ import msgspec
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit, to_the_end
 from ctxchat.agent.trial import Trial, gains, look_ahead, missed, tried
-from ctxchat.core.errors import CtxchatError
+from ctxchat.core.errors import CtxchatError, ModelError
 from ctxchat.core.events import CompactionStarted, Notice, SummaryDelta, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Changed, PassEnded, PassStarted, Spent
 from ctxchat.core.ledger import Change, Ledger
-from ctxchat.core.ports import Summariser
+from ctxchat.core.ports import Summariser, SummaryTask
 from ctxchat.core.record import YOU, CompactionRecord, FactCount, Outcome, Reason, SideFigures, StepGain
 from ctxchat.core.sections import OUTSIDE
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.planning import PlanOptions
-from ctxchat.core.summaries import too_little, within
+from ctxchat.core.summaries import too_little, too_long
 from ctxchat.core.summary_task import summary_task
+from ctxchat.core.tokens import Count
 from ctxchat.core.view import View
 from ctxchat.core.words import count, made_smaller
 
@@ -164,16 +165,25 @@ class PassUnderWay:
                 else:
                     written.append(piece)
                     await emit(SummaryDelta(self._id, piece))
-        return "".join(written)
+        return await self._shorter("".join(written), step, summariser, emit)
+
+    async def _shorter(self, summary: str, step: Step, summariser: Summariser, emit: Emit) -> str:
+        """The summary, written again in fewer words where it is too long for its room; asked for once."""
+        count = self._conversation.meter.text
+        if not self._model or not too_long(summary, step.summary_tokens, count):
+            return summary
+        await emit(Notice("info", "The summary is longer than its room: it is asked for in fewer words."))
+        self._attempts += 1
+        text, cost = await shorter(summary, step.summary_tokens, summariser, count)
+        self._cost += cost
+        return text
 
     def _held(self, summary: str) -> str:
-        """The summary within what may be written; a person may write more. Raises Refused for one that goes on and on."""
+        """The summary as it was written: what was accepted is never cut. Raises Refused for one that goes on and on."""
         most = sum(step.summary_tokens for step in self._request.plan.steps)
-        if self._request.summary is not None or not self._model:
-            return summary
-        if self._conversation.meter.text(summary) > 2 * most:
+        if self._request.summary is None and self._model and self._conversation.meter.text(summary) > 2 * most:
             raise Refused("The summary came back more than twice as long as it may be. Nothing was changed.")
-        return within(summary, most, self._conversation.meter.text)
+        return summary
 
     async def _swapped(self, summary: str) -> CompactionRecord:
         """Try the change on the side; if it holds, archive first, swap second, in one transaction."""
@@ -287,6 +297,26 @@ async def writing(
     async with aclosing(cast("AsyncGenerator[str | Usage | Notice, None]", written)) as pieces:
         async for piece in pieces:
             yield piece
+
+
+async def shorter(summary: str, max_tokens: int, summariser: Summariser, count: Count) -> tuple[str, float]:
+    """A summary that is too long, written again by whoever wrote it, and what that cost in US dollars; as it was where that fails
+    or comes out longer."""
+    task = SummaryTask((), max_tokens=max_tokens, shorten=summary)
+    pieces: list[str] = []
+    cost = 0.0
+    try:
+        written = summariser.summarise(task)
+        async with aclosing(cast("AsyncGenerator[str | Usage | Notice, None]", written)) as news:
+            async for piece in news:
+                if isinstance(piece, Usage):
+                    cost += piece.cost_usd
+                elif isinstance(piece, str):
+                    pieces.append(piece)
+    except ModelError:
+        return summary, cost
+    text = "".join(pieces).strip()
+    return (text if text and count(text) < count(summary) else summary), cost
 
 
 class SummaryDraft:

@@ -12,13 +12,14 @@ from contextlib import aclosing
 import msgspec
 
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.passes import PassRequest, Prepared, SummaryDraft, bearing, writing
+from ctxchat.agent.passes import PassRequest, Prepared, SummaryDraft, bearing, shorter, writing
 from ctxchat.agent.planner import Planner
 from ctxchat.agent.trial import estimated, look_ahead
 from ctxchat.core.figures import due
+from ctxchat.core.journal import Spent
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.folding import NEAR
-from ctxchat.core.summaries import within
+from ctxchat.core.summaries import too_long
 
 WORTH = 0.1
 """Inside a turn what is prepared is added to once this share of the limit has come to it; after a turn always."""
@@ -86,8 +87,14 @@ class Prefetch:
         async with aclosing(draft.read(writing(talk, step, summariser, options, prepared=before))) as pieces:
             async for _ in pieces:
                 pass
-        whole = within(draft.text, step.summary_tokens, talk.meter.text)
-        paid = draft.cost_usd + (before.cost_usd if before else 0.0)
+        whole, more = draft.text, 0.0
+        if too_long(whole, step.summary_tokens, talk.meter.text):
+            whole, more = await shorter(whole, step.summary_tokens, summariser, talk.meter.text)
+            if more:
+                talk.note(Spent(summariser.model, more))
+        if talk.meter.text(whole) > 2 * step.summary_tokens:
+            return None
+        paid = draft.cost_usd + more + (before.cost_usd if before else 0.0)
         return Prepared(step.fold, changes, whole, max(0, freed), paid) if whole else None
 
     def _adds(self, step: Step, before: Prepared, *, inside: bool) -> bool:

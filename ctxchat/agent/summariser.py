@@ -19,17 +19,18 @@ from ctxchat.core.events import Notice, Retry, TextDelta, Usage
 from ctxchat.core.messages import Message
 from ctxchat.core.overflow import is_context_overflow, stated_window
 from ctxchat.core.ports import Clock, ModelPort, ModelRequest, SummaryTask
-from ctxchat.core.summary_task import chunks, request_text, shortened
+from ctxchat.core.summaries import room_in_words
+from ctxchat.core.summary_task import chunks, request_text, shortened, shorter_text
 from ctxchat.core.view import Item, View
 
 MARGIN = 0.75
 """Share of the free window that is filled: counts are estimates, and this model may never have been calibrated."""
 
-WORDS = 0.5
-"""Words that a token of a record holds: names, paths and values take two tokens each."""
-
 PARTS = 3
 """Parts up to which the messages behind another agent's summary are read anew; beyond, that summary stands for the earliest."""
+
+SAMPLE = 8_000
+"""Characters of what the agent answered by which the tokens of a word are told."""
 
 LEAST = 500
 """Tokens of a chunk below which it is not worth asking."""
@@ -53,11 +54,22 @@ class ModelSummariser:
         A chunk that this model refuses as too long is cut anew, once, to what its server says it holds, or to half.
         """
         window = (await self._model.window()).tokens
+        if task.shorten:
+            asked = shorter_text(task.shorten, task.max_tokens, self._model.count)
+            common, draft = (
+                _SummaryPrompt(self._system(task), "", "", task.max_tokens * 2 + window // 16),
+                ArrivingReply(),
+            )
+            async with aclosing(self._asked(common.saying(asked), draft)) as news:
+                async for each in news:
+                    yield each
+            _checked(draft)
+            return
         told = False
         for second in (False, True):
             output = task.max_tokens * 2 + window // 16  # some think before they write
             beside = head(task.beside, window // 8, self._model.count)
-            common = _SummaryPrompt(_system(task.max_tokens), task.instructions, beside, output)
+            common = _SummaryPrompt(self._system(task), task.instructions, beside, output)
             known = max((task.previous, *(one.text for one in task.instead)), key=len)
             fixed = self._model.count(common.system + common.instructions + common.beside + known) + output
             room = max(LEAST, int((window - fixed - task.max_tokens) * MARGIN))
@@ -78,24 +90,37 @@ class ModelSummariser:
                     raise
                 window = min(stated_window(problem) or window, (room + fixed) // 2)
 
+    def _system(self, task: SummaryTask) -> str:
+        """The prompt, with the room in words as long as this model's are in this conversation."""
+        sample = (
+            task.shorten or task.previous or "\n".join(g.first.text for g in task.groups if g.kind == "reply")[-SAMPLE:]
+        )
+        return prompt("summary").replace("{room}", room_in_words(task.max_tokens, sample, self._model.count))
+
     async def _merged(
         self, common: _SummaryPrompt, pieces: Sequence[str], previous: str
     ) -> AsyncGenerator[str | Usage, None]:
         """The pieces one after the other, each with what was made of the ones before."""
         for number, piece in enumerate(pieces, 1):
             draft = ArrivingReply()
-            async with aclosing(
-                ask(self._model, common.request(piece, previous, number, len(pieces)), self._clock, 1)
-            ) as stream:
+            request = common.request(piece, previous, number, len(pieces))
+            async with aclosing(self._asked(request, draft)) as stream:
                 async for news in stream:
-                    if isinstance(news, Retry):
-                        continue
-                    draft.take(news)
-                    if number == len(pieces) and isinstance(news, TextDelta):
-                        yield news.text
-            if draft.end and draft.end.usage:
-                yield draft.end.usage
+                    if number == len(pieces) or isinstance(news, Usage):
+                        yield news
             previous = _checked(draft)
+
+    async def _asked(self, request: ModelRequest, draft: ArrivingReply) -> AsyncGenerator[str | Usage, None]:
+        """The text of one call as it comes, and its usage; all of it is in `draft` then."""
+        async with aclosing(ask(self._model, request, self._clock, 1)) as stream:
+            async for news in stream:
+                if isinstance(news, Retry):
+                    continue
+                draft.take(news)
+                if isinstance(news, TextDelta):
+                    yield news.text
+        if draft.end and draft.end.usage:
+            yield draft.end.usage
 
 
 class _SummaryPrompt(msgspec.Struct, frozen=True):
@@ -108,16 +133,15 @@ class _SummaryPrompt(msgspec.Struct, frozen=True):
 
     def request(self, piece: str, previous: str, number: int, of: int) -> ModelRequest:
         """The call for one piece, with the record made of those before."""
-        text = request_text(piece, previous, self.beside, self.instructions, number=number, of=of)
+        return self.saying(request_text(piece, previous, self.beside, self.instructions, number=number, of=of))
+
+    def saying(self, text: str) -> ModelRequest:
+        """The call that says this."""
         items = (
             Item(Message(seq=0, role="system", content=self.system), "system", 0, "system"),
             Item(Message(seq=0, role="user", content=text), "user", 0, "user"),
         )
         return ModelRequest(View(items, (), (), 0, "", 0), self.output)
-
-
-def _system(max_tokens: int) -> str:
-    return prompt("summary").replace("{words}", str(max(60, int(max_tokens * WORDS))))
 
 
 def _checked(draft: ArrivingReply) -> str:

@@ -40,7 +40,11 @@ def _edits(ledger: Ledger, step: Step, options: PlanOptions, change_id: str, sum
     if not summary.strip():
         raise LedgerError(f"the step {step.name} needs a summary")
     digest = Digest(summary=summary, evidence=evidence_after(ledger, step.fold, options.memory))
-    return (*signed, fold_edit(ledger, step.fold, digest, step.evidence_tokens, options, change_id))
+    over = max(0, options.meter.text(summary) - step.summary_tokens) if step.summary_tokens else 0
+    room = max(
+        step.evidence_tokens // 2, step.evidence_tokens - over
+    )  # a record that is longer takes it from the facts
+    return (*signed, fold_edit(ledger, step.fold, digest, room, options, change_id))
 
 
 def _latest(edits: Sequence[Edit]) -> tuple[Edit, ...]:

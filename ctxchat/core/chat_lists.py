@@ -18,8 +18,8 @@ from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions, fold_edit
-from ctxchat.core.summaries import RECALL, too_little, within
-from ctxchat.core.summary_task import chunks, request_text, summary_task
+from ctxchat.core.summaries import RECALL, room_in_words, too_little, too_long
+from ctxchat.core.summary_task import chunks, request_text, shorter_text, summary_task
 from ctxchat.core.tokens import Count, Meter, rough_count
 from ctxchat.core.view import Frame, ToolSpec, View, compile
 
@@ -125,14 +125,18 @@ def _written(ledger: Ledger, fold: Step, options: PlanOptions, summarise: Summar
     """The summary of a step, read in as many parts as the window takes, each with the record made of those before."""
     task = summary_task(ledger, fold, options)
     count = options.meter.text
-    system = TASK.replace("{words}", str(max(60, int(task.max_tokens * 0.6))))
+    system = TASK.replace("{room}", room_in_words(task.max_tokens, task.previous, count))
     room = max(500, (limit - count(system + task.beside) - 2 * task.max_tokens) * 3 // 4)
     pieces = chunks(task.groups, room, count)
     written = task.previous
     for number, piece in enumerate(pieces, 1):
         text = request_text(piece, written, task.beside, number=number, of=len(pieces))
         written = summarise([{"role": "system", "content": system}, {"role": "user", "content": text}])
-    return within(written, task.max_tokens, count)
+    if too_long(written, task.max_tokens, count):
+        text = shorter_text(written, task.max_tokens, count)
+        again = summarise([{"role": "system", "content": system}, {"role": "user", "content": text}])
+        written = again if again.strip() and count(again) < count(written) else written
+    return written
 
 
 def _shown(ledger: Ledger, record: Messages) -> Iterator[Mapping[str, Any]]:

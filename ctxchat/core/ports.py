@@ -371,7 +371,8 @@ class SummaryTask(msgspec.Struct, frozen=True):
     `groups` are as the record has them; `previous` is the summary that a model wrote of what came before, to be merged.
     `instead` are what code or another agent wrote of ever more of these groups, `previous` merged in: who cannot read them all
     begins from one of those (`summary_task.shortened`). `beside` tells what stays in view, as text, the dearest first;
-    `instructions` are a person's. The summary may take `max_tokens`, 0 for as many as it likes.
+    `instructions` are a person's. The summary may take `max_tokens`, 0 for as many as it likes. `shorten` is a record of the
+    same summariser that came out too long: all it is asked for is that, in its room.
     """
 
     groups: tuple[Group, ...]
@@ -380,6 +381,7 @@ class SummaryTask(msgspec.Struct, frozen=True):
     instructions: str = ""
     max_tokens: int = 0
     instead: tuple[Written, ...] = ()
+    shorten: str = ""
 
 
 class Summariser(Protocol):

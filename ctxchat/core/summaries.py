@@ -5,13 +5,11 @@ A summary is known by its metadata (group kind, digest), never by its text: a us
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
-from ctxchat.core.clip import head
 from ctxchat.core.facts import Memory, collect, merged, render
 from ctxchat.core.ledger import Change, Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Message
@@ -46,6 +44,16 @@ SAID = 0.7
 
 LEAST_GAIN = 0.05
 """A pass must free this share of the view, or it is refused."""
+
+
+TOKENS_PER_WORD, MOST_PER_WORD = 2.1, 6.0
+"""Tokens of a word of a record, full of names, paths and values, and what only a language without spaces has."""
+
+SAMPLED = 80
+"""Words of a text from which its tokens a word are taken."""
+
+KEPT_OF_ROOM = 0.92
+"""Of the room, what a model is told: it counts its words no better than we do."""
 
 
 def earlier(ledger: Ledger) -> tuple[Entry, ...]:
@@ -177,23 +185,23 @@ def overhead_tokens(count: Count) -> int:
     return count(f"{OPENING}{PREFACE}{CLOSING}") + 160
 
 
-def within(summary: str, max_tokens: int, count: Count) -> str:
-    """A summary in at most `max_tokens`: where it is longer, the longest sections lose their last lines, and say so."""
-    if count(summary) <= max_tokens:
-        return summary
-    sections = [section.rstrip().split("\n") for section in re.split(r"\n(?=#)", summary.strip())]
-    weights = [sum(count(line) + 1 for line in lines) for lines in sections]
-    cut: set[int] = set()
-    while sum(weights) + 2 * len(cut) > max_tokens and any(weights):
-        longest = max(range(len(sections)), key=lambda place: weights[place])
-        if len(sections[longest]) == 1:
-            sections[longest] = [
-                head(sections[longest][0], max(0, weights[longest] - sum(weights) + max_tokens - 2), count)
-            ]
-            break
-        weights[longest] -= count(sections[longest].pop()) + 1
-        cut.add(longest)
-    return "\n".join("\n".join([*lines, "…"] if place in cut else lines) for place, lines in enumerate(sections))
+OVER = 1.15
+"""Up to so many times its room a record is taken as it is: it is one, and nothing of it is cut."""
+
+
+def too_long(summary: str, max_tokens: int, count: Count) -> bool:
+    """A record longer than its room by more than counting can be out."""
+    return bool(max_tokens) and count(summary) > max_tokens * OVER
+
+
+def room_in_words(max_tokens: int, sample: str, count: Count) -> str:
+    """What a record of at most so many tokens may hold, in what a model can keep to: words, as long as those of the `sample` are
+    in this vocabulary; characters, where its language has none between spaces."""
+    words = len(sample.split())
+    tokens = count(sample) / words if words >= SAMPLED else TOKENS_PER_WORD
+    if tokens > MOST_PER_WORD:
+        return f"{max(120, int(max_tokens * KEPT_OF_ROOM * len(sample) / count(sample)))} characters"
+    return f"{max(60, int(max_tokens * KEPT_OF_ROOM / max(TOKENS_PER_WORD, tokens)))} words"
 
 
 def too_little(before: int, after: int) -> str:

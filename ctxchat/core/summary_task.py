@@ -22,7 +22,7 @@ from ctxchat.core.ports import SummaryTask
 from ctxchat.core.recap import person_said
 from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.planning import PlanOptions, is_summary
-from ctxchat.core.summaries import SAID, evidence_after, id_ranges, written
+from ctxchat.core.summaries import SAID, evidence_after, id_ranges, room_in_words, written
 from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import exchanges, failed, first_line, gist, is_to_do, patch_in, refused, use_of
 from ctxchat.core.working_set import not_in_view
@@ -161,6 +161,17 @@ def request_text(
         )
     parts.append("Write the record now.")
     return "\n\n".join(parts)
+
+
+def shorter_text(record: str, max_tokens: int, count: Count) -> str:
+    """What a summariser is asked for whose record is longer than its room."""
+    room = room_in_words(max_tokens * 9 // 10, record, count)
+    return (
+        f"<record_so_far>\n{record}\n</record_so_far>\n\n"
+        f"This record is yours, and it is too long: {count(record)} tokens where there is room for {max_tokens}. "
+        f"Write all of it again in at most {room}. Keep rules, decisions with their reasons, how it stands at the end, causes "
+        "and exact values; let go of wording and of what is done with."
+    )
 
 
 # ── messages as text ──

@@ -368,7 +368,10 @@ def command_line(command: str) -> CommandLine:
     masked = bool(_MASKED.search(bare)) and not _PIPEFAIL.search(bare)
     rest = _SHOWN_BY.sub("", rest).strip() or rest.strip()
     parts = [words for part in BETWEEN.split(bare) if (words := _words_run(part))]
-    return CommandLine(folder, rest, _program(parts[-1]) if parts else "", masked)
+    doing = [
+        words for words in parts if not LOOKS.match(" ".join(words))
+    ] or parts  # what is looked at last is not what was done
+    return CommandLine(folder, rest, _program(doing[-1]) if doing else "", masked)
 
 
 def _words_run(part: str) -> list[str]:

@@ -118,7 +118,7 @@ def working_set(
 
     The first ones go first. Of a large one that was edited the place of the last edit is shown, in an equal share with the
     others; one that was only read is shown whole or not at all, for in part it would be read again all the same. What is left
-    then goes to those that were cut, in their order.
+    then is shared by those that were cut.
     """
     when = f"after {after} below; what was changed up to there is in them" if after else "when this was written"
     opening = f"{OPENING}{when}. No call need read them again, unless one further on changed them."
@@ -126,7 +126,9 @@ def working_set(
     most = int(room * SHARE)
     titles = {f.path: f"{f.path}{_CHANGED if f.changed else ''}:\n" for f in files}
     given: dict[str, int] = {}
-    edited = sum(bool(file.edited) for file in files)
+    edited = sum(bool(file.edited) for file in files) + (
+        not all(file.edited for file in files)
+    )  # one share is for readers
     for file in files:
         title = count(titles[file.path]) + 2
         least = min(LEAST, file.tokens) if file.edited else file.tokens
@@ -136,11 +138,11 @@ def working_set(
         if left >= max(1, least):
             given[file.path] = left
             room -= left + title
-    for file in files:
-        if file.path in given and given[file.path] < min(EACH, file.tokens):
-            more = min(EACH, file.tokens, given[file.path] + max(0, room))
-            room -= more - given[file.path]
-            given[file.path] = more
+    cut = [file for file in files if file.path in given and given[file.path] < min(EACH, file.tokens)]
+    for place, file in enumerate(cut):
+        more = min(EACH, file.tokens, given[file.path] + max(0, room) // (len(cut) - place))
+        room -= more - given[file.path]
+        given[file.path] = more
     parts = [titles[f.path] + _part(f, given[f.path], count) for f in files if f.path in given]
     return ("\n\n".join([opening, *parts, CLOSING]), tuple(given)) if given else ("", ())
 

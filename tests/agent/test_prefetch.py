@@ -146,7 +146,7 @@ async def test_what_it_leaves_out_is_topped_up_when_it_is_needed():
     desk = desk_of(writer)
     await until_prepared(desk, writer)
     covered = set(writer.asked[0][0])
-    events = await desk.say("a very long question " + LONG * 9)
+    events = await desk.say("a very long question " + LONG * 11)
     result = of(events, CompactionRecord)[0]
     assert result.outcome == "compacted"
     topped, previous = writer.asked[1]

@@ -270,3 +270,25 @@ async def test_a_pass_started_by_itself_is_told_from_its_start_to_its_end():
     record = desk.state.ledger.compactions[0].record
     assert record is not None and record.summary == GOOD and record.model == "writer/model" and record.attempts == 1
     assert set(record.folded) and record.folded_messages == len(record.folded)
+
+
+async def test_a_record_that_is_too_long_is_asked_for_once_in_fewer_words_and_nothing_of_it_is_cut():
+    def record(lines: int) -> str:
+        return "## Goal\n" + "\n".join(f"- gauge {n} stands at pier {n}" for n in range(lines))
+
+    for again, kept in ((record(90), record(90)), ("", record(150)), (record(160), record(150))):
+        summariser, model = writer_of(says(record(150)), says(again))
+        desk = desk_with(summariser, summary_max_tokens=1_200)
+        for number in range(5):
+            await desk.say(f"question {number} {LONG}")
+        events = await desk.free_up()
+        result = of(events, CompactionRecord)[0]
+        assert result.outcome == "compacted" and result.attempts == 2 and len(model.requests) == 2
+        assert "too long" in sent(model, 1) and record(150) in sent(model, 1) and " words" in sent(model, 1)
+        shown = next(i.message.text for i in desk.session.view.items if i.section == "summary")
+        assert kept in shown
+    summariser, model = writer_of(says(record(90)))
+    desk = desk_with(summariser, summary_max_tokens=1_200)
+    for number in range(5):
+        await desk.say(f"question {number} {LONG}")
+    assert of(await desk.free_up(), CompactionRecord)[0].attempts == len(model.requests) == 1

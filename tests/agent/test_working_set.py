@@ -216,7 +216,7 @@ async def test_the_place_is_shown_whatever_names_the_file_was_called_by(tmp_path
         *(calls(("edit_file", edit)), says("done"), *reads("./pier.py")),
     ]
     desk = at_work(tmp_path, script, seen, EditFile(seen), working_set=0.1)
-    for text in ("look", "edit", "look again", *[FILLER * 20] * 3):
+    for text in ("look", "edit", "look again", *[FILLER * 20] * 4):
         await desk.say(text)
     await desk.free_up()
     assert "gauge 700 = 1\n" in shown(desk) and "gauge 20 =" not in shown(desk)

@@ -1104,6 +1104,8 @@ def refused(command: str, words: str, seq: int, text: str = "") -> Group:
         ("pytest -q", "..E AssertionError: 3 != 4\n[stopped after 120 s: time-out]", {"pytest -q": "stopped before its end"}),
         ("pytest -q || echo no", "5 passed\nno", {"pytest -q || echo no": "5 passed"}),
         ("rm -r build; mkdir build", "", {}),
+        ("pytest -q | tail; git add -A && git commit -m x && git log", "..\nfatal: no lock\n[exit code 128]",
+         {"pytest -q": "", "git add -A && git commit -m x && git log": "exit 128"}),
         ("server & curl localhost", "up", {"server": ""}),
         ("set -o pipefail; npm test | tail -1", "ok", {"set -o pipefail; npm test": "exit 0"}),
     ],
@@ -1133,6 +1135,7 @@ def test_what_the_person_refused_or_turned_down_is_no_fact_and_their_words_are_a
     for words in ("No, leave it.", "nein, lass das", "いいえ"):
         group = collect([answer, single("user", Message(5, "user", words), 2)])
         assert by_kind(group, "number") == by_kind(group, "decision") == {}, words
+        assert "poolSize" not in by_kind(group, "symbol"), words
     kept = collect([answer, single("user", Message(5, "user", "Now the docs."), 2)])
     assert by_kind(kept, "number") == {"poolSize": "12"}
 
@@ -1187,3 +1190,11 @@ def test_an_agent_says_a_number_outright_or_it_is_none() -> None:
     call = Message(1, "assistant", "The import takes 12 ms.", calls=(ToolCall("a", "shell", '{"command": "ls"}'),))
     before = Group("g1", "round", (call, Message(2, "tool", "x", call_id="a")), 1)
     assert collect([before]).facts == (), "what it thinks before a call is no answer"
+
+
+def test_a_commit_that_went_through_in_the_end_is_the_one_that_stands() -> None:
+    first = ran_by_us("make; git add -A && git commit -m x && git log", "fatal: Read-only file system\n[exit code 128]")
+    again = ran_by_us("git add -A && git commit -m x && git log --oneline", "2218384 x", 10)
+    evidence = collect([first, again])
+    assert by_kind(evidence, "error") == {}
+    assert by_kind(evidence, "command") == {"make": "", "git add -A && git commit -m x && git log --oneline": "exit 0"}

@@ -21,7 +21,7 @@ from ctxchat.core.recap import person_said, recap
 from ctxchat.core.record import YOU, CompactionRecord, Digest
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
-from ctxchat.core.summaries import earlier, merged_digest, too_little, within
+from ctxchat.core.summaries import earlier, merged_digest, room_in_words, too_little
 from ctxchat.core.summary_task import chunks, input_tokens, render_input, shortened, summary_task
 from ctxchat.core.tokens import rough_count
 from tests.core.histories import budget_of, histories, see
@@ -189,7 +189,10 @@ def test_what_only_a_recap_stands_for_is_read_again_as_it_was() -> None:
     assert {g.id for g in task.groups} == set(plan.steps[-1].fold) - known
     assert all(g == ledger.group(g.id) for g in task.groups)
     assert "No request is open: m47," in task.beside
-    assert re.search(r"These messages stay in view: m\d.*m49\. The newest of them, in short but for the last results:\n- m\d", task.beside)
+    assert re.search(
+        r"These messages stay in view: m\d.*m49\. The newest of them, in short but for the last results:\n- m\d",
+        task.beside,
+    )
 
 
 def test_the_summariser_reads_edits_as_diffs_the_last_list_and_the_persons_words_whole() -> None:
@@ -212,16 +215,26 @@ def test_the_summariser_reads_edits_as_diffs_the_last_list_and_the_persons_words
     assert sum(piece.count("never like that") for piece in pieces) >= 895, "in several pieces, and nothing is clipped"
 
 
-def test_a_summary_is_held_to_its_length_where_it_is_longest() -> None:
-    long = (
-        "## Goal\nShip it.\n\n## Progress\n"
-        + "\n".join(f"- step {n} is done" for n in range(200))
-        + "\n\n## Next steps\nRest."
+def test_a_room_is_told_in_words_as_long_as_the_texts_are() -> None:
+    prose, names = "the tide is low " * 40, "ctxchat/core/summaries.py:evidence_after=0x1f83d9ab " * 99
+    words = [int(room_in_words(1_000, text, rough_count).split()[0]) for text in (prose, names)]
+    assert words[0] * 2.1 <= 1_000 and room_in_words(1_000, names, rough_count).endswith(" characters")
+    assert room_in_words(1_000, "", rough_count).endswith(" words")
+    assert room_in_words(1_000, "これは長い文章です。 " * 20, rough_count).endswith(" words"), "too short to tell"
+    assert room_in_words(1_000, "潮位計はすべて新しい桟橋に移し、古い名前は残すこと。\n" * 90, rough_count).endswith(
+        " characters"
     )
-    short = within(long, 200, rough_count)
-    assert rough_count(short) <= 200
-    assert short.startswith("## Goal\nShip it.") and short.endswith("## Next steps\nRest.")
-    assert within(short, 200, rough_count) == short
+
+
+@given(histories, st.integers(100, 2_000))
+def test_what_was_accepted_is_never_cut(history: list[Message], words: int) -> None:
+    """Whatever room it was given: what is over is taken from the facts."""
+    ledger = Ledger(groups=group_messages([*talk(8), *[m for m in history if m.seq > 16]]))
+    plan = builtin_strategies(OPTIONS)["summarize"].plan(see(ledger, OPTIONS), ledger, BUDGET)
+    assert plan is not None
+    record = "\n".join(f"- fact {n}" for n in range(words))
+    after = ledger.apply(apply_plan(ledger, plan, "p", OPTIONS, summary=record))
+    assert record in earlier(after)[0].group.first.text  # type: ignore[union-attr]
 
 
 @given(histories, st.integers(40, 600))

@@ -345,7 +345,7 @@ def _looks(part: str) -> bool:
     line = command_line(part)
     if not line.program or _ON_THE_SPOT.search(line.rest):
         return True
-    return bool(LOOKS.match(line.rest.rpartition("&& ")[2]))
+    return all(LOOKS.match(piece.strip()) for piece in line.rest.split("&& "))
 
 
 def has_failed(outcome: str) -> bool:

@@ -90,6 +90,7 @@ class _Found:
     def __init__(self, gone: Iterable[Gone]) -> None:
         self._by: defaultdict[str, list[Gone]] = defaultdict(list)
         self._said: list[Gone] = []
+        self._proposals: list[Gone] = []
         self._taken_out: list[Gone] = []
         self._removed: dict[str, list[Gone]] = defaultdict(list)
         gone = list(gone)
@@ -97,6 +98,7 @@ class _Found:
         for one in gone:
             if one.kind in {"said", "proposal"}:
                 self._said.append(one)
+                self._proposals += [one] if one.kind == "proposal" else []
             elif one.kind == "edit":
                 self._taken_out.append(one)
             elif one.kind != "commit":
@@ -133,6 +135,7 @@ class _Found:
                 about = [one for word in words for one in self._by.get(word, ())]
                 moved = {word for one in about if one.now for word in one.now.split("/")} - words
                 about += [one for word in moved for one in self._by.get(word, ())]  # it may be moved twice
+                about += self._proposals if fact.kind == "symbol" else []
                 return sorted(about, key=lambda one: one.seq)
             case _:
                 return ()
@@ -159,7 +162,9 @@ def _after(fact: Fact, gone: Gone) -> Fact | None:
             return None if same_file(fact.value, gone.key) else fact
         case "value" if fact.kind == "number" and fact.seq < gone.seq and fact.value == gone.where:
             return None if fact.key.rpartition(" ")[2] == gone.key else fact
-        case "proposal" if fact.kind in {"decision", "number"} and fact.by != "user" and fact.seq < gone.seq:
+        case "proposal" if fact.kind == "symbol" and (fact.value or fact.turns > 1):
+            return fact  # a name that stands in a file, or came up before
+        case "proposal" if fact.kind in {"decision", "number", "symbol"} and fact.by != "user" and fact.seq < gone.seq:
             return None if fact.turn >= gone.turn - 1 else fact
         case "said" if fact.kind in _SAID and fact.seq < gone.seq and not FORBIDS.search(fact.key):
             about = _content(gone.key)

@@ -67,7 +67,7 @@ def caps(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
     options = basis.options
     known, written = basis.summaries_weight, basis.written_tokens * 11 // 10
     return (
-        min(options.summary_tokens, budget.limit // 8, max(written, min(weight // 3, 800 + weight // 16))),
+        min(options.summary_tokens, budget.limit // 8, max(written, min(weight // 3, 800 + weight // 10))),
         min(options.recap_tokens, budget.limit // 10, weight // 4),
         min(options.evidence_tokens, budget.limit // 8, max(weight // 3, known)),
     )
