@@ -175,7 +175,7 @@ def _project_layer(
     """The project's file as far as it counts, the keys that do not, what needs trust, and what was trusted."""
     if workspace is None:
         return Layer({}, (), lambda _: DEFAULT), (), Content(), None
-    layer = file_layer("project", paths.project_file(workspace), known)
+    layer = file_layer("project", paths.project_file(workspace), known, within=workspace)
     harmless, held = split_trust(layer.tree)
     wants = content(workspace, {key: get(layer.tree, parse_key(key)) for key in held})
     given = trusted(folder, workspace)

@@ -46,9 +46,9 @@ class Layer(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-def file_layer(name: LayerName, path: Path, known: KnownNames) -> Layer:
-    """A file's values; none where there is no file."""
-    found = read(path)
+def file_layer(name: LayerName, path: Path, known: KnownNames, within: Path | None = None) -> Layer:
+    """A file's values; none where there is no file. One of a project lies `within` its folder."""
+    found = read(path, within)
     if found.tree is None:
         return Layer({}, (found.problem,) if found.problem else (), lambda _: Origin(name, str(path)), found.text)
     tree, faults = check(found.tree, known)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ctxchat.config.problems import Problem
+from ctxchat.repository_files import read_checked
 
 MOST_BYTES = 262_144
 """A settings file above this is taken for something else."""
@@ -27,8 +28,8 @@ class Read(msgspec.Struct, frozen=True):
     problem: Problem | None = None
 
 
-def read(path: Path) -> Read:
-    """The file's tree; a missing file is no problem."""
+def read(path: Path, within: Path | None = None) -> Read:
+    """The file's tree; a missing file is no problem. One of a project lies `within` its folder, links followed."""
     try:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
@@ -36,13 +37,17 @@ def read(path: Path) -> Read:
             return _broken(path, what, "must be a TOML file")
         if info.st_size > MOST_BYTES:
             return _broken(path, f"is too large ({info.st_size:,} bytes)", f"at most {MOST_BYTES:,}")
-        data = path.read_bytes()
+        found = read_checked(path, within, MOST_BYTES)
+        if found.problem:
+            return _broken(
+                path, found.problem, "check its permissions" if within is None else "must be a file of the project"
+            )
     except (FileNotFoundError, NotADirectoryError):
         return Read()
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         return _broken(path, f"cannot be read ({why})", "check its permissions")
-    return parse(data, str(path))
+    return parse(found.data, str(path))
 
 
 def parse(data: bytes, file: str) -> Read:

@@ -82,7 +82,8 @@ def limits(option: Option) -> str:
     """`0.3 to 0.98 (share of the limit); default 0.8`."""
     unit = f" ({option.facts.unit})" if option.facts.unit else ""
     named = "*" in option.path or option.path[:2] == ("context", "summary_model")
-    trust = "; trusted folders only" if option.facts.trust and not named else ""
+    told_above = len(option.path) > 1 and facts(members(Settings)[option.path[0]].type).trust  # beside the table's name
+    trust = "; trusted folders only" if option.facts.trust and not told_above else ""
     counts = "" if option.facts.counts == NOW or named else f"; counts {option.facts.counts}"
     return f"{option.allowed}{unit}; {_default(option)}{trust}{counts}"
 

@@ -55,14 +55,15 @@ def _leaves(tree: Tree, tp: Any, at: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
             yield (*at, name), value
 
 
-def _harmless(tree: Tree, table: type[Table], at: KeyPath, held: list[str]) -> Tree:
+def _harmless(tree: Tree, table: type[Table], at: KeyPath, held: list[str], all_held: bool = False) -> Tree:
     kept: Tree = {}
     for name, value in tree.items():
         tp = members(table)[name].type
-        if facts(tp).trust:
+        needs_trust = all_held or facts(tp).trust
+        if shape(tp).kind == "table":
+            kept[name] = _harmless(value, shape(tp).item, (*at, name), held, needs_trust)
+        elif needs_trust:
             held.append(key_text((*at, name)))
-        elif shape(tp).kind == "table":
-            kept[name] = _harmless(value, shape(tp).item, (*at, name), held)
         else:
             kept[name] = value
     return kept

@@ -39,6 +39,8 @@ def _weight(key: str) -> int:
         "permissions.network",
         "permissions.writable",
         "interface.editor",
+        "keys",
+        "interface.keys",
     )
     return first.index(key) if key in first else len(first)
 

@@ -25,6 +25,7 @@ def test_nothing_there_means_defaults(home: Home) -> None:
 def test_each_layer_wins_over_the_one_before_and_says_so(home: Home) -> None:
     home.file.write_text("[context]\nkeep_recent = 1\ntarget = 0.1\nmin_messages = 7\ncompression_trigger = 0.6\n")
     home.project.write_text("[context]\n\nkeep_recent = 2\ntarget = 0.2\nmin_messages = 8\n")
+    trust(home.config, home.workspace, home.load().project)
     loaded = home.load(
         {"context.keep_recent": 4}, CTXCHAT_CONTEXT__KEEP_RECENT="3", CTXCHAT_CONTEXT__TARGET="0.3", CTXCHAT_MODEL="a/b"
     )

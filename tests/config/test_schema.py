@@ -62,6 +62,7 @@ def test_what_is_shipped_is_found_in_an_installed_package(tmp_path: Path) -> Non
     for part in ("config", "core"):
         shutil.copytree(ROOT / "ctxchat" / part, package / part, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "__init__.py").touch()
+    shutil.copy(ROOT / "ctxchat" / "repository_files.py", package)
     imports = "from ctxchat.config.paths import shipped; from ctxchat.config.themes import load_themes"
     code = f"{imports}; print(shipped(), *load_themes().themes)"
     run = [sys.executable, "-c", code]

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ctxchat.config.options import options
+from ctxchat.config.schema.program import Storage
 from ctxchat.config.trust import Trusted, trust, trusted
 
 from .conftest import Home
@@ -41,17 +43,37 @@ permissions = "all"
         "model",
         "permissions.mode",
         "interface.editor",
+        "context.keep_recent",
         "context.providers",
-        "context.summary_model",
+        "context.summary_model.api_base",
         "models",
         "mcp",
         "hooks",
         "agents",
     }
-    assert set(loaded.origins) == {"theme", "interface.bell", "context.keep_recent"}
+    assert set(loaded.origins) == {"theme", "interface.bell"}
     assert "until you trust this folder" in loaded.notices[-1]
     trust(home.config, home.workspace, loaded.project)
     assert home.load().untrusted == () and home.load().settings.model == "evil/model"
+
+
+def test_an_untrusted_project_changes_nothing_but_looks(home: Home) -> None:
+    """A new option needs trust unless it is named here, and then it must be harmless whoever sets it."""
+    assert {o.key for o in options() if not o.facts.trust} == {
+        "theme",
+        "interface.show_reasoning",
+        "interface.notifications",
+        "interface.bell",
+        "interface.mouse",
+    }
+    keys = '[keys]\nmode = "tab"\nsend = "ctrl+o"\n[interface]\nkeys = "no-alt-keys"\n[storage]\nbackups = 0\n'
+    home.project.write_text(keys)
+    loaded = home.load()
+    assert set(loaded.untrusted) == {"keys", "interface.keys", "storage.backups"}
+    assert loaded.keys.keys["mode"] == ("shift+tab",) and loaded.settings.storage == Storage()
+    assert any("tab" in line and line.startswith("keys") for line in loaded.project.lines)
+    trust(home.config, home.workspace, loaded.project)
+    assert home.load().keys.keys["mode"] == ("tab",)
 
 
 HOOK = '[[hooks]]\nevent = "error"\naction = "run"\ncommand = "{}"\n'

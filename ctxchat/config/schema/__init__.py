@@ -126,14 +126,17 @@ class Settings(Table, frozen=True):
         ),
     ] = ""
     models: Annotated[dict[str, ModelTable], opt("Single models, by litellm's name.", trust=True)] = {}
-    context: Annotated[ContextSettings, opt("What the model is shown, and when room is made.")] = ContextSettings()
-    permissions: Annotated[Permissions, opt("What the agent may do without asking.")] = Permissions()
-    tools: Annotated[ToolSettings, opt("The agent's tools.")] = ToolSettings()
-    secrets: Annotated[SecretSettings, opt("Secrets in what tools bring back.")] = SecretSettings()
-    storage: Annotated[Storage, opt("What is kept on disk.")] = Storage()
+    context: Annotated[ContextSettings, opt("What the model is shown, and when room is made.", trust=True)] = (
+        ContextSettings()
+    )
+    permissions: Annotated[Permissions, opt("What the agent may do without asking.", trust=True)] = Permissions()
+    tools: Annotated[ToolSettings, opt("The agent's tools.", trust=True)] = ToolSettings()
+    secrets: Annotated[SecretSettings, opt("Secrets in what tools bring back.", trust=True)] = SecretSettings()
+    storage: Annotated[Storage, opt("What is kept on disk.", trust=True)] = Storage()
     interface: Annotated[Interface, opt("The screen.")] = Interface()
     keys: Annotated[
-        dict[ActionId, str | tuple[str, ...]], opt("Keys of single actions; an empty list takes an action's keys away.")
+        dict[ActionId, str | tuple[str, ...]],
+        opt("Keys of single actions; an empty list takes an action's keys away.", trust=True),
     ] = {}
     agents: Annotated[dict[str, AgentSettings], opt("Agents of your own, by name.", trust=True)] = {}
     hooks: Annotated[tuple[HookSettings, ...], opt("What to do when something happens.", trust=True, append=True)] = ()

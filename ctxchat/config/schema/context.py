@@ -245,24 +245,23 @@ class ContextSettings(Table, frozen=True):
     ] = 0
     redact: Annotated[
         tuple[str, ...],
-        opt("Regular expressions: what they match in the conversation is `[redacted]` to the model.", trust=True),
+        opt("Regular expressions: what they match in the conversation is `[redacted]` to the model."),
     ] = ()
     inject: Annotated[
-        tuple[str, ...], opt("Notes that stand before the messages in each request, after the summary.", trust=True)
+        tuple[str, ...], opt("Notes that stand before the messages in each request, after the summary.")
     ] = ()
     providers: Annotated[
         tuple[str, ...],
         opt(
             "What is added to each request, made anew each time, in this order; what changes most comes last.",
             names="providers",
-            trust=True,
         ),
     ] = PROVIDERS
     transforms: Annotated[
         tuple[str, ...],
-        opt("What edits each request before it is sent, left to right.", names="transforms", trust=True),
+        opt("What edits each request before it is sent, left to right.", names="transforms"),
     ] = ()
-    summary_model: Annotated[SummaryModel, opt("Who writes summaries.", trust=True)] = SummaryModel()
+    summary_model: Annotated[SummaryModel, opt("Who writes summaries.")] = SummaryModel()
     reactive: Annotated[Reactive, opt("Compaction between the rounds of one long turn.")] = Reactive()
     tool_results: Annotated[ToolResults, opt("What becomes of the results of tools.")] = ToolResults()
     emergency: Annotated[Emergency, opt("When a server refuses a request as too long.")] = Emergency()

@@ -56,7 +56,6 @@ class Permissions(Table, frozen=True):
         opt(
             "`ask`, `read-only`, `plan` (reading only, commands that only read included), `auto-edit` (writing inside the folder "
             "is free), or `all`.",
-            trust=True,
         ),
     ] = "ask"
     rules: Annotated[
@@ -66,7 +65,6 @@ class Permissions(Table, frozen=True):
         opt(
             "What is allowed without asking, as `tool: pattern` (`shell: uv run pytest **`, `write_file: src/*`), or forbidden "
             "in every mode (`deny shell: rm **`). `*` stays within a folder and a word, `**` does not.",
-            trust=True,
             append=True,
         ),
     ] = ()
@@ -74,7 +72,6 @@ class Permissions(Table, frozen=True):
         bool,
         opt(
             "Run shell commands in the system's sandbox where there is one.",
-            trust=True,
             counts="from the next start on",
         ),
     ] = True
@@ -82,7 +79,6 @@ class Permissions(Table, frozen=True):
         bool,
         opt(
             "Let every shell command in the sandbox reach the network, without a question.",
-            trust=True,
             counts="from the next start on",
         ),
     ] = False
@@ -90,7 +86,6 @@ class Permissions(Table, frozen=True):
         tuple[str, ...],
         opt(
             "Folders outside the workspace that shell commands in the sandbox may write in (`~/.cache/uv`).",
-            trust=True,
             append=True,
             counts="from the next start on",
         ),
@@ -150,14 +145,12 @@ class SecretSettings(Table, frozen=True):
         bool,
         opt(
             "Mask secrets in what tools bring back, before a model or the record sees them.",
-            trust=True,
         ),
     ] = True
     allow: Annotated[
         tuple[str, ...],
         opt(
             "False alarms, left as they are: ids as marks show them (`3f9a12cd`), or patterns of whole values (`*`: anything).",
-            trust=True,
             append=True,
         ),
     ] = ()
@@ -173,4 +166,4 @@ class Interface(Table, frozen=True):
         bool, opt("Take the mouse; off, the terminal selects text as usual.", counts="from the next start on")
     ] = True
     editor: Annotated[str, opt("Your editor's command; empty for $VISUAL or $EDITOR.", trust=True)] = ""
-    keys: Annotated[Preset, opt("The set of keys that `[keys]` builds on.")] = "standard"
+    keys: Annotated[Preset, opt("The set of keys that `[keys]` builds on.", trust=True)] = "standard"
