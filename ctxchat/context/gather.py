@@ -16,6 +16,9 @@ from ctxchat.core.view import Insert
 DEADLINE = 0.5
 """Seconds providers are waited for with each request; a late one gives its last good value."""
 
+MEMORY_DEADLINE = 5.0
+"""Seconds memory files are waited for, on a file system that hangs."""
+
 
 class WorkspaceSources:
     """For one session. `memory_file` is the user's own, across folders; `mask` takes secrets out of what is found."""
@@ -32,12 +35,21 @@ class WorkspaceSources:
         self._memory_file = memory_file
         self._providers = Providers(providers)
         self._faulty: Mapping[str, str] = {}  # memory files, as they were read last
+        self._remembered: tuple[Insert, ...] = ()
 
     async def memory(self) -> tuple[Insert, ...]:
         """The memory files that apply here."""
-        found = await asyncio.to_thread(load_memory, self._workspace, self._memory_file)
+        reading = asyncio.to_thread(load_memory, self._workspace, self._memory_file)
+        try:
+            found = await asyncio.wait_for(reading, MEMORY_DEADLINE)
+        except TimeoutError:
+            self._faulty = {
+                "memory files": f"could not be read within {MEMORY_DEADLINE:g} s; what they said last is used"
+            }
+            return self._remembered
         self._faulty = found.problems
-        return await self._masked(found.inserts)
+        self._remembered = await self._masked(found.inserts)
+        return self._remembered
 
     async def injected(self) -> tuple[Insert, ...]:
         """What the providers say, in their order."""

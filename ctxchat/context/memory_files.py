@@ -43,10 +43,7 @@ def load_memory(root: Path, user_file: Path | None = None) -> MemoryFiles:
     for source, path in wanted:
         if not _there(path):
             continue
-        if path != user_file and not Path(os.path.realpath(path)).is_relative_to(top):  # `resolve` raises for a loop
-            problems[source] = "points outside the repository and was left out"
-            continue
-        file = read_text(path, MEMORY_BYTES)
+        file = read_text(path, MEMORY_BYTES, None if path == user_file else top)
         if file.problem:
             problems[source] = file.problem
         text = file.text.strip()

@@ -31,12 +31,13 @@ class Skills:
 
     source_id = "skills"
 
-    def __init__(self, *folders: Path) -> None:
-        self._folders = folders
+    def __init__(self, *folders: Path, within: Path | None = None) -> None:
+        """`within`: no link leads out of this folder."""
+        self._folders, self._within = folders, within
 
     async def provide(self) -> str:
         """One line a skill; empty when there are none."""
-        skills = await asyncio.to_thread(find_skills, *self._folders)
+        skills = await asyncio.to_thread(find_skills, *self._folders, within=self._within)
         if not skills:
             return ""
         lines = [f"- {s.name}: {s.line} ({s.path})" for s in skills[:MOST_SKILLS]]
@@ -49,13 +50,17 @@ def workspace_skills(root: Path) -> Path:
     return root / ".ctxchat" / "skills"
 
 
-def find_skills(*folders: Path) -> tuple[Skill, ...]:
-    """Skills in these folders, by name: `deploy.md` and `deploy/SKILL.md` are both called `deploy`. Blocking."""
+def find_skills(*folders: Path, within: Path | None = None) -> tuple[Skill, ...]:
+    """Skills in these folders, by name: `deploy.md` and `deploy/SKILL.md` are both called `deploy`. One that cannot be read, or
+    that does not lie `within` a folder, is none. Blocking."""
     found: dict[str, Skill] = {}
     for folder in folders:
         for name, path in _files(folder):
             if name not in found:
-                line = _first_line(read_text(path, HEAD_BYTES).text)
+                file = read_text(path, HEAD_BYTES, within)
+                if file.problem and not file.text:
+                    continue
+                line = _first_line(file.text)
                 found[name] = Skill(name, line or "no description", str(path))
     return tuple(found[name] for name in sorted(found))
 

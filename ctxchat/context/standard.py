@@ -40,4 +40,4 @@ _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
 
 def standard_providers(root: Path, *, trusted: bool = True) -> tuple[ContextProvider, ...]:
     """Skills of the workspace, the workspace's snapshot (with git only where it is trusted), then identity and date."""
-    return (Skills(workspace_skills(root)), Workspace(root, git="git" if trusted else ""), Identity(root))
+    return (Skills(workspace_skills(root), within=root), Workspace(root, git="git" if trusted else ""), Identity(root))

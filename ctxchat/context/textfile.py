@@ -9,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from ctxchat.repository_files import read_checked
+
 
 class TextFile(msgspec.Struct, frozen=True):
     """What could be read, and what was wrong, as the rest of a sentence (empty when nothing was)."""
@@ -17,19 +19,15 @@ class TextFile(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def read_text(path: Path, most: int) -> TextFile:
-    """At most `most` bytes of a file as text. Never raises OSError; cuts fall on character boundaries."""
-    try:
-        if not path.is_file():
-            return TextFile("", "is a link that leads nowhere" if path.is_symlink() else "is no regular file")
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            raw = file.read(most + 1)
-    except OSError as error:
-        return TextFile("", f"could not be read: {error.strerror or error}")
-    if b"\0" in raw[:8192]:
+def read_text(path: Path, max_bytes: int, within: Path | None = None) -> TextFile:
+    """At most `max_bytes` of a file as text, `within` a folder of somebody else's. Never raises OSError; cuts fall on character
+    boundaries."""
+    found = read_checked(path, within, max_bytes + 1)
+    if found.problem:
+        return TextFile("", found.problem)
+    if b"\0" in found.data[:8192]:
         return TextFile("", "is not a text file")
-    huge = len(raw) > most
-    text = raw[:most].decode("utf-8-sig", errors="ignore" if huge else "replace")
-    problem = f"is {max(size, len(raw)) // 1000} kB long; only its first {most // 1000} kB are used" if huge else ""
-    return TextFile(text, problem)
+    huge = len(found.data) > max_bytes
+    text = found.data[:max_bytes].decode("utf-8-sig", errors="ignore" if huge else "replace")
+    long = f"is {max(found.size, max_bytes) // 1000} kB long; only its first {max_bytes // 1000} kB are used"
+    return TextFile(text, long if huge else "")

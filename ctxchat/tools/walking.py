@@ -12,13 +12,19 @@ from pathlib import Path, PurePosixPath
 import msgspec
 from pathspec import GitIgnoreSpec
 
+from ctxchat.repository_files import read_checked
+from ctxchat.tools.gitignore import GitIgnore, parse_gitignore
+
 DEEPEST = 300
 """Levels: nobody nests folders deeper but to make trouble, and each is a call within a call."""
 
 SYSTEM = ("/dev", "/proc", "/sys")
 """Devices and views of the system: nothing in them is a file to work with."""
 
-Rules = tuple[tuple[str, GitIgnoreSpec], ...]
+MAX_RULES_BYTES = 200_000
+"""Of a file with ignore rules."""
+
+Rules = tuple[tuple[str, GitIgnore], ...]
 """Ignore rules that hold in a folder, outermost first, each with the folder (ending in `/`) it counts from."""
 
 
@@ -69,8 +75,8 @@ def _look(entry: os.DirEntry[str]) -> tuple[str, int]:
 
 def ignored(path: str, is_folder: bool, rules: Rules) -> bool:
     """What the innermost rule with an opinion says."""
-    for base, spec in reversed(rules):
-        said = spec.check_file(path[len(base) :] + ("/" if is_folder else "")).include
+    for base, own in reversed(rules):
+        said = own.ignores(path[len(base) :], is_folder)
         if said is not None:
             return said
     return False
@@ -106,14 +112,11 @@ def own_rules(folder: str, there: bool) -> Rules:
 
 
 def _rules_in(file: Path, base: str) -> Rules:
-    try:
-        if not stat.S_ISREG(file.lstat().st_mode):  # as git does: a link may lead anywhere, a pipe would block
-            return ()
-        lines = file.read_text("utf-8", "replace").splitlines()
-    except OSError:
+    if os.path.islink(file):  # noqa: PTH114 - never raises; as git does
         return ()
-    spec = _spec(lines)
-    return ((base.rstrip("/") + "/", spec),) if len(spec) else ()
+    found = read_checked(file, Path(base), MAX_RULES_BYTES)
+    own = parse_gitignore(found.data.decode("utf-8", "replace").splitlines())
+    return ((base.rstrip("/") + "/", own),) if own.rules else ()
 
 
 def _spec(lines: list[str]) -> GitIgnoreSpec:

@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import pathspec
-
 from ctxchat.tools.mentions import mention
+from ctxchat.tools.walking import Rules, ignored, own_rules, rules_above
 
 MOST = 20_000
 SKIPPED = frozenset(
@@ -49,25 +48,14 @@ def files_of(root: Path, most: int = MOST) -> tuple[str, ...]:
 
 
 def _walk(root: Path) -> Iterator[str]:
-    rules: dict[str, pathspec.PathSpec] = {}
-    for folder, folders, files in os.walk(root):
-        base = "" if folder == str(root) else os.path.relpath(folder, root).replace(os.sep, "/") + "/"
-        if ".gitignore" in files and (spec := _rules(Path(folder) / ".gitignore")):
-            rules[base] = spec
-        here = [(b, s) for b, s in rules.items() if base.startswith(b)]
-        folders[:] = sorted(d for d in folders if d not in SKIPPED and not _ignored(f"{base}{d}/", here))
-        yield from (path for name in sorted(files) if not _ignored(path := base + name, here))
-
-
-def _rules(file: Path) -> pathspec.PathSpec | None:
-    try:
-        return pathspec.PathSpec.from_lines("gitignore", file.read_text("utf-8", "replace").splitlines())
-    except (OSError, ValueError):
-        return None
-
-
-def _ignored(path: str, rules: list[tuple[str, pathspec.PathSpec]]) -> bool:
-    return any(spec.match_file(path[len(base) :]) for base, spec in rules)
+    top = os.path.realpath(root)
+    rules: dict[str, Rules] = {top: rules_above(top)}
+    for folder, folders, files in os.walk(top):
+        here = (*rules.pop(folder), *own_rules(folder, ".gitignore" in files))
+        base = "" if folder == top else os.path.relpath(folder, top).replace(os.sep, "/") + "/"
+        folders[:] = sorted(d for d in folders if d not in SKIPPED and not ignored(f"{folder}/{d}", True, here))
+        rules.update((f"{folder}/{name}", here) for name in folders)
+        yield from (base + name for name in sorted(files) if not ignored(f"{folder}/{name}", False, here))
 
 
 def examples(files: tuple[str, ...]) -> list[str]:

@@ -1,0 +1,57 @@
+"""Reads a file of a folder that somebody else filled: a plain file, inside that folder once links are followed, up to a size and
+within a time. A pipe, a device, a link that leads out and a file without end are told, and hold nobody up.
+
+Blocking; callers go through a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from time import monotonic
+
+import msgspec
+
+READ_SECONDS = 2.0
+"""A file system that takes longer for one file is not waited for."""
+
+_CHUNK_BYTES = 65_536
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+
+class CheckedFile(msgspec.Struct, frozen=True):
+    """The beginning of a file, its whole `size` in bytes, and why nothing was read, as the rest of a sentence."""
+
+    data: bytes = b""
+    size: int = 0
+    problem: str = ""
+
+
+def read_checked(path: Path, within: Path | None, max_bytes: int, seconds: float = READ_SECONDS) -> CheckedFile:
+    """At most `max_bytes` of a file that has to lie in the folder `within`; None is for a place of the person's own, where it
+    may lie anywhere. Never raises OSError."""
+    ends = monotonic() + seconds
+    try:
+        real = os.path.realpath(path, strict=True)
+        if within is not None and not Path(real).is_relative_to(os.path.realpath(within)):
+            return CheckedFile(problem="points outside the repository and was left out")
+        if not stat.S_ISREG(Path(real).stat().st_mode):  # opening a device may already do something
+            return CheckedFile(problem="is no regular file")
+        with os.fdopen(os.open(real, _FLAGS), "rb", buffering=0) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                return CheckedFile(problem="is no regular file")
+            if os.path.realpath(path) != real or not os.path.samestat(found, Path(real).stat()):
+                return CheckedFile(problem="was moved while it was read")
+            data = bytearray()
+            while len(data) < max_bytes and (chunk := file.read(min(_CHUNK_BYTES, max_bytes - len(data)))):
+                data += chunk
+                if monotonic() > ends:
+                    return CheckedFile(problem=f"could not be read within {seconds:g} s")
+            return CheckedFile(bytes(data), found.st_size)
+    except (OSError, ValueError) as error:
+        if os.path.islink(path) and not os.path.exists(path):  # noqa: PTH110, PTH114 - these never raise
+            return CheckedFile(problem="is a link that leads nowhere")
+        why = error.strerror if isinstance(error, OSError) else ""
+        return CheckedFile(problem=f"could not be read: {why or error}")

@@ -1,0 +1,85 @@
+"""Each reader of a project's own files against what a project may put in their place: a pipe, a device, a link out of the
+folder, a file without end, patterns made to take for ever. In a process of its own, which is ended where it hangs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+READERS = {
+    "memory": ("AGENTS.md", "from ctxchat.context.memory_files import load_memory as read; print(read(root).inserts)"),
+    "skill": (
+        ".ctxchat/skills/deploy.md",
+        "from ctxchat.context.standard import standard_providers as read; import asyncio;"
+        "print(asyncio.run(read(root)[0].provide()))",
+    ),
+    "skill in a folder": (
+        ".ctxchat/skills/deploy/SKILL.md",
+        "from ctxchat.context.standard import standard_providers as read; import asyncio;"
+        "print(asyncio.run(read(root)[0].provide()))",
+    ),
+    "settings": (
+        ".ctxchat/config.toml",
+        "from ctxchat.config.files import load; print(load(root, config=root / 'none').settings.theme)",
+    ),
+    "names for completion": (
+        ".gitignore",
+        "from ctxchat.tui.unsent.workspace_files import files_of; print(files_of(root))",
+    ),
+    "walk": (".gitignore", "from ctxchat.tools.walking import walk; print(list(walk(str(root))))"),
+    "checkpoint": (".gitignore", "from ctxchat.tools.tree import Tree; print(Tree(str(root)).look(lambda new: None))"),
+    "exclude": (".git/info/exclude", "from ctxchat.tools.walking import walk; print(list(walk(str(root))))"),
+    "mention": ("notes.md", "from ctxchat.tools.mentions import look_all; print(look_all('@notes.md', root))"),
+}
+SECRET = 'theme = "stolen-words"\nstolen-words'
+HOSTILE = "*a" * 30 + "b\n" + "**/a/" * 10 + "b\n"
+
+
+def put(place: Path, kind: str, outside: Path) -> None:
+    match kind:
+        case "pipe":
+            os.mkfifo(place)
+        case "device":
+            place.symlink_to("/dev/zero")
+        case "link out":
+            place.symlink_to(outside / "secret")
+        case "folder out":
+            place.parent.rmdir()
+            place.parent.symlink_to(outside)
+            (outside / place.name).write_text(SECRET)
+        case "without end":
+            place.touch()
+            os.truncate(place, 1 << 40)
+        case _:
+            place.write_text(HOSTILE)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "link out", "folder out", "without end", "patterns"])
+@pytest.mark.parametrize("reader", READERS)
+def test_a_reader_waits_for_nothing_and_reads_nothing_of_others(tmp_path: Path, reader: str, kind: str) -> None:
+    root, outside = tmp_path / "work", tmp_path / "outside"
+    name, code = READERS[reader]
+    (root / name).parent.mkdir(parents=True)
+    outside.mkdir()
+    (outside / "secret").write_text(SECRET)
+    if kind == "folder out" and "/" not in name:
+        pytest.skip("it lies at the top")
+    (root / ("a" * 200)).write_text("x")
+    (root / "a.py").write_text("x")
+    (root / ".git").mkdir(exist_ok=True)
+    put(root / name, kind, outside)
+    script = f"import sys; from pathlib import Path; root = Path(sys.argv[1]); {code}"
+    folders = {f"CTXCHAT_{which}_DIR": str(tmp_path / which) for which in ("CONFIG", "DATA")}
+    ran = subprocess.run(
+        [sys.executable, "-c", script, str(root)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **folders},
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "stolen-words" not in ran.stdout
