@@ -36,7 +36,7 @@ from ctxchat.core.record import CompactionRecord
 from ctxchat.core.sanitize import clean, harmless_json
 from ctxchat.core.secrets import marks_in
 from ctxchat.core.words import count, short
-from ctxchat.tools.mentions import look_all, part_of
+from ctxchat.tools.mentions import Consent, look_all, part_of
 
 UNSEEN = "this model is shown no images, only its name goes along"
 OTHERS = "Or ask another: --model NAME (`ctxchat models` lists them), --model offline for the offline assistant."
@@ -46,17 +46,21 @@ _AS_IT_WAS = (TurnStarted, Steered, ToolStarted, ApprovalRequested)
 EXIT = {"done": 0, "cancelled": 130, "error": 1, "max_rounds": 1}
 
 
-async def along(session: Session, text: str, workspace: Path, tell: Callable[[str], None]) -> tuple[Part, ...]:
-    """What goes along with a message: the files it mentions by `@path`. `tell` is told what does not. Raises StorageError."""
+async def along(
+    session: Session, text: str, workspace: Path, tell: Callable[[str], None], agreed: Sequence[str] = ()
+) -> tuple[Part, ...]:
+    """What goes along with a message: the files that the person's own words mention by `@path`, and those they `agreed` to.
+    `tell` is told what does not. Raises StorageError."""
     parts: list[Part] = []
-    for named in await asyncio.to_thread(look_all, text, workspace):
+    consent = Consent(lambda demand: session.permissions.judge("read_file", demand).verdict, agreed=tuple(agreed))
+    for named in await asyncio.to_thread(look_all, text, workspace, consent=consent):
         part = await part_of(named, session.attachments.save, session.attachments.mask)
         if part:
             parts.append(part)
         if isinstance(part, Text) and (marks := marks_in(part.words)):
             tell(f"! {clean(named.name)}: {count(len(marks), 'secret')} masked")
         if not part or (named.kind == "image" and not session.attachments.seen):
-            tell(f"! {clean(named.name)}: {named.why or UNSEEN}")
+            tell(f"! {clean(named.name)}: {clean(named.why) or UNSEEN}")
     return tuple(parts)
 
 

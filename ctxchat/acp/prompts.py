@@ -39,6 +39,7 @@ async def message(
     """The words and what goes along; `tell` is told what does not. Raises UsageError and StorageError."""
     words: list[str] = []
     named_by_person: list[str] = []  # a name or address that comes with something else mentions nothing
+    chosen: list[str] = []
     parts: list[Part] = []
     for block in blocks:
         match block:
@@ -48,6 +49,7 @@ async def message(
             case ResourceContentBlock(uri=uri) if urlsplit(uri).scheme == "file":
                 words.append(_linked(uri, workspace))
                 named_by_person.append(words[-1])
+                chosen.append(_shown(uri, workspace))
             case ResourceContentBlock(uri=uri, name=name):
                 words.append(f"{clean(name)} ({clean(uri)})")
             case ImageContentBlock(data=data, mime_type=kind, uri=uri):
@@ -70,7 +72,7 @@ async def message(
     text = "".join(words)
     if not text.strip() and not parts:
         raise UsageError("There is nothing to answer: the prompt is empty.")
-    return text, (*parts, *await along(session, "\n".join(named_by_person), workspace, tell))
+    return text, (*parts, *await along(session, "\n".join(named_by_person), workspace, tell, chosen))
 
 
 def _linked(uri: str, workspace: Path) -> str:

@@ -35,7 +35,8 @@ PATIENCE = 2.0
 @click.option("--cwd", type=click.Path(file_okay=False), metavar="DIR", help="Work in this folder.")
 @common_options
 def command(prompt: str, permissions: str | None, max_rounds: int | None, go_on: bool, cwd: str | None) -> None:
-    """Answer PROMPT on standard output. `-` or a pipe adds what comes on standard input."""
+    """Answer PROMPT on standard output. `-` or a pipe adds what comes on standard input; only PROMPT attaches files
+    by `@path`."""
     text = _message(prompt)
     chosen = msgspec.structs.replace(flags(), permissions=permissions or "", max_rounds=max_rounds or 0, cwd=cwd or "")
     from ctxchat.bootstrap.program import Program
@@ -47,7 +48,7 @@ def command(prompt: str, permissions: str | None, max_rounds: int | None, go_on:
             session = await program.open(session_id, interactive=False)
             tell((*program.notices, *session.notices))
             try:
-                files = await along(session, text, program.workspace, narrate)
+                files = await along(session, "" if prompt == "-" else prompt, program.workspace, narrate)
                 return await run(session, text, files, as_json=chosen.json, out=sys.stdout, err=sys.stderr)
             finally:
                 for notice in await session.close():

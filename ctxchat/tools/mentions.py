@@ -1,7 +1,8 @@
 """Files a person names in a message, by `@path` or by pasting: what they are, and what of them goes along.
 
-Text goes along as text where it is short, images as images; of everything else the name stays, and a word says why.
-Reads files: call `look` off the event loop.
+Text goes along as text where it is short, images as images; of everything else the name stays, and a word says why. A name that
+was pasted, and a file outside the workspace, goes along only once the person has agreed to it. Reads files: call `look` off the
+event loop.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import asyncio
 import os
 import re
 import shlex
-import stat
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Literal
@@ -20,7 +20,9 @@ import msgspec
 
 from ctxchat.core.images import MOST_BYTES, MOST_PIXELS, fault_of, from_data_url, kind_of, size_in
 from ctxchat.core.messages import Image, Part, Text
+from ctxchat.core.permissions import Demand
 from ctxchat.core.sanitize import visible
+from ctxchat.repository_files import read_checked
 from ctxchat.tools.encodings import SNIFF, binary_kind, encoding_of
 from ctxchat.tools.text import line_break, size
 
@@ -34,7 +36,7 @@ IMAGE_NAMES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 
 _MENTION = re.compile(r"(?:^|(?<=[\s(\[{\"']))@(?:\"((?:[^\"\\]|\\.)+)\"|([^\s\"@][^\s@]*))")
 _PLAIN = re.compile(r"[^\s@\"\\]+")
-_ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|(.))", re.S)
+_ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.S)
 _BLANKS = {"n": "\n", "t": "\t", "r": "\r"}
 _ENDS = ".,;:!?)]}'\""
 _LINES = re.compile(r"(.+?)(?::|#L)(\d{1,9})(?:-L?(\d{1,9}))?")
@@ -42,6 +44,9 @@ _LINES = re.compile(r"(.+?)(?::|#L)(\d{1,9})(?:-L?(\d{1,9}))?")
 MOST_SEARCHED = 20_000_000
 """Bytes of a file that lines are looked for in."""
 _LIKE_A_FILE = re.compile(r"/|\.\w{1,6}$")
+
+
+Verdict = Literal["allow", "ask", "deny"]
 
 
 class MentionedFile(msgspec.Struct, frozen=True):
@@ -54,6 +59,25 @@ class MentionedFile(msgspec.Struct, frozen=True):
     width: int = 0
     height: int = 0
     why: str = ""
+    asks: bool = False
+    """It would go along if the person agreed."""
+
+
+def free_inside(demand: Demand) -> Verdict:
+    """Reading in the workspace is free; all else asks."""
+    return "allow" if demand.inside else "ask"
+
+
+class Consent(msgspec.Struct, frozen=True):
+    """What may go along of the files a message mentions. `judge` says whether one may be read, as it would of `read_file`;
+    `pasted` are names that the person did not type, `agreed` those they agreed to."""
+
+    judge: Callable[[Demand], Verdict] = free_inside
+    pasted: tuple[str, ...] = ()
+    agreed: tuple[str, ...] = ()
+
+
+UNASKED = Consent()
 
 
 def mention(path: str) -> str:
@@ -71,9 +95,12 @@ def mentions(text: str) -> list[str]:
     return list(dict.fromkeys(found))[:MOST_NAMED]
 
 
-def look_all(text: str, workspace: Path, longest: int = LONGEST_TEXT) -> list[MentionedFile]:
-    """What is mentioned in a message, looked at. Words with an `@` that resemble no file are left out."""
-    looked = (_mentioned(path, workspace, longest) for path in mentions(text))
+def look_all(
+    text: str, workspace: Path, longest: int = LONGEST_TEXT, consent: Consent = UNASKED
+) -> list[MentionedFile]:
+    """What is mentioned in a message, looked at as far as the person agrees. Words with an `@` that resemble no file are left
+    out."""
+    looked = (_mentioned(path, workspace, longest, consent) for path in mentions(text))
     return list({named.name: named for named in looked if named}.values())
 
 
@@ -87,26 +114,25 @@ def look(written: str, workspace: Path, longest: int = LONGEST_TEXT) -> Mentione
         lines, most = None, 4 * longest
     try:
         path = workspace / Path(written).expanduser()
-        found = path.stat()
-        if stat.S_ISDIR(found.st_mode):
+        if path.is_dir():
             return MentionedFile(name, "nothing", why="a folder: the agent looks into it")
-        if not stat.S_ISREG(found.st_mode):
-            return MentionedFile(name, "nothing", why="no plain file")
-        with path.open("rb") as file:
-            head = file.read(SNIFF)
-            if kind_of(head):
-                return (
-                    image(name, head + file.read(MOST_BYTES)) if found.st_size <= MOST_BYTES else _too_big(name, head)
-                )
-            if kind := binary_kind(head):
-                return MentionedFile(name, "nothing", why=f"{kind}, {size(found.st_size)}: only named")
-            if found.st_size > most:
-                return _too_long(name, found.st_size)
-            return _text(name, head + file.read(most), longest, lines)
+        path.stat()
     except FileNotFoundError:
         return MentionedFile(name, "nothing", why="there is no such file")
     except (OSError, ValueError, RuntimeError) as problem:
         return MentionedFile(name, "nothing", why=getattr(problem, "strerror", "") or "no usable path")
+    head = read_checked(path, None, SNIFF)
+    if head.problem:
+        return MentionedFile(name, "nothing", why=head.problem)
+    picture = kind_of(head.data)
+    if not picture and (kind := binary_kind(head.data)):
+        return MentionedFile(name, "nothing", why=f"{kind}, {size(head.size)}: only named")
+    if head.size > (MOST_BYTES if picture else most):
+        return _too_big(name, head.data) if picture else _too_long(name, head.size)
+    whole = read_checked(path, None, MOST_BYTES if picture else most)
+    if whole.problem:
+        return MentionedFile(name, "nothing", why=whole.problem)
+    return image(name, whole.data) if picture else _text(name, whole.data, longest, lines)
 
 
 def image(name: str, data: bytes) -> MentionedFile:
@@ -160,15 +186,31 @@ def pasted_data(text: str) -> MentionedFile | None:
     return image(f"pasted.{kind_of(data)}", data) if data else None
 
 
-def _mentioned(path: str, workspace: Path, longest: int) -> MentionedFile | None:
-    named, lines = look(path, workspace, longest), _LINES.fullmatch(path)
-    file = lines[1] if lines else path
-    if named.kind == "nothing" and not (_is_there(path, workspace) or _is_there(file, workspace)):
+def _mentioned(path: str, workspace: Path, longest: int, consent: Consent) -> MentionedFile | None:
+    lines = _LINES.fullmatch(path)
+    file = lines[1] if lines and not _is_there(path, workspace) else path
+    if not _is_there(file, workspace):
         shorter = path.rstrip(_ENDS)
         if shorter and shorter != path:
-            return _mentioned(shorter, workspace, longest)
-        return named if _LIKE_A_FILE.search(file) else None
-    return named
+            return _mentioned(shorter, workspace, longest, consent)
+        return look(path, workspace, longest) if _LIKE_A_FILE.search(file) else None
+    if path not in consent.agreed and (objection := _objection(path, file, workspace, consent)):
+        return objection
+    return look(path, workspace, longest)
+
+
+def _objection(path: str, file: str, workspace: Path, consent: Consent) -> MentionedFile | None:
+    """Why a file that is there does not go along as it is."""
+    real, root = Path(os.path.realpath(workspace / Path(file).expanduser())), Path(os.path.realpath(workspace))
+    inside = real.is_relative_to(root)
+    verdict = consent.judge(Demand("read", str(real), inside, f"read {real}"))
+    if verdict == "deny":
+        return MentionedFile(path, "nothing", why="reading it is not allowed")
+    if verdict == "ask":
+        return MentionedFile(path, "nothing", why=f"outside this folder: {real}", asks=True)
+    if path in consent.pasted:
+        return MentionedFile(path, "nothing", why="pasted, not typed", asks=True)
+    return None
 
 
 def _is_there(path: str, workspace: Path) -> bool:
@@ -231,4 +273,10 @@ def _path(word: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPED.sub(lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else _BLANKS.get(m[3], m[3]), text)
+    return _ESCAPED.sub(lambda m: _sign(m[1] or m[2] or m[3]) or _BLANKS.get(m[4], m[4] or m[0]), text)
+
+
+def _sign(digits: str) -> str:
+    """The character of a code in hexadecimal digits; empty for none."""
+    code = int(digits or "110000", 16)
+    return chr(code) if code < 0x110000 else ""

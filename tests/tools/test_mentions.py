@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ctxchat.core.images import MOST_BYTES
 from ctxchat.core.sanitize import visible
-from ctxchat.tools.mentions import look, look_all, mention, mentions, pasted_data, pasted_images
+from ctxchat.tools.mentions import Consent, look, look_all, mention, mentions, pasted_data, pasted_images
 from tests.doubles.images import gif, jpeg, png, webp
 
 
@@ -50,7 +50,7 @@ def test_what_does_not_go_along_says_why(tmp_path: Path) -> None:
     said = {n.name: (n.kind, n.why) for n in look_all("@sub @data.bin @long.txt @empty.txt @pipe @gone.txt", tmp_path)}
     assert {kind for kind, _ in said.values()} == {"nothing"} and all(why for _, why in said.values())
     assert "folder" in said["sub"][1] and "only named" in said["data.bin"][1] and "no such file" in said["gone.txt"][1]
-    assert "reads what it needs" in said["long.txt"][1] and "plain file" in said["pipe"][1]
+    assert "reads what it needs" in said["long.txt"][1] and "regular file" in said["pipe"][1]
 
 
 def test_text_goes_along_in_its_encoding_and_within_bounds(tmp_path: Path) -> None:
@@ -131,3 +131,21 @@ def test_a_data_url_is_an_image_and_nothing_else_is() -> None:
     assert named and named.data == data and (named.width, named.height) == (40, 30)
     assert pasted_data("data:image/png;base64,AAAA") is None
     assert pasted_data("see data:image/png;base64,AAAA") is None
+
+
+def test_what_lies_outside_or_was_pasted_goes_along_only_with_a_yes(tmp_path: Path) -> None:
+    work, outside = tmp_path / "work", tmp_path / "key"
+    work.mkdir()
+    outside.write_text("secret")
+    (work / "leak").symlink_to(outside)
+    (work / "a.txt").write_text("mine")
+    said = f"@{outside} @leak @../key @a.txt"
+    named = {each.name: each for each in look_all(said, work)}
+    assert [n for n, each in named.items() if each.kind == "text"] == ["a.txt"]
+    assert all(each.asks and "outside" in each.why for n, each in named.items() if n != "a.txt")
+    (pasted,) = look_all("@a.txt", work, consent=Consent(pasted=("a.txt",)))
+    assert pasted.asks and not pasted.text
+    agreed = look_all("@a.txt @leak", work, consent=Consent(pasted=("a.txt",), agreed=("a.txt", "leak")))
+    assert [each.text for each in agreed] == ["mine", "secret"]
+    (refused,) = look_all("@a.txt", work, consent=Consent(judge=lambda demand: "deny"))
+    assert not refused.asks and refused.kind == "nothing"

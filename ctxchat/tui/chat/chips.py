@@ -19,12 +19,16 @@ from textual.widgets import Static
 from ctxchat.core.messages import Image, Part, Text, attached
 from ctxchat.core.words import count
 from ctxchat.presentation.text import clean, one_line
-from ctxchat.tools.mentions import MentionedFile, file_name, look_all
+from ctxchat.tools.mentions import Consent, MentionedFile, file_name, look_all
 from ctxchat.tui.transcript.blocks import ATTACHED_SIGN, attached_size
 from ctxchat.tui.unsent.draft import Along, Draft, Paste, Picture, longest_text
+from ctxchat.tui.widgets.pressable import Pressable
 
 NAME = 60
 """Characters of a name that are shown."""
+
+WHY = 120
+"""Characters of the reason why a file does not go along."""
 
 QUEUED = 400
 """Characters of a waiting message that are looked at for its line."""
@@ -65,8 +69,29 @@ class Mentioned(Static):
 
     def __init__(self, label: str, *, goes: bool) -> None:
         sign = (f"{ATTACHED_SIGN} ", "$text-accent") if goes else ("· ", "$text-muted")
-        super().__init__(Content.assemble(sign, clean(label)), markup=False, classes="chip")
+        super().__init__(Content.assemble(sign, clean(label)), markup=False, classes="chip mentioned")
         self.label = label
+
+
+class MentionToAgree(Pressable):
+    """A file the message mentions that goes along only when this is pressed."""
+
+    class Agreed(Message):
+        """It goes along."""
+
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+    def __init__(self, named: MentionedFile) -> None:
+        self.named, self.label = named, f"{one_line(named.name, NAME)}   {one_line(named.why, WHY)}: not sent"
+        words = Content.assemble(
+            ("· ", "$text-warning"), self.label, ("   enter", "$text-accent"), (" sends it along", "$text-muted")
+        )
+        super().__init__(words, markup=False, classes="chip mentioned")
+
+    def action_press(self) -> None:
+        self.post_message(self.Agreed(self.named.name))
 
 
 class AttachedBox(Widget):
@@ -120,10 +145,10 @@ class AttachedBox(Widget):
         """Those of the files that are images."""
         self.add(*(Picture(file_name(i.name), i.data, i.width, i.height) for i in found if i.kind == "image"))
 
-    async def look(self, text: str, folder: Path, limit: int, *, typing: Callable[[], str]) -> None:
+    async def look(self, text: str, folder: Path, limit: int, consent: Consent, *, typing: Callable[[], str]) -> None:
         """At the files that a text mentions, off the event loop, as long as a window of so many tokens can hold one. A file
         whose name is still being typed is no news."""
-        found = await to_thread(look_all, text, folder, longest_text(limit))
+        found = await to_thread(look_all, text, folder, longest_text(limit), consent)
         self.mention([each for each in found if each.kind != "nothing" or each.name != typing()])
 
     def _changed(self) -> None:
@@ -133,15 +158,21 @@ class AttachedBox(Widget):
     def redraw(self) -> None:
         """Draw what changed; a chip that stays keeps the focus."""
         labels = [self._label(each) for each in self.along]
-        lines = [(mentioned_label(each, self.weigh), each.kind != "nothing") for each in self.named]
-        if [c.label for c in self.query(Chip)] + [m.label for m in self.query(Mentioned)] != [
+        lines = [
+            MentionToAgree(each)
+            if each.asks
+            else Mentioned(mentioned_label(each, self.weigh), goes=each.kind != "nothing")
+            for each in self.named
+        ]
+        shown = [*self.query(Chip), *self.query(".mentioned").results(Static)]
+        if [each.label for each in shown if isinstance(each, Chip | Mentioned | MentionToAgree)] != [
             *labels,
-            *(label for label, _ in lines),
+            *(line.label for line in lines),
         ]:
             held = next((place for place, chip in enumerate(self.query(Chip)) if chip.has_focus), -1)
             self.remove_children()
             chips = [Chip(ATTACHED_SIGN, label, each) for label, each in zip(labels, self.along, strict=True)]
-            self.mount(*chips, *[Mentioned(label, goes=goes) for label, goes in lines])
+            self.mount(*chips, *lines)
             if 0 <= held < len(chips):
                 chips[held].focus()
         self.display = bool(labels or lines)

@@ -20,14 +20,15 @@ from textual.widgets import TextArea
 
 from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Image, Part
+from ctxchat.core.permissions import Demand
 from ctxchat.presentation.figures_text import draft_words, starts_with_draft
 from ctxchat.presentation.text import clean
-from ctxchat.tools.mentions import LONGEST_TEXT
-from ctxchat.tui.chat.chips import AttachedBox, Chip, Queued
+from ctxchat.tools.mentions import LONGEST_TEXT, Verdict, free_inside, mentions
+from ctxchat.tui.chat.chips import AttachedBox, MentionToAgree, Queued
 from ctxchat.tui.chat.completion import CompletionList
 from ctxchat.tui.chat.prompt import Prompt
 from ctxchat.tui.commands import Keys
-from ctxchat.tui.unsent.draft import REST, Along, Draft, Paste
+from ctxchat.tui.unsent.draft import REST, Along, Draft, Paste, consent_to
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.unsent.outside_editor import edited
 from ctxchat.tui.widgets.line import Words
@@ -83,11 +84,14 @@ class Composer(Widget):
         super().__init__(id="composer")
         self._completion = CompletionList()
         self.attached, self.queued, self._line = AttachedBox(), Queued(), DraftLine()
-        self.prompt = Prompt(keys, history, self._completion, send=self._send, fold=self._fold)
+        self.prompt = Prompt(keys, history, self._completion, send=self._send, fold=self._fold, pasted=self._note_paste)
         self.submit: Callable[[Draft], None] = lambda draft: None  # the app's; it calls `sent` when it took the draft
         self.take_back: Callable[[Draft], bool] = lambda draft: False  # likewise; False for what no longer waits
         self.workspace = Path()
         self._attachments: Attachments | None = None
+        self._judge: Callable[[Demand], Verdict] = free_inside
+        self._pasted: tuple[str, ...] = ()  # mentions that nobody typed
+        self._agreed: tuple[str, ...] = ()  # mentions that go along though they would not by themselves
         self._figures: Figures | None = None
         self._timer: Timer | None = None
         self._rest: Timer | None = None
@@ -100,9 +104,9 @@ class Composer(Widget):
             yield self.prompt
         yield self._line
 
-    def belongs_to(self, attachments: Attachments) -> None:
-        """What goes along goes to this session, and is weighed by its model."""
-        self._attachments = attachments
+    def belongs_to(self, attachments: Attachments, judge: Callable[[Demand], Verdict]) -> None:
+        """What goes along goes to this session, and is weighed by its model; `judge` says which files may be read."""
+        self._attachments, self._judge = attachments, judge
         self.attached.weigh = attachments.weigh
         self.attached.redraw()
 
@@ -116,7 +120,9 @@ class Composer(Widget):
     @property
     def whole(self) -> Draft:
         """The message as it would be sent."""
-        return Draft(self.draft, self.attached.along)
+        named = mentions(self.draft) if self._pasted or self._agreed else ()
+        pasted, agreed = (tuple(each for each in named if each in of) for of in (self._pasted, self._agreed))
+        return Draft(self.draft, self.attached.along, pasted=pasted, agreed=agreed)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -132,6 +138,8 @@ class Composer(Widget):
         """A message that is not to go out after all: before what is being written."""
         words = [text for text in (draft.text, self.prompt.text) if text.strip()]
         self.prompt.put("\n\n".join(words))
+        self._pasted += draft.pasted
+        self._agreed += draft.agreed
         if draft.along:
             self.attached.add(*draft.along)
 
@@ -139,6 +147,7 @@ class Composer(Widget):
         """The draft is on its way: remember it, and start anew."""
         self.prompt.input_history.add(self.prompt.text)
         self.prompt.clear()
+        self._pasted = self._agreed = ()
         if not keep_attached:
             self.attached.clear()
         self._changed()
@@ -168,7 +177,8 @@ class Composer(Widget):
         self._timer = None
         if "@" in self.prompt.text or self.attached.named:
             most = self._figures.limit if self._figures else LONGEST_TEXT
-            look = partial(self.attached.look, self.prompt.text, self.workspace, most)
+            consent = consent_to(self.whole, self._judge)
+            look = partial(self.attached.look, self.prompt.text, self.workspace, most, consent)
             looking = partial(look, typing=lambda: self.prompt.typed_file)
             self.run_worker(looking, group="mentions", exclusive=True, exit_on_error=False)
         self.post_message(self.Changed())
@@ -185,6 +195,15 @@ class Composer(Widget):
         self.set_class(self._line.weigh(figures, self.attached.along, unseen=unseen), "-weighs")
 
     # ── what goes along ──
+
+    def _note_paste(self, text: str) -> None:
+        self._pasted += tuple(mentions(text))
+
+    def on_mention_to_agree_agreed(self, event: MentionToAgree.Agreed) -> None:
+        event.stop()
+        self._agreed += (event.name,)
+        self.prompt.focus()
+        self._changed()
 
     def _fold(self, paste: str) -> None:
         self.attached.add(Paste(0, paste))
@@ -206,14 +225,16 @@ class Composer(Widget):
 
     def on_attached_box_to_text(self, event: AttachedBox.ToText) -> None:
         event.stop()
+        self._note_paste(event.text)
         self.prompt.insert(event.text)
         self.prompt.focus()
 
     def focus_attached(self) -> bool:
         """From the editor to what goes along; False where there is nothing, or the focus is elsewhere."""
-        if not (self.prompt.has_focus and self.attached.along):
+        chips = self.attached.query("Chip, MentionToAgree")
+        if not (self.prompt.has_focus and chips):
             return False
-        self.attached.query(Chip).first().focus()
+        chips.first().focus()
         return True
 
     # ── the queue ──

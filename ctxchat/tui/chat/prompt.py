@@ -25,8 +25,8 @@ HUGE = 8_192
 
 
 class Prompt(TextArea):
-    """Enter sends, ctrl+j makes a line. `send` (later or now) and `fold` (a paste too large to edit) are called, not
-    told in a message: what they are about has left the editor before the next key of a burst comes in."""
+    """Enter sends, ctrl+j makes a line. `send` (later or now), `fold` (a paste too large to edit) and `pasted` (any
+    other) are called, not told in a message: what they are about has left the editor before the next key of a burst comes in."""
 
     class ImagesPasted(Message):
         """The paste is an image, or nothing but paths to images, as when files are dropped on the terminal."""
@@ -64,6 +64,7 @@ class Prompt(TextArea):
         *,
         send: Callable[[bool], None],
         fold: Callable[[str], None],
+        pasted: Callable[[str], None] = lambda text: None,
     ) -> None:
         super().__init__(
             id="prompt",
@@ -73,7 +74,7 @@ class Prompt(TextArea):
         )
         self.cursor_blink = False  # calmer, and an idle screen costs nothing
         self.use_keys(keys)
-        self._send, self._fold = send, fold
+        self._send, self._fold, self._pasted = send, fold, pasted
         self._completion = completion
         self._wanted: Wanted | None = None
         self._recalled = ""
@@ -241,6 +242,7 @@ class Prompt(TextArea):
         elif len(text) >= HUGE:
             self._fold(text)
         elif text:
+            self._pasted(text)
             self.replace(text, *self.selection, maintain_selection_offset=False)
             if path := pasted_path(text):
                 self.post_message(self.PathPasted(path))

@@ -135,8 +135,9 @@ class ChatScreen(Screen[None]):
         letter = event.character if event.is_printable else None
         if letter and event.key not in self.active_bindings and not isinstance(self.focused, Input):
             event.stop()
+            before = self.questions.take_back()
             self.screen.set_focus(self.composer.prompt)  # at once: the next letter may be on its way
-            self.composer.prompt.insert(letter)
+            self.composer.prompt.insert(before + letter)
 
     async def on_paste(self, event: Paste) -> None:
         """A paste is for the composer wherever the focus is, unless there is a line to write in."""
@@ -163,7 +164,8 @@ class ChatScreen(Screen[None]):
             self.banner.clear()
         self._session, self._begun = session, False
         self.gauges.belong_to(session)
-        self.composer.belongs_to(session.attachments)
+        gate = session.permissions
+        self.composer.belongs_to(session.attachments, lambda demand: gate.judge("read_file", demand).verdict)
         await self.questions.belongs_to(session)
         self.feed.show(session)
         self._show_all(session)

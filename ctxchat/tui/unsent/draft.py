@@ -7,7 +7,7 @@ A store that refuses costs the memory of it, nothing else.
 from __future__ import annotations
 
 from asyncio import Lock, to_thread
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,8 @@ import msgspec
 
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.messages import Image, Part, Text
-from ctxchat.tools.mentions import LONGEST_TEXT, look_all, part_of
+from ctxchat.core.permissions import Demand
+from ctxchat.tools.mentions import LONGEST_TEXT, Consent, Verdict, look_all, part_of
 
 if TYPE_CHECKING:
     from ctxchat.agent.attachments import Attachments
@@ -61,11 +62,14 @@ Along = Paste | Picture
 
 
 class Draft(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was written and not sent. `later`: not before the turn under way has ended."""
+    """What was written and not sent. `later`: not before the turn under way has ended. Of the files that the text mentions,
+    `pasted` are those the person did not type, `agreed` those they agreed to send."""
 
     text: str = ""
     along: tuple[Along, ...] = ()
     later: bool = False
+    pasted: tuple[str, ...] = ()
+    agreed: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -77,7 +81,12 @@ def joined(drafts: Iterable[Draft]) -> Draft:
     """Several as one, in their order."""
     drafts = tuple(drafts)
     words = [draft.text.strip("\n") for draft in drafts if draft.text.strip()]
-    return Draft("\n\n".join(words), tuple(each for draft in drafts for each in draft.along))
+    return Draft(
+        "\n\n".join(words),
+        tuple(each for draft in drafts for each in draft.along),
+        pasted=tuple(name for draft in drafts for name in draft.pasted),
+        agreed=tuple(name for draft in drafts for name in draft.agreed),
+    )
 
 
 REST = 0.4
@@ -134,13 +143,19 @@ def _read(data: Path, session: str) -> Draft:
 
 async def prepared(draft: Draft, session: Session, workspace: Path) -> tuple[Part, ...]:
     """What goes along with the words of a draft. Raises StorageError where something cannot be saved; nothing is sent then."""
-    named = await to_thread(look_all, draft.text, workspace, longest_text(session.figures.limit))
+    consent = consent_to(draft, lambda demand: session.permissions.judge("read_file", demand).verdict)
+    named = await to_thread(look_all, draft.text, workspace, longest_text(session.figures.limit), consent)
     parts = [await _part(each, session.attachments) for each in draft.along]
     parts += [
         part for each in named if (part := await part_of(each, session.attachments.save, session.attachments.mask))
     ]
     await session.attachments.count(parts)
     return tuple(parts)
+
+
+def consent_to(draft: Draft, judge: Callable[[Demand], Verdict]) -> Consent:
+    """What may go along of the files that a draft mentions."""
+    return Consent(judge, draft.pasted, draft.agreed)
 
 
 def longest_text(limit: int) -> int:
