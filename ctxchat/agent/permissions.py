@@ -9,8 +9,10 @@ from typing import Literal
 import msgspec
 
 from ctxchat.core.guarded import folded
+from ctxchat.core.harm import harms
 from ctxchat.core.patterns import Covers, covers_text, covers_words, escaped, written
 from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Demand, Mode, Part, Rule, parse_rule
+from ctxchat.core.sanitize import has_lookalikes
 
 WRITES = "write_file"
 """The tool whose rules a redirection of a command goes by, and an edit besides its own: a part of what may be replaced whole."""
@@ -96,8 +98,10 @@ def _folders(rules: Sequence[Rule]) -> Allowance:
 
 def offers(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: str = "") -> tuple[str, ...]:
     """The rules a person can be offered, from this very call to the widest: each one or several rules, one a line, which
-    together cover what is not covered yet. None where no rule would do."""
-    if _guarded(demand):
+    together cover what is not covered yet. None where no rule would do, where something would be destroyed, and where the name of
+    a program passes for another."""
+    named = (piece.words[0].text for part in demand.parts for piece in _with_inner(part) if piece.words)
+    if _guarded(demand) or harms(demand.parts) or any(map(has_lookalikes, named)):
         return ()
     if not demand.parts:
         patterns = demand.patterns or (escaped(demand.target),)

@@ -28,6 +28,7 @@ from ctxchat.core.events import (
     ToolProgress,
     ToolStarted,
 )
+from ctxchat.core.harm import harms
 from ctxchat.core.messages import ToolCall
 from ctxchat.core.permissions import Answer, Demand, parse_rules
 from ctxchat.core.ports import (
@@ -419,6 +420,7 @@ def _question(call: ToolCall, demand: Demand, rules: tuple[str, ...]) -> Approva
         preview=demand.preview,
         rules=rules,
         allowance=demand.allowance,
+        harms=harms(demand.parts),
     )
 
 

@@ -84,7 +84,8 @@ class FilesChanged(msgspec.Struct, frozen=True, tag="files_changed"):
 
 class ApprovalRequested(msgspec.Struct, frozen=True, tag="approval_requested", omit_defaults=True):
     """A call waits for a person. `rules` are what `session` and `always` could allow from now on, as they would be stored, from
-    this very call to the widest. `allowance` is what could be allowed this command beyond its sandbox."""
+    this very call to the widest. `allowance` is what could be allowed this command beyond its sandbox. `harms` says what it would
+    destroy; then there are no rules."""
 
     call_id: str
     name: str
@@ -93,6 +94,7 @@ class ApprovalRequested(msgspec.Struct, frozen=True, tag="approval_requested", o
     preview: str = ""
     rules: tuple[str, ...] = ()
     allowance: Allowance = Allowance()
+    harms: tuple[str, ...] = ()
 
 
 class ApprovalResolved(msgspec.Struct, frozen=True, tag="approval_resolved"):

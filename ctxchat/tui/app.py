@@ -89,7 +89,7 @@ class CtxchatApp(InOrder):
         write_down: Callable[[Exception], str] | None = None,
     ) -> None:
         super().__init__([textual_theme(theme) for theme in themes.values()], settings.theme, driver)
-        self.services, self.settings = services, settings
+        self.services, self.settings, self.now = services, settings, now
         self.keys: commands.Keys = loaded.keys.keys if loaded else commands.default_keys()
         self.load_settings = load_settings or partial(load, services.workspace)
         self.edits = Edits(self, self.load_settings, loaded, settings_folder or config_dir()) if loaded else None

@@ -78,6 +78,10 @@ class InOrder(ThemedApp):
         """This key ends the program, so it waits for others only so long."""
         return False
 
+    def look_again(self, key: events.Key) -> None:
+        """This key, which is being handled, is for what is there afterwards: it is the next, before all that wait."""
+        self._inputs.appendleft(events.Key(key.key, key.character))
+
     def _go_ahead(self) -> None:
         if any(self.leaves(each) for each in self._inputs):
             self._ahead.set()

@@ -6,20 +6,35 @@ import re
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 
 from ctxchat.core.events import ApprovalRequested, ApprovalResolved, ToolFinished, ToolStarted
 from ctxchat.core.permissions import Allowance, Answer
+from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.chat.approval import ApprovalPanel
 from tests.tui.chatting import ASK, chatting, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
+
+WAIT = "wait"
+"""In place of a key: until a letter has acted."""
+
+
+async def press(pilot: Pilot[int], app: CtxchatApp, *keys: str) -> None:
+    for key in keys:
+        if key == WAIT:
+            await until(pilot, lambda: not any(panel.waits for panel in app.query(ApprovalPanel)))
+        else:
+            await pilot.press(key)
 
 
 @pytest.mark.parametrize(
     ("keys", "answer"),
     [
         (["y"], ("c1", Answer("once"))),
-        (["s"], ("c1", Answer("session", rule="shell: rm *"))),
-        (["a"], ("c1", Answer("always", rule="shell: rm *"))),
+        (["s", WAIT, "enter"], ("c1", Answer("session", rule="shell: rm *"))),
+        (["a", WAIT, "enter"], ("c1", Answer("always", rule="shell: rm *"))),
+        (["a", WAIT, "escape", "y"], ("c1", Answer("once"))),
+        (["a", WAIT, "n"], ("c1", Answer("deny"))),
         (["n"], ("c1", Answer("deny"))),
         (["escape"], ("c1", Answer("deny"))),
         (["r", *"use ls", "enter"], ("c1", Answer("deny", "use ls"))),
@@ -32,7 +47,7 @@ async def test_a_question_is_answered_once_by_key(tmp_path: Path, keys: list[str
         await pilot.press("x", "enter")
         await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
         assert "rm -rf /\\rls\\x1b[1A [/x]" in words(app)
-        await pilot.press(*keys)
+        await press(pilot, app, *keys)
         await until(pilot, lambda: not app.work.busy)
         assert session.answers == [answer]
         assert not app.query(ApprovalPanel)
@@ -102,14 +117,14 @@ BROAD = ApprovalRequested(
 @pytest.mark.parametrize(
     ("keys", "answer"),
     [
-        (["right", "s"], Answer("session", rule="shell: make deploy **")),
-        (["right", "right", "right", "left", "a"], Answer("always", rule="shell: make deploy **")),
-        (["e", *" x", "enter", "s"], Answer("session", rule="shell: make deploy x")),
-        (["e", *" x", "escape", "s"], Answer("session", rule="shell: make deploy")),
+        (["right", "s", WAIT, "enter"], Answer("session", rule="shell: make deploy **")),
+        (["right", "right", "right", "left", "a", WAIT, "enter"], Answer("always", rule="shell: make deploy **")),
+        (["e", WAIT, *" x", "enter", "s", WAIT, "enter"], Answer("session", rule="shell: make deploy x")),
+        (["e", WAIT, *" x", "escape", "s", WAIT, "enter"], Answer("session", rule="shell: make deploy")),
         (["3", "y"], Answer("once", allowance=Allowance(outside=True))),
         (["1", "1", "y"], Answer("once")),
         (
-            ["1", "2", "a"],
+            ["1", "2", "a", WAIT, "enter"],
             Answer(
                 "always",
                 rule="shell+network: make deploy\nshell-folder: /home/me/.cache/uv",
@@ -125,8 +140,7 @@ async def test_what_is_shown_is_what_is_stored(tmp_path: Path, keys: list[str], 
         await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
         assert words(app).count("make deploy") == 2, "the command once, its rule once"
         *before, last = keys
-        for key in before:
-            await pilot.press(key)
+        await press(pilot, app, *before)
         await pilot.pause()
         assert all(line in words(app) for line in answer.rule.splitlines())
         await pilot.press(last)
@@ -138,9 +152,9 @@ async def test_a_rule_that_does_not_cover_the_call_is_refused_with_the_reason(tm
     async with chatting(tmp_path, session, (80, 24)) as (app, pilot):
         await pilot.press("x", "enter")
         await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
-        await pilot.press("e", "ctrl+u", *"ls", "enter")
+        await press(pilot, app, "e", WAIT, "ctrl+u", *"ls", "enter")
         await until(pilot, lambda: "does not cover the call" in words(app))
-        await pilot.press("escape", "s")
+        await press(pilot, app, "escape", "s", WAIT, "enter")
         await until(pilot, lambda: session.answers == [("c1", Answer("session", rule="shell: make deploy"))])
 
 
@@ -149,7 +163,7 @@ async def test_a_rule_there_is_no_room_for_is_not_given_unseen(tmp_path: Path) -
     async with chatting(tmp_path, session, (20, 7)) as (app, pilot):
         await pilot.press("x", "enter")
         await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
-        await pilot.press("a")
+        await press(pilot, app, "a", WAIT, "enter")
         assert not session.answers
         await pilot.press("y")
         await until(pilot, lambda: session.answers == [("c1", Answer("once"))])

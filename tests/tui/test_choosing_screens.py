@@ -21,7 +21,7 @@ from ctxchat.presentation.figures_text import fit_words, percent
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tui.panels.agents import own_words
 from ctxchat.tui.panels.models import ModelsScreen, matching, price_words
-from ctxchat.tui.panels.panel import AskText, Confirm
+from ctxchat.tui.panels.panel import PAUSE, AskText, Confirm
 from ctxchat.tui.panels.sessions import NEW, SessionsScreen, as_tree
 from ctxchat.tui.panels.themes import ThemesScreen
 from ctxchat.tui.widgets.rows import Rows
@@ -143,6 +143,8 @@ async def test_n_is_a_new_one(tmp_path: Path) -> None:
 
 async def test_deleting_asks_first_and_no_keeps_it(tmp_path: Path) -> None:
     app, doors = sessions(tmp_path)
+    time = [0.0]
+    app.now = lambda: time[0]
     async with app.run_test(size=(80, 24)) as pilot:
         await app.settle()
         await pilot.press("down", "d")
@@ -153,7 +155,11 @@ async def test_deleting_asks_first_and_no_keeps_it(tmp_path: Path) -> None:
         assert len(doors.rows) == 4
         await pilot.press("d")
         await pilot.pause()
-        await pilot.press("y")
+        await pilot.press("enter")
+        await app.settle()
+        assert len(doors.rows) == 4, "it came too soon after the key that asked"
+        time[0] += PAUSE
+        await pilot.press("enter")
         await app.settle()
         await pilot.pause()
         assert [r.id for r in doors.rows] == ["s1", "s4", "s3"]

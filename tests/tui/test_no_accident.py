@@ -9,9 +9,10 @@ from textual.events import Key, Paste
 from textual.pilot import Pilot
 
 from ctxchat.core.events import ApprovalRequested, CompactionSuggested, QuestionAsked
-from ctxchat.core.permissions import Answer
+from ctxchat.core.permissions import Allowance, Answer
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.chat.asked import AFTER_TAB, GRACE, Asked
+from ctxchat.tui.panels.panel import PAUSE, Confirm
 from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
 
@@ -73,12 +74,79 @@ async def test_after_a_pause_the_question_takes_keys_where_nobody_writes(tmp_pat
         await wait(app, pilot, watch, GRACE)
         assert not panel.held and panel.has_focus and "a moment" not in words(app)
         for _ in range(5):
-            app.post_message(Key("y", "y"))  # held down: the second question is not meant
+            app.post_message(Key("y", "y"))  # held down: it is one answer, and the second question is not meant
+        await pilot.pause()
+        assert not session.answers
+        await wait(app, pilot, watch, GRACE)
         await until(pilot, lambda: len(session.answers) == 1 and app.query(Asked) and app.query_one(Asked).held)
         await wait(app, pilot, watch, GRACE * 0.9)
         await pilot.press("y")
         assert [call for call, _ in session.answers] == ["c1"] and app.chat.composer.draft.endswith("y")
         session.gate("answer:c2").set()
+
+
+ROOM = CompactionSuggested(9_000, 10_000, 0.9, 3_000)
+WIDE = ApprovalRequested("c1", "shell", "run make", "run", "make", ("shell: make",), Allowance(network=True))
+SENTENCES = (
+    "all good",
+    "yes please",
+    "so be it",
+    "1 more thing",
+    "edit it",
+    "now",
+    "is it done?",
+    "also 2",
+    "aaay",
+    "no, do not",
+)
+
+
+@pytest.mark.parametrize("asked", [WIDE, ROOM])
+async def test_a_sentence_typed_at_a_question_is_the_draft_and_approves_nothing(
+    tmp_path: Path, asked: ApprovalRequested | CompactionSuggested
+) -> None:
+    session, watch = FakeSession(lambda _: [asked, Pause("answer:c1"), *reply("ok")]), Watch()
+    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.query(Asked))
+        panel = app.query_one(Asked)
+        for sentence in SENTENCES:
+            watch.time += 60  # it is open for long, and nobody has written anything
+            app.chat.questions._look()
+            panel.focus()
+            await until(pilot, lambda: panel.has_focus)
+            for letter in sentence:
+                await pilot.press("space" if letter == " " else letter)
+                watch.time += GRACE * 0.9
+                app.chat.questions._look()
+            assert app.chat.composer.draft == sentence and not panel.has_focus
+            await wait(app, pilot, watch, 60)
+            app.chat.composer.set_draft("")
+            assert not session.answers and not session.agreed and not session.snoozed
+        assert "[x]" not in words(app), "what a digit ticked is not ticked any more"
+        session.gate("answer:c1").set()
+
+
+async def test_what_holds_from_now_on_is_confirmed_with_enter(tmp_path: Path) -> None:
+    session, watch = asks(ASK), Watch()
+    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+        panel = await appear(app, pilot, session)
+        await wait(app, pilot, watch, GRACE)
+        await pilot.press("a", "enter")
+        await wait(app, pilot, watch, GRACE)
+        assert "enter allow it from now on" in words(app) and "deny" not in words(app)
+        await pilot.press("enter")
+        assert not session.answers, "the line that is typed may end here"
+        await pilot.press("l")
+        assert "deny" in words(app) and app.chat.composer.draft == "l"
+        await pilot.press("backspace", "tab")
+        await wait(app, pilot, watch, GRACE)
+        await until(pilot, lambda: panel.has_focus)
+        await pilot.press("a")
+        await wait(app, pilot, watch, GRACE)
+        await wait(app, pilot, watch, GRACE)
+        await pilot.press("enter")
+        await until(pilot, lambda: [answer.verdict for _, answer in session.answers] == ["always"])
 
 
 async def test_no_answer_is_taken_from_the_mouse_at_once(tmp_path: Path) -> None:
@@ -90,6 +158,11 @@ async def test_no_answer_is_taken_from_the_mouse_at_once(tmp_path: Path) -> None
         assert not session.answers
         await wait(app, pilot, watch, GRACE)
         await pilot.click(always)
+        confirm = next(a for a in panel.query(".answer") if "from now on" in str(a.render()))
+        await pilot.click(confirm)
+        assert not session.answers, "a second click is no second thought"
+        await wait(app, pilot, watch, GRACE)
+        await pilot.click(confirm)
         await until(pilot, lambda: [a.verdict for _, a in session.answers] == ["always"])
 
 
@@ -133,6 +206,7 @@ async def test_tab_goes_to_the_question_as_soon_as_it_may_be_answered(tmp_path: 
         await wait(app, pilot, watch, GRACE)
         assert panel.has_focus
         await pilot.press("y")
+        await wait(app, pilot, watch, GRACE)
         await until(pilot, lambda: session.answers == [("c1", Answer("once"))])
         assert app.chat.composer.draft == "wait"
 
@@ -149,6 +223,7 @@ async def test_the_suggestion_to_make_room_waits_as_well(tmp_path: Path) -> None
         await pilot.press("tab")
         await wait(app, pilot, watch, AFTER_TAB)
         await pilot.press("n")
+        await wait(app, pilot, watch, GRACE)
         await until(pilot, lambda: session.agreed == [("now", "")])
 
 
@@ -160,3 +235,23 @@ async def test_that_it_is_held_is_said_whole_and_the_way_to_it_once(tmp_path: Pa
         await wait(app, pilot, watch, GRACE)
         await until(pilot, lambda: "tab first" in words(app))
         assert "tab to answer" not in words(app)
+
+
+async def test_the_mode_in_which_nothing_asks_is_confirmed_with_enter_after_a_pause(tmp_path: Path) -> None:
+    session, watch = FakeSession(), Watch()
+    mode = session.permissions
+    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+        await pilot.press(*["shift+tab"] * 4)
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        assert mode.mode == "auto-edit" and "Mode all?" in words(app)
+        await pilot.press("shift+tab", "enter")
+        assert isinstance(app.screen, Confirm), "enter came with the keys before it"
+        await pilot.press(*"go on", "enter")
+        await until(pilot, lambda: session.sent == ["go on"] and mode.mode == "ask")
+        await pilot.press(*["shift+tab"] * 4)
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        watch.time += PAUSE
+        await pilot.press("enter")
+        await until(pilot, lambda: mode.mode == "all")
+        await pilot.press("shift+tab")
+        await until(pilot, lambda: mode.mode == "ask")

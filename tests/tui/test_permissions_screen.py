@@ -153,7 +153,7 @@ async def test_a_rule_of_this_session_is_edited_and_removed(home: Home) -> None:
         assert "deny shell: uv **" in home.held
         await pilot.press("d")
         await until(pilot, lambda: isinstance(app.screen, Confirm))
-        await pilot.press("y")
+        await pilot.press("enter")
         await said(pilot, "No longer in force: deny shell: uv **")
         assert "deny shell: uv **" not in [rule.text for rule in (*home.gate.held, *below.held)]
         assert home.stored == ["write_file: src/**", "shell: ls"]

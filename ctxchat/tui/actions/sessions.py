@@ -9,13 +9,20 @@ from ctxchat.config import paths
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.permissions import Mode
 from ctxchat.presentation.text import clean, one_line
+from ctxchat.tools.mentions import mentions
 from ctxchat.tui.actions.importing import placed
+from ctxchat.tui.panels.panel import Confirm
 from ctxchat.tui.starting import get_ready
+from ctxchat.tui.unsent.draft import Draft
 
 if TYPE_CHECKING:
     from ctxchat.tui.app import CtxchatApp
 
 MODES: tuple[Mode, ...] = get_args(Mode)
+
+NOTHING_ASKS = """\
+Nothing asks any more: files are changed, commands run and pages are fetched as the model wants, and so as any text that it
+reads wants. Only rules that forbid still hold."""
 
 
 async def sessions(app: CtxchatApp, argument: str = "") -> None:
@@ -65,7 +72,7 @@ async def handoff(app: CtxchatApp, argument: str = "") -> None:
     if not session.read_only:
         await session.handoff.done(fresh, title)
     await app.work.switch(fresh)
-    app.work.say(text)
+    app.work.say(Draft(text, pasted=tuple(mentions(text))))  # it quotes what was said, mentions too
 
 
 async def rename(app: CtxchatApp, argument: str = "") -> None:
@@ -103,12 +110,17 @@ async def permissions(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def mode(app: CtxchatApp, argument: str = "") -> None:
-    """Set the named permission mode, or go to the next."""
+    """Set the named permission mode, or go to the next; the one in which nothing asks only once that is confirmed."""
     session = app.work.open_session()
+    if isinstance(app.screen, Confirm):
+        return  # the key was pressed once more while it asks
     if argument and argument not in MODES:
         raise CtxchatError(f"There is no mode {one_line(argument, 40)}.", f"Modes: {', '.join(MODES)}.")
-    step = MODES[(MODES.index(session.permissions.mode) + 1) % len(MODES)]
-    session.permissions.mode = MODES[MODES.index(argument)] if argument in MODES else step
+    before = session.permissions.mode
+    wanted = MODES[MODES.index(argument) if argument else (MODES.index(before) + 1) % len(MODES)]
+    if wanted == "all" and wanted != before and not await app.ask(Confirm(NOTHING_ASKS, danger="Mode all?")):
+        wanted = before if argument else MODES[0]  # the key goes on round
+    session.permissions.mode = wanted
     app.chat.show_header()
 
 

@@ -6,8 +6,8 @@ A panel over the composer, not a window over everything: the draft stays where i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from itertools import takewhile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby, takewhile
 from typing import get_args
 
 import msgspec
@@ -21,7 +21,7 @@ from textual.widgets import Static
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Answer, Rule, Verdict, parse_rules
 from ctxchat.presentation.text import LONGEST, MOST, clean, one_line, visible
-from ctxchat.tui.chat.asked import MOVING, AnswerButton, KeyedAnswer, Keys, Offered
+from ctxchat.tui.chat.asked import GRACE, MOVING, AnswerButton, KeyedAnswer, Keys, Offered
 from ctxchat.tui.widgets.field import Editor
 
 SHOWN_LINES = 2_000
@@ -62,14 +62,14 @@ class ApprovalPanel(Offered):
     BINDINGS = [
         Binding("left", "answer('less')", "A narrower rule", show=False),
         Binding("right", "answer('more')", "A wider rule", show=False),
-        Binding("e", "answer('edit')", "Edit the rule", show=False),
-        *(Binding(str(n), f"answer('tick {n}')", "Allow it, too", show=False) for n in range(1, 10)),
         Binding("up", "scroll_text(-1)", show=False),
         Binding("down", "scroll_text(1)", show=False),
     ]
     ON_ESCAPE = "deny"
     IN_WORDS = "reason"
     PLACEHOLDER = "why not; enter denies"
+    AT_ONCE = frozenset({"reason"})
+    CONFIRMED = {"session": "allow it in this session", "always": "allow it from now on"}
 
     class Answered(Message):
         """What the person said."""
@@ -119,11 +119,15 @@ class ApprovalPanel(Offered):
         sign, name = ("? ", "bold $text-warning"), (_shown(request.name, 1), "bold")
         above = "question above" if request.preview.strip() else "question"
         yield Static(Content.assemble(sign, name, "  ", _shown(beside(request), 2)), markup=False, classes=above)
+        if request.harms:
+            harms = f"✗ {', '.join(request.harms)}: this once, or not at all"
+            yield Static(Content.styled(harms, "bold $text-error"), markup=False, classes="harms")
         if request.preview.strip():
             brief = Content.assemble(sign, name, "  ", _shown(request.summary, 1))
             yield Static(brief, markup=False, classes="question brief")
             preview = Static(_preview(request.preview, request.access), markup=False)
             yield VerticalScroll(preview, classes="preview", can_focus=False)
+            yield Static(_end(request.preview), markup=False, classes="end")
         if self._rules:
             with Widget(classes="breadth"):
                 yield Static(self._breadth(), markup=False, classes="which")
@@ -139,13 +143,41 @@ class ApprovalPanel(Offered):
         if ticks:
             yield VerticalScroll(*ticks, classes="ticks", can_focus=False)
 
+    @property
+    def letters(self) -> Mapping[str, str]:
+        ticks = {str(place): f"tick {place}" for place, _ in enumerate(self._extras, 1)}
+        return {**super().letters, **({"e": "edit"} if self._rules else {}), **ticks}
+
+    def _press(self, letter: str) -> bool:
+        """A tick is seen at once: it does nothing alone, and goes again where it was the beginning of a sentence."""
+        if not letter.isdigit() or self._chosen or letter not in self.letters:
+            return super()._press(letter)
+        self.confirm("")
+        self._tick(int(letter))
+        self._letters += letter
+        self._acts_at = self.now() + GRACE
+        self.post_message(self.KeyTaken())
+        return True
+
+    def take_back(self) -> str:
+        letters = super().take_back()
+        for letter in filter(str.isdigit, letters):
+            self._tick(int(letter))
+        return letters
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._show_end)
+
+    def _show_end(self) -> None:
+        """The last line stands apart where the box has no room for all lines: nobody says yes to half of a call."""
+        for box in self.query(".preview").results(VerticalScroll):
+            self.query_one(".end").display = box.max_scroll_y > 0 or not box.size.height
+
     def answer(self, what: str) -> None:
         """A verdict."""
         verdict = VERDICTS[VERDICTS.index(what)] if what in VERDICTS else "deny"
         if verdict == "deny":
             self.say(self.Answered(self.request, Answer("deny")))
-            return
-        if verdict != "once" and not self._rule_is_seen():
             return
         rule = self.rule if verdict in {"session", "always"} else ""
         self.say(self.Answered(self.request, Answer(verdict, rule=rule, allowance=self._allowance())))
@@ -155,14 +187,15 @@ class ApprovalPanel(Offered):
 
     def action_answer(self, what: str) -> None:
         tick = what.removeprefix("tick ")
+        if what in self.CONFIRMED and not self._rule_is_seen():
+            return
+        super().action_answer(what)
         if what != tick:
             self._tick(int(tick))
         elif what in {"less", "more"}:
             self._walk(-1 if what == "less" else 1)
         elif what == "edit":
             self._edit()
-        else:
-            super().action_answer(what)
 
     def _rule_is_seen(self) -> bool:
         """Only what is on screen is stored: no rule that is being edited, none that the window has no room for."""
@@ -289,7 +322,7 @@ def _shown(text: str, lines: int) -> str:
 def _preview(text: str, access: str) -> Content:
     text = text.rstrip("\n")
     whole = len(text) if access == "run" else MOST  # a command is shown whole: it is no longer than a system takes
-    lines, more = visible(text[:whole]).split("\n"), len(text) - whole
+    lines, more = _folded(visible(text[:whole]).split("\n")), len(text) - whole
     rest = 0 if access == "run" else len(lines) - SHOWN_LINES
     shown = [_line(line, access) for line in lines[: len(lines) - max(0, rest)]]
     if left := " and ".join(
@@ -299,7 +332,37 @@ def _preview(text: str, access: str) -> Content:
     return Content("\n").join(shown)
 
 
+MAX_BLANK_LINES = 2
+MAX_BLANKS = 60
+"""In a row, lines and characters that are shown as they are: what stands behind more of them would not be looked for."""
+
+_BLANKS = re.compile(f" {{{MAX_BLANKS + 1},}}")
+_MARK = "⋯ "
+
+
+def _folded(lines: Sequence[str]) -> list[str]:
+    """The lines with long runs of blanks told in words."""
+    found: list[str] = []
+    for blank, run in groupby(lines, key=lambda line: not line.strip(" +-")):
+        many = list(run)
+        found += [f"{_MARK}{len(many)} blank lines"] if blank and len(many) > MAX_BLANK_LINES else many
+    return [_BLANKS.sub(lambda blanks: f" {_MARK}{len(blanks[0])} blanks {_MARK}", line) for line in found]
+
+
+def _end(text: str) -> Content:
+    """The last line, from its end."""
+    last = _folded(visible(text.rstrip()).split("\n"))[-1]
+    shown = last if len(last) <= END_CHARS else f"…{last[-END_CHARS:]}"
+    return Content.assemble(("last  ", "$text-warning"), shown)
+
+
+END_CHARS = 200
+"""Of the last line of a preview, where it stands apart."""
+
+
 def _line(line: str, access: str) -> Content:
+    if line.startswith(_MARK):
+        return Content.styled(line, "$text-warning")
     if access == "write" and line.startswith(("--- ", "+++ ")):
         return Content.styled(line, "$text-muted")
     if access == "write" and line[:1] in {"+", "-", "@"}:

@@ -1,12 +1,14 @@
 """What questions over the composer have in common: answers by key, by click or in words, given once.
 
 A question never takes the focus from someone who writes. Its keys are letters of the draft until `tab` has gone to it, and that
-is what it says. No accident answers it: it takes no key and no click in its first half second, nor while keys are still coming.
+is what it says. No accident answers it: it takes no key and no click in its first half second, nor while keys are still coming;
+a letter acts only if no other follows it, else both are the draft's; what holds from then on wants enter besides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import monotonic
 
 from textual.app import ComposeResult
 from textual.content import Content
@@ -67,7 +69,7 @@ MOVING: Keys = (("=tab", "next"), ("palette", "all commands"))
 
 
 GRACE = 0.5
-"""Seconds without a key before a question takes one."""
+"""Seconds without a key before a question takes one, and before one that it took acts."""
 
 AFTER_TAB = 0.1
 """Seconds that take its place where `tab` came after a pause: enough for the rest of a paste that came as keys."""
@@ -75,6 +77,12 @@ AFTER_TAB = 0.1
 
 class Asked(Widget):
     """One question, answered once. While it is `held` it is disabled: keys go on to the draft, clicks do nothing."""
+
+    class KeyTaken(Message):
+        """A letter was pressed that acts in a moment."""
+
+    now: Callable[[], float] = staticmethod(monotonic)
+    """A steadily rising count of seconds."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, classes="asked")
@@ -100,6 +108,15 @@ class Asked(Widget):
             self.seen = True
             self._set_held(False)
         return free
+
+    @property
+    def waits(self) -> bool:
+        """It is to be looked at again soon."""
+        return self.held
+
+    def take_back(self) -> str:
+        """The letters pressed on it that have not acted, because more follow; none of them will."""
+        return ""
 
     def _set_held(self, held: bool) -> None:
         self.held = self.disabled = held
@@ -142,6 +159,19 @@ class Offered(Asked, can_focus=True):
     PLACEHOLDER = ""
     """What that line says while it is empty."""
 
+    AT_ONCE: frozenset[str] = frozenset()
+    """What waits for no further key: it only opens a line to write in."""
+
+    CONFIRMED: Mapping[str, str] = {}
+    """What counts only after enter, and what enter does then."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._letters = ""  # pressed, and perhaps the beginning of a sentence
+        self._chosen = ""  # by the last of them
+        self._acts_at = 0.0
+        self._confirming = ""  # chosen, and enter confirms it
+
     def body(self) -> Iterable[Widget]:
         """What stands above the answers."""
         raise NotImplementedError
@@ -150,6 +180,11 @@ class Offered(Asked, can_focus=True):
     def offers(self) -> Sequence[KeyedAnswer]:
         """The answers there are."""
         raise NotImplementedError
+
+    @property
+    def letters(self) -> Mapping[str, str]:
+        """What each letter chooses."""
+        return {key.strip(): what for what, key, *_ in self.offers}
 
     def answer(self, what: str) -> None:
         """This was chosen."""
@@ -163,7 +198,9 @@ class Offered(Asked, can_focus=True):
     def own_keys(self) -> Keys:
         if self.query(Input):
             return (("=esc", "back"),)
-        answers = self.query(".answers AnswerButton").results(AnswerButton)
+        answers = self.query(f".answers.{'confirm' if self._confirming else 'offers'} AnswerButton").results(
+            AnswerButton
+        )
         return (*((f"={answer.key}", answer.words) for answer in answers if not whole(answer)), *MOVING)
 
     @property
@@ -172,11 +209,15 @@ class Offered(Asked, can_focus=True):
 
     def compose(self) -> ComposeResult:
         yield from self.body()
-        with Widget(classes="answers"):
+        with Widget(classes="answers offers"):
             for what, key, words, more in self.offers:
                 yield AnswerButton(what, key, words, more=more)
             yield Static(Content("tab first"), markup=False, classes="hint")
             yield Static(Content("a moment"), markup=False, classes="hint held")  # no wider than the one before
+        if self.CONFIRMED:
+            with Widget(classes="answers confirm"):
+                yield AnswerButton("confirm", "enter", "")
+                yield AnswerButton("back", "esc", "back")
 
     def ask_in_words(self) -> None:
         """A line to type in; enter answers, escape goes back."""
@@ -186,11 +227,54 @@ class Offered(Asked, can_focus=True):
             line.focus()
 
     def action_answer(self, what: str) -> None:
-        """A key or a button."""
+        """A letter that no other followed, another key, or a button."""
+        self._forget()
+        confirming = self._confirming
+        if what == "confirm" and self.now() < self._acts_at:
+            self._acts_at = self.now() + GRACE  # a key held down, or a second click
+            return
+        self.confirm("")
         if what == self.IN_WORDS:
             self.ask_in_words()
+        elif what == "confirm" and confirming:
+            self.answer(confirming)
+        elif what in self.CONFIRMED:
+            self.confirm(what)
         elif any(what == offer[0] for offer in self.offers):
             self.answer(what)
+
+    def confirm(self, what: str) -> None:
+        """Ask once more before this; empty for nothing."""
+        if what != self._confirming:
+            self._confirming, self._acts_at = what, self.now() + GRACE
+            self.set_class(bool(what), "-confirming")
+            if what:
+                self.query(".confirm AnswerButton").first(AnswerButton).reword(self.CONFIRMED[what])
+            self.screen.set_focus(self)  # at once: the next letter may be on its way
+
+    @property
+    def waits(self) -> bool:
+        return super().waits or bool(self._letters)
+
+    def look(self, now: float) -> bool:
+        free = super().look(now)
+        if self._letters and not self.answering:
+            self.take_back()
+        elif self._letters and now >= self._acts_at:
+            chosen = self._chosen
+            self._forget()
+            if chosen:
+                self.action_answer(chosen)
+        return free
+
+    def take_back(self) -> str:
+        letters = self._letters
+        self._forget()
+        return letters
+
+    def _forget(self) -> None:
+        """The letters pressed on it have acted, or never will."""
+        self._letters, self._chosen = "", ""
 
     def on_answer_button_pressed(self, event: AnswerButton.Pressed) -> None:
         event.stop()
@@ -201,15 +285,33 @@ class Offered(Asked, can_focus=True):
         self.worded(event.value.strip())
 
     def on_key(self, event: Key) -> None:
-        """Letters that were for a field on it have gone there."""
+        """Letters for a field on it have gone there. One that is not taken here is the draft's, with those before it."""
         if event.key == "escape" and self.query(Input):
             event.prevent_default()
             self.query(Input).remove()
             self.focus()
         elif event.key == "escape":
-            self.action_answer(self.ON_ESCAPE)
-        elif what := next((what for what, key, *_ in self.offers if key.strip() == event.key), ""):
-            self.action_answer(what)
-        else:
+            self.action_answer("back" if self._confirming or self._letters else self.ON_ESCAPE)
+        elif event.key == "enter" and self._letters:
+            self._acts_at = self.now() + GRACE  # it may be the end of a line that is being typed
+        elif event.key == "enter" and self._confirming:
+            self.action_answer("confirm")
+        elif not self._press((event.character or "") if event.is_printable else ""):
             return
         event.stop()
+
+    def _press(self, letter: str) -> bool:
+        """A letter chooses something, in a moment. False where it chooses nothing, or is one more of a sentence."""
+        what = self.letters.get(letter, "")
+        if letter:
+            self.confirm("")
+        if not what or (self._chosen and what != self._chosen):
+            return False
+        if what in self.AT_ONCE:
+            self.action_answer(what)
+        else:
+            self._letters += letter
+            self._chosen = what
+            self._acts_at = self.now() + GRACE
+            self.post_message(self.KeyTaken())
+        return True

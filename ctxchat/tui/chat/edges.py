@@ -55,7 +55,7 @@ class Header(Line):
         mode = "read-only session" if heading.read_only else heading.mode
         sandbox = ("sandboxed" if heading.sandboxed else "not sandboxed") if model else ""  # nothing is known before it
         agent = one_line(heading.agent, 20) if width >= 50 else ""
-        words: list[tuple[str, str]] = [(agent, "$text-accent"), (model, "$text"), (mode, "$text-muted")]
+        words: list[tuple[str, str]] = [(agent, "$text-accent"), (model, "$text"), (mode, _mode_style(mode))]
         if width >= 70:
             words.append((sandbox, "$text-muted" if heading.sandboxed else "$text-warning"))
         elif not heading.sandboxed and width >= 44:
@@ -67,6 +67,10 @@ class Header(Line):
         if heading.title and width >= 56:
             left = left.append("  ").append(Content(one_line(heading.title, 120)))
         return spread(left, Content("  ").append(right), width)
+
+
+def _mode_style(mode: str) -> str:
+    return "bold reverse $text-error" if mode == "all" else "$text-muted"
 
 
 BETWEEN = "  "

@@ -280,7 +280,16 @@ class Questions(Vertical):
                 panel.hold(self._now() + pause)
         self._look()
 
+    def take_back(self) -> str:
+        """The letters pressed on a question that turn out to be the beginning of a sentence."""
+        return "".join(panel.take_back() for panel in self.query(Asked))
+
+    def on_asked_key_taken(self, event: Asked.KeyTaken) -> None:
+        event.stop()
+        self._look()
+
     async def _put(self, panel: Asked, before: int | None = None) -> None:
+        panel.now = self._now
         panel.hold(self._now() + GRACE)
         self.take_room()
         await self.mount(panel, before=before)
@@ -297,7 +306,7 @@ class Questions(Vertical):
         elif self._wanted and not self._wanted.held:
             self._wanted.focus()
             self._wanted = None
-        held = any(panel.held for panel in panels)
+        held = any(panel.waits for panel in panels)
         if held and self._watching is None:
             self._watching = self.set_interval(EVERY, self._look)
         elif not held and self._watching:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any, ClassVar, TypeVar
 
 from textual.app import ComposeResult
@@ -13,6 +14,7 @@ from textual.await_complete import AwaitComplete
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
+from textual.events import Key
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import Footer, Input, Static
@@ -23,6 +25,7 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.presentation.text import clean, cut
 from ctxchat.tui.in_order import InOrder
 from ctxchat.tui.style import MUTED, STYLE
+from ctxchat.tui.style.themed_app import ThemedApp
 from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.line import Line
 from ctxchat.tui.widgets.lines import spread
@@ -30,6 +33,9 @@ from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 Result = TypeVar("Result")
 Value = TypeVar("Value")
+
+PAUSE = 0.5
+"""Seconds without a key before enter confirms."""
 
 WAYS_BACK = frozenset({"back", "say(False)"})
 """Actions whose key is shown however narrow it gets."""
@@ -322,16 +328,36 @@ class Dialog(Over[Result], ModalScreen[Result]):
 
 
 class Confirm(Dialog[bool]):
-    """A question with yes and no; anything but yes is no."""
+    """A question that enter answers with yes, after a pause: neither a key on its way nor a sentence does. A letter is no, and is
+    looked at again where it was meant. `danger`: what yes does is said in red."""
 
-    BINDINGS = [Binding("y", "say(True)", "yes"), Binding("n,escape", "say(False)", "no", key_display="n")]
+    BINDINGS = [Binding("enter", "say(True)", "yes"), Binding("escape,n", "say(False)", "no", key_display="esc")]
 
-    def __init__(self, question: str) -> None:
+    def __init__(self, question: str, *, danger: str = "") -> None:
         super().__init__()
-        self._question = question
+        self._question, self._danger = question, danger
+        self._last_key = 0.0
 
     def body(self) -> ComposeResult:
+        if self._danger:
+            yield Static(Content.styled(cut(self._danger), "bold $text-error"), markup=False)
         yield Static(Content(cut(self._question)), markup=False)
+
+    def on_mount(self) -> None:
+        self._last_key = self._now()
+
+    def _now(self) -> float:
+        return self.app.now() if isinstance(self.app, ThemedApp) else monotonic()
+
+    def on_key(self, event: Key) -> None:
+        before, self._last_key = self._last_key, self._now()
+        if event.key == "enter" and self._last_key - before < PAUSE:
+            event.stop()
+        elif event.is_printable and event.key != "n":
+            event.stop()
+            self.dismiss(False)
+            if isinstance(self.app, InOrder):
+                self.app.look_again(event)
 
 
 class AskText(Dialog[str]):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from textwrap import wrap
+from time import monotonic
 from typing import Any
 
 from rich.color import Color as RichColor
@@ -144,6 +145,9 @@ class ThemedApp(App[int]):
     PAUSE_GC_ON_SCROLL = True
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-normal"), (110, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (9, "-short"), (18, "-tall"), (36, "-high")]
+
+    now: Callable[[], float] = staticmethod(monotonic)
+    """A steadily rising count of seconds: how long keys have paused is measured with it."""
 
     def __init__(self, themes: Iterable[TextualTheme], theme: str = USUAL, driver: Any = None) -> None:
         """`driver` makes what speaks to the terminal; None for Textual's own."""

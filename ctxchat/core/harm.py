@@ -1,0 +1,105 @@
+"""What a command destroys beyond what can be brought back, by its words: said in red before it runs, and never allowed for good.
+Pure; a list of programs, so what is not on it may do harm as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ctxchat.core.permissions import Part
+
+DELETES, PUSHES, DISCARDS, ERASES, PUBLISHES = (
+    "deletes",
+    "overwrites what was pushed",
+    "discards work",
+    "erases a disk",
+    "publishes",
+)
+
+
+def harms(parts: Sequence[Part]) -> tuple[str, ...]:
+    """What the parts of a command destroy, each word once; whatever runs below them included."""
+    found: list[str] = []
+    for part in parts:
+        found += [_harm([word.text for word in part.words]), *harms(part.inner)]
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
+def _harm(words: Sequence[str]) -> str:
+    if not words:
+        return ""
+    program, rest = words[0].rpartition("/")[2].lower(), list(words[1:])
+    if program == "git":
+        return _git(rest)
+    if program.startswith("mkfs") or program in {"wipefs", "fdisk", "sgdisk", "blkdiscard"}:
+        return ERASES
+    return next((harm for test, harm in _BY_PROGRAM.get(program, ()) if test(rest)), "")
+
+
+def _short(letter: str, *long: str) -> Callable[[Sequence[str]], bool]:
+    """Has this letter among its options, alone or with others, or one of the long ones."""
+
+    def test(rest: Sequence[str]) -> bool:
+        options = rest[: rest.index("--")] if "--" in rest else rest
+        short = any(len(word) > 1 and word[0] == "-" != word[1] and letter in word for word in options)
+        return short or any(word.partition("=")[0] in long for word in options)
+
+    return test
+
+
+def _begins(*names: str) -> Callable[[Sequence[str]], bool]:
+    """These words are what is asked of it, options aside."""
+    return lambda rest: [word for word in rest if not word.startswith("-")][: len(names)] == list(names)
+
+
+def _any(rest: Sequence[str]) -> bool:
+    return True
+
+
+_BY_PROGRAM: dict[str, Sequence[tuple[Callable[[Sequence[str]], bool], str]]] = {
+    "rm": [
+        (_short("r", "--recursive"), DELETES),
+        (_short("R"), DELETES),
+        (lambda rest: "--no-preserve-root" in rest, DELETES),
+    ],
+    "shred": [(_any, DELETES)],
+    "truncate": [(_any, DELETES)],
+    "dd": [(lambda rest: any(word.startswith("of=/dev/") for word in rest), ERASES)],
+    "find": [(lambda rest: "-delete" in rest, DELETES)],
+    "rsync": [(lambda rest: any(word.startswith("--delete") for word in rest), DELETES)],
+    "dropdb": [(_any, DELETES)],
+    "kubectl": [(_begins("delete"), DELETES)],
+    "terraform": [(_begins("destroy"), DELETES)],
+    "docker": [(_begins(*what), DELETES) for what in (("system", "prune"), ("volume", "rm"), ("volume", "prune"))],
+    "npm": [(_begins("publish"), PUBLISHES), (_begins("unpublish"), DELETES)],
+    "cargo": [(_begins("publish"), PUBLISHES)],
+    "twine": [(_begins("upload"), PUBLISHES)],
+    "gh": [(_begins("repo", "delete"), DELETES), (_begins("release", "delete"), DELETES)],
+}
+
+_GIT_VALUES = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
+"""Options in front of git's command that take the next word."""
+
+
+def _git(rest: list[str]) -> str:
+    while rest and rest[0].startswith("-"):
+        rest = rest[2 if rest[0] in _GIT_VALUES else 1 :]
+    verb, words = (rest[0], rest[1:]) if rest else ("", [])
+    match verb:
+        case "push":
+            forced = _short("f", "--force", "--force-with-lease", "--mirror", "--delete", "--prune")(words)
+            return PUSHES if forced or _short("d")(words) or any(word[:1] in {"+", ":"} for word in words) else ""
+        case "reset":
+            return DISCARDS if "--hard" in words else ""
+        case "clean":
+            return DELETES if _short("f", "--force")(words) else ""
+        case "branch" | "tag":
+            return DISCARDS if _short("D")(words) or (verb == "tag" and _short("d", "--delete")(words)) else ""
+        case "stash":
+            return DISCARDS if words[:1] in (["drop"], ["clear"]) else ""
+        case "checkout" | "switch":
+            return DISCARDS if _short("f", "--force", "--discard-changes")(words) else ""
+        case "filter-branch" | "filter-repo":
+            return DISCARDS
+        case _:
+            return ""
