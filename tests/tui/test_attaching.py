@@ -15,7 +15,7 @@ from ctxchat.core.events import Stamped
 from ctxchat.core.messages import Image, Part, Text
 from ctxchat.core.permissions import Answer
 from ctxchat.tui.chat.approval import ApprovalPanel
-from ctxchat.tui.chat.chips import Chip, Mentioned
+from ctxchat.tui.chat.chips import Chip, Mentioned, MentionToAgree
 from ctxchat.tui.transcript.blocks import UserBlock
 from ctxchat.tui.unsent.clipboard import image_on_clipboard
 from ctxchat.tui.unsent.draft import Draft, Drafts, Picture, joined
@@ -37,7 +37,7 @@ async def test_files_that_are_named_go_along_and_count_before_they_are_sent(tmp_
     (tmp_path / "shot.png").write_bytes(SHOT)
     session = FakeSession(window=20_000)
     async with chatting(tmp_path, session) as (app, pilot):
-        app.chat.composer.prompt.post_message(Paste("see @gauge.py @shot.png @gone.txt ok"))
+        app.chat.composer.prompt.insert("see @gauge.py @shot.png @gone.txt ok")
         await until(pilot, lambda: "400 lines" in words(app) and "64×48" in words(app))
         await until(pilot, lambda: "there is no such file" in words(app) and "this message +" in words(app))
         await pilot.press("enter")
@@ -51,11 +51,33 @@ async def test_files_that_are_named_go_along_and_count_before_they_are_sent(tmp_
 async def test_what_is_still_being_typed_is_no_missing_file(tmp_path: Path) -> None:
     (tmp_path / "gauge.py").write_text("x")
     async with chatting(tmp_path, FakeSession()) as (app, pilot):
-        app.chat.composer.prompt.post_message(Paste("@gauge.py @nothing/here"))
+        app.chat.composer.prompt.insert("@gauge.py @nothing/here")
         await until(pilot, lambda: "1 line" in words(app))  # they are looked at together
         assert "no such file" not in words(app)
         await pilot.press("space")
         await until(pilot, lambda: "no such file" in words(app))
+
+
+async def test_what_was_pasted_or_lies_outside_goes_along_when_one_says_so(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (tmp_path / "key").write_text("of mine")
+    (work / "a.txt").write_text("pasted")
+    session = FakeSession()
+    async with chatting(work, session) as (app, pilot):
+        app.chat.composer.prompt.insert("see @../key ")
+        app.chat.composer.prompt.post_message(Paste("and @a.txt"))
+        await until(pilot, lambda: "outside this folder" in words(app) and "pasted, not typed" in words(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: session.sent and not app.work.busy)
+        assert not session.sent_along[-1]
+        app.chat.composer.prompt.insert("see @../key ")
+        await until(pilot, lambda: app.query(MentionToAgree))
+        await pilot.press("tab", "enter")
+        await until(pilot, lambda: app.query(Mentioned) and not app.query(MentionToAgree))
+        await pilot.press("enter")
+        await until(pilot, lambda: len(session.sent) == 2)
+        assert along(session) == ["../key"]
 
 
 async def test_images_are_dropped_and_pasted(tmp_path: Path) -> None:

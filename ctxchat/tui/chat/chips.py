@@ -149,7 +149,7 @@ class AttachedBox(Widget):
         """At the files that a text mentions, off the event loop, as long as a window of so many tokens can hold one. A file
         whose name is still being typed is no news."""
         found = await to_thread(look_all, text, folder, longest_text(limit), consent)
-        self.mention([each for each in found if each.kind != "nothing" or each.name != typing()])
+        self.mention([each for each in found if each.kind != "nothing" or each.asks or each.name != typing()])
 
     def _changed(self) -> None:
         self.redraw()
