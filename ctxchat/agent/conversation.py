@@ -124,6 +124,13 @@ class Conversation(JournalWriter):
             few=said + (not self.under_way) < self.options.min_messages,
         )
 
+    @property
+    def effort(self) -> str:
+        """The level of effort asked for: chosen in this session, else as the settings have it; empty where there is none, or the
+        model has no such level."""
+        wanted, levels = self.state.effort or self._config.effort, self.model.efforts
+        return wanted if levels is None or wanted in levels else ""
+
     async def refresh(self) -> Figures:
         """Ask what stands around, compile and measure what the next request would hold. Whoever is asked may take long, so
         nobody waits for another's look: one that was overtaken by a later one changes nothing."""

@@ -95,7 +95,7 @@ class Replies:
         """The stream of one call as events; the gauge grows with it. Raises ModelError."""
         talk, draft, continuation = self._conversation, self._open.draft, Continuation(self._before)
         tally, shown = TokenTally(talk.meter.text_mix), talk.clock.seconds()
-        request = ModelRequest(talk.view, output, await images_for(talk))
+        request = ModelRequest(talk.view, output, await images_for(talk), effort=talk.effort)
         asked = ask(talk.model, request, talk.clock, self._fallback.retries, self._fallback.in_vain)
         async with aclosing(asked) as pieces:
             async for said in pieces:

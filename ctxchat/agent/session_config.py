@@ -54,7 +54,8 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     `agent` is its name, empty for the usual one. `model` is the one the settings name for this agent (empty for none), and
     `own_model` says that the agent itself names it. Without `summariser_of`, whoever wrote summaries before goes on to. `serving`
     is what models are opened with: where it differs, the model in use is opened anew; at its address, unless `address`, which the
-    settings name for it, differs, too. `tools` are the names on offer, None for all. `notices` are sentences for the person.
+    settings name for it, differs, too. `effort` is the level they name for it, empty for the model's usual one. `tools` are the
+    names on offer, None for all. `notices` are sentences for the person.
     """
 
     system: str
@@ -75,6 +76,7 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     own_model: bool = False
     serving: object = None
     address: str = ""
+    effort: str = ""
     notices: tuple[str, ...] = ()
 
 

@@ -16,10 +16,21 @@ from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.figures import Figures
-from ctxchat.core.journal import AgentChosen, ModelChosen
+from ctxchat.core.journal import AgentChosen, EffortChosen, ModelChosen
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Rule
 from ctxchat.core.ports import ModelPort
+
+LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+"""What providers call them; a model of which nobody says which it has may have any."""
+
+
+def levels_told(model: ModelPort) -> str:
+    """The levels of effort that a model has, as a sentence."""
+    levels = LEVELS if model.efforts is None else model.efforts
+    if not levels:
+        return f"{model.name} has no levels of effort."
+    return f"{model.name} has {', '.join(levels[:-1])}{' and ' if levels[1:] else ''}{levels[-1]}."
 
 
 class Setup:
@@ -55,7 +66,29 @@ class Setup:
     @property
     def notices(self) -> tuple[str, ...]:
         """What is wrong with the setup as it is, a sentence each."""
-        return self._config.notices
+        model, wanted = self._conversation.model, self._config.effort
+        wrong = wanted and model.efforts is not None and wanted not in model.efforts
+        return (*self._config.notices, *((f"effort = {wanted!r} is left out: {levels_told(model)}",) if wrong else ()))
+
+    @property
+    def effort(self) -> str:
+        """The level of effort in force, empty for the model's usual one."""
+        return self._conversation.effort
+
+    @property
+    def levels(self) -> str:
+        """The levels of effort that the model has, as a sentence."""
+        return levels_told(self._conversation.model)
+
+    async def choose_effort(self, level: str) -> None:
+        """Go on with this level of effort, from the next request on; empty for what the settings say. Raises UsageError for one
+        that the model does not have."""
+        model = self._conversation.model
+        known = LEVELS if model.efforts is None else model.efforts
+        if level and level not in known:
+            raise UsageError(levels_told(model))
+        async with self._lock.alone():
+            await self._conversation.write(EffortChosen(level))
 
     @property
     def options(self) -> Options:

@@ -148,6 +148,7 @@ class Configuring:
                 settings.context.summary_model,
             ),
             address=settings.of_model(model).api_base,
+            effort=settings.of_model(model).effort if own.effort is None else own.effort,
             notices=(*self._notices(settings, own), *problems),
         )
 

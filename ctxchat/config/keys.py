@@ -123,6 +123,14 @@ ACTIONS: tuple[Action, ...] = (
     Action("rename", ("alt+r",), "Rename this session", "rename", "sessions.rename", argument="TITLE"),
     Action("models", ("f10",), "Models: choose another one", "model", "models.models", argument="[name]", screen=True),
     Action(
+        "effort",
+        ("alt+q",),
+        "How much the model thinks, by its own levels",
+        "effort",
+        "models.effort",
+        argument="[level]",
+    ),
+    Action(
         "agents", ("alt+a",), "Agents: go on as another one", "agent", "sessions.agents", argument="[name]", screen=True
     ),
     Action("servers", ("alt+v",), "MCP servers: their tools and what they cost", "mcp", "views.servers", screen=True),
@@ -207,6 +215,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "permissions": ("ctrl+right_square_bracket",),
         "sessions": ("alt+s",),
         "models": ("alt+m",),
+        "effort": ("ctrl+circumflex_accent",),
         "settings": ("alt+i",),
         "reinsert": ("ctrl+r",),
         "help": ("alt+h",),
@@ -224,6 +233,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "branch": ("shift+f9",),
         "handoff": ("ctrl+f10",),
         "rename": ("ctrl+b",),
+        "effort": ("ctrl+f5",),
         "agents": ("shift+f10",),
         "servers": ("shift+f7",),
         "notices": ("ctrl+f1",),

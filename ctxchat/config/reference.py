@@ -116,6 +116,7 @@ EXAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "description": "Reads a change and says what is wrong with it.",
             "model": "openai/gpt-6-luna",
+            "effort": "low",
             "prompt": "Review the change. Name file and line. Change nothing.",
             "tools": ["read_file", "grep"],
             "permissions": "read-only",

@@ -115,6 +115,12 @@ class AgentChosen(msgspec.Struct, frozen=True, tag="agent_chosen"):
     agent: str
 
 
+class EffortChosen(msgspec.Struct, frozen=True, tag="effort_chosen"):
+    """The session goes on with this level of effort; empty for what the settings say."""
+
+    effort: str
+
+
 class HookFired(msgspec.Struct, frozen=True, tag="hook_fired"):
     """A hook with a cooldown or a limit did something, in this turn."""
 
@@ -148,6 +154,7 @@ Record = (
     | Named
     | ModelChosen
     | AgentChosen
+    | EffortChosen
     | HookFired
     | Spent
     | WindowLearned
@@ -199,6 +206,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     endings: tuple[int, ...] = ()
     undone: tuple[Change, ...] = ()
     agent: str | None = None
+    effort: str = ""
     continues: str = ""
     automatic: GuardState = GuardState()
     checkpoints: tuple[Checkpoint, ...] = ()
@@ -275,6 +283,8 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, replace(state, model=model, address=address, cut=0, scale=1.0)
         case AgentChosen(agent=agent):
             return ledger, replace(state, agent=agent)
+        case EffortChosen(effort=effort):
+            return ledger, replace(state, effort=effort)
         case Spent(cost_usd=cost):
             return ledger, replace(state, cost_usd=state.cost_usd + _paid(cost))
         case WindowLearned(model=model):

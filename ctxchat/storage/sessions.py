@@ -18,6 +18,7 @@ from ctxchat.core.journal import (
     AgentChosen,
     Changed,
     Continues,
+    EffortChosen,
     ModelChosen,
     Named,
     PassStarted,
@@ -321,6 +322,7 @@ def hand_off(database: Database, session: str, title: str) -> str:
     records: list[Record] = [Continues(session), Named(title)]
     records += [ModelChosen(state.model, state.address)] if state.model else []
     records += [AgentChosen(state.agent)] if state.agent is not None else []
+    records += [EffortChosen(state.effort)] if state.effort else []
     return create(database, title=title, model=source.model, parent=session, folder=source.folder, records=records)
 
 

@@ -10,7 +10,7 @@ from ctxchat.agent.learned import Known
 from ctxchat.agent.permissions import judge
 from ctxchat.bootstrap.configuring import Configuring
 from ctxchat.bootstrap.extensions import Extensions
-from ctxchat.bootstrap.model_choice import price
+from ctxchat.bootstrap.model_choice import Overrides, price
 from ctxchat.bootstrap.program import Program
 from ctxchat.bootstrap.remembered import StoredAssumptions
 from ctxchat.config.files import load
@@ -70,3 +70,33 @@ def test_writing_what_decides_about_permissions_always_asks(path: str):
 def test_a_summary_has_a_price_where_the_list_knows_one():
     assert price("gpt-4o", 1_000_000, 0) > 0
     assert price("openai/my-own", 1_000_000, 1_000) == 0
+
+
+async def test_effort_and_the_longest_reply_are_the_agents_else_the_models_else_everybodys(tmp_path: Path):
+    from ctxchat.bootstrap.model_choice import settings_of
+
+    tmp_path.joinpath("config.toml").write_text(
+        'context.max_output = 20000\n[models."openai/gpt-6.2-sol"]\neffort = "high"\nmax_output = 64000\n'
+        '[agents.quick]\neffort = "low"\n[agents.quick.context]\nmax_output = 9000\n[agents.plain]\ndescription = "x"\n'
+    )
+    made = program(tmp_path)
+    configuring = Configuring(made, Extensions(), ahead=False)
+    sol, other = "openai/gpt-6.2-sol", "openai/gpt-6-luna"
+    efforts = {
+        (agent, model): configuring(agent, model).effort for agent in ("", "quick", "plain") for model in (sol, other)
+    }
+    assert efforts == {
+        ("", sol): "high",
+        ("", other): "",
+        ("quick", sol): "low",
+        ("quick", other): "low",
+        ("plain", sol): "high",
+        ("plain", other): "",
+    }
+    limits = [
+        settings_of(model, configuring.settings(agent)[0], Overrides()).max_output
+        for agent in ("", "quick")
+        for model in (sol, other)
+    ]
+    assert limits == [64_000, 20_000, 64_000, 9_000]
+    await made.close()

@@ -18,7 +18,7 @@ from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.calibration import Calibration, Mix
 from ctxchat.core.changes import Undoing, found, in_part, look, redone, reinserted
-from ctxchat.core.errors import CtxchatError
+from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.events import Event, Stamped, Steered, TextDelta, TurnFinished, TurnStarted
 from ctxchat.core.facts import Memory
 from ctxchat.core.figures import Counting, Figures, Past, TokenPrice, measure
@@ -102,6 +102,8 @@ class FakeSession:
 
     agent = ""
     address = ""
+    effort = ""
+    levels = "anthropic/claude-sonnet-4-5 has low and high."
 
     def __init__(
         self,
@@ -163,6 +165,11 @@ class FakeSession:
     @property
     def setup(self) -> Self:
         return self
+
+    async def choose_effort(self, level: str) -> None:
+        if level not in {"", "low", "high"}:
+            raise UsageError(self.levels)
+        self.effort = level
 
     @property
     def compaction(self) -> Self:

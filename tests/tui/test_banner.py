@@ -140,6 +140,18 @@ async def test_without_a_model_is_said_until_there_is_one(tmp_path: Path) -> Non
         assert "No key" not in above(app)
 
 
+async def test_effort_is_set_said_and_refused_with_the_models_own_levels(tmp_path: Path) -> None:
+    session = FakeSession()
+    async with chatting(tmp_path, session, (90, 24)) as (app, pilot):
+        await pilot.press(*"/effort high", "enter")
+        await until(pilot, lambda: session.effort == "high" and "· high" in app.chat.header.line(90).plain)
+        await pilot.press(*"/effort most", "enter")
+        await until(pilot, lambda: "has low and high" in above(app) or "has low and high" in words(app))
+        assert session.effort == "high"
+        await pilot.press(*"/effort default", "enter")
+        await until(pilot, lambda: session.effort == "" and "high" not in app.chat.header.line(90).plain)
+
+
 class Slow(FakeServices):
     """Looks for models for as long as the test wishes."""
 

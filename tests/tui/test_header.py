@@ -40,5 +40,12 @@ def test_a_long_title_stands_apart_from_the_model() -> None:
     assert "…   offline assistant" in line or "…  offline" in line
 
 
+def test_the_level_of_effort_stands_with_the_model() -> None:
+    header = Header()
+    header._heading = HeaderState("", "openai/gpt-6.2-sol", "ask", effort="high")
+    assert "gpt-6.2-sol · high" in header.line(80).plain
+    assert "high" not in header.line(50).plain, "the model's name first"
+
+
 def test_nothing_is_called_sandboxed_before_it_is_known() -> None:
     assert "sandboxed" not in Header().line(80).plain

@@ -25,6 +25,9 @@ class ModelTable(Table, frozen=True):
     max_output: Annotated[
         int, opt("Its longest reply; 0 for `context.max_output`.", unit="tokens", ge=0, le=10_000_000)
     ] = 0
+    effort: Annotated[
+        str, opt("How much it thinks: one of its own levels, such as `low` or `high`; empty for its usual one.")
+    ] = ""
     timeout: Annotated[
         float, opt("How long to wait for the next piece of a reply.", unit="seconds", ge=1, le=86_400)
     ] = 300.0

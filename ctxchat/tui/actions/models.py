@@ -30,6 +30,18 @@ async def models(app: CtxchatApp, argument: str = "") -> None:
     await app.chat.refresh_session()
 
 
+async def effort(app: CtxchatApp, argument: str = "") -> None:
+    """Set the named level of effort (`default` for what the settings say), or say which is in force and which there are."""
+    setup = app.work.idle_session().setup
+    if argument:
+        await setup.choose_effort("" if argument == "default" else argument)
+        app.chat.show_header()
+    now = f"Effort: {setup.effort}." if setup.effort else "Effort: the model's usual one."
+    app.chat.notice(
+        "info", f"{now} {one_line(setup.levels, 200)} /effort LEVEL sets one, /effort default takes it back."
+    )
+
+
 async def first_choice(app: CtxchatApp, name: str) -> None:
     """The first model of all, one that was found or (without a name) of the whole list. Sessions begin with it from now on."""
     from ctxchat.tui.panels.models import ModelsScreen

@@ -22,6 +22,7 @@ class HeaderState(msgspec.Struct, frozen=True):
     sandboxed: bool = True
     read_only: bool = False
     agent: str = ""
+    effort: str = ""
 
 
 def model_words(name: str, room: int) -> str:
@@ -52,6 +53,7 @@ class Header(Line):
     def line(self, width: int) -> Content:
         heading = self._heading
         model = model_words(heading.model, max(8, width // 3))
+        model += f" · {one_line(heading.effort, 12)}" if heading.effort and width >= 60 else ""
         mode = "read-only session" if heading.read_only else heading.mode
         sandbox = ("sandboxed" if heading.sandboxed else "not sandboxed") if model else ""  # nothing is known before it
         agent = one_line(heading.agent, 20) if width >= 50 else ""

@@ -199,6 +199,7 @@ class ChatScreen(Screen[None]):
                 sandboxed=self._sandboxed,
                 read_only=bool(session.read_only),
                 agent=session.setup.agent,
+                effort=session.setup.effort,
             )
             self.header.show(heading)
 
