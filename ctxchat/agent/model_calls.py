@@ -58,14 +58,20 @@ class ArrivingReply:
         """True when something a person could have seen has come."""
         return bool(self._text or self._reasoning)
 
+    @property
+    def answered(self) -> bool:
+        """True when there are words of an answer, and not thoughts alone."""
+        return bool(self.text[self.end.thoughts if self.end else 0 :].strip())
+
     def message(self, seq: int, at: str, *, interrupted: bool = False) -> Message:
         """The reply as a message; of an interrupted one what had come."""
-        thought = "".join(self._reasoning)
+        aside = self.end.thoughts if self.end else 0
+        thought = "".join((*self._reasoning, self.text[:aside].strip()))
         received = self.end.received if self.end else None
         return Message(
             seq=seq,
             role="assistant",
-            content=self.text,
+            content=self.text[aside:],
             calls=distinct(self.end.calls, seq) if self.end else (),
             reasoning=Reasoning(thought, received=received) if thought or received else None,
             at=at,

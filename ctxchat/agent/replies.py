@@ -119,7 +119,7 @@ class Replies:
                     shown = talk.clock.seconds()
                     await talk.keep(draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=True))
                     await self._emit(talk.streaming(tally.mix))
-        if draft.end is None or not (draft.begun or draft.end.calls):
+        if draft.end is None or not (draft.answered or draft.end.calls):
             raise self._nothing(draft)
 
     def _nothing(self, draft: ArrivingReply) -> ModelError:
@@ -127,6 +127,14 @@ class Replies:
         usage = draft.end.usage if draft.end else None
         if usage and usage.cost_usd:  # no reply, but paid for
             self._conversation.note(Spent(self._conversation.model.name, usage.cost_usd))
+        if draft.begun and draft.end:
+            return ModelError(
+                "The model thought, and then said nothing.",
+                "Its thoughts are kept; ask again, or let it think less."
+                if draft.end.finish != "length"
+                else "They filled the output limit: raise it (max_output), or let it think less.",
+                kind="empty",
+            )
         if draft.begun:
             return ModelError(
                 "The reply broke off before its end.", "What came of it is kept; ask for the rest.", kind="interrupted"
@@ -180,8 +188,8 @@ def remarks(end: ReplyEnd, message: Message, cut: int, *, goes_on: bool = False)
         said.append(f"The reply was cut at its output limit{limit}{_after_cut(message, goes_on)}")
     elif end.finish == "content_filter":
         said.append("The provider's content filter ended the reply.")
-    elif not message.calls and not message.text.strip():
-        said.append("The model thought, and then said nothing.")
+    elif end.finish == "refusal":
+        said.append("The model refused to answer.")
     return said
 
 

@@ -153,7 +153,7 @@ def _checked(draft: ArrivingReply) -> str:
         raise ModelError("The summary model called a tool instead of writing.", kind="bad_summary")
     if end.finish == "length":
         raise ModelError("The summary was cut off by the output limit.", kind="bad_summary")
-    if end.finish == "content_filter":
+    if end.finish in {"content_filter", "refusal"}:
         raise ModelError("The provider's content filter ended the summary.", kind="bad_summary")
     if not draft.text.strip():
         raise ModelError("The summary came back empty.", kind="bad_summary")

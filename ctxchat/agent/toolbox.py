@@ -15,7 +15,7 @@ import msgspec
 
 from ctxchat.agent.emitting import Emit
 from ctxchat.agent.gate import Gate
-from ctxchat.core.call_arguments import LONGEST_NAME, fields_of, plain_name
+from ctxchat.core.call_arguments import LONGEST_NAME, fault_of, fields_of, plain_name
 from ctxchat.core.errors import CtxchatError, ToolError
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -308,7 +308,10 @@ class Toolbox:
     def _arguments(self, call: ToolCall, spec: ToolSpec) -> dict[str, object]:
         arguments = fields_of(call.arguments)
         if arguments is None:
-            raise ToolError("The arguments are not a JSON object.", "Send the call again with valid JSON.")
+            raise ToolError(
+                f"The arguments are not a JSON object: {fault_of(call.arguments)}.",
+                "Send the call again with valid JSON.",
+            )
         required = cast("list[str]", spec.parameters.get("required", []))
         if missing := [name for name in required if name not in arguments]:
             raise ToolError(f"{call.name} needs {', '.join(missing)}.")

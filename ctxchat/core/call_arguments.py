@@ -3,6 +3,7 @@ Knows nothing of tools."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import cast
@@ -28,6 +29,31 @@ def fields_of(arguments: str) -> dict[str, object] | None:
         return None
     fields = cast("dict[str, object]", value)
     return None if is_too_deep(fields) else fields
+
+
+def fault_of(arguments: str) -> str:
+    """Why call arguments are no object, as the rest of a sentence, with the place where they go wrong; empty for those that are
+    one."""
+    if fields_of(arguments) is not None:
+        return ""
+    try:
+        value = json.loads(arguments)
+    except json.JSONDecodeError as problem:
+        if problem.pos >= len(arguments.rstrip()) or problem.msg.startswith("Unterminated"):
+            return f"they end in the middle, after {arguments[-30:]!r}"
+        near = arguments[max(0, problem.pos - 20) : problem.pos + 20]
+        return f"{problem.msg} at character {problem.pos + 1}, near {near!r}"
+    except (ValueError, RecursionError):
+        return "they cannot be read"
+    kinds = {
+        list: "a list",
+        str: "a text",
+        int: "a number",
+        float: "a number",
+        bool: "true or false",
+        type(None): "null",
+    }
+    return f"they are {kinds[type(value)]}" if type(value) in kinds else f"they are nested deeper than {DEEPEST} levels"
 
 
 def is_too_deep(value: object) -> bool:

@@ -54,7 +54,7 @@ class CallPiece(msgspec.Struct, frozen=True, tag="call"):
     arguments: str
 
 
-Finish = Literal["stop", "tool_calls", "length", "content_filter"]
+Finish = Literal["stop", "tool_calls", "length", "content_filter", "refusal"]
 """Why a reply ended."""
 
 
@@ -73,7 +73,7 @@ class ReplyNotes(msgspec.Struct, frozen=True, omit_defaults=True):
 class ReplyEnd(msgspec.Struct, frozen=True, tag="end"):
     """The reply is whole. `usage` is None where the server sent none, `priced` where its cost is what the server says it was;
     `received` is the reply as its provider sent it, None where text and calls say all. `limit` is how many tokens it was allowed,
-    0 where nobody set any."""
+    0 where nobody set any. `thoughts`: characters at the beginning of its text that were none of the answer."""
 
     finish: Finish
     calls: tuple[ToolCall, ...] = ()
@@ -82,6 +82,7 @@ class ReplyEnd(msgspec.Struct, frozen=True, tag="end"):
     notes: ReplyNotes = ReplyNotes()
     priced: bool = False
     limit: int = 0
+    thoughts: int = 0
 
 
 ModelPiece = TextDelta | ReasoningDelta | CallPiece | ReplyEnd

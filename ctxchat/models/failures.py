@@ -146,6 +146,9 @@ def of_end(reply: ReplyBuilder, *, ended: bool) -> ModelError | None:
     """What is wrong with a reply whose stream is over; None for one that is whole. `ended`: the provider has said so."""
     if reply.failed:
         return ended_badly(reply.failed, began=not reply.empty)
+    if reply.announced and not reply.spoken:
+        said = "The server said that the model calls a tool, and sent no call."
+        return ModelError(said, "", kind="server" if reply.empty else "interrupted")
     if reply.empty:
         return nothing_came(reply.finish)
     return None if ended else cut_off()
@@ -186,6 +189,8 @@ def nothing_came(finish: str) -> ModelError:
     """The stream ended without text, call or thought."""
     if finish == "content_filter":
         return ModelError("The provider's content filter stopped the reply.", kind="content_filter")
+    if finish == "refusal":
+        return ModelError("The model refused to answer, and gave no reason.", kind="content_filter")
     if finish == "length":
         text = "The output limit was reached before the model said anything."
         return ModelError(text, "Raise `max_output`, or let the model think less.", kind="empty")

@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
+import regex
 
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.events import ReasoningDelta, TextDelta, Usage
 from ctxchat.core.messages import Received, ToolCall
 from ctxchat.core.ports import CallPiece, Finish, ModelPiece, ReplyEnd, ReplyNotes
 from ctxchat.core.usage import tokens
+from ctxchat.models.loose_calls import CallHolder, Offered, is_whole, true_arguments, true_name
 
 _FINISH: dict[str, Finish] = {
     "length": "length",
@@ -26,7 +28,7 @@ _FINISH: dict[str, Finish] = {
     "compaction": "length",
     "pause_turn": "length",
     "content_filter": "content_filter",
-    "refusal": "content_filter",
+    "refusal": "refusal",
     "safety": "content_filter",
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
@@ -67,13 +69,17 @@ class _Slot:
 
 
 class ReplyBuilder:
-    """One reply of `model` (litellm's name). `empty` is true while nothing has arrived that an answer could consist of. `signed`
-    False: what its thoughts are signed with is not sent back."""
+    """One reply of `model` (litellm's name), which was told of the `offered` tools. `empty` is true while nothing has come that
+    an answer could consist of. `signed` False: what its thoughts are signed with is not sent back."""
 
-    def __init__(self, model: str = "", *, signed: bool = True) -> None:
+    def __init__(self, model: str = "", offered: Offered | None = None, *, signed: bool = True) -> None:
         self._model = model
         self._signed = signed
+        self._offered = offered or {}
         self._text = ThinkSplitter()
+        self._calls = CallHolder(self._offered)
+        self._length = 0  # characters of the text so far
+        self._thoughts: int | None = None  # of them, those that turned out to be thoughts
         self._slots: list[_Slot] = []
         self._by_index: dict[int, int] = {}
         self._thought = ""
@@ -81,17 +87,28 @@ class ReplyBuilder:
         self._details: list[dict[str, Any]] = []
         self._field = ""  # the thoughts came in
         self._finish = ""
+        self._refused = False
         self.empty = True
 
     @property
     def finish(self) -> Finish:
         """Why the server says the reply ended."""
-        return _FINISH.get(self._finish, "stop")
+        return "refusal" if self._refused else _FINISH.get(self._finish, "stop")
 
     @property
     def finished(self) -> bool:
         """The server has said why the reply ended."""
         return bool(self._finish)
+
+    @property
+    def spoken(self) -> bool:
+        """Some of the answer has come."""
+        return self._length > (self._thoughts or 0)
+
+    @property
+    def announced(self) -> bool:
+        """The server says that the model calls a tool, and no call has come."""
+        return self._finish in {"tool_calls", "function_call"} and not self._slots
 
     @property
     def failed(self) -> str:
@@ -116,16 +133,27 @@ class ReplyBuilder:
             self._block(block)
         for detail in _objects(delta.get("reasoning_details")):
             self._detail(detail)
+        if refusal := _text(delta.get("refusal")):
+            self._refused, text = True, text + refusal
         if text:
             self._write(text)
-            pieces += self._text.feed(text)
+            pieces += self._spoken(self._text.feed(text))
         pieces += [self._fragment(fragment) for fragment in _objects(delta.get("tool_calls"))]
         self.empty = self.empty and not pieces
         return pieces
 
     def flush(self) -> list[ModelPiece]:
         """What was held back. Call it when the stream is over, however it ended."""
-        pieces: list[ModelPiece] = [*self._text.flush()]
+        pieces = self._spoken(self._text.flush())
+        held, calls = self._calls.calls()
+        for call in calls if not self._slots else ():
+            slot = _Slot("")
+            slot.name, slot.arguments = call
+            self._slots.append(slot)
+            pieces.append(CallPiece(len(self._slots) - 1, call.name, call.arguments))
+        if held:
+            self._length += len(held)
+            pieces.append(TextDelta(held))
         self.empty = self.empty and not pieces
         return pieces
 
@@ -139,11 +167,34 @@ class ReplyBuilder:
     ) -> ReplyEnd:
         """The end of a stream that is whole. `received` is the reply as its form had it, where the chunks were made from another
         form than OpenAI's; `priced` as in ReplyEnd."""
-        calls = tuple(ToolCall(s.id or f"call_{uuid.uuid4().hex[:24]}", s.name, s.arguments) for s in self._slots)
+        calls = tuple(self._read_calls())
         finish = self.finish
         if finish in {"stop", "tool_calls"}:  # some servers say `stop` behind calls
             finish = "tool_calls" if calls else "stop"
-        return ReplyEnd(finish, calls, usage, received or self._received(calls), notes, priced)
+        received = received or self._received(calls)
+        return ReplyEnd(finish, calls, usage, received, notes, priced, thoughts=self._thoughts or 0)
+
+    def _read_calls(self) -> Iterator[ToolCall]:
+        """The calls, read a second time where they are not as they should be; those that were glued into one apart."""
+        for slot in self._slots:
+            name = true_name(slot.name, self._offered)
+            cut = self.finish == "length" and slot is self._slots[-1]
+            for place, arguments in enumerate([slot.arguments] if cut else true_arguments(slot.arguments)):
+                id = slot.id if slot.id and not place else f"call_{uuid.uuid4().hex[:24]}"
+                yield ToolCall(id, name, arguments)
+
+    def _spoken(self, pieces: Pieces) -> list[ModelPiece]:
+        """The pieces without what may be calls, which is held until the end."""
+        passed: list[ModelPiece] = []
+        for piece in pieces:
+            if isinstance(piece, ReasoningDelta):
+                passed.append(piece)
+            elif text := self._calls.feed(piece.text):
+                self._length += len(text)
+                passed.append(TextDelta(text))
+        if self._text.lone and self._thoughts is None:
+            self._thoughts = self._length - self._text.behind
+        return passed
 
     def _received(self, calls: tuple[ToolCall, ...]) -> Received | None:
         """The signed blocks in the order they came, or the field that thoughts came in (None in it: the thoughts as they were
@@ -161,22 +212,42 @@ class ReplyBuilder:
             self._blocks.append({"type": "text", "text": text})
 
     def _fragment(self, fragment: Mapping[str, Any]) -> CallPiece:
-        """Fragments belong together by index; an id that differs begins another call, as some servers send all of them as 0."""
-        index, id = fragment.get("index"), _text(fragment.get("id"))
-        index = index if isinstance(index, int) else 0
-        place = self._by_index.get(index)
-        if place is None or (id and self._slots[place].id and id != self._slots[place].id):
-            place = self._by_index[index] = len(self._slots)
+        """A piece of a call, put to the call that it belongs to."""
+        id, function = _text(fragment.get("id")), fragment.get("function") or {}
+        name, arguments = _text(function.get("name")), _text(function.get("arguments"))
+        place = self._place(fragment.get("index"), id, name, arguments)
+        if place is None:
+            place = len(self._slots)
             self._slots.append(_Slot(id))
             self._blocks.append({"type": "tool_use", "place": place})
+        if isinstance(index := fragment.get("index"), int):
+            self._by_index[index] = place
         slot = self._slots[place]
         slot.id = slot.id or id
-        function = fragment.get("function") or {}
-        name, arguments = _text(function.get("name")), _text(function.get("arguments"))
         if name and name != slot.name and not slot.arguments:  # repeated by some servers, cut by others
             slot.name += name
         slot.arguments += arguments
         return CallPiece(place, slot.name, arguments)
+
+    def _place(self, index: object, id: str, name: str, arguments: str) -> int | None:
+        """Which call a fragment goes on with, None for another. They belong together by index, where there is none by id, else to
+        the last one. Some servers send every call as number 0, or without number and id: a name behind a whole call, or that of
+        another tool, begins another. Others send a new id with every piece of one."""
+        known = next((place for place, slot in enumerate(self._slots) if id and slot.id == id), None)
+        place = self._by_index.get(index) if isinstance(index, int) else known
+        if place is None and not isinstance(index, int) and self._slots:
+            place = len(self._slots) - 1
+        if place is None or not name:
+            return place
+        slot = self._slots[place]
+        if id and id == slot.id:
+            return place
+        whole = is_whole(slot.arguments)
+        if id and slot.id:
+            return None if whole or not slot.arguments or not arguments else place
+        if (whole and arguments) or (slot.arguments and name != slot.name):
+            return None
+        return None if {name, slot.name} <= self._offered.keys() and name != slot.name else place
 
     def _block(self, block: Mapping[str, Any]) -> None:
         """Signed thoughts. litellm streams their text, then sends the block again with its signature, mostly whole."""
@@ -289,14 +360,30 @@ _TAGS = {"<think>": "</think>", "<thinking>": "</thinking>"}
 Pieces = list[TextDelta | ReasoningDelta]
 
 
+_LONE = "</think>"
+_HARMONY = ("<|channel|>", "<|start|>")
+"""What a reply of gpt-oss begins with where its server leaves the marks in."""
+_THOUGHT_MARK = regex.compile(r"(?:<\|start\|>assistant)?<\|channel\|>analysis<\|message\|>")
+_OTHER_MARK = regex.compile(
+    r"(?:<\|start\|>assistant)?<\|channel\|>(?:final|commentary)<\|message\|>|<\|(?:end|return)\|>"
+)
+
+
 class ThinkSplitter:
     """Feed it text as it comes; a tag may be cut anywhere. Only a tag the reply begins with counts: one that is written
-    about later is part of the answer."""
+    about later is part of the answer. An end without a beginning counts once, where a line begins with it and no fence is open:
+    `lone` then, and `behind` are the characters behind it in the pieces that brought it."""
 
     def __init__(self) -> None:
         self._held = ""
         self._end = ""
-        self._place: Literal["start", "thought", "gap", "answer"] = "start"
+        self._place: Literal["start", "thought", "gap", "answer", "harmony"] = "start"
+        self._marked = False
+        self._thought_before = False
+        self._before = "\n"  # the last letter of the answer so far
+        self._fences = 0
+        self.lone = False
+        self.behind = 0
 
     def feed(self, text: str) -> Pieces:
         """The pieces that are certain by now."""
@@ -304,14 +391,64 @@ class ThinkSplitter:
         if self._place == "start":
             self._begin()
         pieces: Pieces = []
-        if self._place == "thought" and (thought := self._thought()):
-            pieces.append(ReasoningDelta(thought))
-        if self._place == "gap":
-            self._held = self._held.lstrip("\n")
-            self._place = "answer" if self._held else "gap"
+        while True:
+            place, left = self._place, len(self._held)
+            if place == "harmony":
+                pieces += self._between_marks()
+            if self._place == "thought" and (thought := self._thought()):
+                pieces.append(ReasoningDelta(thought))
+            if self._place == "gap":
+                self._held = self._held.lstrip("\n")
+                self._place = ("harmony" if self._marked else "answer") if self._held else "gap"
+            if (place, left) == (self._place, len(self._held)):
+                break
         if self._place == "answer" and self._held:
-            pieces.append(TextDelta(self._take(len(self._held))))
+            pieces += self._answer()
         return pieces
+
+    def _answer(self) -> Pieces:
+        """Text as it is, but for one end of a thought that never began."""
+        if self.lone or self._thought_before:
+            return [TextDelta(self._take(len(self._held)))]
+        pieces: Pieces = []
+        at = self._held.find(_LONE)
+        if at >= 0:
+            before = self._before + self._held[:at]
+            fenced = (self._fences + before.count("```")) % 2
+            if before.rstrip(" ").endswith("\n") and not fenced:
+                pieces += [TextDelta(self._take(at))] if at else []
+                self._take(len(_LONE))
+                self.lone = True
+                self._held = self._held.lstrip("\n")
+                self._place = "answer" if self._held else "gap"
+                self.behind = len(self._held)
+                return [*pieces, *([TextDelta(self._take(len(self._held)))] if self._held else [])]
+            at += len(_LONE)
+        length = max(at, len(self._held) - _overlap(self._held, _LONE))
+        text = self._take(length)
+        self._before, self._fences = text[-40:] or self._before, self._fences + text.count("```")
+        return [TextDelta(text)] if text else []
+
+    def _between_marks(self) -> Pieces:
+        """The text of a reply in gpt-oss's own marks, which go; those of a call stay for whoever reads calls."""
+        pieces: Pieces = []
+        while (at := self._held.find("<|")) >= 0:
+            if at:
+                pieces.append(TextDelta(self._take(at)))
+            if found := _THOUGHT_MARK.match(self._held):
+                self._take(found.end())
+                self._end, self._place = "<|end|>", "thought"
+                return pieces
+            if found := _OTHER_MARK.match(self._held):
+                self._take(found.end())
+            elif any(mark.fullmatch(self._held, partial=True) for mark in (_THOUGHT_MARK, _OTHER_MARK)):
+                return pieces
+            else:  # a call, or words about marks
+                pieces.append(TextDelta(self._take(len(self._held))))
+                self._place, self._thought_before = "answer", True
+                return pieces
+        length = len(self._held) - _overlap(self._held, "<|")
+        return [*pieces, TextDelta(self._take(length))] if length else pieces
 
     def flush(self) -> Pieces:
         """What was held back, when the reply is over."""
@@ -322,11 +459,15 @@ class ThinkSplitter:
 
     def _begin(self) -> None:
         start = self._held.lstrip()
+        if start.startswith(_HARMONY):
+            self._held, self._place, self._marked = start, "harmony", True
+            return
         for tag, end in _TAGS.items():
             if start.startswith(tag):
                 self._held, self._end, self._place = start[len(tag) :], end, "thought"
+                self._thought_before = True
                 return
-        if not any(tag.startswith(start) for tag in _TAGS):
+        if not any(tag.startswith(start) for tag in (*_TAGS, *_HARMONY)):
             self._place = "answer"
 
     def _thought(self) -> str:

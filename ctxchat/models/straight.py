@@ -25,6 +25,7 @@ from ctxchat.core.ports import ModelPiece
 from ctxchat.core.usage import dollars, tokens
 from ctxchat.models import anthropic, failures, openai_servers
 from ctxchat.models.anthropic import AnthropicServer
+from ctxchat.models.loose_calls import offered_in
 from ctxchat.models.network import client_options
 from ctxchat.models.openai_servers import Server
 from ctxchat.models.reply import ReplyBuilder, joined, usage_from
@@ -117,7 +118,7 @@ class Straight:
 
     async def stream(self, arguments: dict[str, Any], timeout: float) -> AsyncGenerator[ModelPiece, None]:
         """One reply: pieces, then one ReplyEnd. Raises ModelError. Closing it closes the connection."""
-        reply, trouble = ReplyBuilder(self._settings.name), None
+        reply, trouble = ReplyBuilder(self._settings.name, offered_in(arguments)), None
         told: dict[str, Any] = {}
         ended = False
         try:

@@ -21,6 +21,7 @@ from ctxchat.core.ports import ReplyEnd
 from ctxchat.core.secrets import masked
 from ctxchat.core.usage import dollars, tokens
 from ctxchat.models import failures, protocol
+from ctxchat.models.loose_calls import offered_in
 from ctxchat.models.reply import REASONS, ReplyBuilder, usage_from
 from ctxchat.models.streams import is_gemini, listen
 
@@ -95,7 +96,9 @@ class ModelWorker:
 
     async def _run(self, call: protocol.Call) -> None:
         model = str(call.arguments["model"])
-        reply = ReplyBuilder(model, signed=not is_gemini(model))  # litellm keeps its signatures in call ids
+        reply = ReplyBuilder(
+            model, offered_in(call.arguments), signed=not is_gemini(model)
+        )  # litellm keeps its signatures in call ids
         try:
             assert self._litellm is not None
             if (base := str(call.arguments.get("api_base", ""))) and not proxy_for(base, _TOLD):
