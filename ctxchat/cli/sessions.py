@@ -15,7 +15,6 @@ from ctxchat.bootstrap.flags import settings_from
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, table
 from ctxchat.config import paths
-from ctxchat.core import openai
 from ctxchat.core.errors import UsageError
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
@@ -32,9 +31,7 @@ if TYPE_CHECKING:
     from ctxchat.agent.session import Session
     from ctxchat.bootstrap.program import Program
 
-ANY_PROVIDER = dialects.Dialect(
-    "any", id_pattern="[a-zA-Z0-9]+", id_length=9, user_first=True, user_last=False, user_after_tool=False
-)
+ANY_PROVIDER = dialects.Dialect("any", id_pattern="[a-zA-Z0-9]+", id_length=9, user_first=True, user_after_tool=False)
 """What every family takes, the strictest rule of each; a view is exported so that it can be sent anywhere."""
 
 
@@ -185,7 +182,7 @@ def _view(database: Database, session: Session, form: exporting.Format) -> str:
     items = [msgspec.structs.replace(item, message=group.first) for item, group in pairs]
     if form != "openai":
         return exporting.export_view(session.state, items, form)
-    messages = dialects.shape(openai.wire(items), ANY_PROVIDER)
+    messages = dialects.shape(items, ANY_PROVIDER)
     return exporting.dump(exporting.masked_json(messages), indent=1)
 
 

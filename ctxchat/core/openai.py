@@ -91,34 +91,33 @@ def from_wire(wire: Mapping[str, Any], seq: int, at: str = "") -> Message:
 
 
 def wire(items: Iterable[Item]) -> list[Wire]:
-    """The messages of a view in OpenAI's form: system messages as one, neighbours of one role merged, arguments valid JSON."""
+    """The messages of a view in OpenAI's form: system messages as one, every other as it is, arguments valid JSON."""
     messages: list[Wire] = []
-    between = "\n\n"
     for item in items:
-        message = to_wire(_without_blanks(item.message))
-        message.pop("name", None)
-        for call in cast("list[Wire]", message.get("tool_calls", [])):
-            call["function"]["arguments"] = whole_arguments(call["function"]["arguments"])
-        if item.message.reasoning:
-            message["reasoning_content"] = item.message.reasoning.text
-            if blocks := _signed(item.message.reasoning):
-                message["thinking_blocks"] = blocks
-        if messages and _mergeable(messages[-1], message):
-            messages[-1] = _merged(messages[-1], message, between)
+        message = to_sent(item.message)
+        if messages and message["role"] == messages[-1]["role"] == "system":
+            messages[-1] = {**messages[-1], "content": joined(messages[-1]["content"], message["content"])}
         else:
             messages.append(message)
-        between = "" if item.message.interrupted else "\n\n"  # a reply that was cut off goes on in the next one
     return messages
 
 
-def _signed(reasoning: Reasoning) -> list[Wire]:
-    """The signed thoughts of a reply, in their order."""
-    if reasoning.received is None:
-        return msgspec.json.decode(reasoning.blocks) if reasoning.blocks else []
-    blocks = msgspec.json.decode(reasoning.received.blocks)
-    if isinstance(blocks, dict):
-        return cast(Wire, blocks).get("reasoning_details") or []
-    return [block for block in cast("list[Wire]", blocks) if block.get("type") in {"thinking", "redacted_thinking"}]
+def to_sent(message: Message) -> Wire:
+    """One message as a provider accepts it: without blank texts and names, arguments valid JSON."""
+    sent = to_wire(_without_blanks(message))
+    sent.pop("name", None)
+    for call in cast("list[Wire]", sent.get("tool_calls", [])):
+        call["function"]["arguments"] = whole_arguments(call["function"]["arguments"])
+    return sent
+
+
+def joined(before: str | list[Wire] | None, after: str | list[Wire] | None) -> str | list[Wire] | None:
+    """Two contents as one."""
+    if not before or not after:
+        return before or after
+    if isinstance(before, str) and isinstance(after, str):
+        return f"{before}\n\n{after}"
+    return [*_as_parts(before), *_as_parts(after)]
 
 
 def wire_tools(tools: Sequence[ToolSpec]) -> list[Wire]:
@@ -224,32 +223,12 @@ def _reasoning(wire: Mapping[str, Any]) -> Reasoning | None:
     return Reasoning(text) if isinstance(text, str) and text else None
 
 
-def _mergeable(before: Wire, after: Wire) -> bool:
-    role = before["role"]
-    return role == after["role"] and role != "tool" and not before.get("tool_calls") and "thinking_blocks" not in after
-
-
-def _merged(before: Wire, after: Wire, between: str) -> Wire:
-    merged = {**before, **after, "content": _joined(before["content"], after["content"], between)}
-    if "reasoning_content" in before and "reasoning_content" in after:
-        merged["reasoning_content"] = f"{before['reasoning_content']}\n\n{after['reasoning_content']}"
-    return merged
-
-
 def _without_blanks(message: Message) -> Message:
     """Blank text beside calls or among parts left out: strict providers refuse it."""
     if isinstance(message.content, str):
         return message if message.content.strip() else msgspec.structs.replace(message, content="")
     parts = tuple(part for part in message.content if not (isinstance(part, Text) and not part.text.strip()))
     return msgspec.structs.replace(message, content=parts)
-
-
-def _joined(before: str | list[Wire] | None, after: str | list[Wire] | None, between: str) -> str | list[Wire] | None:
-    if not before or not after:
-        return before or after
-    if isinstance(before, str) and isinstance(after, str):
-        return f"{before}{between}{after}"
-    return [*_as_parts(before), *_as_parts(after)]
 
 
 def _as_parts(content: str | list[Wire] | None) -> list[Wire]:

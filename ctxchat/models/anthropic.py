@@ -7,17 +7,19 @@ Knows nothing of connections. The conversation comes in litellm's form, with the
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from ctxchat.core.messages import Received
 from ctxchat.core.openai import Wire
+from ctxchat.core.ports import ReplyNotes
 from ctxchat.core.usage import tokens
 from ctxchat.models import catalogue
 from ctxchat.models.openai_servers import TLS_BY_LITELLM, WireRequest
 from ctxchat.models.protocol import encode
+from ctxchat.models.received import THOUGHTS, with_ids
 from ctxchat.models.settings import ModelSettings
 
 _SAMPLING = frozenset({"temperature", "top_p", "top_k"})
@@ -45,23 +47,33 @@ _NO_TOOL = {
 Event = dict[str, Any]
 
 
+_ADAPTIVE = {"type": "adaptive", "display": "summarized"}
+"""Thinking as the model sees fit, told in summaries: without that word its thoughts come empty, and long turns are silent."""
+
+
 class AnthropicServer(msgspec.Struct, frozen=True):
-    """Anthropic's own, or another that takes its form. `samples` False: the model takes no parameters of sampling."""
+    """Anthropic's own, or another that takes its form. `samples` False: the model takes no parameters of sampling; `adaptive`: it
+    decides for itself when to think."""
 
     base: str
     samples: bool = True
+    adaptive: bool = False
 
     def request(self, model: str, arguments: Mapping[str, Any]) -> WireRequest:
         """The request of arguments in litellm's form. Some ten milliseconds a megabyte."""
         messages: Sequence[Wire] = arguments["messages"]
         body: dict[str, object] = {
             "model": model,
-            "messages": _alternating(messages),
+            "messages": list(_turns(messages)),
             "max_tokens": arguments["max_tokens"],
             "stream": True,
         }
         refused = frozenset[str]() if self.samples else _SAMPLING
         body |= {k: v for k, v in arguments.items() if k in _EXTRA - refused or (k, v) == ("temperature", 1)}
+        if self.adaptive and "thinking" not in body and body.keys().isdisjoint(_SAMPLING):
+            body["thinking"] = _ADAPTIVE
+        if effort := arguments.get("effort"):
+            body["output_config"] = {"effort": effort}
         if system := [block for message in messages if message["role"] == "system" for block in _blocks(message)]:
             body["system"] = system
         tools = arguments.get("tools") or ([_NO_TOOL] if any(m.get("tool_calls") for m in messages) else [])
@@ -76,9 +88,9 @@ class AnthropicServer(msgspec.Struct, frozen=True):
         root = root.removesuffix("/messages").removesuffix("/v1")
         return WireRequest(f"{root}/v1/messages{mark}{query}", headers | given, encode(body))
 
-    def reading(self) -> Callable[[Event], Event]:
-        """What makes a piece of OpenAI's form of each event of one reply."""
-        return _Reading().piece
+    def reading(self, name: str) -> AnthropicReading:
+        """What reads one reply of a model (litellm's name)."""
+        return AnthropicReading(name)
 
 
 def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> AnthropicServer | None:
@@ -91,7 +103,8 @@ def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.envir
     elsewhere = environment.get("ANTHROPIC_API_BASE") or environment.get("ANTHROPIC_BASE_URL")
     base = settings.base or (elsewhere or "https://api.anthropic.com").rstrip("/")
     entry = catalogue.find(settings.name)
-    return AnthropicServer(base, samples=entry is None or entry.supports_sampling_params is not False)
+    samples = entry is None or entry.supports_sampling_params is not False
+    return AnthropicServer(base, samples, adaptive=bool(entry and entry.supports_adaptive_thinking))
 
 
 def _translated(settings: ModelSettings) -> bool:
@@ -128,23 +141,28 @@ def authorised(key: str) -> dict[str, str]:
 # ── the conversation ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _alternating(messages: Sequence[Wire]) -> list[Wire]:
-    """User and assistant in turn: neighbours of one side as one message, results being the user's."""
-    spoken = (message for message in messages if message["role"] != "system")
-    turns: list[Wire] = []
-    for role, group in groupby(spoken, lambda m: "assistant" if m["role"] == "assistant" else "user"):
-        turns.append({"role": role, "content": [block for message in group for block in _blocks(message)]})
-    if turns and turns[-1]["role"] == "assistant":  # white space at the end of a beginning is refused
-        turns[-1]["content"] = [
-            {**block, "text": block["text"].rstrip()} if block["type"] == "text" else block
-            for block in turns[-1]["content"]
-        ]
-    return turns
+def _turns(messages: Sequence[Wire]) -> Iterator[Wire]:
+    """Each message as one of the person or the model; results, which are the person's, of one round together. Neighbours of one
+    side stay apart: Anthropic takes them so, and what was sent may not grow."""
+    results: list[Wire] = []
+    for message in messages:
+        if message["role"] == "tool":
+            results += _blocks(message)
+            continue
+        if results:
+            yield {"role": "user", "content": results}
+            results = []
+        if message["role"] != "system":
+            yield {"role": message["role"], "content": _blocks(message)}
+    if results:
+        yield {"role": "user", "content": results}
 
 
 def _blocks(message: Wire) -> list[Wire]:
-    """A message's thoughts, contents and calls, in this order."""
+    """A message's blocks as they came, else its thoughts, contents and calls, in this order."""
     content = message.get("content") or []
+    if "blocks" in message:
+        return list(with_ids(message["blocks"], message.get("tool_calls") or ()))
     if message["role"] == "tool":
         result = {"type": "tool_result", "tool_use_id": message["tool_call_id"]}
         result["content"] = content if isinstance(content, str) else [_part(part) for part in content]
@@ -206,27 +224,62 @@ def _schema(schema: Wire) -> Wire:
 # ── the reply ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Reading:
-    """The events of one reply, as they come."""
+class AnthropicReading:
+    """The events of one reply, as they come: pieces of OpenAI's form are made of them, its blocks kept as they are."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._counts: Event = {}
         self._calls: list[object] = []  # the places of their blocks
         self._whole = ""  # the arguments the last call began with, until others come
+        self._blocks: dict[object, Event] = {}
+        self._inputs: dict[object, str] = {}
+        self._started: Event = {}
+        self._dropped: list[Event] = []
+
+    @property
+    def received(self) -> Received | None:
+        """The reply's blocks, where they are more than a text and calls behind it."""
+        blocks = [self._whole_block(place, block) for place, block in self._blocks.items()]
+        blocks = [block for block in blocks if block.get("type") != "text" or block.get("text")]
+        kinds = [block.get("type") for block in blocks]
+        if THOUGHTS.isdisjoint(kinds) and "text" not in kinds[1:]:
+            return None
+        return Received("messages", self._name, encode(blocks).decode())
+
+    @property
+    def notes(self) -> ReplyNotes:
+        """What was told beside the reply."""
+        miss = _inside(_inside(self._started, "diagnostics"), "cache_miss_reason")
+        reasons = [str(each.get("reason") or "") for each in self._dropped]
+        return ReplyNotes(
+            message_id=str(self._started.get("id") or ""),
+            thoughts_dropped=len(reasons),
+            drop_reason=next(iter(reasons), ""),
+            cache_miss=str(miss.get("type") or ""),
+            cache_missed=tokens(miss.get("cache_missed_input_tokens")),
+        )
 
     def piece(self, event: Event) -> Event:
         """A piece of OpenAI's form; an empty one for what says nothing to us."""
         place = event.get("index")
         match event.get("type"):
             case "message_start":
-                self._count(_inside(_inside(event, "message"), "usage"))
+                self._started = _inside(event, "message")
+                self._drop(self._started)
+                self._count(_inside(self._started, "usage"))
             case "content_block_start":
-                return _adding(self._begun(place, _inside(event, "content_block")))
+                block = _inside(event, "content_block")
+                self._blocks[place] = block
+                return _adding(self._begun(place, block))
             case "content_block_delta":
-                return _adding(self._grown(place, _inside(event, "delta")))
+                delta = _inside(event, "delta")
+                self._keep(place, delta)
+                return _adding(self._grown(place, delta))
             case "content_block_stop" if self._calls and self._calls[-1] == place:
                 return _adding(self._arguments(place, self._whole))
             case "message_delta":
+                self._drop(event)
                 self._count(_inside(event, "usage"))
                 finish = _inside(event, "delta").get("stop_reason") or "end_turn"
                 return {"choices": [{"finish_reason": finish}], "usage": _usage(self._counts)}
@@ -234,20 +287,50 @@ class _Reading:
                 pass
         return {}
 
+    def _drop(self, told: Event) -> None:
+        """Thoughts that were left out of the request; the end tells them again where another model took over."""
+        dropped = told.get("input_transformations")
+        if isinstance(dropped, list) and dropped:
+            self._dropped = [each for each in dropped if isinstance(each, dict)]
+
     def _count(self, usage: Event) -> None:
         """Counts are told twice; the second time some servers leave out, or give as 0, what they said before."""
         self._counts |= {name: count for name, count in usage.items() if count}
 
+    def _keep(self, place: object, delta: Event) -> None:
+        """A block grows by what comes of it."""
+        block = self._blocks.get(place)
+        if block is None:
+            return
+        if (fragment := delta.get("partial_json")) is not None:
+            self._inputs[place] = f"{self._inputs.get(place, '')}{fragment}"
+        elif "citation" in delta:
+            self._blocks[place] = {**block, "citations": [*(block.get("citations") or ()), delta["citation"]]}
+        else:
+            grown = {k: f"{block.get(k) or ''}{v}" for k, v in delta.items() if k != "type" and isinstance(v, str)}
+            self._blocks[place] = {**block, **grown}
+
+    def _whole_block(self, place: object, block: Event) -> Event:
+        """With its input, where that came in pieces."""
+        written = self._inputs.get(place)
+        if not written or "input" not in block:
+            return block
+        try:
+            return {**block, "input": msgspec.json.decode(written)}
+        except (msgspec.DecodeError, RecursionError):
+            return block  # does not fit the call, and so is not sent
+
     def _begun(self, place: object, block: Event) -> Event:
         """A call may come whole, which litellm overlooks. What a server's own tools do is not ours to answer."""
+        kinds = [each.get("type") for each in self._blocks.values()]
         match block.get("type"):
+            case "text" if "text" in kinds[:-1] and kinds[-2] != "text":  # words apart from those before a thought
+                return {"content": f"\n\n{block.get('text') or ''}"}
             case "tool_use":
                 self._calls.append(place)
                 self._whole = encode(_inside(block, "input")).decode()
                 function = {"name": block.get("name"), "arguments": ""}
                 return {"tool_calls": [{"index": len(self._calls) - 1, "id": block.get("id"), "function": function}]}
-            case "redacted_thinking":
-                return {"thinking_blocks": [{"type": "redacted_thinking", "data": block.get("data")}]}
             case "text" | "thinking":
                 return self._grown(place, block)
             case _:
@@ -256,9 +339,8 @@ class _Reading:
     def _grown(self, place: object, delta: Event) -> Event:
         if arguments := delta.get("partial_json"):
             return self._arguments(place, arguments)
-        if delta.get("thinking") or delta.get("signature"):
-            thought = {"thinking": delta.get("thinking") or "", "signature": delta.get("signature") or ""}
-            return {"reasoning_content": thought["thinking"], "thinking_blocks": [{"type": "thinking", **thought}]}
+        if thought := delta.get("thinking"):
+            return {"reasoning_content": thought}
         return {"content": delta.get("text")}
 
     def _arguments(self, place: object, arguments: object) -> Event:

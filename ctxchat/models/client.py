@@ -1,14 +1,13 @@
 """core.ports.ModelPort for every model that is served somewhere: shapes a request for its provider and streams it through a
 lane.
 
-Does not know which lane it is, and never retries; what went wrong is told as ModelError. Only a half reply that a provider
-refuses to go on with is handed to it once more, in another form.
+Does not know which lane it is, and never retries; what went wrong is told as ModelError.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from functools import cached_property
 from typing import Any, Protocol
@@ -19,11 +18,11 @@ from ctxchat.core.budget import Window
 from ctxchat.core.calibration import Calibration
 from ctxchat.core.errors import ModelError
 from ctxchat.core.images import addressed
-from ctxchat.core.openai import Wire, wire
+from ctxchat.core.openai import Wire
 from ctxchat.core.ports import ModelPiece, ModelRequest, ReplyEnd
 from ctxchat.core.prices import ModelPrices, cost
 from ctxchat.core.view import Item
-from ctxchat.models import catalogue, continuing, dialects, images, network, samples, windows
+from ctxchat.models import catalogue, dialects, images, network, samples, windows
 from ctxchat.models.failures import allowed_output, remedy
 from ctxchat.models.probes import TIMEOUT, listens
 from ctxchat.models.provider_lists import ListedModel, ProviderLists
@@ -35,6 +34,15 @@ ANTHROPIC_OUTPUT = 8192
 """Tokens of output asked for where nothing at all is known: Anthropic's form wants a figure."""
 
 
+_HOUR_LONG_MARKS = frozenset({"anthropic", "openrouter"})
+"""Providers whose cache marks can last an hour, by litellm's prefix."""
+
+GO_ON = (
+    "[Your last message was cut off. Go on exactly where it stops, in the middle of a word if need be: "
+    "no greeting, no comment, nothing of it again.]"
+)
+
+
 class Lane(Protocol):
     """A way to a model: the process that holds litellm (`process.Worker`), or straight to its server (`straight.Straight`)."""
 
@@ -43,8 +51,9 @@ class Lane(Protocol):
         ...
 
     def stream(self, arguments: dict[str, Any], timeout: float) -> AsyncGenerator[ModelPiece, None]:
-        """One reply: pieces, then one ReplyEnd. `arguments` are litellm's (model, messages, tools, api_base, …), `timeout`
-        seconds without a byte. Raises ModelError. Closing it closes the connection within a second."""
+        """One reply: pieces, then one ReplyEnd. `arguments` are litellm's (model, messages, tools, api_base, …), with `session`
+        and `effort` as in the request; `timeout` in seconds without a byte. Raises ModelError. Closing it closes the
+        connection within a second."""
         ...
 
 
@@ -63,7 +72,6 @@ class ModelClient:
         self._lane = lane
         self._find = find
         self._count = counter(settings.name)
-        self._takes_beginning = continuing.takes_beginning(settings, self._dialect)
         self._able = 0  # tokens of the longest reply, where a refusal told it
         self._told_of_sight: bool | None = None  # by its server, when it was asked for its window
         self._loaded: Window | None = None  # what Ollama was asked to load: another figure would load the model again
@@ -92,7 +100,7 @@ class ModelClient:
     @property
     def binds_thinking(self) -> bool:
         """For every Claude whose thoughts go back: which accounts are checked nobody can tell beforehand."""
-        return self.keeps_reasoning and self._dialect in {dialects.ANTHROPIC, dialects.OPENROUTER_CLAUDE}
+        return self.keeps_reasoning and self._dialect in (dialects.ANTHROPIC, dialects.OPENROUTER_CLAUDE)
 
     @property
     def _sees(self) -> bool:
@@ -167,25 +175,8 @@ class ModelClient:
         return await samples.sampled(self.settings, self._dialect)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
-        """Pieces, then exactly one ReplyEnd. Raises ModelError. Closing it closes the connection within a second."""
-        begun = False
-        try:
-            async with aclosing(self._once(request)) as pieces:
-                async for piece in pieces:
-                    begun = True
-                    yield piece
-            return
-        except ModelError as refused:
-            handed_in = self._takes_beginning and bool(continuing.parted(request.view.items)[1])
-            if begun or not handed_in or refused.kind != "bad_request" or not continuing.REFUSED.search(refused.body):
-                raise
-        self._takes_beginning = False
-        async with aclosing(self._once(request)) as pieces:
-            async for piece in pieces:
-                yield piece
-
-    async def _once(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
-        """A refusal that says how long a reply may be is asked again for one of that length."""
+        """Pieces, then exactly one ReplyEnd. Raises ModelError. Closing it closes the connection within a second. A refusal that
+        says how long a reply may be is asked again for one of that length."""
         arguments = await self._arguments(request)
         try:
             async with aclosing(self._sent(arguments)) as pieces:
@@ -222,7 +213,7 @@ class ModelClient:
     async def _arguments(self, request: ModelRequest) -> dict[str, object]:
         settings = self.settings
         await asyncio.to_thread(network.check, settings)
-        messages = await asyncio.to_thread(self._messages, self._placed(request))
+        messages = await asyncio.to_thread(self._messages, request)
         arguments: dict[str, object] = {**settings.extra, "model": settings.name, "messages": messages}
         if request.view.tools:
             arguments["tools"] = await asyncio.to_thread(tools_for, self._dialect, request.view.tools)
@@ -232,7 +223,12 @@ class ModelClient:
             arguments["api_key"] = key
         if output := await asyncio.to_thread(self._output, request.max_output):
             arguments["max_tokens"] = output
-        if self._dialect.reasoning == "thinking_blocks" and not dialects.may_think(messages):
+        if request.session:
+            arguments["session"] = request.session
+        if request.effort:
+            arguments["effort"] = await asyncio.to_thread(self._effort, request.effort)
+        budgeted = self._dialect is dialects.ANTHROPIC and "adaptive" not in str(settings.extra.get("thinking"))
+        if budgeted and not dialects.may_think(messages):
             arguments = {k: v for k, v in arguments.items() if k not in {"thinking", "reasoning_effort"}}
         if windows.sets_window(settings):
             arguments |= await self._ollama()
@@ -243,22 +239,26 @@ class ModelClient:
         placed = [(i, addressed(i.message, request.images, shown=self._sees)) for i in request.view.items]
         return [i if message is i.message else msgspec.structs.replace(i, message=message) for i, message in placed]
 
-    def _messages(self, items: Sequence[Item]) -> list[Wire]:
-        rest, half = continuing.parted(items)
-        if half and self._takes_beginning:
-            messages = continuing.from_beginning(self._marked(rest), half, self._dialect, self.keeps_reasoning)
-            return continuing.as_prefix(messages) if self.settings.provider.prefix == "mistral" else messages
-        messages = continuing.in_words(self._marked(items)) if half else self._marked(items)
-        return dialects.shape(messages, self._dialect, keep_reasoning=self.keeps_reasoning)
+    def _messages(self, request: ModelRequest) -> list[Wire]:
+        """The conversation on the wire, with marks for the provider's cache where it takes them."""
+        items = self._placed(request)
+        lasting = request.lasting and self.settings.provider.prefix in _HOUR_LONG_MARKS
+        messages = dialects.shape(
+            items, self._dialect, keep_reasoning=self.keeps_reasoning, model=self.name, lasting=lasting
+        )
+        said = [item.message for item in items if item.group]
+        half = bool(said) and said[-1].interrupted and not said[-1].calls
+        if half or (messages and messages[-1]["role"] == "assistant"):
+            messages.append({"role": "user", "content": GO_ON})
+        return messages
 
-    def _marked(self, items: Sequence[Item]) -> list[Wire]:
-        """On the wire, with marks for the provider's cache where it takes them."""
-        if not self._dialect.markers:
-            return wire(items)
-        stable = len(items)
-        while stable and items[stable - 1].section == "injected" and not items[stable - 1].group:
-            stable -= 1  # what changes with every request stays behind the cache mark
-        return [*dialects.mark(wire(items[:stable])), *wire(items[stable:])]
+    def _effort(self, effort: str) -> str:
+        """That one, where the model has it. Raises ModelError that names those it has."""
+        known = self.efforts
+        if known is None or effort in known:
+            return effort
+        has = f"It has {', '.join(known)}." if known else "It has none at all."
+        raise ModelError(f"{self.name} has no effort {effort!r}.", has, kind="bad_request")
 
     def _output(self, room: int) -> int:
         """The tokens a reply may have: what the model can write, what there is `room` for, what is set, whichever is least; 0

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
+from ctxchat.core.messages import Received
 from ctxchat.core.network import with_path
 from ctxchat.core.openai import Wire
+from ctxchat.core.ports import ReplyNotes
 from ctxchat.models import catalogue
 from ctxchat.models.protocol import encode
 from ctxchat.models.settings import ModelSettings
@@ -78,9 +80,24 @@ class Server(msgspec.Struct, frozen=True):
             return None
         return msgspec.structs.replace(self, base=with_path(self.base, "/v1"))
 
-    def reading(self) -> Callable[[Wire], Wire]:
-        """What makes a piece of OpenAI's form of each that comes: nothing is to be made."""
-        return lambda piece: piece
+    def reading(self, name: str) -> ChatReading:
+        """What reads one reply: nothing is to be made of its pieces."""
+        return ChatReading()
+
+
+class ChatReading:
+    """The pieces of one reply, which are in OpenAI's form."""
+
+    received: Received | None = None
+
+    def __init__(self) -> None:
+        self.notes = ReplyNotes()
+
+    def piece(self, event: Wire) -> Wire:
+        """As it came; the first names the reply."""
+        if not self.notes.message_id and isinstance(event.get("id"), str):
+            self.notes = ReplyNotes(message_id=event["id"])
+        return event
 
 
 SERVERS: dict[str, Server] = {

@@ -10,18 +10,19 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing, suppress
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
 from ctxchat import __version__
 from ctxchat.core.errors import UsageError
 from ctxchat.core.events import Usage
+from ctxchat.core.messages import Received
 from ctxchat.core.network import proxy_for
-from ctxchat.core.ports import ModelPiece
+from ctxchat.core.ports import ModelPiece, ReplyNotes
 from ctxchat.core.usage import dollars, tokens
 from ctxchat.models import anthropic, failures, openai_servers
 from ctxchat.models.anthropic import AnthropicServer
@@ -71,8 +72,23 @@ class ServerRefused(Exception):
 Chunk = dict[str, Any]
 """A piece of a stream."""
 
-Reading = Callable[[Chunk], Chunk]
-"""What a form makes of a piece of its stream: one of OpenAI's."""
+
+class Reading(Protocol):
+    """What a form makes of the stream of one reply."""
+
+    @property
+    def received(self) -> Received | None:
+        """The reply as it came, when it is over; None where its chunks say all."""
+        ...
+
+    @property
+    def notes(self) -> ReplyNotes:
+        """What was told beside the reply."""
+        ...
+
+    def piece(self, event: Chunk) -> Chunk:
+        """One of OpenAI's pieces of one of the form's; empty for what says nothing to us."""
+        ...
 
 
 def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> Server | AnthropicServer | None:
@@ -121,8 +137,9 @@ class Straight:
         reply, trouble = ReplyBuilder(self._settings.name, offered_in(arguments)), None
         told: dict[str, Any] = {}
         ended = False
+        reading = self._server.reading(self._settings.name)
         try:
-            async with aclosing(self._readings(arguments, timeout)) as readings:
+            async with aclosing(self._readings(arguments, timeout, reading)) as readings:
                 async for chunks in readings:
                     for piece in joined(piece for chunk in chunks for piece in reply.feed(chunk)):
                         yield piece
@@ -137,27 +154,29 @@ class Straight:
         if failed := failures.of_end(reply, ended=ended):
             raise failed
         usage, priced = _usage(told)
-        yield reply.end(usage, priced=priced)
+        yield reply.end(usage, reading.received, reading.notes, priced=priced)
 
-    async def _readings(self, arguments: dict[str, Any], timeout: float) -> AsyncGenerator[list[Chunk], None]:
+    async def _readings(
+        self, arguments: dict[str, Any], timeout: float, reading: Reading
+    ) -> AsyncGenerator[list[Chunk], None]:
         """The pieces of the stream, those of one reading from the network together. A server of OpenAI's form whose address is a
         bare host is asked at `/v1` where it has nothing at its root, from then on."""
         versioned = self._server.versioned if isinstance(self._server, Server) else None
         try:
-            async with aclosing(self._asked(self._server, arguments, timeout)) as readings:
+            async with aclosing(self._asked(self._server, arguments, timeout, reading)) as readings:
                 async for chunks in readings:
                     yield chunks
             return
         except ServerRefused as refused:
             if versioned is None or not _NOTHING_THERE.search(f"{refused.status_code} {refused.body}"):
                 raise
-        async with aclosing(self._asked(versioned, arguments, timeout)) as readings:
+        async with aclosing(self._asked(versioned, arguments, timeout, reading)) as readings:
             async for chunks in readings:
                 self._server = versioned
                 yield chunks
 
     async def _asked(
-        self, server: Server | AnthropicServer, arguments: dict[str, Any], timeout: float
+        self, server: Server | AnthropicServer, arguments: dict[str, Any], timeout: float, reading: Reading
     ) -> AsyncGenerator[list[Chunk], None]:
         asked = await asyncio.to_thread(server.request, self._settings.model, arguments)
         client = await self._connections.client(asked.url)
@@ -171,7 +190,7 @@ class Straight:
             ) as response:
                 if response.status_code != 200:
                     raise await _refusal(response)
-                async with aclosing(_chunks(response, server.reading())) as readings:
+                async with aclosing(_chunks(response, reading)) as readings:
                     async for chunks in readings:
                         yield chunks
         except httpx.TimeoutException as late:
@@ -264,7 +283,7 @@ def _chunk(line: bytearray, reading: Reading) -> Chunk | None:
     read = mended(read)
     if error := told_error(read):
         raise ServerRefused(*error)
-    return reading(read)
+    return reading.piece(read)
 
 
 def _usage(told: Mapping[str, Any]) -> tuple[Usage | None, bool]:

@@ -21,6 +21,7 @@ from ctxchat.core.ports import ReplyEnd
 from ctxchat.core.secrets import masked
 from ctxchat.core.usage import dollars, tokens
 from ctxchat.models import failures, protocol
+from ctxchat.models.litellm_arguments import litellm_arguments
 from ctxchat.models.loose_calls import offered_in
 from ctxchat.models.reply import REASONS, ReplyBuilder, usage_from
 from ctxchat.models.streams import is_gemini, listen
@@ -112,7 +113,7 @@ class ModelWorker:
         import httpx
 
         timeout = httpx.Timeout(call.timeout, connect=min(15.0, call.timeout))
-        asked = litellm.acompletion(**call.arguments, **_FIXED, timeout=timeout)
+        asked = litellm.acompletion(**litellm_arguments(call.arguments), **_FIXED, timeout=timeout)
         listener = await listen(asked, str(call.arguments["model"]), call.timeout)
         raw_usage = None
         try:

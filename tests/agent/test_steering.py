@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Event, Failed, Steered, TurnFinished
 from ctxchat.core.messages import Part, Text
-from ctxchat.core.openai import wire
 from ctxchat.core.options import Options
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.view import problems
+from ctxchat.models.dialects import LOCAL, shape
 from tests.agent.desk import Desk, Echo
 from tests.doubles.scripted import ScriptedModel, calls, says
 
@@ -55,8 +55,8 @@ async def test_it_stands_behind_the_round_and_in_the_next_request():
     assert desk.folded() == desk.state
     await desk.say("thanks")
     assert kinds(desk)[-2:] == [("user", 2), ("reply", 2)]
-    roles = [message["role"] for message in wire(model.requests[1].view.items)]
-    assert all(a != b or a == "tool" for a, b in pairwise(roles)), "neighbours of one role are one"
+    roles = [message["role"] for message in shape(model.requests[1].view.items, LOCAL)]
+    assert all(a != b or a == "tool" for a, b in pairwise(roles)), "what was first sent together is one"
 
 
 async def test_a_turn_that_calls_nothing_more_leaves_it_where_it_waits():
@@ -143,6 +143,6 @@ def test_any_turn_with_words_between_its_rounds_is_valid_for_every_request(round
     assert {g.turn for g in desk.state.ledger.groups} == {1}
     for request in model.requests:
         assert not problems(request.view)
-        roles = [message["role"] for message in wire(request.view.items)]
+        roles = [message["role"] for message in shape(request.view.items, LOCAL)]
         assert all(a != b or a == "tool" for a, b in pairwise(roles))
     assert desk.folded() == desk.state

@@ -13,11 +13,10 @@ _BLOCKS = {"text", "image", "document", "tool_use", "tool_result", "thinking", "
 
 
 def anthropic(body: Body) -> None:
-    """platform.claude.com: Messages API, "Tool use" and "Errors"."""
+    """platform.claude.com: Messages API ("consecutive turns of one role are combined"), "Tool use" and "Errors"."""
     messages = body["messages"]
     roles = [message["role"] for message in messages]
     assert roles[0] == "user" and roles[-1] == "user"
-    assert all(a != b for a, b in itertools.pairwise(roles)), "roles alternate"
     open_calls: list[str] = []
     seen: set[str] = set()
     for message in messages:
@@ -119,6 +118,11 @@ def openai(body: Body, takes: frozenset[str] = frozenset()) -> None:
     assert all(_named(tool["function"]["name"]) for tool in body.get("tools") or ())
 
 
+def own_server(body: Body) -> None:
+    """vLLM's and llama.cpp's: OpenAI's form, and a reply's thoughts in the field they came in."""
+    openai(body, frozenset({"reasoning", "reasoning_content"}))
+
+
 def responses(body: Body) -> None:
     """platform.openai.com: the API reference of responses, whose input is a list of items."""
     assert "instructions" not in body, "the system prompt is a message: only messages can be marked for the cache"
@@ -163,9 +167,9 @@ def cohere(body: Body) -> None:
 
 def deepseek(body: Body) -> None:
     """api-docs.deepseek.com: "Thinking mode", and platform.moonshot.ai: "Use the Kimi thinking model": a reply without its
-    `reasoning_content` is an error where tools are called, and an empty one is taken for none."""
+    `reasoning_content` is an error where it calls tools, and an empty one is taken for none."""
     openai(body, frozenset({"reasoning_content"}))
-    assert all(message.get("reasoning_content") for message in body["messages"] if message["role"] == "assistant")
+    assert all(message.get("reasoning_content") for message in body["messages"] if message.get("tool_calls"))
 
 
 def openrouter(body: Body) -> None:
@@ -186,7 +190,8 @@ RULES: dict[str, Callable[[Body], None]] = {
     "deepseek": deepseek,
     "moonshot": deepseek,
     "openrouter": openrouter,
-    **dict.fromkeys(("openai", "azure", "groq", "xai", "vllm", "lm_studio"), openai),
+    **dict.fromkeys(("azure", "groq", "xai"), openai),
+    **dict.fromkeys(("openai", "vllm", "lm_studio"), own_server),
 }
 """By the family that asks for it."""
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import assume, given
 
 from ctxchat.core.messages import Image, Message, Opaque, Text, ToolCall
 from ctxchat.core.ports import ModelRequest
-from ctxchat.core.view import ToolSpec
+from ctxchat.core.view import Item, ToolSpec
 from ctxchat.models.client import ModelClient
 from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
@@ -49,29 +50,34 @@ def headers(seen: Seen) -> dict[str, str]:
 
 async def asked_alike(worker: ModelProcess, connections: Connections, request: ModelRequest, **more: Any) -> Seen:
     through, straight = await sent(worker, request, **more), await sent(connections, request, **more)
-    assert (straight.path, straight.body) == (through.path, through.body)
+    assert (straight.path, combined(straight.body)) == (through.path, combined(through.body))
     assert headers(straight) == headers(through)
     return straight
 
 
 @examples(20, 100)
 @given(conversations())
-async def test_any_conversation(worker: ModelProcess, connections: Connections, messages: list[Message]) -> None:
-    assume(any(m.role != "system" and (str(m.content).strip() or m.calls) for m in messages))
-    RULES["anthropic"]((await asked_alike(worker, connections, ModelRequest(view_of(*messages)))).body)
+async def test_any_conversation(worker: ModelProcess, connections: Connections, items: list[Item]) -> None:
+    assume(any(i.message.role != "system" and (str(i.message.content).strip() or i.message.calls) for i in items))
+    view = msgspec.structs.replace(view_of(), items=tuple(items))
+    RULES["anthropic"]((await asked_alike(worker, connections, ModelRequest(view))).body)
 
 
-async def test_the_beginning_of_a_reply(worker: ModelProcess, connections: Connections) -> None:
-    half = Message(2, "assistant", "Half a rep \n", interrupted=True)
-    seen = await asked_alike(worker, connections, ModelRequest(view_of(ASK, half)))
-    assert seen.body["messages"][-1] == {"role": "assistant", "content": [{"type": "text", "text": "Half a rep"}]}
+def combined(body: dict[str, Any]) -> dict[str, Any]:
+    """The body with neighbours of one role as one message, as litellm makes them, and Anthropic reads them."""
+    messages: list[dict[str, Any]] = []
+    for message in body["messages"]:
+        if messages and messages[-1]["role"] == message["role"]:
+            messages[-1] = {**message, "content": [*messages[-1]["content"], *message["content"]]}
+        else:
+            messages.append(message)
+    return {**body, "messages": messages}
 
 
 @pytest.mark.parametrize(
     ("name", "extra"),
     [
         (SONNET, {"temperature": 0.5, "top_p": 0.9, "top_k": 5, "stop_sequences": ["END"]}),
-        (NEWEST, {"temperature": 0.5, "top_p": 0.9, "top_k": 5}),
         (NEWEST, {"temperature": 1, "thinking": {"type": "adaptive"}}),
         (SONNET, {"thinking": {"type": "enabled", "budget_tokens": 2048}}),
         (SONNET, {"thinking": {"type": "disabled"}}),

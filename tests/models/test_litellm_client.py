@@ -187,9 +187,9 @@ async def test_anthropic_cache_marks_stand_before_what_changes(way: Way) -> None
         await listen(family_at(double, way, "anthropic"), after_a_call(injected="It is Monday."))
     body = double.requests[0].body
     assert body["system"][-1]["cache_control"] == {"type": "ephemeral"}
-    last = body["messages"][-1]["content"]
+    last = [part for message in body["messages"] for part in message["content"]][-2:]
     assert [("cache_control" in part, part["type"]) for part in last] == [(True, "tool_result"), (False, "text")]
-    assert json.dumps(body).count("cache_control") == 2
+    assert json.dumps(body).count("cache_control") == 3, "where the request before ended, as well"
 
 
 async def test_openrouters_claude_gets_its_cache_marks_in_parts(worker: ModelProcess) -> None:
@@ -199,7 +199,7 @@ async def test_openrouters_claude_gets_its_cache_marks_in_parts(worker: ModelPro
     messages = double.requests[0].body["messages"]
     assert not any("cache_control" in message for message in messages), "OpenRouter reads them in parts only"
     marked = [m["role"] for m in messages if "cache_control" in json.dumps(m.get("content"))]
-    assert marked == ["system", "tool"]
+    assert marked == ["system", "user", "tool"]
 
 
 async def test_anthropic_does_not_think_in_a_round_without_signed_thoughts(way: Way) -> None:
