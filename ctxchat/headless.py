@@ -33,7 +33,7 @@ from ctxchat.core.events import (
 from ctxchat.core.files import files_words
 from ctxchat.core.messages import Part, Text
 from ctxchat.core.record import CompactionRecord
-from ctxchat.core.sanitize import clean, harmless_json
+from ctxchat.core.sanitize import clean, harmless, harmless_json
 from ctxchat.core.secrets import marks_in
 from ctxchat.core.words import count, short
 from ctxchat.tools.mentions import Consent, look_all, part_of
@@ -65,11 +65,19 @@ async def along(
 
 
 async def run(
-    session: Session, text: str, attachments: Sequence[Part] = (), *, as_json: bool, out: TextIO, err: TextIO
+    session: Session,
+    text: str,
+    attachments: Sequence[Part] = (),
+    *,
+    as_json: bool,
+    out: TextIO,
+    err: TextIO,
+    raw: bool = False,
 ) -> int:
-    """Send one message and report until its turn ends; the exit code. Being cancelled ends the turn first."""
+    """Send one message and report until its turn ends; the exit code. Being cancelled ends the turn first. `raw`: words as
+    the model wrote them, with whatever would move or hide something in a terminal."""
     mask = session.attachments.mask
-    reader = _JsonLines(out, mask) if as_json else _Words(out, err, mask)
+    reader = _JsonLines(out, mask) if as_json else _Words(out, err, mask, raw=raw)
     code = EXIT["error"]
     async with aclosing(session.send(text, attachments)) as events:
         async for stamped in events:
@@ -111,15 +119,15 @@ class _JsonLines:
 class _Words:
     """The answer for a person or a pipe; a line for each thing that happened beside it."""
 
-    def __init__(self, out: TextIO, err: TextIO, mask: Callable[[str], str]) -> None:
-        self._out, self._err, self._mask = out, err, mask
+    def __init__(self, out: TextIO, err: TextIO, mask: Callable[[str], str], *, raw: bool) -> None:
+        self._out, self._err, self._mask, self._raw = out, err, mask, raw
         self._names: dict[str, str] = {}
         self._open_line = False
 
     def take(self, stamped: Stamped) -> None:
         event = stamped.event
         if isinstance(event, TextDelta):
-            self._out.write(clean(event.text) if self._out.isatty() else event.text)
+            self._out.write(event.text if self._raw else harmless(event.text))  # a pipe may end in a terminal
             self._out.flush()
             self._open_line = not event.text.endswith("\n")
         elif isinstance(event, TurnFinished):

@@ -33,8 +33,13 @@ PATIENCE = 2.0
 @click.option("--max-rounds", type=click.IntRange(min=1), metavar="N", help="Most model calls in this turn.")
 @click.option("--continue", "go_on", is_flag=True, help="Go on with the session used last in this folder.")
 @click.option("--cwd", type=click.Path(file_okay=False), metavar="DIR", help="Work in this folder.")
+@click.option(
+    "--raw", is_flag=True, help="The answer as the model wrote it, control sequences for a terminal included."
+)
 @common_options
-def command(prompt: str, permissions: str | None, max_rounds: int | None, go_on: bool, cwd: str | None) -> None:
+def command(
+    prompt: str, permissions: str | None, max_rounds: int | None, go_on: bool, cwd: str | None, raw: bool
+) -> None:
     """Answer PROMPT on standard output. `-` or a pipe adds what comes on standard input; only PROMPT attaches files
     by `@path`."""
     text = _message(prompt)
@@ -49,7 +54,7 @@ def command(prompt: str, permissions: str | None, max_rounds: int | None, go_on:
             tell((*program.notices, *session.notices))
             try:
                 files = await along(session, "" if prompt == "-" else prompt, program.workspace, narrate)
-                return await run(session, text, files, as_json=chosen.json, out=sys.stdout, err=sys.stderr)
+                return await run(session, text, files, as_json=chosen.json, out=sys.stdout, err=sys.stderr, raw=raw)
             finally:
                 for notice in await session.close():
                     narrate(notice.text)

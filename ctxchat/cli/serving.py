@@ -21,9 +21,12 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ChatServer(Server):
-    """Serves one command on loopback. `address` holds the token, which is exchanged for a cookie at the first visit."""
+    """Serves one command on loopback, everything below a path that nobody guesses. `address` holds that and a token, which is
+    exchanged for a cookie at the first visit. A cookie goes to every port of a machine, but only where its path leads: what
+    else listens here never sees it."""
 
     def __init__(self, command: str, port: int, ready: Callable[[str], None]) -> None:
+        self._place = f"/{secrets.token_urlsafe(32)}"
         super().__init__(command, host=HOST, port=port, title="ctxchat")
         self._token = secrets.token_urlsafe(32)
         self._cookie = f"ctxchat-{port}"
@@ -33,7 +36,7 @@ class ChatServer(Server):
     @property
     def address(self) -> str:
         """What a browser is given."""
-        return f"{self.public_url}/?token={self._token}"
+        return f"{self.public_url}{self._place}/?token={self._token}"
 
     def initialize_logging(self) -> None:
         logging.getLogger("textual-serve").addHandler(logging.NullHandler())
@@ -42,8 +45,8 @@ class ChatServer(Server):
         self._ready(self.address)
 
     async def _make_app(self) -> web.Application:
-        app = await super()._make_app()
-        app.middlewares.append(self._guarded)
+        app = web.Application(middlewares=[self._guarded])
+        app.add_subapp(self._place, await super()._make_app())
         app.on_response_prepare.append(self._closed)
         return app
 
@@ -56,11 +59,13 @@ class ChatServer(Server):
         origin = request.headers.get("Origin")
         if origin is not None and origin.removeprefix("http://") not in self._names:
             raise web.HTTPForbidden(text="Another page may not ask for this.")
-        if request.path == "/" and self._holds(request.query.get("token", "")):
-            answer = web.HTTPFound("/")
-            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="Strict")
+        place, _, rest = request.path[1:].partition("/")
+        ours = secrets.compare_digest(place.encode(), self._place[1:].encode())
+        if ours and not rest and self._holds(request.query.get("token", "")):
+            answer = web.HTTPFound(f"{self._place}/")
+            answer.set_cookie(self._cookie, self._token, path=f"{self._place}/", httponly=True, samesite="Strict")
             raise answer
-        if not self._holds(request.cookies.get(self._cookie, "")):
+        if not ours or not self._holds(request.cookies.get(self._cookie, "")):
             raise web.HTTPForbidden(text="Open the address that `ctxchat serve` printed, with its token.")
         response = await handler(request)
         if isinstance(response, web.Response) and response.content_type == "text/html":

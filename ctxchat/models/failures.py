@@ -18,7 +18,7 @@ from ctxchat.core.expressions import expression
 from ctxchat.core.overflow import is_context_overflow, output_excess, overflow_code
 from ctxchat.core.secrets import masked
 from ctxchat.models import said
-from ctxchat.models.reply import ReplyBuilder
+from ctxchat.models.reply import ReplyBuilder, ReplyTooLarge
 from ctxchat.models.settings import ModelSettings
 
 _AGAIN = expression(
@@ -121,6 +121,10 @@ _HINTS = {
 
 def failure(error: BaseException, *, began: bool) -> ModelError:
     """What an exception means. `began`: parts of the reply had already arrived."""
+    if isinstance(error, ReplyTooLarge):
+        return ModelError(
+            str(error), "What came before stays. Nothing of the reply was carried out.", kind="interrupted"
+        )
     chain = list(said.chain(error))
     if _says(_ENDED, chain):
         return ended_badly("ERROR", began=began)

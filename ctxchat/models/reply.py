@@ -59,6 +59,17 @@ _UNSIGNED = {"", "mistral"}
 """What litellm puts where a provider signs nothing."""
 
 
+MAX_REPLY_CHARS = 4_000_000
+"""Of text, thoughts and calls together: several times what the longest output limit there is comes to."""
+
+MAX_CALLS = 128
+"""In one reply."""
+
+
+class ReplyTooLarge(Exception):
+    """A server sends more than any model writes; the rest of it is not read."""
+
+
 class _Slot:
     """A call that is being written."""
 
@@ -88,6 +99,7 @@ class ReplyBuilder:
         self._field = ""  # the thoughts came in
         self._finish = ""
         self._refused = False
+        self._chars = 0
         self.empty = True
 
     @property
@@ -116,7 +128,7 @@ class ReplyBuilder:
         return self._finish if self._finish in _FAILED else ""
 
     def feed(self, chunk: Mapping[str, Any]) -> list[ModelPiece]:
-        """The pieces in one chunk."""
+        """The pieces in one chunk. Raises ReplyTooLarge."""
         choice = next(_objects(chunk.get("choices")), None)
         if choice is None:
             return []
@@ -129,6 +141,7 @@ class ReplyBuilder:
             if not thought and (thought := _text(delta.get(field))):
                 self._field = field
         pieces: list[ModelPiece] = [ReasoningDelta(thought)] if thought else []
+        self._weigh(delta)
         for block in _objects(delta.get("thinking_blocks")) if self._signed else ():
             self._block(block)
         for detail in _objects(delta.get("reasoning_details")):
@@ -141,6 +154,11 @@ class ReplyBuilder:
         pieces += [self._fragment(fragment) for fragment in _objects(delta.get("tool_calls"))]
         self.empty = self.empty and not pieces
         return pieces
+
+    def _weigh(self, delta: Mapping[str, Any]) -> None:
+        self._chars += _chars(delta)
+        if self._chars > MAX_REPLY_CHARS:
+            raise ReplyTooLarge(f"The reply was stopped: it is longer than {MAX_REPLY_CHARS:,} characters.")
 
     def flush(self) -> list[ModelPiece]:
         """What was held back. Call it when the stream is over, however it ended."""
@@ -218,6 +236,8 @@ class ReplyBuilder:
         place = self._place(fragment.get("index"), id, name, arguments)
         if place is None:
             place = len(self._slots)
+            if place >= MAX_CALLS:
+                raise ReplyTooLarge(f"The reply was stopped: it makes more than {MAX_CALLS} calls.")
             self._slots.append(_Slot(id))
             self._blocks.append({"type": "tool_use", "place": place})
         if isinstance(index := fragment.get("index"), int):
@@ -284,6 +304,14 @@ def _said(content: object) -> tuple[str, str]:
     parts = list(_objects(content))
     thoughts = (_said(part.get("thinking"))[0] for part in parts if part.get("type") == "thinking")
     return "".join(_text(part.get("text")) for part in parts if part.get("type") == "text"), "".join(thoughts)
+
+
+def _chars(value: object) -> int:
+    """Characters of all texts in a value."""
+    if isinstance(value, str):
+        return len(value)
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return sum(map(_chars, inner))
 
 
 def _objects(value: object) -> Iterator[dict[str, Any]]:

@@ -205,7 +205,9 @@ def _objection(path: str, file: str, workspace: Path, consent: Consent) -> Menti
     inside = real.is_relative_to(root)
     verdict = consent.judge(Demand("read", str(real), inside, f"read {real}"))
     if verdict == "deny":
-        return MentionedFile(path, "nothing", why="reading it is not allowed")
+        return MentionedFile(
+            path, "nothing", why=f"{'' if inside else 'outside this folder: '}reading it is not allowed"
+        )
     if verdict == "ask":
         return MentionedFile(path, "nothing", why=f"outside this folder: {real}", asks=True)
     if path in consent.pasted:

@@ -130,6 +130,29 @@ def test_a_pipe_is_read_with_the_prompt_or_instead_of_it(
     assert ran.lines[0]["text"] == text
 
 
+def test_what_a_model_writes_moves_nothing_in_a_terminal_behind_a_pipe(harbour: Home, cli: Cli) -> None:
+    written = "red \x1b[31mhot\x1b]0;mine\x07 \u202eback\ttab\r\nend"
+    with serving([says(written), says(written)]) as double:
+        ran = cli("run", "Go", *model_options(double))
+        raw = cli("run", "Go", "--raw", *model_options(double))
+    assert ran.code == raw.code == 0
+    assert "\ttab\nend" in ran.out and not set(ran.out) & set("\x1b\x07\u202e\r")
+    assert "\x1b[31m" in raw.out
+
+
+def test_only_typed_words_name_files_and_those_outside_go_nowhere(
+    harbour: Home, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (harbour.work.parent / "key").write_text("stolen words")
+    piped = harbour.put("piped.txt", f"see @README.md and @{harbour.work.parent}/key")
+    with Path(piped).open(encoding="utf-8") as file, serving([says("ok")]) as double:
+        monkeypatch.setattr(sys, "stdin", file)
+        ran = cli("run", "Look: @src/gauge.py @../key", *model_options(double))
+    assert ran.code == 0 and "outside this folder" in ran.err
+    sent = str(double.requests[0].body["messages"])
+    assert "INTERVAL = 90" in sent and "reports every 90 s" not in sent and "stolen words" not in sent
+
+
 def test_an_empty_pipe_and_no_prompt_is_wrong_usage(harbour: Home) -> None:
     assert harbour.start("run", input="").code == 2
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import ClientSession, CookieJar, WSServerHandshakeError, web
+from yarl import URL
 
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.cli.serve import chat_command
@@ -42,11 +43,34 @@ async def test_the_address_opens_the_page_and_the_program(served: ChatServer) ->
         async with browser.get(served.address) as page:
             text = await page.text()
             assert page.status == 200 and "token" not in str(page.url)
+            base = str(page.url).rstrip("/")
             assert "default-src 'self'" in page.headers["Content-Security-Policy"]
         links = re.findall(r"""(?:src|href)="(\w+://[^/"]+)""", text)
         assert set(links) == {served.public_url}
-        async with browser.ws_connect(f"{served.public_url}/ws", origin=served.public_url) as chat:
+        for script in re.findall(r"""src="([^"]+)""", text):
+            async with browser.get(script) as loaded:
+                assert loaded.status == 200
+        (socket_url,) = re.findall(r"""websocket-url="([^"]+)""", text)
+        async with browser.ws_connect(socket_url, origin=served.public_url) as chat:
             assert await chat.receive_bytes(timeout=10) == SHOWN
+        assert socket_url.startswith(base.replace("http", "ws", 1))
+
+
+async def test_what_else_listens_on_this_machine_is_sent_no_cookie_and_one_alone_opens_nothing(
+    served: ChatServer,
+) -> None:
+    async with visitor() as browser:
+        async with browser.get(served.address) as page:
+            place = page.url.path
+        kept = {cookie.key: cookie for cookie in browser.cookie_jar}
+        assert len(place) > 40 and kept and all(place.startswith(cookie["path"]) for cookie in kept.values())
+        assert not browser.cookie_jar.filter_cookies(URL("http://127.0.0.1:1/")), "whoever listens on another port"
+        stolen = {name: cookie.value for name, cookie in kept.items()}
+    async with visitor() as thief:
+        for path in ("/ws", "/", "/static/js/textual.js", place + "ws"):
+            cookies = stolen if path != place + "ws" else {}
+            async with thief.get(served.public_url + path, cookies=cookies) as answer:
+                assert answer.status == 403
 
 
 @pytest.mark.parametrize("path", ["/", "/ws", "/static/js/textual.js", "/download/x", "/?token=guessed"])
@@ -60,10 +84,10 @@ async def test_other_pages_and_other_names_are_turned_away(served: ChatServer, h
     async with visitor() as browser:
         async with browser.get(served.address) as page:
             assert page.status == 200
-        async with browser.get(served.public_url, headers=headers) as answer:
+        async with browser.get(page.url, headers=headers) as answer:
             assert answer.status == 403
         with pytest.raises(WSServerHandshakeError, match="403"):
-            await browser.ws_connect(f"{served.public_url}/ws", headers=headers)
+            await browser.ws_connect(f"{page.url}ws", headers=headers)
 
 
 def test_the_chat_gets_the_options_as_they_were_given() -> None:
