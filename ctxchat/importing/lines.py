@@ -28,6 +28,9 @@ MOST_LINE = 250_000_000
 SECONDS = 100_000_000_000
 """Below this a number is a time in seconds, as one in milliseconds it would be in 1973."""
 
+MOST_GLUED, MOST_TRIED = 10_000_000, 200
+"""Bytes of a damaged line in which whole objects are looked for, and places where one may begin."""
+
 _decode = msgspec.json.Decoder().decode
 
 
@@ -47,8 +50,34 @@ def lines(file: Path, progress: Progress = silent, longest: int = MOST_LINE) -> 
             if not inside and not ended and len(piece) == longest:
                 yield number, Damaged(where, f"longer than {longest // 1_000_000:,} MB")
             elif not inside and (text := piece.strip(b"\0 \t\r\n\xef\xbb\xbf")):
-                yield number, read(text, where)
+                for value in together(text, where):
+                    yield number, value
             number, inside = number + ended, not ended
+
+
+def together(text: bytes, where: str) -> Iterator[Object | Damaged]:
+    """The objects of a line: one; or several, where two programs wrote at once or a kill left half of one. What is none costs
+    itself."""
+    value = read(text, where)
+    if isinstance(value, dict) or len(text) > MOST_GLUED:
+        yield value
+        return
+    written, decoder, at, tried = text.decode("utf-8", "replace"), json.JSONDecoder(), 0, 0
+    whole, found = True, False
+    while at < len(written) and tried < MOST_TRIED:
+        tried += 1
+        try:
+            _, end = decoder.raw_decode(written, at)
+        except (ValueError, RecursionError):
+            end = written.find('{"', at + 1)
+            whole, at = False, end if end >= 0 else len(written)
+            continue
+        if isinstance(value := read(written[at:end].encode("utf-8", "replace"), where), dict):
+            found = True
+            yield value
+        at = end + len(written[end:]) - len(written[end:].lstrip("\0 \t"))
+    if not (whole and found):
+        yield read(text, where)
 
 
 def whole(file: Path, progress: Progress = silent) -> Object | list[Any] | Damaged:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import codecs
 import unicodedata
 
+from ctxchat.tui.graphemes import JOINERS, sign_after, sign_before
+
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 LEFT, RIGHT = ("\x1b[D", "\x1bOD"), ("\x1b[C", "\x1bOC")
 START, END = ("\x01", "\x1b[H", "\x1bOH"), ("\x05", "\x1b[F", "\x1bOF")
@@ -63,21 +65,23 @@ class EarlyKeys:
                 before = after = ""
         elif key in ("\r", "\n"):
             before += "\n"
-        elif key.isprintable() or (key == "\t" and self._pasting):
+        elif key.isprintable() or key in JOINERS or (key == "\t" and self._pasting):
             before += key
         elif self._pasting or key > "\x7f":
             pass  # no letter, and no key either
         elif key in ("\x7f", "\b"):
-            before = before[:-1]
+            before = before[: sign_before(before, len(before))]
         elif key == "\x15":
             at = _line_start(before)
             before = before[: at if at < len(before) else -1]
         elif key == "\x17":
             before = before[: _word_start(before)]
         elif key in LEFT:
-            before, after = before[:-1], before[-1:] + after
+            at = sign_before(before, len(before))
+            before, after = before[:at], before[at:] + after
         elif key in RIGHT:
-            before, after = before + after[:1], after[1:]
+            at = sign_after(after, 0)
+            before, after = before + after[:at], after[at:]
         elif key in START:
             at = _line_start(before)
             before, after = before[:at], before[at:] + after

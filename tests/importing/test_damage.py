@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ctxchat.core.journal import Record, fold
 from ctxchat.importing import formats
-from ctxchat.importing.lines import lines, silent
+from ctxchat.importing.lines import lines, silent, together
 from ctxchat.importing.records import Building
 from ctxchat.importing.steps import Begin
 from tests.importing import wild
@@ -134,3 +134,20 @@ def test_a_line_that_never_ends_costs_itself_and_no_memory(tmp_path: Path) -> No
         2: "longer than 1 MB",
         4: "longer than 1 MB",
     }
+
+
+@pytest.mark.parametrize(
+    ("line", "found", "damaged"),
+    [
+        (b'{"a": 1}{"b": 2}', [{"a": 1}, {"b": 2}], 0),
+        (b'{"a": 1} \0{"b": "}{"}', [{"a": 1}, {"b": "}{"}], 0),
+        (b'{"a": "tor{"b": 2}', [{"b": 2}], 1),
+        (b'{"a": 1}{"b": ', [{"a": 1}], 1),
+        (b"[1] 2", [], 1),
+        (b'{"a": ' * 5000, [], 1),
+    ],
+)
+def test_records_glued_on_one_line_are_each_read(line: bytes, found: list[dict[str, object]], damaged: int) -> None:
+    read = list(together(line, "f:1"))
+    assert [value for value in read if isinstance(value, dict)] == found
+    assert len(read) - len(found) == damaged

@@ -7,6 +7,9 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.app import App, ComposeResult
 from textual.events import Paste
 
 from ctxchat.core.budget import Window, make_budget
@@ -21,9 +24,13 @@ from ctxchat.tui.chat.chips import Chip
 from ctxchat.tui.chat.completion import Wanted, command_choices, file_choices, wanted
 from ctxchat.tui.chat.composer import draft_line
 from ctxchat.tui.chat.empty_chat import Example
+from ctxchat.tui.early_keys import EarlyKeys
+from ctxchat.tui.graphemes import sign_after, sign_before
+from ctxchat.tui.terminal_input import InputParser
 from ctxchat.tui.unsent.input_history import MOST, InputHistory
 from ctxchat.tui.unsent.outside_editor import edited
 from ctxchat.tui.unsent.workspace_files import examples, files_of
+from ctxchat.tui.widgets.field import Field
 from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import FakeSession
 
@@ -41,6 +48,60 @@ async def test_an_empty_editor_invites_on_one_line(tmp_path: Path, width: int) -
         prompt = app.chat.composer.prompt
         await until(pilot, lambda: len(str(prompt.placeholder)) < prompt.content_size.width)
         assert str(prompt.placeholder).startswith("Ask")
+
+
+SIGNS = ["e\u0301", "👩\u200d💻", "👍🏽", "🇩🇪", "\u1112\u1161\u11ab", "\u2764\ufe0f", "a", "日"]
+
+
+@given(st.lists(st.sampled_from(SIGNS), max_size=6))
+def test_signs_are_taken_whole(signs: list[str]) -> None:
+    text, at = "".join(signs), 0
+    for sign in signs:
+        assert sign_after(text, at) == at + len(sign)
+        at += len(sign)
+        assert sign_before(text, at) == at - len(sign)
+    early = EarlyKeys()
+    early.feed(text.encode() + b"\x7f" * len(signs))
+    assert early.text == ""
+
+
+@pytest.mark.parametrize("sign", [sign for sign in SIGNS if len(sign) > 1])
+async def test_backspace_and_arrows_take_a_whole_sign(tmp_path: Path, sign: str) -> None:
+    async with chatting(tmp_path, FakeSession()) as (app, pilot):
+        prompt = app.chat.composer.prompt
+        prompt.put(f"a{sign}b")
+        await pilot.press("left", "left", "x", "delete", "right", "backspace")
+        assert prompt.text == "ax"
+        for event in InputParser(False).feed(sign):  # a keyboard of emoji sends them one by one
+            app.post_message(event)
+        await until(pilot, lambda: prompt.text == f"ax{sign}")
+
+
+@pytest.mark.parametrize("sign", [sign for sign in SIGNS if len(sign) > 1])
+async def test_a_field_takes_whole_signs_too(sign: str) -> None:
+    class Asking(App[None]):
+        def compose(self) -> ComposeResult:
+            yield Field(f"a{sign}b")
+
+    async with Asking().run_test() as pilot:
+        await pilot.press("home", "right", "right", "backspace", "delete")
+        assert pilot.app.query_one(Field).value == "a"
+
+
+async def test_rare_line_ends_are_line_ends_and_the_first_indent_stays(tmp_path: Path) -> None:
+    session = FakeSession()
+    async with chatting(tmp_path, session) as (app, pilot):
+        app.chat.composer.prompt.post_message(Paste("\n  \n    def f():\u2028        pass\x85end\u2029"))
+        await until(pilot, lambda: "end" in app.chat.composer.prompt.text)
+        await pilot.press("enter")
+        await until(pilot, lambda: session.sent == ["    def f():\n        pass\nend"])
+
+
+def test_records_that_were_glued_on_one_line_are_both_there(tmp_path: Path) -> None:
+    file = tmp_path / "history.txt"
+    file.write_text('"one""two"\n"torn"three"\n"f\u2028our"\n"half')
+    history = InputHistory(file)
+    assert [history.back("") for _ in range(5)] == ["f\u2028our", "torn", "two", "one", None]
 
 
 async def test_nothing_is_sent_when_there_is_nothing(tmp_path: Path) -> None:

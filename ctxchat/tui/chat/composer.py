@@ -5,6 +5,7 @@ A draft is never lost: not by a resize, another session, an approval or a comman
 
 from __future__ import annotations
 
+import re
 from asyncio import to_thread
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -114,8 +115,8 @@ class Composer(Widget):
 
     @property
     def draft(self) -> str:
-        """The words of the message."""
-        return self.prompt.text.strip()
+        """The words of the message, without blank lines around them; the first line keeps its indent."""
+        return re.sub(r"\A(?:[^\S\n]*\n)+", "", self.prompt.text).rstrip()
 
     @property
     def whole(self) -> Draft:

@@ -11,7 +11,6 @@ from pathlib import Path
 from textual.events import Key, Paste
 from textual.message import Message
 from textual.strip import Strip
-from textual.widgets import TextArea
 
 from ctxchat.presentation.text import harmless
 from ctxchat.tools.mentions import MentionedFile, look, pasted_data, pasted_images, pasted_path
@@ -19,12 +18,13 @@ from ctxchat.tui.chat.completion import Completion, CompletionList, Wanted, comm
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.first_frame import invitation
 from ctxchat.tui.unsent.input_history import InputHistory
+from ctxchat.tui.widgets.field import TextEditor, with_newlines
 
 HUGE = 8_192
 """Characters from which a paste becomes an attachment instead of text in the editor."""
 
 
-class Prompt(TextArea):
+class Prompt(TextEditor):
     """Enter sends, ctrl+j makes a line. `send` (later or now), `fold` (a paste too large to edit) and `pasted` (any
     other) are called, not told in a message: what they are about has left the editor before the next key of a burst comes in."""
 
@@ -192,7 +192,7 @@ class Prompt(TextArea):
 
     def put(self, text: str) -> None:
         """Replace the text; the cursor at its end. Can be undone with ctrl+z."""
-        self.replace(harmless(text), (0, 0), self.document.end)
+        self.replace(harmless(with_newlines(text)), (0, 0), self.document.end)
         self.move_cursor(self.document.end)
 
     # ── completion ──
@@ -232,7 +232,7 @@ class Prompt(TextArea):
     # ── paste ──
 
     async def _on_paste(self, event: Paste) -> None:
-        text = harmless(event.text.replace("\r\n", "\n").replace("\r", "\n"))
+        text = harmless(with_newlines(event.text))
         event.prevent_default()
         event.stop()
         image = pasted_data(text)

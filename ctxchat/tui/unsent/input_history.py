@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from ctxchat.config.atomic import write_text
@@ -64,7 +65,7 @@ def _append(file: Path, text: str) -> None:
 def _read(file: Path) -> list[str]:
     """The newest lines; what is damaged is left out. A file that has grown long is made short."""
     try:
-        found = [line for line in map(_line, file.read_text("utf-8", "replace").splitlines()) if line]
+        found = [line for written in file.read_text("utf-8", "replace").split("\n") for line in _lines(written)]
         if len(found) > 4 * MOST:
             write_text(file, "".join(json.dumps(line) + "\n" for line in found[-MOST:]))
     except OSError:
@@ -72,9 +73,13 @@ def _read(file: Path) -> list[str]:
     return found[-MOST:]
 
 
-def _line(written: str) -> str:
-    try:
-        line = json.loads(written)
-    except (ValueError, RecursionError):
-        return ""
-    return line if isinstance(line, str) else ""
+def _lines(written: str) -> Iterator[str]:
+    """The texts in a line of the file: one, or several where something glued them; without those that are damaged."""
+    at, decoder = 0, json.JSONDecoder()
+    while (at := written.find('"', at)) >= 0:
+        try:
+            line, at = decoder.raw_decode(written, at)
+        except (ValueError, RecursionError):
+            return
+        if line:
+            yield line

@@ -3,12 +3,24 @@ asked."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Literal
 
-from textual.events import Paste
+from textual.document._document import EditResult, Location
+from textual.document._edit import Edit
+from textual.events import Key, Paste
 from textual.widgets import Input, OptionList, TextArea
 
 from ctxchat.presentation.text import LONGEST, MOST, WIDEST, clean, editable
+from ctxchat.tui.graphemes import JOINERS, sign_after, sign_before
+
+_RARE_LINE_END = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+
+def with_newlines(text: str) -> str:
+    """The text with every line end there is, old and rare ones too, as a newline."""
+    return _RARE_LINE_END.sub("\n", text)
 
 
 class Field(Input):
@@ -31,11 +43,63 @@ class Field(Input):
         """What was written, or what was there before where nothing was."""
         return self.value or self._as_it_was
 
+    def action_delete_left(self) -> None:
+        if self.selection.is_empty:
+            self.delete(sign_before(self.value, self.cursor_position), self.cursor_position)
+        else:
+            self.delete_selection()
+
+    def action_delete_right(self) -> None:
+        if self.selection.is_empty:
+            self.delete(self.cursor_position, sign_after(self.value, self.cursor_position))
+        else:
+            self.delete_selection()
+
+    def action_cursor_left(self, select: bool = False) -> None:
+        if select or not self.selection.is_empty:
+            super().action_cursor_left(select)
+        else:
+            self.cursor_position = sign_before(self.value, self.cursor_position)
+
+    def action_cursor_right(self, select: bool = False) -> None:
+        at = self.cursor_position
+        if select or not self.selection.is_empty or at == len(self.value):
+            super().action_cursor_right(select)
+        else:
+            self.cursor_position = sign_after(self.value, at)
+
     def restricted(self) -> None:
         self.notify(f"A line takes {LONGEST:,} characters. The paste was left out.", markup=False)
 
 
-class Editor(TextArea):
+class TextEditor(TextArea):
+    """Textual's editor, but its keys take signs whole, what joins characters to a sign is typed too, and a line ends at every
+    line end there is: Textual loses the rare ones."""
+
+    async def _on_key(self, event: Key) -> None:
+        if event.character in JOINERS:
+            event.prevent_default()
+            event.stop()
+            self.insert(event.character or "")
+
+    def get_cursor_left_location(self) -> Location:
+        row, column = self.cursor_location
+        line = self.document.get_line(row)
+        return (row, sign_before(line, column)) if column else super().get_cursor_left_location()
+
+    def get_cursor_right_location(self) -> Location:
+        row, column = self.cursor_location
+        line = self.document.get_line(row)
+        return (row, sign_after(line, column)) if column < len(line) else super().get_cursor_right_location()
+
+    def edit(self, edit: Edit) -> EditResult:
+        return super().edit(replace(edit, text=with_newlines(edit.text)))
+
+    def load_text(self, text: str) -> None:
+        super().load_text(with_newlines(text))
+
+
+class Editor(TextEditor):
     """A `TextArea` that no paste can hold up: one that is too long is not taken, which is said."""
 
     async def _on_paste(self, event: Paste) -> None:
