@@ -80,7 +80,7 @@ class Learned:
         self.claimed: Window | None = None
         self._sampled = Calibration()
         self._doubted = False
-        self._answered = self._ask_again = False
+        self._answered = self._ask_again = self._told = False
 
     async def asked(self) -> tuple[Window, Calibration]:
         """What the model says of itself: its window, and how its server counts. It is asked once, and again after its first reply
@@ -119,6 +119,17 @@ class Learned:
             source = "assumed" if learned.took else "learned"
             return Window(learned.tokens, source, learned.believed, learned.refused)  # until its server is asked
         return corrected(claimed, learned)
+
+    def unknown(self) -> str:
+        """Once: a sentence where nobody has said how much the model can hold, and nothing has shown it; else nothing."""
+        window = self.window
+        if self._told or self._ask_again or not self.claimed or window.source != "assumed" or window.claimed:
+            return ""
+        self._told = True
+        return (
+            f"Nobody says how much {self._model.name} can hold: {window.tokens:,} tokens are assumed, and room is made by that. "
+            f'Set `window` for it ([models."{self._model.name}"]), or start with --window.'
+        )
 
     @property
     def _window_learned(self) -> WindowLearned | None:
@@ -160,7 +171,8 @@ class Learned:
         of a reply will be sent again, the anchor is the prompt alone, and the reply our own estimate.
         """
         if not self._answered and self.claimed:
-            self._answered, self._ask_again = True, self.claimed.source == "assumed"
+            self._answered = True
+            self._ask_again = bool(self._model.address) and self.claimed.source == "assumed"
         calibration, anchor, cut = self.calibration, self.anchor, self.cut(usage, view)
         said = self.weight(reply)
         jumps = not usage.estimated and self._jumps(usage.prompt, view)

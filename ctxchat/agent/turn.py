@@ -174,6 +174,8 @@ class Turn:
     async def _after(self, *, agreed: bool) -> None:
         """The gauge, what was put off until now, the chosen model in force again."""
         await self._emit(self._conversation.remeasured())
+        if said := self._conversation.learned.unknown():
+            await self._emit(Notice("warning", said))
         await self._compactor.after_turn(self._emit, agreed=agreed)
         if self._fallback.step_back():
             await self._emit(await self._conversation.again())

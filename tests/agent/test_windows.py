@@ -82,6 +82,16 @@ async def test_a_window_nobody_states_is_learned_below_what_was_refused_shown_an
     assert (await Desk(model_of(4_000, claims=64_000), assumptions=shelf).session.measure()).window == 64_000
 
 
+async def test_a_window_that_is_only_assumed_is_said_once_and_loudly():
+    model = ScriptedModel([says("one"), says("two")], window=Window(32_768, "assumed"))
+    desk = Desk(model, options=quiet())
+    said = [n for n in of(await desk.say("hi"), Notice) if "assumed" in n.text]
+    assert [n.level for n in said] == ["warning"] and "--window" in said[0].text
+    assert not [n for n in of(await desk.say("again"), Notice) if "assumed" in n.text]
+    known = Desk(ScriptedModel([says("one")], window=Window(1_000_000, "family")), options=quiet())
+    assert not of(await known.say("hi"), Notice)
+
+
 class LoadsLate(ScriptedModel):
     """A server that knows its window once it has answered, as Ollama does."""
 
@@ -90,10 +100,9 @@ class LoadsLate(ScriptedModel):
 
 
 async def test_a_server_that_did_not_know_its_window_is_asked_again_after_its_first_reply():
-    desk = Desk(LoadsLate([says("one"), says("two")]), options=quiet())
+    desk = Desk(LoadsLate([says("one"), says("two")], address="http://127.0.0.1:11434/v1"), options=quiet())
     assert (await desk.session.measure()).window_source == "assumed"
-    await desk.say("hi")
-    await desk.say("again")
+    assert not of([*await desk.say("hi"), *await desk.say("again")], Notice)
     assert (desk.session.figures.window, desk.session.figures.window_source) == (65_536, "loaded")
 
 
