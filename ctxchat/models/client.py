@@ -22,7 +22,7 @@ from ctxchat.core.openai import Wire
 from ctxchat.core.ports import ModelPiece, ModelRequest, ReplyEnd
 from ctxchat.core.prices import ModelPrices, cost
 from ctxchat.core.view import Item
-from ctxchat.models import catalogue, dialects, images, network, samples, windows
+from ctxchat.models import catalogue, dialects, images, network, responses, samples, windows
 from ctxchat.models.failures import allowed_output, remedy
 from ctxchat.models.probes import TIMEOUT, listens
 from ctxchat.models.provider_lists import ListedModel, ProviderLists
@@ -68,7 +68,8 @@ class ModelClient:
         self._lists = lists
         provider = settings.provider
         own_server = bool(settings.api_base) or provider.local
-        self._dialect = dialects.family(provider.prefix, settings.model, own_server=own_server)
+        known = dialects.family(provider.prefix, settings.model, own_server=own_server)
+        self._dialect = dialects.RESPONSES if responses.wanted(settings) else known
         self._lane = lane
         self._find = find
         self._count = counter(settings.name)

@@ -35,6 +35,10 @@ def _plain(message: Wire) -> Iterator[Wire]:
     if blocks is None:
         yield message
         return
+    if any(block.get("type") in {"reasoning", "message", "function_call"} for block in blocks):
+        told = {name: value for name, value in message.items() if name != "blocks"}
+        yield {**told, "reasoning_items": [block for block in blocks if block.get("type") == "reasoning"]}
+        return
     calls = iter(message.get("tool_calls") or ())
     content: list[Wire] = []
     made: list[Wire] = []

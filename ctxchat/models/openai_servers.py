@@ -43,7 +43,9 @@ class WireRequest(msgspec.Struct, frozen=True):
 class Server(msgspec.Struct, frozen=True):
     """A provider's servers. `base`: their address, empty where a person's settings, or `providers`, say it. `extra`: which
     parameters go out as they are. `usage_asked`: it takes OpenAI's `stream_options`, which others refuse. `texts`: contents as
-    texts rather than parts. `bare_schemas`: tools without the names of their schemas. `body`: what goes along."""
+    texts rather than parts. `bare_schemas`: tools without the names of their schemas. `body`: what goes along. `session`: the
+    field, or `session_header` the header, that names the conversation, so that it finds its cache. `effort_inside`: the effort
+    stands in an object `reasoning`."""
 
     base: str = ""
     extra: frozenset[str] = _COMMON
@@ -51,10 +53,13 @@ class Server(msgspec.Struct, frozen=True):
     texts: bool = False
     bare_schemas: bool = False
     body: dict[str, object] = {}
+    session: str = ""
+    session_header: str = ""
+    effort_inside: bool = False
 
     def request(self, model: str, arguments: Mapping[str, Any]) -> WireRequest:
         """The request of arguments in litellm's form, `model` as the server knows it. A few milliseconds a megabyte."""
-        ours = {"model", "messages", "tools", "api_base", "api_key", "max_tokens", *_LEFT_ALONE}
+        ours = {"model", "messages", "tools", "api_base", "api_key", "max_tokens", "session", "effort", *_LEFT_ALONE}
         body: dict[str, object] = {"model": model, "messages": [_sent(m, self) for m in arguments["messages"]]}
         body |= {name: value for name, value in arguments.items() if name not in ours}
         if tools := arguments.get("tools"):
@@ -65,10 +70,17 @@ class Server(msgspec.Struct, frozen=True):
         body["stream"] = True
         if self.usage_asked:
             body["stream_options"] = {"include_usage": True}
+        if effort := arguments.get("effort"):
+            body |= {"reasoning": {"effort": effort}} if self.effort_inside else {"reasoning_effort": effort}
+        session = arguments.get("session")
+        if self.session and session:
+            body[self.session] = session
         body |= self.body | dict(arguments.get("extra_body") or {})
         headers = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
         if key := arguments.get("api_key"):
             headers["authorization"] = f"Bearer {key}"
+        if self.session_header and session:
+            headers[self.session_header] = str(session)
         headers |= {str(name): str(value) for name, value in (arguments.get("extra_headers") or {}).items()}
         whole = self.base.partition("?")[0].endswith("/chat/completions")
         return WireRequest(self.base if whole else with_path(self.base, "/chat/completions"), headers, encode(body))
@@ -107,14 +119,22 @@ SERVERS: dict[str, Server] = {
     "llamafile": Server(extra=_OWN),
     "litellm_proxy": Server(extra=_OWN),
     # As their documentation, and litellm's own requests, have it.
-    "openai": Server("https://api.openai.com/v1", _OWN),  # platform.openai.com/docs/api-reference/chat
+    "openai": Server(
+        "https://api.openai.com/v1", _OWN, session="prompt_cache_key"
+    ),  # platform.openai.com/docs/api-reference/chat
     "openrouter": Server(  # openrouter.ai/docs/api-reference
-        "https://openrouter.ai/api/v1", _OWN, body={"usage": {"include": True}}
+        "https://openrouter.ai/api/v1",
+        _OWN,
+        body={"usage": {"include": True}},
+        session="session_id",
+        effort_inside=True,
     ),
     "groq": Server("https://api.groq.com/openai/v1"),  # console.groq.com/docs/openai
-    "xai": Server("https://api.x.ai/v1"),  # docs.x.ai/docs/api-reference
+    "xai": Server("https://api.x.ai/v1", session_header="x-grok-conv-id"),  # docs.x.ai/docs/api-reference
     "deepseek": Server("https://api.deepseek.com/beta", texts=True),  # api-docs.deepseek.com
-    "mistral": Server("https://api.mistral.ai/v1", usage_asked=False, bare_schemas=True),  # docs.mistral.ai/api
+    "mistral": Server(
+        "https://api.mistral.ai/v1", usage_asked=False, bare_schemas=True, session="prompt_cache_key"
+    ),  # docs.mistral.ai/api
     "together_ai": Server("https://api.together.ai/v1"),  # docs.together.ai/docs/openai-api-compatibility
     "fireworks_ai": Server("https://api.fireworks.ai/inference/v1"),  # docs.fireworks.ai/api-reference
     "cerebras": Server("https://api.cerebras.ai/v1", usage_asked=False),  # inference-docs.cerebras.ai
@@ -122,7 +142,9 @@ SERVERS: dict[str, Server] = {
     "dashscope": Server(  # help.aliyun.com, "OpenAI compatible"
         "https://dashscope.aliyuncs.com/compatible-mode/v1"
     ),
-    "zai": Server("https://api.z.ai/api/paas/v4"),  # docs.z.ai
+    "zai": Server(  # docs.z.ai: thoughts stay over turns where that is said
+        "https://api.z.ai/api/paas/v4", body={"thinking": {"type": "enabled", "clear_thinking": False}}
+    ),
     "deepinfra": Server("https://api.deepinfra.com/v1/openai", usage_asked=False),  # deepinfra.com/docs
     "nvidia_nim": Server("https://integrate.api.nvidia.com/v1", usage_asked=False),  # docs.api.nvidia.com/nim
     "minimax": Server("https://api.minimax.io/v1", _LEFT_ALONE),  # platform.minimax.io/docs
@@ -154,12 +176,20 @@ def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.envir
     base = settings.base or (server.base if server else "")
     if server is None or not base or not settings.extra.keys() <= server.extra:
         return None
-    elsewhere = () if settings.base else _READ_BY_LITELLM.get(prefix, (f"{prefix.upper()}_API_BASE",))
-    if any(environment.get(name) for name in (*elsewhere, *TLS_BY_LITELLM)) or _in_another_form(settings):
+    if set_elsewhere(settings, environment) or _in_another_form(settings):
         return None
+    if prefix == "openai" and settings.base:  # anybody's server: it may refuse what it does not know
+        server = msgspec.structs.replace(server, session="")
     if prefix == "mistral" and not base.endswith("/v1"):
         base += "/v1"
     return msgspec.structs.replace(server, base=base)
+
+
+def set_elsewhere(settings: ModelSettings, environment: Mapping[str, str]) -> bool:
+    """True where an address or certificates are set that only litellm reads."""
+    prefix = settings.provider.prefix
+    elsewhere = () if settings.base else _READ_BY_LITELLM.get(prefix, (f"{prefix.upper()}_API_BASE",))
+    return any(environment.get(name) for name in (*elsewhere, *TLS_BY_LITELLM))
 
 
 def _in_another_form(settings: ModelSettings) -> bool:

@@ -1,4 +1,4 @@
-"""The straight lane: a reply from a server of OpenAI's or Anthropic's form over HTTP, bytes in, pieces out, in this process.
+"""The straight lane: a reply from a server of OpenAI's forms or Anthropic's over HTTP, bytes in, pieces out, in this process.
 
 Never imports litellm and never retries. What is odd about the lines of a stream `streams` puts right for both lanes, and
 `failures` says what went wrong.
@@ -24,12 +24,13 @@ from ctxchat.core.messages import Received
 from ctxchat.core.network import proxy_for
 from ctxchat.core.ports import ModelPiece, ReplyNotes
 from ctxchat.core.usage import dollars, tokens
-from ctxchat.models import anthropic, failures, openai_servers
+from ctxchat.models import anthropic, failures, openai_servers, responses
 from ctxchat.models.anthropic import AnthropicServer
 from ctxchat.models.loose_calls import offered_in
 from ctxchat.models.network import client_options
 from ctxchat.models.openai_servers import Server
 from ctxchat.models.reply import ReplyBuilder, joined, usage_from
+from ctxchat.models.responses import ResponsesServer
 from ctxchat.models.settings import ModelSettings
 from ctxchat.models.streams import mended, read_line, told_error
 
@@ -69,6 +70,9 @@ class ServerRefused(Exception):
         self.response = response
 
 
+AnyServer = Server | AnthropicServer | ResponsesServer
+"""One that is asked without litellm, in its own form."""
+
 Chunk = dict[str, Any]
 """A piece of a stream."""
 
@@ -91,10 +95,11 @@ class Reading(Protocol):
         ...
 
 
-def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> Server | AnthropicServer | None:
+def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> AnyServer | None:
     """The server to speak to without litellm, with its address; None where something is set, or the model is one, that litellm
     has rules for."""
-    return anthropic.server_of(settings, environment) or openai_servers.server_of(settings, environment)
+    forms = (anthropic, responses, openai_servers)
+    return next((server for form in forms if (server := form.server_of(settings, environment))), None)
 
 
 class Connections:
@@ -122,7 +127,7 @@ class Connections:
 class Straight:
     """The lane to one model, `settings.model` at `server`."""
 
-    def __init__(self, settings: ModelSettings, server: Server | AnthropicServer, connections: Connections) -> None:
+    def __init__(self, settings: ModelSettings, server: AnyServer, connections: Connections) -> None:
         self._settings = settings
         self._server = server
         self._connections = connections
@@ -176,7 +181,7 @@ class Straight:
                 yield chunks
 
     async def _asked(
-        self, server: Server | AnthropicServer, arguments: dict[str, Any], timeout: float, reading: Reading
+        self, server: AnyServer, arguments: dict[str, Any], timeout: float, reading: Reading
     ) -> AsyncGenerator[list[Chunk], None]:
         asked = await asyncio.to_thread(server.request, self._settings.model, arguments)
         client = await self._connections.client(asked.url)
@@ -283,7 +288,10 @@ def _chunk(line: bytearray, reading: Reading) -> Chunk | None:
     read = mended(read)
     if error := told_error(read):
         raise ServerRefused(*error)
-    return reading.piece(read)
+    piece = reading.piece(read)
+    if error := told_error(piece):
+        raise ServerRefused(*error)
+    return piece
 
 
 def _usage(told: Mapping[str, Any]) -> tuple[Usage | None, bool]:

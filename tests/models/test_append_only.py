@@ -15,10 +15,11 @@ from ctxchat.core.messages import Image, Message, Text, ToolCall
 from ctxchat.core.openai import wire_tools
 from ctxchat.core.view import Item
 from ctxchat.models.anthropic import AnthropicServer
-from ctxchat.models.dialects import ANTHROPIC, Dialect, shape
+from ctxchat.models.dialects import ANTHROPIC, RESPONSES, Dialect, shape
 from ctxchat.models.litellm_arguments import litellm_arguments
 from ctxchat.models.openai_servers import SERVERS, Server
 from ctxchat.models.protocol import encode
+from ctxchat.models.responses import ResponsesServer
 from tests.doubles.requests import READ_FILE, view_of
 from tests.doubles.strict.server import pieces
 from tests.examples import examples
@@ -30,6 +31,7 @@ FORMS: dict[str, Any] = {
     "chat": Server(BASE),
     "deepseek": SERVERS["deepseek"],
     "openrouter": SERVERS["openrouter"],
+    "responses": ResponsesServer(BASE),
 }
 
 
@@ -67,6 +69,8 @@ def test_a_request_begins_with_the_one_before(dialect: Dialect, items: list[Item
 
 def forms_of(dialect: Dialect) -> list[str]:
     """In which forms its messages are sent."""
+    if dialect is RESPONSES:
+        return ["responses", "litellm"]
     if dialect is ANTHROPIC:
         return ["messages", "litellm"]
     return ["chat", "openrouter", "litellm", *([] if dialect.markers else ["deepseek"])]

@@ -44,7 +44,7 @@ def test_who_is_spoken_to_directly(settings: ModelSettings, there: str) -> None:
         ModelSettings("anthropic/claude-sonnet-4-5", extra={"thinking": {"type": "adaptive"}}),
         ModelSettings("anthropic/claude-sonnet-4-5", extra={"reasoning_effort": "low"}),
         ModelSettings("anthropic/claude-unheard-of", extra={"temperature": 0}),
-        *map(ModelSettings, ["openai/gpt-5.5", "openai/gpt-5.3-codex", "openai/o3", "openai/responses/gpt-4o"]),
+        *map(ModelSettings, ["openai/gpt-5.3-codex", "openai/o3"]),
         ModelSettings("openai/gpt-5-mini", extra={"temperature": 0.5}),
         ModelSettings("openai/mine", api_base=OWN, extra={"reasoning_effort": "low"}),
         ModelSettings("groq/openai/gpt-oss-120b", extra={"seed": 1}),

@@ -1,0 +1,266 @@
+"""OpenAI's responses form: who is asked in it, a request as bytes, and the events of a reply as pieces of the chat form.
+
+Nothing is stored at the provider: thoughts come encrypted and go back with the conversation. Knows nothing of connections.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ctxchat.core.messages import Received
+from ctxchat.core.network import with_path
+from ctxchat.core.openai import Wire
+from ctxchat.core.ports import ReplyNotes
+from ctxchat.models.openai_servers import SERVERS, WireRequest, set_elsewhere
+from ctxchat.models.protocol import encode
+from ctxchat.models.received import with_ids
+from ctxchat.models.settings import ModelSettings
+
+BY_NAME = "responses/"
+"""What stands before a model's name where this form is wanted of a server that is not known to want it (litellm's way to say
+it)."""
+
+_EXTRA = frozenset({"reasoning", "text", "temperature", "top_p", "service_tier", "extra_body", "extra_headers"})
+"""Parameters that go out as they are."""
+
+_GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?(?=[.-]|$)")
+_NEEDS_IT = (5, 4)
+"""The first of OpenAI's models that take tools beside reasoning only here."""
+_REMEMBERS_TURNS = (5, 6)
+"""The first that can be told to keep the reasoning of earlier turns."""
+_GROK = re.compile(r"grok-(?:[4-9]|\d\d)")
+
+_KEPT = ("reasoning", "message", "function_call")
+"""Items of a reply that go back."""
+
+Event = dict[str, Any]
+
+
+class ResponsesServer(msgspec.Struct, frozen=True):
+    """A server that takes this form. `leader` is the role of the system prompt; `keyed`: it takes a key for its cache;
+    `remembers`: the reasoning of earlier turns stays where that is asked for."""
+
+    base: str
+    leader: str = "system"
+    keyed: bool = False
+    remembers: bool = False
+
+    def request(self, model: str, arguments: Mapping[str, Any]) -> WireRequest:
+        """The request of arguments in litellm's form. A few milliseconds a megabyte."""
+        items = [item for message in arguments["messages"] for item in _items(message, self.leader)]
+        body: dict[str, object] = {"model": model.removeprefix(BY_NAME), "input": items, "stream": True, "store": False}
+        body["include"] = ["reasoning.encrypted_content"]
+        if tools := arguments.get("tools"):
+            body["tools"] = [_tool(tool["function"]) for tool in tools]
+        if output := arguments.get("max_tokens"):
+            body["max_output_tokens"] = output
+        if self.keyed and arguments.get("session"):
+            body["prompt_cache_key"] = arguments["session"]
+        reasoning: dict[str, object] = {"context": "all_turns"} if self.remembers else {}
+        if effort := arguments.get("effort"):
+            reasoning["effort"] = effort
+        if reasoning := reasoning | dict(arguments.get("reasoning") or {}):
+            body["reasoning"] = reasoning
+        body |= {k: v for k, v in arguments.items() if k in _EXTRA - {"reasoning", "extra_body", "extra_headers"}}
+        body |= arguments.get("extra_body") or {}
+        headers = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
+        if key := arguments.get("api_key"):
+            headers["authorization"] = f"Bearer {key}"
+        headers |= {str(name): str(value) for name, value in (arguments.get("extra_headers") or {}).items()}
+        return WireRequest(with_path(self.base, "/responses"), headers, encode(body))
+
+    def reading(self, name: str) -> ResponsesReading:
+        """What reads one reply of a model (litellm's name)."""
+        return ResponsesReading(name)
+
+
+def wanted(settings: ModelSettings) -> bool:
+    """True for a model that is asked in this form: it says so in its name, or its provider wants that at its own address."""
+    prefix, model = settings.provider.prefix, settings.model
+    if not settings.extra.keys() <= _EXTRA or "search" in model:
+        return False
+    if prefix == "openai" and model.startswith(BY_NAME):
+        return True
+    if settings.base:
+        return False
+    return (prefix == "openai" and _version(model) >= _NEEDS_IT) or (prefix == "xai" and bool(_GROK.match(model)))
+
+
+def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> ResponsesServer | None:
+    """The server to ask in this form without litellm; None for a model of another form, and where something is set that litellm
+    has rules for."""
+    prefix = settings.provider.prefix
+    if not wanted(settings) or set_elsewhere(settings, environment):
+        return None
+    own = not settings.base
+    newest = _version(settings.model.removeprefix(BY_NAME)) >= _REMEMBERS_TURNS
+    return ResponsesServer(
+        base=settings.base or SERVERS[prefix].base,
+        leader="developer" if own and prefix == "openai" else "system",
+        keyed=own,
+        remembers=own and prefix == "openai" and newest,
+    )
+
+
+def _version(model: str) -> tuple[int, int]:
+    found = _GPT.match(model)
+    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+
+
+# ── the conversation ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _items(message: Wire, leader: str) -> Iterator[Wire]:
+    """A message as items: as they came, else its text and its calls."""
+    role, content = message["role"], message.get("content")
+    calls: Sequence[Wire] = message.get("tool_calls") or ()
+    if "blocks" in message:
+        yield from with_ids(message["blocks"], calls)
+        return
+    if role == "tool":
+        output = content if isinstance(content, str) else "".join(str(part.get("text") or "") for part in content or ())
+        yield {"type": "function_call_output", "call_id": message["tool_call_id"], "output": output}
+        return
+    if content:
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        made = [_part(part, "output_text" if role == "assistant" else "input_text") for part in parts]
+        yield {"type": "message", "role": leader if role == "system" else role, "content": made}
+    for call in calls:
+        function = call["function"]
+        yield {
+            "type": "function_call",
+            "call_id": call["id"],
+            "name": function["name"],
+            "arguments": function["arguments"],
+        }
+
+
+def _part(part: Wire, text: str) -> Wire:
+    """A text, an image or a file; what this form has no place for is named."""
+    match part:
+        case {"type": "text"}:
+            return {"type": text, "text": str(part["text"])}
+        case {"type": "image_url", "image_url": image}:
+            url = image.get("url") if isinstance(image, dict) else image
+            return {"type": "input_image", "image_url": url, "detail": "auto"}
+        case {"type": "file", "file": {"file_data": str() as data, **named}}:
+            return {"type": "input_file", "file_data": data, "filename": str(named.get("filename") or "file.pdf")}
+        case _:
+            return {"type": text, "text": f"[{part.get('type')}: not shown]"}
+
+
+def _tool(function: Wire) -> Wire:
+    """A tool; without a word on it its schema would be taken for a strict one."""
+    return {"type": "function", **function, "strict": False}
+
+
+# ── the reply ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class ResponsesReading:
+    """The events of one reply, as they come: pieces of the chat form are made of them, its items kept as they are."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._items: dict[int, Wire] = {}
+        self._calls: list[object] = []  # the places of their items
+        self._written: set[object] = set()  # calls whose arguments have come in pieces
+        self._said = False
+        self.notes = ReplyNotes()
+
+    @property
+    def received(self) -> Received | None:
+        """The reply's items, where they are more than a text and calls behind it."""
+        items = [item for _, item in sorted(self._items.items()) if item.get("type") in _KEPT]
+        items = [i for i in items if i["type"] != "reasoning" or i.get("encrypted_content") or i.get("content")]
+        kinds = [item["type"] for item in items]
+        plain = "reasoning" not in kinds and "message" not in kinds[1:] and not any(item.get("phase") for item in items)
+        return None if plain else Received("responses", self._name, encode(items).decode())
+
+    def piece(self, event: Event) -> Event:
+        """A piece of the chat form; an empty one for what says nothing to us."""
+        place, delta = event.get("output_index"), event.get("delta")
+        match str(event.get("type")).removeprefix("response."):
+            case "created":
+                self.notes = ReplyNotes(message_id=str(_inside(event, "response").get("id") or ""))
+            case "output_item.added":
+                return _adding(self._begun(place, _inside(event, "item")))
+            case "output_item.done":
+                return _adding(self._done(place, _inside(event, "item")))
+            case "output_text.delta":
+                self._said = True
+                return _adding({"content": delta})
+            case "refusal.delta":
+                return _adding({"refusal": delta})
+            case "reasoning_summary_part.added" if event.get("summary_index"):
+                return _adding({"reasoning_content": "\n\n"})
+            case "reasoning_summary_text.delta" | "reasoning_text.delta":
+                return _adding({"reasoning_content": delta})
+            case "function_call_arguments.delta" if delta and place in self._calls:
+                self._written.add(place)
+                return _adding(self._arguments(place, delta))
+            case "completed" | "incomplete":
+                return self._end(_inside(event, "response"))
+            case "failed":
+                return {"error": _inside(_inside(event, "response"), "error") or {"message": "The response failed."}}
+            case "error":
+                return {"error": event.get("error") or {k: v for k, v in event.items() if k in {"code", "message"}}}
+            case _:
+                pass
+        return {}
+
+    def _begun(self, place: object, item: Wire) -> Event:
+        match item.get("type"):
+            case "function_call":
+                self._calls.append(place)
+                function = {"name": item.get("name"), "arguments": ""}
+                return {
+                    "tool_calls": [{"index": len(self._calls) - 1, "id": item.get("call_id"), "function": function}]
+                }
+            case "message" if self._said:
+                return {"content": "\n\n"}  # words apart from those of the message before
+            case _:
+                return {}
+
+    def _done(self, place: object, item: Wire) -> Event:
+        """The whole item; arguments that did not come in pieces come with it."""
+        if isinstance(place, int):
+            self._items[place] = item
+        if item.get("type") != "function_call":
+            return {}
+        begun = {} if place in self._calls else self._begun(place, item)
+        if place in self._written or not item.get("arguments"):
+            return begun
+        self._written.add(place)
+        return self._arguments(place, item["arguments"], begun)
+
+    def _arguments(self, place: object, arguments: object, begun: Event | None = None) -> Event:
+        fragment = {"index": self._calls.index(place), "function": {"arguments": arguments}}
+        return {"tool_calls": [*(begun or {}).get("tool_calls", ()), fragment]}
+
+    def _end(self, response: Event) -> Event:
+        reason = _inside(response, "incomplete_details").get("reason")
+        finish = {"max_output_tokens": "length"}.get(str(reason), str(reason)) if reason else "stop"
+        counts = _inside(response, "usage")
+        usage = {
+            **counts,
+            "prompt_tokens": counts.get("input_tokens"),
+            "completion_tokens": counts.get("output_tokens"),
+            "prompt_tokens_details": _inside(counts, "input_tokens_details"),
+            "completion_tokens_details": _inside(counts, "output_tokens_details"),
+        }
+        return {"choices": [{"finish_reason": finish}], "usage": usage if counts else None}
+
+
+def _adding(delta: Event) -> Event:
+    return {"choices": [{"delta": delta}]}
+
+
+def _inside(event: Event, name: str) -> Event:
+    inner = event.get(name)
+    return inner if isinstance(inner, dict) else {}
