@@ -16,6 +16,7 @@ from benchmarks.history import Planted, Work
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Budget, Window
 from ctxchat.core.grouping import group_messages
+from ctxchat.core.head import Head
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.strategies.base import Plan
@@ -23,10 +24,10 @@ from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summary_task import summary_task
 from ctxchat.core.tokens import Meter
-from ctxchat.core.view import Frame, View, compile
+from ctxchat.core.view import View, compile
 from ctxchat.models.offline.summary import OfflineSummariser
 
-FRAME = Frame(system="You are ctxchat.")
+FRAME = Head(system="You are ctxchat.")
 KINDS = Planted.__struct_fields__
 PASSES = 10
 TURNS = 12

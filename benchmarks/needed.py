@@ -21,15 +21,16 @@ from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Budget, Window
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.grouping import group_messages
+from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import Meter
 from ctxchat.core.tooluse import Use, use_of
-from ctxchat.core.view import Frame, View, compile
+from ctxchat.core.view import View, compile
 
-FRAME = Frame(system="You are ctxchat.")
+FRAME = Head(system="You are ctxchat.")
 CUTS = 8
 NEXT = 20
 KEEP = 12

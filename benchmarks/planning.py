@@ -15,14 +15,15 @@ from functools import partial
 from benchmarks.history import Work
 from ctxchat.core.budget import Budget, Window
 from ctxchat.core.grouping import group_messages
+from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import Meter
-from ctxchat.core.view import Frame, compile
+from ctxchat.core.view import compile
 from ctxchat.models.tokenizers import counter
 
-FRAME = Frame(system="You are ctxchat.")
+FRAME = Head(system="You are ctxchat.")
 
 
 def timed(work: Callable[[], object], times: int = 5) -> float:

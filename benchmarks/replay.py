@@ -17,12 +17,13 @@ from ctxchat.core.budget import Window
 from ctxchat.core.events import Event, Failed, TextDelta, Usage
 from ctxchat.core.figures import Figures
 from ctxchat.core.grouping import group_messages
+from ctxchat.core.head import ContextBlock, ToolSpec
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ModelRequest, ToolContext, ToolOutput, ToolText
 from ctxchat.core.record import CompactionRecord
-from ctxchat.core.view import Insert, ToolSpec, View
+from ctxchat.core.view import View
 from ctxchat.models.offline.summary import OfflineSummariser
 from ctxchat.models.tokenizers import counter
 from tests.agent.desk import Around, Desk
@@ -31,7 +32,9 @@ from tests.doubles.scripted import End, Reply, ScriptedModel
 OURS = cache(counter("gpt-4o"))
 SYSTEM = "You are ctxchat, an assistant that works with a person in a terminal. Look before you answer. " * 20
 MEMORY = (
-    Insert("AGENTS.md", "Small edits. Tests beside the code. Say what you saw with paths and line numbers. " * 60),
+    ContextBlock(
+        "AGENTS.md", "Small edits. Tests beside the code. Say what you saw with paths and line numbers. " * 60
+    ),
 )
 
 Count = Callable[[str], int]

@@ -29,12 +29,12 @@ from ctxchat.bootstrap.shared import SystemClock
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Usage
 from ctxchat.core.grouping import group_messages
+from ctxchat.core.head import ContextBlock, Surroundings
 from ctxchat.core.journal import Sealed
 from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.tokens import rough_count
-from ctxchat.core.view import Insert
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
@@ -61,10 +61,10 @@ class Row(NamedTuple):
 class Nothing:
     """No memory files, no context providers."""
 
-    async def memory(self) -> tuple[Insert, ...]:
-        return ()
+    async def around(self) -> Surroundings:
+        return Surroundings()
 
-    async def injected(self) -> tuple[Insert, ...]:
+    async def every_request(self) -> tuple[ContextBlock, ...]:
         return ()
 
     @property

@@ -19,11 +19,11 @@ from ctxchat.core.calibration import level
 from ctxchat.core.events import Usage
 from ctxchat.core.figures import TokenPrice
 from ctxchat.core.grouping import group_messages
+from ctxchat.core.head import ContextBlock
 from ctxchat.core.journal import Changed, Measured, Named, Record, Sealed, SessionState
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.search import Hit, Scope
-from ctxchat.core.view import Insert
 from ctxchat.models.discovery import FoundModel
 from ctxchat.storage import archive, sessions
 from ctxchat.storage.archive import LastSaid
@@ -127,7 +127,7 @@ def moment(minute: int) -> str:
 
 
 RULES = "Answer with paths and lines. Times are UTC. Never restart Cormorant between 05:00 and 07:00.\n"
-AROUND = Around((Insert("AGENTS.md", RULES * 40),), (Insert("date", "Saturday, 21 November 2026"),))
+AROUND = Around((ContextBlock("AGENTS.md", RULES * 40),), (ContextBlock("date", "Saturday, 21 November 2026"),))
 
 
 class DemoSummariser:

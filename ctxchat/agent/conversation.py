@@ -6,8 +6,10 @@ Knows nothing of turns or screens.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -17,18 +19,41 @@ from ctxchat.agent.learned import Assumptions, Learned, NothingKnown
 from ctxchat.agent.session_config import SessionConfig
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.budget import Budget, Window, make_budget
-from ctxchat.core.budget_note import budget_note
+from ctxchat.core.budget_note import BUDGET, budget_note
 from ctxchat.core.calibration import Mix
 from ctxchat.core.clip import clip
+from ctxchat.core.errors import StorageError
 from ctxchat.core.figures import NO_MIX, Counting, Figures, Past, TokenPrice, measure
+from ctxchat.core.head import ContextBlock, Head, Surroundings, ToolSpec
 from ctxchat.core.hooks import replaces_automatic
-from ctxchat.core.journal import SessionState
+from ctxchat.core.journal import HeadSet, Measured, Record, Sealed, SessionState, ThoughtsLeftOut
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.masked_record import MaskedRecord
-from ctxchat.core.ports import Clock, JournalPort, ModelPort
+from ctxchat.core.notes import change_note, context_note, known_context, tools_block
+from ctxchat.core.ports import Clock, JournalPort, ModelPort, ModelRequest
+from ctxchat.core.prefix_break import PrefixBreak
+from ctxchat.core.prefix_guard import PrefixGuard, SentPrefix, request_of
 from ctxchat.core.sections import section_of
 from ctxchat.core.tool_share import Afforded, afford
-from ctxchat.core.view import Frame, Item, ToolSpec, View, compile, grown, with_budget
+from ctxchat.core.view import Item, View, compile
+
+MODEL = "model"
+"""The source of what a model is told of its own name: another one may go on with a session."""
+
+REMEMBERED_CHANGES = 30
+"""Changes that are told apart where a request differs from the one before."""
+
+STRICT = os.environ.get("CTXCHAT_STRICT_PREFIX") == "1"
+"""A request whose beginning differs for no reason of ours fails; elsewhere it is told in the record. For tests."""
+
+
+class UnexplainedBreak(BaseException):
+    """A request does not begin with the one before, and nothing of ours says why. Nothing that mends a turn may catch it."""
+
+    def __init__(self, broke: PrefixBreak, view: View) -> None:
+        shown = view.items[broke.place - 1].message if 0 < broke.place <= len(view.items) else "(none)"
+        super().__init__(f"a request differs from the one before at {broke.place} ({broke.message}): {shown}")
+
 
 CHARACTERS = 4
 """Characters of a token, for a first guess."""
@@ -62,18 +87,22 @@ class Conversation(JournalWriter):
         self._price_of = price_of
         self.masked = masked or MaskedRecord(str)
         """What of the record a model is told."""
-        self._afforded, self._afforded_of = Afforded(), (self._tools, 0)
+        self._afforded = Afforded()
+        self._afforded_of: tuple[tuple[ToolSpec, ...], int] = (self._tools, 0)
         self._looking = asyncio.Lock()
         self._told: set[str] = set()
         self._weighed = len(state.ledger.changes)  # changes in force when the meter last forgot what is not in view
         self._looks = self._newest = 0  # looks begun, and which of them the view stands on
         self._streamed = Mix()
         self.use(model)
-        self._frame = Frame(config.system, self._tools)
-        # changes that were in force when the memory in it was read, None before: with another of them the prefix is new
-        self._framed: int | None = None
-        self._note = ""
-        self.view: View = View((), (), (), 0, "", 0)
+        self._around: Surroundings | None = None  # as they were asked for last
+        self._every_request: tuple[ContextBlock, ...] = ()
+        self._prefix_guard = PrefixGuard(state.sent)
+        self._requests = 0  # made so far
+        self._breaks: PrefixBreak | None = None  # what the next request does to the beginning of the one before
+        self._sent: tuple[SentPrefix | None, PrefixBreak | None] = (None, None)  # of the request under way
+        self._instructed_anew = False  # by settings that were edited, or as another agent: the head no longer holds
+        self.view: View = View((), (), (), 0, 0)
         self.figures: Figures = closed_with(self.measured(), state, self.learned.off(state.used))
 
     def use(self, model: ModelPort) -> None:
@@ -85,10 +114,13 @@ class Conversation(JournalWriter):
 
     async def configure(self, config: SessionConfig, tools: Sequence[ToolSpec]) -> None:
         """Be set up so from the next look on. Sources of context that are exchanged are closed."""
-        before, self._config = self._config.context_sources, config
+        before, self._config = self._config, config
         self.options, self._tools = config.options, tuple(tools)
-        if before is not config.context_sources:
-            await before.close()
+        if (before.system, before.tools) != (config.system, config.tools):
+            self._instructed_anew = True
+        if before.context_sources is not config.context_sources:
+            self._around = None
+            await before.context_sources.close()
 
     def offer(self, tools: Sequence[ToolSpec]) -> None:
         """What the model can call from the next request on: servers come and go while a session is open."""
@@ -132,39 +164,169 @@ class Conversation(JournalWriter):
         return wanted if levels is None or wanted in levels else ""
 
     async def refresh(self) -> Figures:
-        """Ask what stands around, compile and measure what the next request would hold. Whoever is asked may take long, so
-        nobody waits for another's look: one that was overtaken by a later one changes nothing."""
+        """Ask what the model can hold and, between turns, what stands around; compile and measure what the next request would
+        hold. Whoever is asked may take long, so nobody waits for another's look: one that was overtaken by a later one changes
+        nothing."""
         self._looks += 1
         look, model = self._looks, self.model
-        told = await self.learned.asked()
+        claimed = await self.learned.asked()
         price = self._price or await asyncio.to_thread(self._price_of, model.name)
-        around = self._config.context_sources
-        memory, injected = await asyncio.gather(around.memory(), around.injected())
+        every_request = await self._config.context_sources.every_request()
+        if not self.under_way or self._around is None:
+            await self.look_around()
         async with self._looking:
             if look < self._newest or model is not self.model:
                 return self.figures
-            self.learned.take(*told)
-            self._newest, self._price = look, price
-            tools = await self._affordable()
-            passes = len(self.ledger.changes)
-            memory, added = grown(self._frame.memory, memory) if self._framed == passes else (memory, ())
-            if self.under_way or self._framed != passes:
-                self._note = ""
-            self._framed = passes
-            self._frame = Frame(self._config.system, tools, memory, (*added, *injected), model.keeps_reasoning)
-            view = await self.compiled(self.ledger)
-            if self.under_way:
-                self._note = budget_note(self.measured(view))
-            return self._adopt(self._with_note(view))
+            self.learned.take(*claimed)
+            self._newest, self._price, self._every_request = look, price, every_request
+            await self._afford_tools()
+            return self._adopt(await self.compiled(self.ledger))
 
-    async def _affordable(self) -> tuple[ToolSpec, ...]:
-        """Those of the tools on offer that the window has room for; weighed off the loop, since some servers bring hundreds."""
+    async def look_around(self) -> None:
+        """Ask what stands around the conversation now: for the next head, and for the note on what has changed."""
+        sources = self._config.context_sources
+        around = await sources.around()
+        if sources is self._config.context_sources:
+            self._around = around
+
+    @property
+    def next_head(self) -> Head:
+        """The head as it would be made now, by what was seen around last."""
+        around = self._around or Surroundings()
+        model = ContextBlock(MODEL, self.model.name)
+        return Head(
+            self._config.system, self._afforded.tools, around.memory, (*around.context, model), self._config.agent
+        )
+
+    def _head_is_outdated(self, head: Head) -> bool:
+        return self._instructed_anew or head.agent != self._config.agent
+
+    def _news(self, ledger: Ledger, head: Head) -> tuple[str, tuple[ContextBlock, ...]]:
+        """What a note would say now of what has changed around."""
+        known, now = known_context(head, ledger), self.next_head
+        known.pop(BUDGET, "")  # told by itself
+        blocks = [*now.memory, *now.context, tools_block(head.tools, now.tools)]
+        missing = (self._around or Surroundings()).unheard.difference(b.source_id for b in blocks)
+        blocks += [ContextBlock(source, known[source]) for source in missing if source in known]
+        return change_note(known, blocks, ledger)
+
+    async def tell_context(self) -> None:
+        """Before a message of the person is answered: the head is made where there is none that holds, else a note goes into the
+        record on what has changed around since."""
+        await self.look_around()
+        await self._afford_tools()
+        head = self.ledger.head
+        if head is None or self._head_is_outdated(head):
+            self._instructed_anew = False
+            await self._write_or_note(HeadSet(self.next_head))
+            return
+        text, context = await asyncio.to_thread(self._news, self.ledger, head)
+        if text:
+            await self.write_note(text, context)
+
+    async def tell_budget(self) -> bool:
+        """Between the rounds of a turn: a note on how full the window is, each time it has become fuller by a step. False where
+        there is nothing to say."""
+        head = self.ledger.head
+        known = known_context(head, self.ledger).get(BUDGET, "") if head else ""
+        step, text = budget_note(self.figures)
+        if not text or step <= known:
+            return False
+        await self.write_note(ContextBlock(BUDGET, text).attributed, (ContextBlock(BUDGET, step),))
+        return True
+
+    async def write_note(self, text: str, context: Sequence[ContextBlock] = ()) -> None:
+        """A note of ours behind what was said last, as an entry of the record."""
+        ledger = self.ledger
+        await self._write_or_note(
+            Sealed((context_note(ledger.next_seq, self.clock.now(), ledger.turn, text, context),))
+        )
+
+    async def _write_or_note(self, record: Record) -> None:
+        """What was said must not depend on a disk: where the store refuses, it is asked again with whatever comes next."""
+        try:
+            await self.write(record)
+        except StorageError:
+            self.note(record)
+
+    # ── sending ──
+
+    async def checked_view(self) -> View:
+        """The view as it goes out now, held against the request before. Where its beginning has changed, reasoning that a
+        provider has bound to it is left out for good. Raises UnexplainedBreak in a run that asks for it (`STRICT`)."""
+        self._requests += 1
+        request = request_of(self.view, self._standing)
+        broke = await asyncio.to_thread(self._prefix_guard.check, self.model.name, request)
+        if broke and self.model.binds_thinking and (span := self._bound_thoughts(broke)):
+            self.note(ThoughtsLeftOut(*span))
+            await self.again()
+            request = request_of(self.view, self._standing)
+        if broke and not broke.cause and STRICT:
+            raise UnexplainedBreak(broke, self.view)
+        prefix = await asyncio.to_thread(self._prefix_guard.sent, self.model.name, request)
+        self._sent = (prefix, broke)
+        return self.view
+
+    async def request(self, max_output: int, images: Mapping[str, str]) -> ModelRequest:
+        """The next model call, with room for so many tokens of a reply. Raises as `checked_view`."""
+        return ModelRequest(
+            await self.checked_view(),
+            max_output,
+            images,
+            session=self.journal.session,
+            lasting=self._config.lasting,
+            effort=self.effort,
+        )
+
+    async def leave_out_thoughts(self) -> bool:
+        """A provider refused reasoning because of what stands before it: none so far goes back from now on. False where none
+        did."""
+        if not any(item.message.reasoning for item in self.view.items):
+            return False
+        self.note(ThoughtsLeftOut(0, self.ledger.next_seq))
+        await self.again()
+        return True
+
+    def as_sent(self, measured: Measured) -> Measured:
+        """With what is to be remembered of the request that was counted."""
+        sent, broke = self._sent
+        return msgspec.structs.replace(measured, sent=sent, broke=broke)
+
+    def _bound_thoughts(self, broke: PrefixBreak) -> tuple[int, int] | None:
+        """The numbers of the messages whose reasoning stands behind the first difference."""
+        behind = self.view.items[max(0, broke.place - 1) :]
+        thinking = [item.message.seq for item in behind if item.message.reasoning]
+        return (min(thinking), self.ledger.next_seq) if thinking else None
+
+    @property
+    def _standing(self) -> dict[str, str]:
+        """All of ours that may make the beginning of a request another one, by what it is called in words."""
+        changes = self.ledger.changes
+        found = {
+            f"{change.kind} {change.id}": str(sum(len(edit.covers) for edit in change.edits))
+            for change in changes[-REMEMBERED_CHANGES:]
+        }
+        found |= {"earlier changes": str(len(changes))} if len(changes) > REMEMBERED_CHANGES else {}
+        if head := self.ledger.head:
+            found["the head"] = hashlib.blake2b(msgspec.json.encode(head), digest_size=6).hexdigest()
+        if spans := self.ledger.thoughts_left_out:
+            found["reasoning left out"] = str(spans)
+        if self.model.keeps_reasoning:
+            found["reasoning sent back"] = ""
+        found["masked secrets"] = self.masked.standing
+        found |= dict.fromkeys(self._config.rewriting, str(self._requests))
+        found |= {f"{b.source_id}, said with every request": str(self._requests) for b in self._every_request}
+        return found
+
+    # ── tools, troubles, long texts ──
+
+    async def _afford_tools(self) -> None:
+        """Find those of the tools on offer that the window has room for; off the loop, since some servers bring hundreds."""
         of = (self._tools, self.budget.limit)
         if of != self._afforded_of:
             weigh = self.meter.tool
             self._afforded = await asyncio.to_thread(afford, of[0], lambda tool: weigh(tool.schema), of[1])
             self._afforded_of = of
-        return self._afforded.tools
 
     async def again(self) -> Figures:
         """Compile and measure in the frame of the last request: for what was added to it since, without asking anybody."""
@@ -201,6 +363,7 @@ class Conversation(JournalWriter):
             self._weighed = len(self.ledger.changes)
             self.meter.forget_all_but(item.message for item in view.items)
         self.view, self._streamed = view, Mix()
+        self._breaks = self._prefix_guard.check(self.model.name, request_of(view, self._standing))
         self.figures = self.measured()
         return self.figures
 
@@ -210,12 +373,18 @@ class Conversation(JournalWriter):
 
     def compile(self, ledger: Ledger) -> View:
         """As `compiled`, at once: for work that is off the event loop already."""
-        transforms = (self._mask, *self._config.transforms)
-        return self._with_note(compile(ledger, self._frame, self.meter, self._config.compiler, transforms))
-
-    def _with_note(self, view: View) -> View:
-        """With what the newest request told the model of its window, which is true until something is changed."""
-        return with_budget(view, self._note, self.meter) if self._note and view.passes == self._framed else view
+        head = ledger.head if ledger.head and not self._head_is_outdated(ledger.head) else self.next_head
+        note = self._news(ledger, head)[0] if ledger.head is head and not self.under_way and self._around else ""
+        return compile(
+            ledger,
+            head,
+            self.meter,
+            self._config.compiler,
+            (self._mask, *self._config.transforms),
+            keep_reasoning=self.model.keeps_reasoning,
+            note=note,
+            every_request=self._every_request,
+        )
 
     def _mask(self, items: tuple[Item, ...]) -> tuple[Item, ...]:
         return self.masked.items(items, self.meter)
@@ -254,7 +423,7 @@ class Conversation(JournalWriter):
         cached = 0 if others else state.cached
         if self.under_way and draft.raw:
             automatic = msgspec.structs.replace(automatic, joins=True)
-        return measure(
+        figures = measure(
             self.view if view is None else view,
             self.budget,
             self._counting,
@@ -263,6 +432,15 @@ class Conversation(JournalWriter):
             past=Past(state.fills, len(state.ledger.compactions), state.cost_usd, cached, state.cut),
             automatic=automatic,
         )
+        return figures if view is not None or self._breaks is None else self._breaking(figures, self._breaks)
+
+    def _breaking(self, figures: Figures, breaks: PrefixBreak) -> Figures:
+        """With what the next request does to the beginning of the one before, in tokens as the gauge counts them."""
+        scale = figures.used / self.view.raw if self.view.raw else 1.0
+        kept, lost = round(breaks.kept * scale), round(breaks.lost * scale)
+        thoughts = breaks.thoughts if self.model.binds_thinking else 0
+        breaks = msgspec.structs.replace(breaks, kept=kept, lost=lost, thoughts=thoughts)
+        return msgspec.structs.replace(figures, breaks=breaks)
 
     @property
     def _counting(self) -> Counting:

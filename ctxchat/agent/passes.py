@@ -192,8 +192,10 @@ class PassUnderWay:
             raise Refused("The summary came back empty. Nothing was changed.")
         at = talk.clock.now()
         await look_ahead(self._options.memory, talk.ledger, plan.covers)
+        await talk.look_around()
+        head = talk.next_head
         trial = await asyncio.to_thread(
-            tried, talk.ledger, plan, self._id, self._options, talk.compile, summary=summary, at=at
+            tried, talk.ledger, plan, self._id, self._options, talk.compile, summary=summary, at=at, head=head
         )
         if trial.problem:
             raise Refused(f"The pass would have left an invalid view ({trial.problem}). Nothing was changed.")

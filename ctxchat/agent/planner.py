@@ -316,7 +316,7 @@ class Planner:
 
     def _drawn(self, plan: Plan, look: Look, instructions: str, text: str) -> Preview:
         talk = self._conversation
-        trial = estimated(look.ledger, plan, self.options(), talk.compile, text, look.filled)
+        trial = estimated(look.ledger, plan, self.options(), talk.compile, text, look.filled, talk.next_head)
         after = talk.expected(trial.view, trial.passes)
         less, more = (0, 0) if text else doubt(plan, look.filled)
         seconds, cost = self._price(plan, look)

@@ -21,7 +21,7 @@ from ctxchat.core.events import Notice, ReasoningDelta, Retry, TextDelta, Usage
 from ctxchat.core.grouping import single
 from ctxchat.core.journal import Sealed, Spent
 from ctxchat.core.messages import Message
-from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReplyEnd
+from ctxchat.core.ports import CallPiece, ModelPiece, ReplyEnd
 from ctxchat.core.words import server_cut
 
 
@@ -73,14 +73,22 @@ class Replies:
 
     async def _ready(self, *, inside: bool) -> None:
         """Room is made, and what hooks have to add is in the view: what they did before, and what they say to a pass."""
+        talk = self._conversation
         await self._hooks.between(self._emit)
         await self._compactor.make_room(self._emit, inside=inside)
         await self._hooks.between(self._emit)
+        if await talk.tell_budget():
+            await self._emit(await talk.again())
 
     async def _helped(self, problem: ModelError, rescue: Rescue, *, inside: bool) -> None:
         """What lets the request be made again: it is made to fit, or another model takes over. Raises the problem where that
         is not what is wrong, or nothing helps."""
-        if mend := rescue.remedy(problem):
+        talk = self._conversation
+        if problem.kind == "prefix_changed" and await talk.leave_out_thoughts():
+            self._open.draft = ArrivingReply()
+            said = "The model's own reasoning so far no longer fits what stands before it, so it is not sent back any more."
+            await self._emit(Notice("warning", f"{said} Nothing that was said is lost."))
+        elif mend := rescue.remedy(problem):
             self._open.draft = ArrivingReply()  # what an overflowing call said is no answer
             await mend(self._emit)
             await self._hooks.between(self._emit)
@@ -95,7 +103,7 @@ class Replies:
         """The stream of one call as events; the gauge grows with it. Raises ModelError."""
         talk, draft, continuation = self._conversation, self._open.draft, Continuation(self._before)
         tally, shown = TokenTally(talk.meter.text_mix), talk.clock.seconds()
-        request = ModelRequest(talk.view, output, await images_for(talk), effort=talk.effort)
+        request = await talk.request(output, await images_for(talk))
         asked = ask(talk.model, request, talk.clock, self._fallback.retries, self._fallback.in_vain)
         async with aclosing(asked) as pieces:
             async for said in pieces:
@@ -157,6 +165,7 @@ class Replies:
         self.goes_on, self._went_on = unfinished and not self._went_on, self._went_on or unfinished
         turn_end = not message.calls and not self.goes_on
         measured = talk.learned.counted(usage, talk.view, message, talk.clock.now(), turn_end=turn_end)
+        measured = talk.as_sent(measured)
         if message.calls:
             talk.note(measured)
             await talk.keep(message)

@@ -10,11 +10,12 @@ from typing import Protocol
 import msgspec
 
 from ctxchat.core.compilers import Compiler, all_sections
+from ctxchat.core.head import ContextBlock, Surroundings
 from ctxchat.core.hooks import Hook
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Mode, Rule
 from ctxchat.core.ports import ModelPort, Summariser, ToolLimits
-from ctxchat.core.view import Insert, Transform
+from ctxchat.core.view import Transform
 
 FallbackOf = Callable[[str], ModelPort | None]
 """The fallback of a model by its name, None where it has none. Raises CtxchatError for one that cannot be had."""
@@ -28,14 +29,14 @@ class OpenModel(Protocol):
 
 
 class ContextSources(Protocol):
-    """What stands around a conversation besides the tools: made anew for each request, never stored."""
+    """What stands around a conversation besides the tools."""
 
-    async def memory(self) -> tuple[Insert, ...]:
-        """Memory files, word for word."""
+    async def around(self) -> Surroundings:
+        """Memory files, word for word, and what the context providers say now."""
         ...
 
-    async def injected(self) -> tuple[Insert, ...]:
-        """What the context providers say now."""
+    async def every_request(self) -> tuple[ContextBlock, ...]:
+        """What those providers say now that are asked for every request."""
         ...
 
     @property
@@ -52,10 +53,11 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that may become another while a session is open.
 
     `agent` is its name, empty for the usual one. `model` is the one the settings name for this agent (empty for none), and
-    `own_model` says that the agent itself names it. Without `summariser_of`, whoever wrote summaries before goes on to. `serving`
-    is what models are opened with: where it differs, the model in use is opened anew; at its address, unless `address`, which the
-    settings name for it, differs, too. `effort` is the level they name for it, empty for the model's usual one. `tools` are the
-    names on offer, None for all. `notices` are sentences for the person.
+    `own_model` says that the agent itself names it. Without `summariser_of`, whoever wrote summaries before goes on to.
+    `serving` is what models are opened with: where it differs, the model in use is opened anew; at its address, unless
+    `address`, which the settings name for it, differs, too. `effort` is the level they name for it, empty for the model's
+    usual one. `tools` are the names on offer, None for all. `lasting`: a person reads and thinks between the messages, so
+    that pauses of up to an hour are to be expected. `notices` are sentences for the person.
     """
 
     system: str
@@ -77,6 +79,8 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     serving: object = None
     address: str = ""
     effort: str = ""
+    lasting: bool = False
+    rewriting: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
 

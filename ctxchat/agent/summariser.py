@@ -141,7 +141,7 @@ class _SummaryPrompt(msgspec.Struct, frozen=True):
             Item(Message(seq=0, role="system", content=self.system), "system", 0, "system"),
             Item(Message(seq=0, role="user", content=text), "user", 0, "user"),
         )
-        return ModelRequest(View(items, (), (), 0, "", 0), self.output)
+        return ModelRequest(View(items, (), (), 0, 0), self.output)
 
 
 def _checked(draft: ArrivingReply) -> str:

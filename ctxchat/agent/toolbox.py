@@ -29,7 +29,9 @@ from ctxchat.core.events import (
     ToolStarted,
 )
 from ctxchat.core.harm import harms
+from ctxchat.core.head import ToolSpec
 from ctxchat.core.messages import ToolCall
+from ctxchat.core.notes import CALL_TOOL
 from ctxchat.core.permissions import Answer, Demand, parse_rules
 from ctxchat.core.ports import (
     Clock,
@@ -45,7 +47,6 @@ from ctxchat.core.ports import (
     WorkspaceFiles,
 )
 from ctxchat.core.secrets import MaskedLines, marks_in
-from ctxchat.core.view import ToolSpec
 
 PAUSE = 0.3
 """Seconds that a line without an end waits for the rest of it, so that no half of a secret is shown."""
@@ -58,6 +59,18 @@ PATIENCE = 1.0
 
 SHOWN = 20_000
 """Characters kept of what a call has shown, for when it is stopped before its end."""
+
+
+CALL_LATE_TOOL = ToolSpec(
+    CALL_TOOL,
+    "Calls a tool that a note in this conversation has named. Only for those: all others are called directly.",
+    {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
+        "required": ["name", "arguments"],
+    },
+)
+"""Where servers may join: the list of tools stays as it was first sent, and those that come later are called by this one."""
 
 
 class Stage(IntEnum):
@@ -137,7 +150,8 @@ News = asyncio.Queue[Event | Outcome]
 
 
 class Toolbox:
-    """The tools of a session behind one gate. `guests` are those that come and go while it is open."""
+    """The tools of a session behind one gate. `guests` are those that come and go while it is open; `guests_arrive` waits a
+    moment for those on their way, and is None where there never are any."""
 
     def __init__(
         self,
@@ -148,11 +162,13 @@ class Toolbox:
         workspace: str,
         session_folder: str = "",
         guests: Callable[[], Sequence[ToolPort]] = tuple,
+        guests_arrive: Callable[[], Awaitable[None]] | None = None,
         files: WorkspaceFiles | None = None,
         mask: Callable[[str], str] = str,
     ) -> None:
         self._own = {plain_name(tool.spec.name): tool for tool in tools}
         self._guests = guests
+        self._guests_arrive = guests_arrive
         self.mask = mask
         """What is between everything a call brings back and all who see it: secrets go no further."""
         self._offered: frozenset[str] | None = None
@@ -190,7 +206,13 @@ class Toolbox:
     def specs(self) -> tuple[ToolSpec, ...]:
         """What a model is told, in a fixed order. Names are in the form that providers take, whoever made the tool."""
         tools = self._tools
-        return tuple(msgspec.structs.replace(tools[name].spec, name=name) for name in self.names)
+        specs = tuple(msgspec.structs.replace(tools[name].spec, name=name) for name in self.names)
+        return specs if self._guests_arrive is None else (*specs, CALL_LATE_TOOL)
+
+    async def wait_for_guests(self) -> None:
+        """Until tools on their way are there, for as long as a first message may wait for them."""
+        if self._guests_arrive is not None:
+            await self._guests_arrive()
 
     async def run(
         self, calls: Sequence[ToolCall], emit: Emit, ended: Callable[[Outcome], Awaitable[None]], cut_at: int = 0
@@ -199,6 +221,7 @@ class Toolbox:
         and waits until they are gone, or have had `PATIENCE`: a tool that swallows its cancel is left to itself. `cut_at`: the
         reply reached its output limit of so many tokens in its last call; 0 where it did not."""
         tools = self._tools
+        calls = [self._meant(call) for call in calls]
         batch = Batch([call.name not in tools or tools[call.name].parallel for call in calls])
         news: News = asyncio.Queue()
         cut = [0] * (len(calls) - 1) + [cut_at]
@@ -217,6 +240,15 @@ class Toolbox:
                 task.cancel()
             if tasks:
                 await asyncio.wait(tasks, timeout=PATIENCE)
+
+    def _meant(self, call: ToolCall) -> ToolCall:
+        """The call of a tool by way of `CALL_TOOL` as a call of that tool; any other as it is."""
+        given = fields_of(call.arguments) if call.name == CALL_TOOL and self._guests_arrive is not None else None
+        if given is None or not isinstance(name := given.get("name"), str) or name == CALL_TOOL:
+            return call
+        arguments = given.get("arguments", {})
+        text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+        return ToolCall(call.id, name, text)
 
     async def _carry(self, call: ToolCall, place: int, batch: Batch, news: News, cut_at: int) -> None:
         """One call from its look to its outcome; one that is not whole is told so (`cut_at` as in `run`)."""
@@ -300,6 +332,8 @@ class Toolbox:
 
     def _find(self, call: ToolCall) -> ToolPort:
         tool = self._tools.get(call.name) if call.name in self.names else None
+        if call.name == CALL_TOOL and self._guests_arrive is not None:
+            raise ToolError(f"{CALL_TOOL} needs `name`, the name of a tool, and `arguments`, an object.")
         if tool is None:
             wanted = call.name if len(call.name) <= LONGEST_NAME else f"{call.name[:LONGEST_NAME]}…"
             raise ToolError(f"There is no tool {wanted!r}.", f"Available: {', '.join(self.names) or 'none'}.")

@@ -14,6 +14,7 @@ from ctxchat.core.applying import apply_plan
 from ctxchat.core.clip import head
 from ctxchat.core.facts import Memory, collect, line_of, render, survival
 from ctxchat.core.figures import Figures, overhead
+from ctxchat.core.head import Head
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.record import Evidence, Fact, FactCount
@@ -83,9 +84,13 @@ def tried(
     *,
     summary: str,
     at: str,
+    head: Head | None = None,
 ) -> Trial:
-    """The trial of a plan with this text for its summary. Raises LedgerError for a plan the ledger does not take."""
-    change = apply_plan(ledger, plan, change_id, options, summary=summary, at=at)
+    """The trial of a plan with this text for its summary, and with the head that requests may begin with then.
+
+    Raises LedgerError for a plan the ledger does not take.
+    """
+    change = apply_plan(ledger, plan, change_id, options, summary=summary, at=at, head=head)
     after = ledger.apply(change)
     view = compiled(after)
     covered = [ledger.group(g) for edit in change.edits for g in edit.covers]
@@ -151,9 +156,9 @@ def _kept(
 
 
 def _fresh(ledger: Ledger, groups: list[Group]) -> tuple[Group, ...]:
-    """Those that no summary stood for before."""
+    """Those that no summary stood for before; what we noted ourselves is none of them."""
     before = {g for e in ledger.live() if e.kind in {"digest", "drop"} for g in e.covers}
-    return tuple(g for g in groups if g.id not in before)
+    return tuple(g for g in groups if g.id not in before and not all(m.synthetic for m in g.messages))
 
 
 FILLED = 0.7
@@ -192,12 +197,13 @@ def estimated(
     compiled: Callable[[Ledger], View],
     text: str = "",
     filled: float = 0.0,
+    head: Head | None = None,
 ) -> Trial:
     """The trial of a plan with this summary, or one of the size to be expected where nobody has written it yet. Raises
     LedgerError for a plan that the ledger does not take."""
     folding = next((step for step in plan.steps if step.needs_summary), None)
     text = text or _stand_in(expected_summary(folding, filled) if folding else 0, options.meter.text)
-    return tried(ledger, plan, "estimate", options, compiled, summary=text, at="")
+    return tried(ledger, plan, "estimate", options, compiled, summary=text, at="", head=head)
 
 
 def unneeded(plan: Plan, filled: float) -> int:

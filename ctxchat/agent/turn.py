@@ -29,6 +29,7 @@ from ctxchat.core.grouping import single
 from ctxchat.core.journal import Named, Record, Sealed
 from ctxchat.core.ledger import NOTHING_OPEN, open_end
 from ctxchat.core.messages import Attached, Message, Part, Text, attached
+from ctxchat.core.notes import GO_ON
 from ctxchat.core.secrets import masked
 
 Meanwhile = Callable[[], Awaitable[tuple[str, Sequence[Part]] | None]]
@@ -92,8 +93,11 @@ class Turn:
         if last is None:
             raise CtxchatError(NOTHING_OPEN, "Send a message instead.")
         await self._ready()
+        half = last.kind == "reply"
+        if half:
+            await self._conversation.write_note(GO_ON)
         await self._emit(TurnStarted(self._conversation.ledger.turn, last.first.id, "", resumed=True))
-        await self._to_its_end(last.first.text if last.kind == "reply" else "")
+        await self._to_its_end(last.first.text if half else "")
 
     async def _ready(self) -> None:
         """What was edited meanwhile is in force, what was owed to the journal is in it."""
@@ -103,10 +107,14 @@ class Turn:
 
     async def _steered(self) -> None:
         """What was said meanwhile, each message as its own, in the order in which it was said."""
+        steered = False
         while (said := await self._meanwhile()) is not None:
             message, along = await self._message(*said)
             await self._conversation.write(Sealed((single("user", message, self._conversation.ledger.turn),)))
             await self._emit(Steered(message.id, said[0], along))
+            steered = True
+        if steered:
+            await self._conversation.tell_context()
 
     async def _message(self, text: str, attachments: Sequence[Part]) -> tuple[Message, tuple[Attached, ...]]:
         """What the user said, at the end of the record, and what goes along as it is shown."""
@@ -144,12 +152,17 @@ class Turn:
         replies = Replies(talk, self._compactor, self._open, self._fallback, self._hooks, emit, before)
         calls = ToolCalls(talk, self._toolbox, self._open, self._files, emit)
         try:
+            if talk.ledger.head is None:
+                await self._toolbox.wait_for_guests()
+            talk.offer(self._toolbox.specs)
+            await talk.tell_context()
             while True:
                 talk.offer(self._toolbox.specs)
                 await replies.next(inside=self._rounds > 0)
                 self._rounds += 1
                 if self._open.reply is None:
                     if replies.goes_on and self._rounds < talk.options.max_rounds:
+                        await talk.write_note(GO_ON)
                         continue
                     return "done"
                 if self._rounds >= talk.options.max_rounds:

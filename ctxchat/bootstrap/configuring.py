@@ -22,19 +22,16 @@ from ctxchat.config import paths
 from ctxchat.config.rules import read_rules
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.context.gather import WorkspaceSources
-from ctxchat.context.standard import standard_providers
+from ctxchat.context.standard import SettingsNotes, standard_providers
 from ctxchat.core.compilers import (
     Compiler,
     all_sections,
     current_tool_trace,
-    injecting,
     limited,
     redacted,
     selected_sections,
 )
 from ctxchat.core.errors import CtxchatError, UsageError
-from ctxchat.core.grouping import single
-from ctxchat.core.messages import Message
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Rule, parse_rule
 from ctxchat.core.ports import ContextProvider, ModelPort, Summariser, ToolLimits
@@ -87,12 +84,20 @@ def compiler_of(settings: Settings) -> Compiler:
             compiler = current_tool_trace
         case sections:
             compiler = selected_sections(*sections)
-    if context.inject:
-        notes = [Message(-n, "user", text) for n, text in enumerate(context.inject, 1)]
-        compiler = injecting(compiler, [single("note", note, 0, source="buffer:settings") for note in notes])
     for pattern in context.redact:
         compiler = redacted(compiler, re.compile(pattern))
     return limited(compiler, context.shown_tokens, Meter()) if context.shown_tokens else compiler
+
+
+def rewriting(settings: Settings) -> tuple[str, ...]:
+    """The settings by which later requests show in another form what was sent before; a provider's cache pays for that."""
+    context = settings.context
+    found = {
+        "context.compiler": context.compiler != "all_sections",
+        "context.shown_tokens": context.shown_tokens > 0,
+        "context.transforms": bool(context.transforms),
+    }
+    return tuple(name for name, there in found.items() if there)
 
 
 WEB = frozenset({"web_fetch"})
@@ -149,6 +154,8 @@ class Configuring:
             ),
             address=settings.of_model(model).api_base,
             effort=settings.of_model(model).effort if own.effort is None else own.effort,
+            lasting=self._ahead,
+            rewriting=rewriting(settings),
             notices=(*self._notices(settings, own), *problems),
         )
 
@@ -176,10 +183,11 @@ class Configuring:
 
     def _context_sources(self, settings: Settings) -> WorkspaceSources:
         """With the providers of the settings, in their order; the ones there are where nothing about them changed."""
-        about = (settings.context.providers, self._shared.trusted)
+        about = (settings.context.providers, settings.context.inject, self._shared.trusted)
         if self._around is None or self._around[0] != about:
             memory = paths.config_dir() / "AGENTS.md"
-            providers = [*self.own, *self._providers(settings.context.providers)]
+            notes = [SettingsNotes(settings.context.inject)] if settings.context.inject else []
+            providers = [*self.own, *notes, *self._providers(settings.context.providers)]
             self._around = (
                 about,
                 WorkspaceSources(self._shared.workspace, memory, providers, self._shared.masking),

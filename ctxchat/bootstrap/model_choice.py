@@ -17,12 +17,13 @@ from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Usage
 from ctxchat.core.figures import TokenPrice
 from ctxchat.core.grouping import single
+from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import ModelPiece, ModelPort, ModelRequest
 from ctxchat.core.prices import cost
 from ctxchat.core.tokens import Meter
-from ctxchat.core.view import Frame, compile
+from ctxchat.core.view import compile
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
 from ctxchat.models.process import ModelProcess
 from ctxchat.models.straight import Connections
@@ -44,7 +45,7 @@ LEAST_OUTPUT = 16
 async def answers_after(model: ModelPort, patience: float = PATIENCE) -> float:
     """Seconds until something came. Raises ModelError; costs some twenty tokens."""
     question = single("user", Message(1, "user", "Say ok."), 1)
-    view = compile(Ledger().append(question), Frame("Answer with one word."), Meter(model.count))
+    view = compile(Ledger().append(question), Head("Answer with one word."), Meter(model.count))
     began = monotonic()
     try:
         async with asyncio.timeout(patience):
@@ -158,4 +159,5 @@ def token_price(model: str) -> TokenPrice:
     from ctxchat.models.catalogue import prices
 
     known = prices(model)
-    return TokenPrice(known.rates.input / 1e6, known.rates.cached / 1e6) if known else TokenPrice()
+    rates = known.rates if known else None
+    return TokenPrice(rates.input / 1e6, rates.cached / 1e6, rates.written / 1e6) if rates else TokenPrice()

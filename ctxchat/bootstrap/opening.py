@@ -64,6 +64,9 @@ def tools_for(
     )
 
 
+FIRST_WAIT_S = 1.0
+"""Seconds that a first message waits for MCP servers on their way: every later request begins with the tools it was sent with."""
+
 OpenBelow = Callable[[str, Gate], Awaitable[Session]]
 """The session of that id, behind this gate."""
 
@@ -291,6 +294,7 @@ class Opening:
             workspace=str(shared.workspace),
             session_folder=str(folder),
             guests=shared.servers.tools,
+            guests_arrive=partial(shared.servers.settled, FIRST_WAIT_S) if shared.servers.rows else None,
             files=checkpoints,
             mask=shared.masking,
         )

@@ -17,7 +17,6 @@ from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, 
 from ctxchat.config import paths
 from ctxchat.core.errors import UsageError
 from ctxchat.core.journal import SessionState
-from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.sanitize import clean
 from ctxchat.core.words import short
@@ -171,7 +170,7 @@ def _claude_code(database: Database, session: str) -> str:
 
 def _whole(database: Database, session: str, state: SessionState) -> SessionState:
     """With its images in it."""
-    ledger = Ledger(exporting.with_images(database, session, state.ledger.groups), state.ledger.changes)
+    ledger = msgspec.structs.replace(state.ledger, groups=exporting.with_images(database, session, state.ledger.groups))
     return msgspec.structs.replace(state, ledger=ledger)
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 
 from ctxchat.context.memory_files import load_memory
+from ctxchat.core.head import ContextBlock, Surroundings
 from ctxchat.core.ports import ContextProvider
-from ctxchat.core.view import Insert
 
 DEADLINE = 0.5
-"""Seconds providers are waited for with each request; a late one gives its last good value."""
+"""Seconds providers are waited for; a late one gives its last good value."""
 
 MEMORY_DEADLINE = 5.0
 """Seconds memory files are waited for, on a file system that hangs."""
@@ -33,12 +33,17 @@ class WorkspaceSources:
         self._mask = mask
         self._workspace = workspace
         self._memory_file = memory_file
-        self._providers = Providers(providers)
+        self._providers = Providers([p for p in providers if not _always_asked(p)])
+        self._always_asked = Providers([p for p in providers if _always_asked(p)])
         self._faulty: Mapping[str, str] = {}  # memory files, as they were read last
-        self._remembered: tuple[Insert, ...] = ()
+        self._remembered: tuple[ContextBlock, ...] = ()
 
-    async def memory(self) -> tuple[Insert, ...]:
-        """The memory files that apply here."""
+    async def around(self) -> Surroundings:
+        """The memory files that apply here, and what the providers say, in their order."""
+        memory, context = await asyncio.gather(self._memory(), self._providers.asked())
+        return Surroundings(memory, await self._masked(context), frozenset(self.troubles))
+
+    async def _memory(self) -> tuple[ContextBlock, ...]:
         reading = asyncio.to_thread(load_memory, self._workspace, self._memory_file)
         try:
             found = await asyncio.wait_for(reading, MEMORY_DEADLINE)
@@ -48,25 +53,33 @@ class WorkspaceSources:
             }
             return self._remembered
         self._faulty = found.problems
-        self._remembered = await self._masked(found.inserts)
+        self._remembered = await self._masked(found.blocks)
         return self._remembered
 
-    async def injected(self) -> tuple[Insert, ...]:
-        """What the providers say, in their order."""
-        return await self._masked(await self._providers.asked())
+    async def every_request(self) -> tuple[ContextBlock, ...]:
+        """What those say that are asked for every request."""
+        return await self._masked(await self._always_asked.asked())
 
-    async def _masked(self, inserts: Sequence[Insert]) -> tuple[Insert, ...]:
-        texts = await asyncio.to_thread(lambda: [self._mask(insert.text) for insert in inserts])
-        return tuple(msgspec.structs.replace(i, text=text) for i, text in zip(inserts, texts, strict=True))
+    async def _masked(self, blocks: Sequence[ContextBlock]) -> tuple[ContextBlock, ...]:
+        if not blocks:
+            return ()
+        texts = await asyncio.to_thread(lambda: [self._mask(block.text) for block in blocks])
+        return tuple(msgspec.structs.replace(b, text=text) for b, text in zip(blocks, texts, strict=True))
 
     @property
     def troubles(self) -> Mapping[str, str]:
         """Which memory files are faulty, which providers were late or failed when last asked, and what came of it."""
-        return {**self._faulty, **self._providers.troubles}
+        return {**self._faulty, **self._providers.troubles, **self._always_asked.troubles}
 
     async def close(self) -> None:
         """End providers that are still at work."""
         await self._providers.close()
+        await self._always_asked.close()
+
+
+def _always_asked(provider: ContextProvider) -> bool:
+    """It wants to be asked for every request, and what it says is not kept: what it said is gone from the next one."""
+    return bool(getattr(provider, "every_request", False))
 
 
 class Providers:
@@ -83,7 +96,7 @@ class Providers:
         self._said: dict[str, str] = {}
         self._running: dict[str, asyncio.Task[str]] = {}
 
-    async def asked(self, deadline: float = DEADLINE) -> tuple[Insert, ...]:
+    async def asked(self, deadline: float = DEADLINE) -> tuple[ContextBlock, ...]:
         """What they say, in their order, after at most `deadline` seconds; empty texts are left out.
 
         Raises nothing of theirs. When the caller is cancelled, providers go on until `close`.
@@ -94,7 +107,7 @@ class Providers:
             await asyncio.wait(tasks.values(), timeout=deadline)
         for source_id, task in tasks.items():
             self._settle(source_id, task, deadline)
-        return tuple(Insert(s, self._said[s]) for s in tasks if self._said.get(s, "").strip())
+        return tuple(ContextBlock(s, self._said[s]) for s in tasks if self._said.get(s, "").strip())
 
     async def close(self) -> None:
         """End whoever is still at work."""

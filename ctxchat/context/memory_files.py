@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ctxchat.context.textfile import read_text
-from ctxchat.core.view import Insert
+from ctxchat.core.head import ContextBlock
 
 MEMORY_NAME = "AGENTS.md"
 MEMORY_BYTES = 100_000
@@ -19,10 +19,10 @@ MEMORY_BYTES = 100_000
 
 
 class MemoryFiles(msgspec.Struct, frozen=True):
-    """The inserts, the user's own first and the one nearest to the workspace last; and what is wrong with a file, by its source,
-    as the rest of a sentence."""
+    """The texts as blocks, the user's own first and the one nearest to the workspace last; and what is wrong with a file, by its
+    source, as the rest of a sentence."""
 
-    inserts: tuple[Insert, ...]
+    blocks: tuple[ContextBlock, ...]
     problems: dict[str, str]
 
 
@@ -35,7 +35,7 @@ def load_memory(root: Path, user_file: Path | None = None) -> MemoryFiles:
     """Every memory file that applies in `root`. Blocking; never raises OSError."""
     root = Path(os.path.realpath(root))
     top = repository_root(root)
-    inserts: list[Insert] = []
+    blocks: list[ContextBlock] = []
     problems: dict[str, str] = {}
     folders = [folder for folder in (root, *root.parents) if folder == top or top in folder.parents]
     wanted = [("user memory", user_file)] if user_file else []
@@ -50,8 +50,8 @@ def load_memory(root: Path, user_file: Path | None = None) -> MemoryFiles:
         if text and file.problem:
             text += f"\n\n[{source} {file.problem}]"
         if text:
-            inserts.append(Insert(source, text))
-    return MemoryFiles(tuple(inserts), problems)
+            blocks.append(ContextBlock(source, text))
+    return MemoryFiles(tuple(blocks), problems)
 
 
 def _source(path: Path, root: Path) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import datetime
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ctxchat.context.skills import Skills, workspace_skills
@@ -36,6 +36,19 @@ class Identity:
 
 # strftime("%A") would follow the locale of the terminal.
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+class SettingsNotes:
+    """ContextProvider `settings`: the notes a person wrote into the settings."""
+
+    source_id = "settings"
+
+    def __init__(self, notes: Sequence[str]) -> None:
+        self._notes = tuple(notes)
+
+    async def provide(self) -> str:
+        """The notes, apart by an empty line."""
+        return "\n\n".join(self._notes)
 
 
 def standard_providers(root: Path, *, trusted: bool = True) -> tuple[ContextProvider, ...]:

@@ -2,12 +2,12 @@
 
 `compact` does it for a plain list of OpenAI-style messages (docs/library.md). Its pieces, one by one:
 
-    from ctxchat.core import Budget, Frame, Ledger, Meter, PlanOptions, Window, compile, group_messages
+    from ctxchat.core import Budget, Head, Ledger, Meter, PlanOptions, Window, compile, group_messages
     from ctxchat.core import apply_plan, builtin_strategies, make_budget
 
     ledger = Ledger(groups=group_messages(messages))
     options = PlanOptions(meter=Meter())
-    view = compile(ledger, Frame(system="You are helpful."), options.meter)
+    view = compile(ledger, Head(system="You are helpful."), options.meter)
     budget = make_budget(Window(8192, "configured"), reserved=1024, trigger=0.75, target=0.5)
     plan = builtin_strategies(options)["truncate"].plan(view, ledger, budget)
     if plan:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         Compiler,
         all_sections,
         current_tool_trace,
-        injecting,
         limited,
         redacted,
         selected_sections,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from ctxchat.core.facts import collect, render, survival
     from ctxchat.core.figures import Counting, Figures, Past, measure
     from ctxchat.core.grouping import close_round, group_messages, seal_round, single
+    from ctxchat.core.head import ContextBlock, Head, ToolSpec
     from ctxchat.core.ledger import Change, Edit, Entry, Ledger
     from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text, ToolCall
     from ctxchat.core.openai import from_wire, to_wire, wire
@@ -46,17 +46,18 @@ if TYPE_CHECKING:
     from ctxchat.core.strategies.pipeline import Pipeline
     from ctxchat.core.strategies.planning import PlanOptions
     from ctxchat.core.tokens import Meter, rough_count
-    from ctxchat.core.view import Frame, Insert, Item, ToolSpec, View, compile, problems
+    from ctxchat.core.view import Item, View, compile, problems
 
 _HOMES = {
     "applying": "apply_plan",
     "budget": "Budget Window make_budget",
     "calibration": "Anchor Calibration Mix",
     "chat_lists": "Summary compact originals",
-    "compilers": "Compiler all_sections current_tool_trace injecting limited redacted selected_sections",
+    "compilers": "Compiler all_sections current_tool_trace limited redacted selected_sections",
     "errors": "CtxchatError LedgerError UnpairedCall",
     "facts": "collect render survival",
     "figures": "Counting Figures Past measure",
+    "head": "ContextBlock Head ToolSpec",
     "grouping": "close_round group_messages seal_round single",
     "ledger": "Change Edit Entry Ledger",
     "messages": "Group Image Message Opaque Reasoning Text ToolCall",
@@ -68,12 +69,12 @@ _HOMES = {
     "strategies.planning": "PlanOptions",
     "strategies.pipeline": "Pipeline",
     "tokens": "Meter rough_count",
-    "view": "Frame Insert Item ToolSpec View compile problems",
+    "view": "Item View compile problems",
 }
 """Where each public name lives. Loaded when asked for: most who import a part of the core need little of the rest."""
 
 STABLE = (
-    "compact Summary originals is_context_overflow Ledger View Strategy Pipeline Plan PlanOptions Frame Window"
+    "compact Summary originals is_context_overflow Ledger View Strategy Pipeline Plan PlanOptions Head Window"
     " make_budget compile group_messages from_wire to_wire apply_plan builtin_strategies rough_count"
 )
 """The names that stay as they are until 1.0 but for additions (docs/library.md)."""
@@ -85,6 +86,7 @@ __all__ = [
     "Change",
     "CompactionRecord",
     "Compiler",
+    "ContextBlock",
     "Counting",
     "CtxchatError",
     "Digest",
@@ -94,10 +96,9 @@ __all__ = [
     "Fact",
     "FactCount",
     "Figures",
-    "Frame",
     "Group",
+    "Head",
     "Image",
-    "Insert",
     "Item",
     "Ledger",
     "LedgerError",
@@ -130,7 +131,6 @@ __all__ = [
     "current_tool_trace",
     "from_wire",
     "group_messages",
-    "injecting",
     "is_context_overflow",
     "limited",
     "make_budget",

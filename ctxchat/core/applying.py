@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from ctxchat.core.errors import LedgerError
+from ctxchat.core.head import Head
 from ctxchat.core.ledger import Change, Edit, Ledger
+from ctxchat.core.notes import CONTEXT_NOTE
 from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.planning import PlanOptions, fold_edit
@@ -22,13 +24,27 @@ def apply_plan(
     *,
     summary: str = "",
     at: str = "",
+    head: Head | None = None,
 ) -> Change:
-    """The change that performs a plan. `summary` is the text for its fold step, where it has one.
+    """The change that performs a plan. `summary` is the text for its fold step, where it has one. `head` is what requests may
+    begin with from then on: where something stands for the beginning of the conversation, that is sent anew anyway, so the head
+    is the newest, and the notes on what had changed around since the last one go.
 
     Where two steps touch one group the later one stands: it was planned on what the earlier would leave. Raises LedgerError.
     """
-    edits = [edit for step in plan.steps for edit in _edits(ledger, step, options, change_id, summary)]
-    return Change(id=change_id, kind="compaction", at=at, edits=_latest(edits))
+    edits = _latest([edit for step in plan.steps for edit in _edits(ledger, step, options, change_id, summary)])
+    if head is None or not any(edit.kind == "digest" for edit in edits):
+        return Change(id=change_id, kind="compaction", at=at, edits=edits)
+    covered = {name for edit in edits for name in edit.covers}
+    notes = [
+        Edit("drop", entry.covers)
+        for entry in ledger.live()
+        if entry.group
+        and entry.group.source.startswith(CONTEXT_NOTE)
+        and not entry.pinned
+        and covered.isdisjoint(entry.covers)
+    ]
+    return Change(id=change_id, kind="compaction", at=at, edits=(*edits, *notes), head=head)
 
 
 def _edits(ledger: Ledger, step: Step, options: PlanOptions, change_id: str, summary: str) -> tuple[Edit, ...]:

@@ -5,18 +5,23 @@ from __future__ import annotations
 from ctxchat.core.figures import Figures, starts_at
 from ctxchat.core.words import percent, short
 
-FROM = 0.8
-"""Share of the trigger from which there is something to say."""
+BUDGET = "budget"
+"""The source of what a model is told of its window."""
+
+STEPS = (0.8, 0.9, 0.95)
+"""Shares of the trigger at each of which there is something to say, once."""
 
 
-def budget_note(figures: Figures) -> str:
-    """The line about a request that holds so much; empty while there is room enough, or where nobody knows how much there is."""
-    if figures.window_source == "assumed" or figures.used < FROM * figures.trigger_tokens:
-        return ""
+def budget_note(figures: Figures) -> tuple[str, str]:
+    """Which step a request of so many tokens has reached, as a text that sorts by fullness, and the line about it; both empty
+    while there is room enough, or where nobody knows how much there is."""
+    reached = [step for step in STEPS if figures.used >= step * figures.trigger_tokens]
+    if figures.window_source == "assumed" or not reached:
+        return "", ""
     held = f"{short(figures.used)} of {short(figures.limit)} tokens"
     line = f"Your context window is about {percent(figures.pressure)} full ({held})."
     if 0 < (start := starts_at(figures)) <= figures.limit:  # above the limit where it is snoozed
         inside = f" from {percent(figures.automatic.inside)} on, and" if figures.automatic.inside else ""
         before = f"from {percent(start / figures.limit)} on before the user's next message"
         line += f" Older parts become a summary{inside} {before}; recall finds them."
-    return f"{line} Read in parts and keep what you need in your own words. This is no request."
+    return f"{reached[-1]:.2f}", f"{line} Read in parts and keep what you need in your own words. This is no request."

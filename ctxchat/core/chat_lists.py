@@ -11,6 +11,7 @@ from typing import Any, cast
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.grouping import group_messages
+from ctxchat.core.head import Head, ToolSpec
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.openai import Wire, from_wire, to_wire
 from ctxchat.core.options import USUAL
@@ -21,7 +22,7 @@ from ctxchat.core.strategies.planning import PlanOptions, fold_edit
 from ctxchat.core.summaries import RECALL, room_in_words, too_little, too_long
 from ctxchat.core.summary_task import chunks, request_text, shorter_text, summary_task
 from ctxchat.core.tokens import Count, Meter, rough_count
-from ctxchat.core.view import Frame, ToolSpec, View, compile
+from ctxchat.core.view import View, compile
 
 Messages = Sequence[Mapping[str, Any]]
 Summarise = Callable[[list[Wire]], str]
@@ -73,10 +74,10 @@ def compact(
     record = originals(messages)
     options = PlanOptions(meter=Meter(count), keep_recent=keep_recent)
     ledger = _ledger(messages, record, options)
-    frame = Frame(tools=tuple(map(_tool, tools)), keep_reasoning=True)
+    head = Head(tools=tuple(map(_tool, tools)))
 
     def view(of: Ledger) -> View:
-        return compile(of, frame, options.meter)
+        return compile(of, head, options.meter, keep_reasoning=True)
 
     before = view(ledger)
     budget = make_budget(Window(window, "configured"), reserved, trigger, target)

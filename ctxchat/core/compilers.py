@@ -7,13 +7,13 @@ quotations that were put back) and `messages` (the rest). Reads ledgers, makes e
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Literal, get_args
 
 import msgspec
 
 from ctxchat.core.ledger import Entry, Ledger
-from ctxchat.core.messages import Group, Image, Message, Opaque, Part, Text
+from ctxchat.core.messages import Image, Message, Opaque, Part, Text
 from ctxchat.core.tokens import Meter
 
 Compiler = Callable[[Ledger], tuple[Entry, ...]]
@@ -122,18 +122,6 @@ def redacted(compiler: Compiler, pattern: re.Pattern[str], mark: str = "[redacte
         return tuple(_with_messages(entry, clean) for entry in compiler(ledger))
 
     return compile_redacted
-
-
-def injecting(compiler: Compiler, groups: Sequence[Group]) -> Compiler:
-    """The same entries with these notes after the summary and before the messages (section `buffer`)."""
-
-    def compile_injected(ledger: Ledger) -> tuple[Entry, ...]:
-        entries = compiler(ledger)
-        cut = next((i for i, e in enumerate(entries) if section_of_entry(e) == "messages"), len(entries))
-        extra = tuple(Entry(covers=(), group=group) for group in groups)
-        return (*entries[:cut], *extra, *entries[cut:])
-
-    return compile_injected
 
 
 def _with_messages(entry: Entry, clean: Callable[[Message], Message]) -> Entry:

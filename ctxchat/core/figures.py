@@ -12,6 +12,7 @@ import msgspec
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.budget import Budget, WindowSource
 from ctxchat.core.calibration import Anchor, Calibration, Mix
+from ctxchat.core.prefix_break import PrefixBreak
 from ctxchat.core.sections import OUTSIDE, SECTIONS, Section, SectionName
 from ctxchat.core.tokens import apportion
 from ctxchat.core.view import View
@@ -21,10 +22,12 @@ PACE = 12
 
 
 class TokenPrice(msgspec.Struct, frozen=True):
-    """US dollars a token of a prompt: new, and where the server has it cached. 0 where not known or free."""
+    """US dollars a token of a prompt: new, where the server has it cached, and where it goes into its cache. 0 where not known or
+    free."""
 
     input: float = 0.0
     cached: float = 0.0
+    written: float = 0.0
 
 
 class Counting(msgspec.Struct, frozen=True):
@@ -56,7 +59,8 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
     which `used` may be off, 0 for a server's own figure. `forecast_turns` is None while there is no trend. `claimed_window`
     is what the window was believed to be before it was learned better, else 0; where a refusal taught it and the server did not
     say what it holds, `window` is a guess, and `refused_window` were too many; `cut` what the server seems to have left out
-    of the last prompt without saying so. `automatic` is whether compaction starts by itself.
+    of the last prompt without saying so. `automatic` is whether compaction starts by itself. `breaks` is where the next request
+    does not begin as the one before did, None where it does.
     """
 
     model: str
@@ -80,6 +84,7 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
     price: TokenPrice = TokenPrice()
     automatic: Automatic = Automatic()
     refused_window: int = 0
+    breaks: PrefixBreak | None = None
 
     @property
     def over(self) -> int:

@@ -13,9 +13,12 @@ from ctxchat.core.calibration import MOST, MOST_RATE, Anchor, Calibration, most_
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.events import Usage
 from ctxchat.core.files import Checkpoint
+from ctxchat.core.head import Head
 from ctxchat.core.hooks import Tally
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.prefix_break import PrefixBreak
+from ctxchat.core.prefix_guard import SentPrefix
 from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.core.usage import HIDDEN_THOUGHTS, dollars
 
@@ -44,7 +47,8 @@ class Undone(msgspec.Struct, frozen=True, tag="undone"):
 
 class Measured(msgspec.Struct, frozen=True, tag="measured", omit_defaults=True):
     """A model's reply was counted. `used` is what the gauge showed then, in tokens; `turn_end` marks the last of a turn; `cut` is
-    what the server seems to have left out of the prompt in silence; `parts` are tokens by section, as the gauge showed them."""
+    what the server seems to have left out of the prompt in silence; `parts` are tokens by section, as the gauge showed them.
+    `sent` is what is remembered of the request, `broke` where its beginning was not that of the one before."""
 
     model: str
     usage: Usage
@@ -55,6 +59,8 @@ class Measured(msgspec.Struct, frozen=True, tag="measured", omit_defaults=True):
     turn_end: bool = False
     cut: int = 0
     parts: dict[str, int] = {}
+    sent: SentPrefix | None = None
+    broke: PrefixBreak | None = None
 
 
 class PassStarted(msgspec.Struct, frozen=True, tag="pass_started", omit_defaults=True):
@@ -72,6 +78,19 @@ class PassEnded(msgspec.Struct, frozen=True, tag="pass_ended", omit_defaults=Tru
 
     result: CompactionRecord
     at: str = ""
+
+
+class HeadSet(msgspec.Struct, frozen=True, tag="head_set"):
+    """Requests begin with this head from now on: the first one of the session, or another agent or other instructions."""
+
+    head: Head
+
+
+class ThoughtsLeftOut(msgspec.Struct, frozen=True, tag="thoughts_left_out"):
+    """The reasoning of messages from number `since` up to `until` is no longer sent back: what stands before it has changed."""
+
+    since: int
+    until: int
 
 
 class Named(msgspec.Struct, frozen=True, tag="named"):
@@ -161,6 +180,8 @@ Record = (
     | Checkpoint
     | Continues
     | GuardState
+    | HeadSet
+    | ThoughtsLeftOut
 )
 
 
@@ -182,7 +203,8 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     that ended, and `endings` how many `fills` there were by then, one to one; `windows` what was
     learned of models and `hooks` how often hooks with a limit did something, both by name; `cut` is the newest Measured's, for as
     long as the same view goes to the same model; `checkpoints` what was done to files; `imported` is the last place in the
-    record that came from a file, 0 for none; `continues` the id of the session whose work was handed off to this one.
+    record that came from a file, 0 for none; `continues` the id of the session whose work was handed off to this one; `sent` is
+    the last request to each model, by its name, and `broke` where the newest differed from the one before it.
     """
 
     ledger: Ledger = Ledger()
@@ -211,6 +233,8 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     automatic: GuardState = GuardState()
     checkpoints: tuple[Checkpoint, ...] = ()
     imported: int = 0
+    sent: dict[str, SentPrefix] = {}
+    broke: PrefixBreak | None = None
 
 
 def fold(records: Iterable[Record], state: SessionState | None = None) -> SessionState:
@@ -225,7 +249,7 @@ def fold(records: Iterable[Record], state: SessionState | None = None) -> Sessio
             if record.imported:
                 imported = max(imported, *(m.seq for g in record.groups for m in g.messages))
             continue
-        if more and isinstance(record, Changed | Undone):
+        if more and isinstance(record, Changed | Undone | HeadSet | ThoughtsLeftOut):
             ledger, more = ledger.append(*more.values()), {}
         try:
             ledger, state = step(ledger, state, record)
@@ -272,6 +296,8 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
                 parts=record.parts if true else state.parts,
                 cached=usage.cached if true else 0,
                 cut=record.cut if true else 0,
+                sent={**state.sent, record.sent.model: record.sent} if record.sent else state.sent,
+                broke=record.broke,
             )
         case PassStarted():
             return ledger, state
@@ -291,6 +317,10 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, replace(state, windows={**state.windows, model: record})
         case GuardState():
             return ledger, replace(state, automatic=record)
+        case HeadSet(head=head):
+            return ledger.with_head(head), state
+        case ThoughtsLeftOut(since=since, until=until):
+            return ledger.without_thoughts(since, until), state
         case Continues(session=session):
             return ledger, replace(state, continues=session)
         case Checkpoint():

@@ -17,6 +17,7 @@ import msgspec
 
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.group_ids import GroupIds, runs
+from ctxchat.core.head import Head
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import CompactionRecord, Digest
 
@@ -45,8 +46,9 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     """One undoable step: a compaction, or something a person did by hand.
 
     `pins` are groups that stay verbatim from now on. `adds` are notes that a restore put at the end of the record.
-    `record` is there for compactions. A rewind covers everything from one user message to the end of the record then; while it is
-    in force, earlier changes to what it covers are not.
+    `record` is there for compactions, and `head` where one brought a new head for the requests from then on. A rewind covers
+    everything from one user message to the end of the record then; while it is in force, earlier changes to what it covers
+    are not.
     """
 
     id: str
@@ -56,6 +58,7 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     pins: tuple[str, ...] = ()
     adds: tuple[str, ...] = ()
     record: CompactionRecord | None = None
+    head: Head | None = None
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -74,23 +77,33 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 class Ledger(msgspec.Struct, frozen=True, dict=True):
     """All groups for ever, in the order of the record, and the changes in force, oldest first. As JSON without a loss, and back:
-    `msgspec.json.encode(ledger, enc_hook=list)`."""
+    `msgspec.json.encode(ledger, enc_hook=list)`.
+
+    `base_head` is the head that was set last by itself, None before the first request; `before_head` are the changes in force
+    then, whose own heads no longer count. `thoughts_left_out` are spans of message numbers (from, up to) whose reasoning is not
+    sent back: a change before them made it invalid for a provider that signs it.
+    """
 
     groups: tuple[Group, ...] = ()
     changes: tuple[Change, ...] = ()
+    base_head: Head | None = None
+    before_head: tuple[str, ...] = ()
+    thoughts_left_out: tuple[tuple[int, int], ...] = ()
 
     def append(self, *groups: Group) -> Ledger:
         """The ledger with these groups at its end. Raises LedgerError for an id that is taken."""
         places = {group.id: place for place, group in enumerate(groups, len(self.groups))}
         if len(places) < len(groups) or any(map(self.holds, places)):
             raise LedgerError(f"a group of {sorted(places)} is in the record already")
-        ledger = Ledger(self.groups + groups, self.changes)
+        ledger = msgspec.structs.replace(self, groups=self.groups + groups)
         derived, before = vars(ledger), vars(self)
         derived["_ids"], derived["_places"] = self._named_with(places)
         derived["current"] = _said_now((*map(self.group, self.current), *groups))
         derived["next_seq"] = max((m.seq + 1 for g in groups for m in g.messages), default=1)
         derived["next_seq"] = max(derived["next_seq"], self.next_seq)
-        derived |= {name: before[name] for name in ("pinned", "compactions", "in_force", "rewound") if name in before}
+        derived |= {
+            name: before[name] for name in ("pinned", "compactions", "in_force", "rewound", "head") if name in before
+        }
         if "_live" in before:
             derived["_live"] = self._live + tuple(_entry(group, _restored(group)) for group in groups)
         return ledger
@@ -168,11 +181,38 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         return self._with(tuple(c for c in self.changes if c.id != change_id))
 
     def _with(self, changes: tuple[Change, ...]) -> Ledger:
-        ledger = Ledger(self.groups, changes)
+        ledger = msgspec.structs.replace(self, changes=changes)
         same = {"_ids", "_places", "current", "next_seq"}  # the same groups stand in the same places
         if any(c.kind == "rewind" for c in (*self.changes, *changes)):
             same.remove("current")
         vars(ledger).update({name: value for name, value in vars(self).items() if name in same})
+        return ledger
+
+    @cached_property
+    def head(self) -> Head | None:
+        """What stands before the conversation in each request now: the newest that was set by itself or came with a change in
+        force. None before the first request."""
+        came = (c.head for c in reversed(self.in_force) if c.head and c.id not in self.before_head)
+        return next(came, self.base_head)
+
+    def with_head(self, head: Head) -> Ledger:
+        """The ledger with this head from now on, whatever changes brought before."""
+        return self._derived(
+            msgspec.structs.replace(self, base_head=head, before_head=tuple(c.id for c in self.changes))
+        )
+
+    def without_thoughts(self, since: int, until: int) -> Ledger:
+        """The ledger whose messages from number `since` up to `until` are sent without their reasoning, for good."""
+        spans = tuple(span for span in self.thoughts_left_out if not (since <= span[0] and span[1] <= until))
+        return self._derived(msgspec.structs.replace(self, thoughts_left_out=(*spans, (since, until))))
+
+    def sends_thoughts_of(self, seq: int) -> bool:
+        """The reasoning of this message goes back to a model that wants it."""
+        return all(not since <= seq < until for since, until in self.thoughts_left_out)
+
+    def _derived(self, ledger: Ledger) -> Ledger:
+        """The same record and changes with something else around them: what was worked out stays."""
+        vars(ledger).update({name: value for name, value in vars(self).items() if name != "head"})
         return ledger
 
     def live(self) -> tuple[Entry, ...]:

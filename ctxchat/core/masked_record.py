@@ -22,6 +22,11 @@ class MaskedRecord:
         self._under = state()
         self._known: dict[Message, Message] = {}
 
+    @property
+    def standing(self) -> str:
+        """What it goes by now, as text: where that is another, so may be what it masks."""
+        return repr(self._state())
+
     def group(self, group: Group) -> Group:
         """The group as a model may be told of it; the same one where nothing in it was masked. May take long: off the loop."""
         messages = tuple(self._message(message, group.kind) for message in group.messages)

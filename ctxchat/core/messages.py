@@ -13,6 +13,8 @@ from typing import Literal
 
 import msgspec
 
+from ctxchat.core.head import ContextBlock
+
 Role = Literal["system", "user", "assistant", "tool"]
 
 GroupKind = Literal["system", "user", "reply", "round", "note", "stray", "summary"]
@@ -161,7 +163,8 @@ class Group(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Messages that stay together in every view, in the order a model must see them.
 
     `turn` counts turns from 1; what comes before the first belongs to turn 0, a message sent while one runs belongs to it.
-    `source` says who made a note or a summary (`restore:m12`, `hook:tests`, a compaction's id).
+    `source` says who made a note or a summary (`restore:m12`, `hook:tests`, a compaction's id). `context` is what a note tells of
+    the surroundings, whole; its message says only what has changed.
     """
 
     id: str
@@ -169,6 +172,7 @@ class Group(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     messages: tuple[Message, ...]
     turn: int = 0
     source: str = ""
+    context: tuple[ContextBlock, ...] = ()
 
     @property
     def first(self) -> Message:

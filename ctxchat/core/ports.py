@@ -322,7 +322,10 @@ class JournalPort(Protocol):
 
 
 class ContextProvider(Protocol):
-    """Text for the next request, made anew each time and never stored."""
+    """A text that stands around a conversation. What it says first is part of the head; later, before each message of the person,
+    what has changed of it goes into the record as a note. One with an attribute `every_request` that is true is asked for every
+    request instead, and its words are kept nowhere: what it said is gone from the next request, which costs what a provider has
+    cached behind it."""
 
     @property
     def source_id(self) -> str:

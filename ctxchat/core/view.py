@@ -5,7 +5,6 @@ Gauge, X-ray, headless events, tests and the request itself read the same View, 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
@@ -14,49 +13,12 @@ import msgspec
 from ctxchat.core.calibration import Mix, total
 from ctxchat.core.call_arguments import plain_name
 from ctxchat.core.compilers import Compiler, all_sections
+from ctxchat.core.head import ContextBlock, Head, ToolSpec
 from ctxchat.core.ledger import Entry, Ledger
-from ctxchat.core.messages import BROKEN_OFF, GroupKind, Message, Text
+from ctxchat.core.messages import BROKEN_OFF, GroupKind, Message, Role, Text
+from ctxchat.core.notes import CONTEXT_NOTE
 from ctxchat.core.sections import SECTIONS, SectionName, section_of
 from ctxchat.core.tokens import Meter
-
-
-class ToolSpec(msgspec.Struct, frozen=True):
-    """What a model is told of a tool. `parameters` is a JSON Schema object."""
-
-    name: str
-    description: str
-    parameters: dict[str, object]
-
-    @property
-    def schema(self) -> str:
-        """Its JSON text as it goes to a provider."""
-        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
-        return msgspec.json.encode(function).decode()
-
-
-BUDGET = "budget"
-"""The source of what a model is told of its window."""
-
-
-class Insert(msgspec.Struct, frozen=True):
-    """Text from a memory file or a context provider, attributed by `source_id`."""
-
-    source_id: str
-    text: str
-
-
-class Frame(msgspec.Struct, frozen=True):
-    """What stands around the conversation in a request.
-
-    `memory` is sent right behind the system prompt, `injected` after the last message, so that the prefix stays the
-    same from request to request. `keep_reasoning`: the model wants its reasoning back.
-    """
-
-    system: str = ""
-    tools: tuple[ToolSpec, ...] = ()
-    memory: tuple[Insert, ...] = ()
-    injected: tuple[Insert, ...] = ()
-    keep_reasoning: bool = False
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
@@ -85,14 +47,12 @@ Transform = Callable[[tuple[Item, ...]], tuple[Item, ...]]
 
 
 class View(msgspec.Struct, frozen=True, dict=True):
-    """A request, weighed. `raw` is the sum of our counts, tools included; `fingerprint` names the stable prefix: two views
-    with the same one share everything up to the first message; `passes` counts the compactions in force."""
+    """A request, weighed. `raw` is the sum of our counts, tools included; `passes` counts the changes in force."""
 
     items: tuple[Item, ...]
     tools: tuple[ToolSpec, ...]
     tool_tokens: tuple[int, ...]
     raw: int
-    fingerprint: str
     passes: int
     mix: Mix = Mix()
 
@@ -127,61 +87,48 @@ class View(msgspec.Struct, frozen=True, dict=True):
         return max((item.turn for item in self.items), default=0)
 
 
-def grown(before: Sequence[Insert], now: Sequence[Insert]) -> tuple[tuple[Insert, ...], tuple[Insert, ...]]:
-    """Memory files as they were sent before, and what was added since at their ends or as files, so that the prefix stays as a
-    server has it cached. Where anything else changed they are sent as they are now."""
-    old, new = ({i.source_id: i.text for i in some} for some in (before, now))
-    kept = all(new.get(name, "") == text or new.get(name, "").startswith(f"{text}\n") for name, text in old.items())
-    if not kept or len(old) < len(before) or len(new) < len(now):
-        return tuple(now), ()
-    added = [(name, text[len(old.get(name, "")) :].strip()) for name, text in new.items()]
-    return tuple(before), tuple(Insert(f"{name}, added since", text) for name, text in added if text)
-
-
 def compile(
     ledger: Ledger,
-    frame: Frame,
+    head: Head,
     meter: Meter,
     compiler: Compiler = all_sections,
     transforms: Sequence[Transform] = (),
+    *,
+    keep_reasoning: bool = False,
+    note: str = "",
+    every_request: Sequence[ContextBlock] = (),
 ) -> View:
-    """The view of a ledger in a frame: system prompt first, memory, what is live, injected context last.
+    """The view of a ledger: its head, what is live, and last the `note` that the next message would bring along and what is said
+    with every request anew.
 
-    The system prompt and what the user said in the current turn are there whatever the compiler leaves out. Injected context that
-    a tool's result in view tells already (the to-do list as it was last written) is not told twice.
+    The system prompt and what the user said in the current turn are there whatever the compiler leaves out. `keep_reasoning`: the
+    model wants its reasoning back.
     """
     entries = _with_current(compiler(ledger), ledger)
-    system = "\n\n".join([frame.system, *_instructions(entries, ledger)]).strip()
-    head = [_insert(system, "system", "system", "", meter)] if system else []
-    head += [_insert(_attributed(i), "memory", "system", i.source_id, meter) for i in frame.memory if i.text]
-    body = tuple(item for entry in entries for item in items_of(entry, frame.keep_reasoning, meter))
-    body = _cut_off(body, meter)
+    system = "\n\n".join([head.system, *_instructions(entries, ledger)]).strip()
+    first = [_block_item(system, "system", "system", "", meter)] if system else []
+    first += [_block_item(b.attributed, "memory", "system", b.source_id, meter) for b in head.memory if b.text]
+    first += [_block_item(b.attributed, "injected", "user", b.source_id, meter) for b in head.context if b.text]
+    thinks = thoughts_sent(ledger, keep_reasoning)
+    body = tuple(item for entry in entries for item in items_of(entry, thinks, meter))
+    body = _marked_as_broken_off(body, meter)
     for transform in transforms:
         body = transform(body)
-    fresh = [i for i in frame.injected if i.text and not _told(i, body)]
-    tail = [_insert(_attributed(i), "injected", "user", i.source_id, meter) for i in fresh]
-    items = (*head, *body, *tail)
-    tool_tokens = tuple(meter.tool(tool.schema) for tool in frame.tools)
+    last = [_block_item(note, "injected", "user", CONTEXT_NOTE, meter)] if note else []
+    last += [_block_item(b.attributed, "injected", "user", b.source_id, meter) for b in every_request if b.text]
+    items = (*first, *body, *last)
+    tool_tokens = tuple(meter.tool(tool.schema) for tool in head.tools)
     return View(
         items=items,
-        tools=frame.tools,
+        tools=head.tools,
         tool_tokens=tool_tokens,
         raw=sum(item.tokens for item in items) + sum(tool_tokens),
-        fingerprint=_fingerprint(head, frame.tools),
         passes=len(ledger.changes),
         mix=total(item.kinds for item in items) + Mix(tools=sum(tool_tokens)),
     )
 
 
-def with_budget(view: View, note: str, meter: Meter) -> View:
-    """The view with a line on how full it makes the window, at its end, so that what a server has cached stays."""
-    item = _insert(_attributed(Insert(BUDGET, note)), "injected", "user", BUDGET, meter)
-    return msgspec.structs.replace(
-        view, items=(*view.items, item), raw=view.raw + item.tokens, mix=view.mix + item.kinds
-    )
-
-
-def _cut_off(body: tuple[Item, ...], meter: Meter) -> tuple[Item, ...]:
+def _marked_as_broken_off(body: tuple[Item, ...], meter: Meter) -> tuple[Item, ...]:
     """Half replies that something else came after say that they are; one that is gone on with, or may be, stays open."""
     halves = [
         n for n, item in enumerate(body[:-1]) if item.message.interrupted and body[n + 1].message.role != "assistant"
@@ -198,12 +145,6 @@ def _cut_off(body: tuple[Item, ...], meter: Meter) -> tuple[Item, ...]:
             mix = meter.mix(message)
             items[place] = msgspec.structs.replace(items[place], message=message, tokens=mix.raw, mix=mix)
     return tuple(items)
-
-
-def _told(insert: Insert, body: Sequence[Item]) -> bool:
-    """What a tool keeps stands in view already: a result of the tool by that name is what the text ends with."""
-    said = (item.message for item in body if item.message.role == "tool" and item.message.name == insert.source_id)
-    return any(insert.text.endswith(f"\n{message.text}") for message in said)
 
 
 def _with_current(entries: tuple[Entry, ...], ledger: Ledger) -> tuple[Entry, ...]:
@@ -240,15 +181,21 @@ def _instructions(entries: Sequence[Entry], ledger: Ledger) -> list[str]:
     return texts
 
 
-def items_of(entry: Entry, keep_reasoning: bool, meter: Meter) -> list[Item]:
-    """What a view shows of an entry: its messages as a model may see them, empty ones left out, each weighed."""
+def thoughts_sent(ledger: Ledger, keep_reasoning: bool) -> Callable[[int], bool]:
+    """Whether the reasoning of a message, by its number, goes back to a model that wants it, or does not."""
+    return ledger.sends_thoughts_of if keep_reasoning else lambda seq: False
+
+
+def items_of(entry: Entry, thinks: Callable[[int], bool], meter: Meter) -> list[Item]:
+    """What a view shows of an entry: its messages as a model may see them, empty ones left out, each weighed. `thinks` tells of
+    a message's number whether its reasoning goes along."""
     group = entry.group
     if group is None or group.kind == "system":
         return []
     items: list[Item] = []
     for message in group.messages:
         shown = shape(message, group.kind)
-        if shown.reasoning and not keep_reasoning:
+        if shown.reasoning and not thinks(message.seq):
             shown = msgspec.structs.replace(shown, reasoning=None)
         if shown.empty:
             continue
@@ -292,24 +239,12 @@ def shape(message: Message, kind: GroupKind) -> Message:
     return message
 
 
-def _attributed(insert: Insert) -> str:
-    return f'<context source="{insert.source_id}">\n{insert.text}\n</context>'
-
-
-def _insert(text: str, section: SectionName, role: str, source: str, meter: Meter) -> Item:
-    message = Message(seq=0, role="system" if role == "system" else "user", content=text)
-    kind: GroupKind = "system" if role == "system" else "note"
+def _block_item(text: str, section: SectionName, role: Role, source: str, meter: Meter) -> Item:
+    """A text that belongs to no message of the record."""
+    message = Message(seq=0, role=role, content=text)
     mix = meter.mix(message)
+    kind: GroupKind = "system" if role == "system" else "note"
     return Item(message=message, section=section, tokens=mix.raw, kind=kind, source=source, mix=mix)
-
-
-def _fingerprint(head: Sequence[Item], tools: Sequence[ToolSpec]) -> str:
-    digest = hashlib.blake2b(digest_size=8)
-    for tool in tools:
-        digest.update(tool.schema.encode())
-    for item in head:
-        digest.update(item.message.text.encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
 
 
 def problems(view: View) -> list[str]:

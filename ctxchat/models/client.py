@@ -18,6 +18,7 @@ from ctxchat.core.budget import Window
 from ctxchat.core.calibration import Calibration
 from ctxchat.core.errors import ModelError
 from ctxchat.core.images import addressed
+from ctxchat.core.notes import GO_ON
 from ctxchat.core.openai import Wire
 from ctxchat.core.ports import ModelPiece, ModelRequest, ReplyEnd
 from ctxchat.core.prices import ModelPrices, cost
@@ -36,11 +37,6 @@ ANTHROPIC_OUTPUT = 8192
 
 _HOUR_LONG_MARKS = frozenset({"anthropic", "openrouter"})
 """Providers whose cache marks can last an hour, by litellm's prefix."""
-
-GO_ON = (
-    "[Your last message was cut off. Go on exactly where it stops, in the middle of a word if need be: "
-    "no greeting, no comment, nothing of it again.]"
-)
 
 
 class Lane(Protocol):
@@ -247,9 +243,7 @@ class ModelClient:
         messages = dialects.shape(
             items, self._dialect, keep_reasoning=self.keeps_reasoning, model=self.name, lasting=lasting
         )
-        said = [item.message for item in items if item.group]
-        half = bool(said) and said[-1].interrupted and not said[-1].calls
-        if half or (messages and messages[-1]["role"] == "assistant"):
+        if messages and messages[-1]["role"] == "assistant":
             messages.append({"role": "user", "content": GO_ON})
         return messages
 

@@ -187,6 +187,22 @@ def remarks(figures: Figures) -> tuple[str, ...]:
     return ()
 
 
+def break_words(figures: Figures) -> str:
+    """What the next message costs because what was sent before has changed: tokens read anew, money, and reasoning that goes;
+    empty where it costs nothing."""
+    breaks, price = figures.breaks, figures.price
+    if breaks is None or not (breaks.lost or breaks.thoughts):
+        return ""
+    dearer = ""
+    if price.cached:
+        anew = breaks.kept * price.cached + breaks.lost * (price.written or price.input)
+        dearer = f", {money(anew)} instead of {money((breaks.kept + breaks.lost) * price.cached)}"
+    words = f"The next message is read anew from {breaks.message or 'the beginning'} on: {short(breaks.lost)} tokens{dearer}"
+    if breaks.thoughts:
+        words += f"; the reasoning of {count(breaks.thoughts, 'reply', 'replies')} is not sent back any more"
+    return f"{words} ({breaks.cause or 'for no reason known here'})."
+
+
 def uncounted(figures: Figures) -> bool:
     """Nothing has been counted yet: a session just opened. Later there is an instruction at least."""
     return not figures.used and figures.estimated

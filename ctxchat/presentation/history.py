@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from ctxchat.core.budget_note import BUDGET
 from ctxchat.core.changes import put_back
 from ctxchat.core.files import Checkpoint, files_words
 from ctxchat.core.ledger import Change, Ledger
@@ -20,6 +21,16 @@ NO_FILES: Mapping[str, str] = MappingProxyType({})
 
 
 REWOUND = "Rewound to here: what was said after it is in the record, and no longer in the window."
+
+
+def told_to_model(group: Group) -> str:
+    """What a note of ours is, for people: the model reads more of it."""
+    sources = [block.source_id for block in group.context]
+    if not sources:
+        return "The model is asked to go on where it was cut off."
+    if sources == [BUDGET]:
+        return "The model is told how full its window is."
+    return f"The model is told what has changed: {', '.join(sources)}."
 
 
 class Shown(msgspec.Struct, frozen=True):

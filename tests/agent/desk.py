@@ -19,6 +19,7 @@ from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
 from ctxchat.core.figures import TokenPrice
+from ctxchat.core.head import ContextBlock, Surroundings, ToolSpec
 from ctxchat.core.hooks import Hook
 from ctxchat.core.journal import Partial, Record, Sealed, SessionState, fold
 from ctxchat.core.masked_record import MaskedRecord
@@ -34,7 +35,7 @@ from ctxchat.core.ports import (
     ToolText,
     WorkspaceFiles,
 )
-from ctxchat.core.view import Insert, ToolSpec, Transform
+from ctxchat.core.view import Transform
 
 
 class MemoryJournal:
@@ -123,20 +124,24 @@ class StillClock:
 
 
 class Around:
-    """ContextSources that say what they are told to."""
+    """ContextSources that say what they are told to; `asked` counts how often they were."""
 
-    def __init__(self, memory: Sequence[Insert] = (), injected: Sequence[Insert] = ()) -> None:
-        self._memory, self._injected = tuple(memory), tuple(injected)
+    def __init__(self, memory: Sequence[ContextBlock] = (), context: Sequence[ContextBlock] = ()) -> None:
+        self.memory, self.context = tuple(memory), tuple(context)
+        self.always: tuple[ContextBlock, ...] = ()
+        self.unheard: frozenset[str] = frozenset()
+        self.asked = 0
 
-    async def memory(self) -> tuple[Insert, ...]:
-        return self._memory
+    async def around(self) -> Surroundings:
+        self.asked += 1
+        return Surroundings(self.memory, self.context, self.unheard)
 
-    async def injected(self) -> tuple[Insert, ...]:
-        return self._injected
+    async def every_request(self) -> tuple[ContextBlock, ...]:
+        return self.always
 
     @property
     def troubles(self) -> dict[str, str]:
-        return {}
+        return dict.fromkeys(self.unheard, "was late")
 
     async def close(self) -> None:
         return None

@@ -13,10 +13,10 @@ from ctxchat.core.automatic import standing_words
 from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionStarted, CompactionSuggested, Event, Failed, Notice
 from ctxchat.core.figures import Figures, starts_at
+from ctxchat.core.head import ContextBlock, Surroundings
 from ctxchat.core.hooks import CompactContext, Hook, When
 from ctxchat.core.options import Options
 from ctxchat.core.record import CompactionRecord
-from ctxchat.core.view import Insert
 from ctxchat.presentation.alarms import alarms, legend
 from ctxchat.presentation.bar import layout_bar
 from ctxchat.presentation.figures_text import draft_words, gauge_words, sentence
@@ -189,13 +189,14 @@ async def test_what_is_remembered_does_not_rewrite_the_prefix(before: str) -> No
     await desk.say("one")
     around.text += "\n- the person likes tea"
     await desk.say("two")
-    first, second = (request.view for request in model.requests)
-    assert first.fingerprint == second.fingerprint
-    assert [i.source for i in second.items if "likes tea" in i.message.text] == ["AGENTS.md, added since"]
+    first, second = (request.view.items for request in model.requests)
+    assert second[: len(first)] == first, "a request is the last one plus something at its end"
+    assert [i.source for i in second if "likes tea" in i.message.text] == ["context:AGENTS.md"]
     around.text = "- something else"
     await desk.say("three")
-    told = "AGENTS.md" if before else "AGENTS.md, added since"
-    assert [i.source for i in model.requests[2].view.items if "something else" in i.message.text] == [told]
+    third = model.requests[2].view.items
+    assert third[: len(second)] == second
+    assert [i.source for i in third if "something else" in i.message.text] == ["context:AGENTS.md"]
 
 
 class Growing(Around):
@@ -203,8 +204,8 @@ class Growing(Around):
 
     text = "- be brief"
 
-    async def memory(self) -> tuple[Insert, ...]:
-        return (Insert("AGENTS.md", self.text),) if self.text else ()
+    async def around(self) -> Surroundings:
+        return Surroundings((ContextBlock("AGENTS.md", self.text),) if self.text else ())
 
 
 @pytest.mark.parametrize("guard", ["snoozed", "failed", "refilled"])

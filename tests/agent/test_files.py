@@ -133,7 +133,7 @@ async def test_rewind_takes_talk_and_files_back_and_an_undo_brings_both(tmp_path
     group = next(g for g in room.desk.state.ledger.groups if g.first.text == "second")
     await room.files.rewind(group.id, await room.files.rewinding(group.id))
     assert snapshot(room.root) == before
-    assert [i.message.text for i in room.desk.session.view.items if i.message.role == "user"] == ["first"]
+    assert [i.message.text for i in room.desk.session.view.items if i.kind == "user"] == ["first"]
     assert len(room.desk.folded().ledger.groups) == len(room.desk.state.ledger.groups)
     assert room.desk.folded() == room.desk.state
     change = room.desk.state.ledger.changes[-1].id
@@ -157,7 +157,7 @@ async def test_a_rewind_past_a_pin_and_past_everything(tmp_path: Path) -> None:
     await room.files.rewind(second.id, None)
     assert second.id not in room.desk.state.ledger.pinned
     await room.files.rewind(first.id, None)
-    assert not [i for i in room.desk.session.view.items if i.message.role != "system"]
+    assert not [i for i in room.desk.session.view.items if i.group]
     with pytest.raises(CtxchatError):
         await room.files.rewind(second.id, None)
     await room.say("three")

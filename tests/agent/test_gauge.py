@@ -12,10 +12,10 @@ from ctxchat.core.budget import Window
 from ctxchat.core.calibration import Mix
 from ctxchat.core.events import Failed, Notice, TextDelta, TurnFinished, Usage
 from ctxchat.core.figures import Figures, fixed
+from ctxchat.core.head import ContextBlock
 from ctxchat.core.options import Options
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.tokens import rough_count
-from ctxchat.core.view import Insert
 from tests.agent.desk import Around, Desk, Echo, StillClock
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_turn import adds_up, of
@@ -131,12 +131,12 @@ async def test_reasoning_that_is_not_sent_back_is_not_counted_as_held():
 
 
 async def test_what_stands_around_is_in_its_own_sections_and_a_change_of_it_is_an_estimate():
-    around = Around([Insert("AGENTS.md", "Be brief. " * 50)], [Insert("date", "Saturday")])
+    around = Around([ContextBlock("AGENTS.md", "Be brief. " * 50)], [ContextBlock("date", "Saturday")])
     desk = Desk(ScriptedModel([says("a"), says("b")]), around=around)
     await desk.say("hi")
     figures = desk.session.figures
     assert figures.tokens("memory") > 100 and figures.tokens("injected") > 0 and not figures.estimated
-    around._injected = (Insert("date", "Sunday, and much more has happened since " * 9),)
+    around.context = (ContextBlock("date", "Sunday, and much more has happened since " * 9),)
     later = await desk.session.measure()
     assert later.estimated and later.used > figures.used and adds_up(later)
 

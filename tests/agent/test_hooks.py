@@ -250,7 +250,8 @@ async def over_any_hooks(hooks: list[Hook], ran: Ran) -> None:
         assert isinstance(events[-1], TurnFinished) and events[-1].status == "done"
         assert all(adds_up(e) for e in of(events, Figures))
     await desk.session.close()
-    kinds = [g.kind for g in desk.state.ledger.groups if not g.source.startswith("hook:")]
+    ours = ("hook:", "context:")
+    kinds = [g.kind for g in desk.state.ledger.groups if not g.source.startswith(ours)]
     assert kinds == ["user", "round", "round", "reply"] * 3
     assert sound(desk, model)
     for hook in hooks:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from ctxchat.core.head import Head
 from ctxchat.core.journal import SessionState
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import earlier
 from ctxchat.core.tokens import Meter
-from ctxchat.core.view import Frame, compile, problems
+from ctxchat.core.view import compile, problems
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
@@ -61,7 +62,7 @@ def test_old_state_or_new_state(copies: tuple[Path, list[str]]):
         assert [p.outcome for p in state.passes] in ([], ["compacted" if made else "failed"])
         assert not made or state.passes
         assert len(earlier(ledger)) == made
-        view = compile(ledger, Frame(system="You are a test."), METER)
+        view = compile(ledger, Head(system="You are a test."), METER)
         assert problems(view) == []
         texts = [m.text for m in ledger.messages()][len(before.ledger.messages()) :]
         assert texts == [] or texts[0] == QUESTION

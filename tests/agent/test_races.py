@@ -19,9 +19,10 @@ from ctxchat.core.events import (
     TurnFinished,
 )
 from ctxchat.core.figures import Figures
+from ctxchat.core.head import ContextBlock, Surroundings
 from ctxchat.core.options import Options
 from ctxchat.core.ports import ToolText
-from ctxchat.core.view import Insert, problems
+from ctxchat.core.view import problems
 from tests.agent.desk import Around, Desk, Echo
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_turn import adds_up, of
@@ -260,14 +261,13 @@ async def test_a_turn_that_is_stopped_does_not_wait_for_a_look_of_somebody_else(
 async def test_a_look_that_was_overtaken_by_a_turn_leaves_its_view_alone():
     class Late(Around):
         free = asyncio.Event()
-        asked = 0
 
-        async def memory(self):  # type: ignore[no-untyped-def]
-            self.asked += 1
+        async def around(self) -> Surroundings:
+            now = await super().around()
             if self.asked == 1:
                 await self.free.wait()
-                return (Insert("old", "what was so before"),)
-            return await super().memory()
+                return Surroundings((ContextBlock("old", "what was so before"),))
+            return now
 
     late = Late()
     one = Desk(ScriptedModel([says("on"), says("And on.")]), around=late)

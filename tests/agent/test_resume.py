@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ctxchat.agent.replies import LEAST, Continuation
 from ctxchat.core.errors import CtxchatError, ModelError
 from ctxchat.core.events import Event, Failed, TextDelta, TurnFinished, TurnStarted
+from ctxchat.core.notes import GO_ON
 from ctxchat.core.options import Options
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
@@ -33,10 +34,11 @@ async def test_a_half_reply_goes_on_without_a_message_of_the_person():
     await desk.say("hi")
     events = await resumed(desk)
     assert of(events, TurnStarted)[0].resumed and of(events, TurnFinished)[0].status == "done"
-    assert [g.kind for g in desk.state.ledger.groups] == ["user", "reply", "reply"]
+    assert [g.kind for g in desk.state.ledger.groups] == ["user", "reply", "note", "reply"]
     assert HALF + heard(events) == HALF + "to the logger Cormorant."
-    last = model.requests[-1].view.items[-1].message
-    assert last.interrupted and last.text == HALF, "the model is shown where it stopped"
+    half, asked = (item.message for item in model.requests[-1].view.items[-2:])
+    assert half.interrupted and half.text.startswith(HALF.rstrip()), "the model is shown where it stopped"
+    assert asked.text == GO_ON and asked.synthetic
     assert desk.folded() == desk.state and desk.state.ledger.turn == 1
 
 
@@ -56,7 +58,8 @@ async def test_it_may_break_off_again_and_again():
     first = await resumed(desk)
     assert of(first, Failed)
     await resumed(desk)
-    assert [g.first.text for g in desk.state.ledger.groups[1:]] == ["one ", "two ", "three"]
+    said = [g.first.text for g in desk.state.ledger.groups[1:] if g.kind == "reply"]
+    assert said == ["one ", "two ", "three"]
     assert all(not problems(r.view) for r in model.requests)
 
 

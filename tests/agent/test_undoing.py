@@ -114,8 +114,8 @@ async def test_the_part_that_fits_comes_back_and_the_rest_stays_put_away():
     assert left.record.back == PutBack(looked.part_messages, tokens), "what came back is told"
     assert left.record.freed == change.record.freed - tokens and left.record.after == change.record.after
     assert desk.folded().ledger == desk.state.ledger and desk.state.undone == ()
-    # More would have been too much: the part is as large as it can be, to within a turn.
-    turn_more = sum(i.tokens for i in desk.session.view.items if i.group in looked.groups[:2])
+    # More would have been too much: the part is as large as it can be, to within a turn and the note that came with it.
+    turn_more = sum(i.tokens for i in desk.session.view.items if i.group in looked.groups[:4])
     assert figures.used + turn_more * figures.used / desk.session.view.raw >= figures.trigger_tokens
     await desk.session.changes.undo(change.id)
     assert {i.group for i in desk.session.view.items if i.group}.issuperset(put_away)

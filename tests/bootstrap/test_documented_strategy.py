@@ -10,9 +10,10 @@ from ctxchat.core import Ledger, Meter, compile
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.grouping import group_messages
+from ctxchat.core.head import Head
 from ctxchat.core.openai import from_wire
 from ctxchat.core.strategies.planning import PlanOptions
-from ctxchat.core.view import Frame, problems
+from ctxchat.core.view import problems
 from ctxchat.plugins import Plugins
 
 PAGE = Path(__file__).parents[2] / "docs" / "compaction.md"
@@ -35,12 +36,12 @@ def test_the_documented_strategy_plans_and_applies():
     ledger = Ledger().append(*group_messages([from_wire(w, i) for i, w in enumerate(wires, 1)]))
     options = PlanOptions(meter=Meter())
     registry = with_plugins(Plugins({"forget_lists": space["ForgetLists"]}))(options)  # type: ignore[dict-item]
-    view = compile(ledger, Frame("system"), options.meter)
+    view = compile(ledger, Head("system"), options.meter)
     strategy = registry["forget_lists"]
     plan = strategy.plan(view, ledger, make_budget(Window(8000, "configured"), 500, 0.75, 0.5))
     assert plan is not None and len(plan.covers) == 1
     after = ledger.apply(apply_plan(ledger, plan, "c1", options))
-    smaller = compile(after, Frame("system"), options.meter)
+    smaller = compile(after, Head("system"), options.meter)
     assert not problems(smaller) and smaller.raw == plan.after
     assert strategy.plan(smaller, after, make_budget(Window(8000, "configured"), 500, 0.75, 0.5)) is None
 

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from ctxchat.core.budget import Budget, Window
 from ctxchat.core.grouping import group_messages
+from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text, ToolCall
 from ctxchat.core.strategies.planning import PlanOptions
-from ctxchat.core.view import Frame, View, compile
+from ctxchat.core.view import View, compile
 
 IDS = ("a", "b", "c", "call_1")
 WORDS = (
@@ -109,5 +110,5 @@ def budget_of(limit: int, trigger: int, target: int) -> Budget:
     return Budget(window=Window(limit, "configured"), reserved=0, trigger=trigger, target=target)
 
 
-def see(ledger: Ledger, options: PlanOptions, frame: Frame | None = None) -> View:
-    return compile(ledger, frame or Frame(system="You are ctxchat.", keep_reasoning=True), options.meter)
+def see(ledger: Ledger, options: PlanOptions, frame: Head | None = None) -> View:
+    return compile(ledger, frame or Head(system="You are ctxchat."), options.meter, keep_reasoning=True)

@@ -8,30 +8,37 @@ from ctxchat.core.automatic import Automatic
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.budget_note import budget_note
 from ctxchat.core.figures import Counting, Figures, measure
+from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.tokens import Meter, rough_count
-from ctxchat.core.view import Frame, compile
+from ctxchat.core.view import compile
 
 
 def gauge(used: int, window: Window) -> Figures:
     empty = measure(
-        compile(Ledger(), Frame(), Meter(rough_count, lambda w, h: 0)), make_budget(window, 0, 0.75, 0.5), Counting("m")
+        compile(Ledger(), Head(), Meter(rough_count, lambda w, h: 0)), make_budget(window, 0, 0.75, 0.5), Counting("m")
     )
     return msgspec.structs.replace(empty, used=used, pressure=used / empty.limit)
 
 
 def test_nothing_is_said_while_there_is_room_or_nobody_knows() -> None:
-    assert budget_note(gauge(5_000, Window(20_000, "loaded"))) == ""
-    assert budget_note(gauge(19_000, Window(20_000, "assumed"))) == ""
+    assert budget_note(gauge(5_000, Window(20_000, "loaded"))) == ("", "")
+    assert budget_note(gauge(19_000, Window(20_000, "assumed"))) == ("", "")
+
+
+def test_each_step_has_a_name_that_sorts_by_fullness() -> None:
+    window = Window(20_000, "loaded")  # the trigger is at 15,000
+    steps = [budget_note(gauge(used, window))[0] for used in (11_900, 12_000, 13_500, 14_250, 19_000)]
+    assert steps == ["", "0.80", "0.90", "0.95", "0.95"] and steps == sorted(steps)
 
 
 def test_near_the_trigger_it_says_how_full_it_is_and_what_comes() -> None:
     figures = gauge(14_000, Window(20_000, "loaded"))
-    line = budget_note(figures)
+    _, line = budget_note(figures)
     assert "70 % full (14.0k of 20.0k tokens)" in line and "\n" not in line
     assert "Older parts become a summary from 75 % on before the user's next message;" in line
-    within = budget_note(msgspec.structs.replace(figures, automatic=Automatic(inside=0.85)))
+    _, within = budget_note(msgspec.structs.replace(figures, automatic=Automatic(inside=0.85)))
     assert "Older parts become a summary from 85 % on, and from 75 % on before the user's next message;" in within
     for standing in (Automatic("off"), Automatic("snoozed", 3)):
-        nothing = budget_note(msgspec.structs.replace(figures, automatic=standing))
+        _, nothing = budget_note(msgspec.structs.replace(figures, automatic=standing))
         assert "70 % full" in nothing and "summary" not in nothing

@@ -24,11 +24,12 @@ from ctxchat.core.facts.order import ranked
 from ctxchat.core.facts.page import allotted, unfolded
 from ctxchat.core.facts.symbols import names_read
 from ctxchat.core.grouping import group_messages, single
+from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Message, Text, ToolCall
 from ctxchat.core.record import Evidence, Fact, FactKind
 from ctxchat.core.tokens import Meter, rough_count
-from ctxchat.core.view import Frame, compile
+from ctxchat.core.view import compile
 from ctxchat.core.working_set import touched
 from tests.core.histories import histories
 
@@ -143,7 +144,7 @@ def test_survival_names_what_is_lost() -> None:
         (Fact("changed", "src/a.py"), Fact("command", "pytest -q", "exit 1"), Fact("number", "port", "80"))
     )
     messages = [Message(1, "user", "I changed src/a.py; port was 8080"), Message(2, "assistant", "ran pytest  -q")]
-    count, lost = survival(evidence, compile(Ledger(groups=group_messages(messages)), Frame(), Meter()))
+    count, lost = survival(evidence, compile(Ledger(groups=group_messages(messages)), Head(), Meter()))
     assert (count.found, count.kept) == (3, 2)
     assert [f.key for f in lost] == ["port"]
 
@@ -472,7 +473,7 @@ def test_half_a_word_is_not_the_word() -> None:
     facts = (Fact("identifier", "#1"), Fact("identifier", "make"), Fact("path", "src/a.py"), Fact("url", "http://h/x"))
     evidence = Evidence(facts)
     messages = [Message(1, "user", "see #12 and make_pool, src/a.pyc, (http://h/x)")]
-    count, lost = survival(evidence, compile(Ledger(groups=group_messages(messages)), Frame(), Meter()))
+    count, lost = survival(evidence, compile(Ledger(groups=group_messages(messages)), Head(), Meter()))
     assert [f.key for f in lost] == ["#1", "make", "src/a.py"] and count.kept == 1
 
 
@@ -480,7 +481,7 @@ def test_a_long_command_in_the_view_counts_as_kept() -> None:
     command = "make " + "gauge " * 60
     group = ran("shell", msgspec.json.encode({"command": command}).decode(), "[exit code: 0]")
     evidence = collect([group])
-    count, _ = survival(evidence, compile(Ledger(groups=(group,)), Frame(), Meter()))
+    count, _ = survival(evidence, compile(Ledger(groups=(group,)), Head(), Meter()))
     assert (count.found, count.kept) == (1, 1)
 
 
@@ -775,7 +776,7 @@ def test_definitions_that_were_read_are_symbols_and_their_locals_are_not() -> No
 def test_a_rule_with_dots_of_its_own_is_kept_where_all_of_it_stands() -> None:
     rule = "Always write … and never three dots."
     for shown, kept in ((rule, 1), ("Always write tests first.", 0)):
-        count, _ = survival(collect([said(rule)]), compile(Ledger(groups=(said(shown),)), Frame(), Meter()))
+        count, _ = survival(collect([said(rule)]), compile(Ledger(groups=(said(shown),)), Head(), Meter()))
         assert (count.found, count.kept) == (1, kept)
 
 

@@ -11,14 +11,15 @@ from ctxchat.core.calibration import Anchor, Mix, level
 from ctxchat.core.events import Usage
 from ctxchat.core.figures import Counting, Figures, forecast, measure
 from ctxchat.core.grouping import single
+from ctxchat.core.head import Head
 from ctxchat.core.journal import Changed, Measured, Sealed, Undone, fold
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Message
 from ctxchat.core.sections import SECTIONS
 from ctxchat.core.tokens import Meter, apportion, image_tokens, rough_count
-from ctxchat.core.view import Frame, compile
+from ctxchat.core.view import compile
 from tests.core.histories import ledgers
-from tests.core.test_view import FRAME
+from tests.core.test_view import HEAD
 from tests.examples import examples
 
 METER = Meter()
@@ -49,7 +50,7 @@ def test_parts_always_add_up(
     anchor: Anchor | None,
 ) -> None:
     budget = make_budget(Window(window, "assumed"), reserved, trigger, target)
-    view = compile(ledger, FRAME, METER)
+    view = compile(ledger, HEAD, METER)
     got = measure(view, budget, Counting("m", level(ratio), anchor), draft=Mix(draft), streamed=Mix(streamed))
     inside = sum(s.tokens for s in got.sections if s.name not in {"reserved", "free"})
     assert [s.name for s in got.sections] == list(SECTIONS)
@@ -64,14 +65,14 @@ def test_parts_always_add_up(
 
 def test_what_streams_in_counts_as_the_assistants_and_a_draft_as_a_draft() -> None:
     budget = make_budget(Window(10_000, "loaded"), 0, 0.8, 0.5)
-    view = compile(Ledger(groups=(single("user", Message(1, "user", "hi"), 1),)), Frame(), METER)
+    view = compile(Ledger(groups=(single("user", Message(1, "user", "hi"), 1),)), Head(), METER)
     got = measure(view, budget, Counting("m"), draft=Mix(30), streamed=Mix(70))
     assert (got.tokens("draft"), got.tokens("assistant"), got.used) == (30, 70, view.raw + 100)
 
 
 def test_a_window_of_nothing_divides_nothing_by_zero() -> None:
     budget = Budget(window=Window(0, "assumed"), reserved=0, trigger=0, target=0)
-    got = measure(compile(Ledger(), Frame(), METER), budget, Counting(""))
+    got = measure(compile(Ledger(), Head(), METER), budget, Counting(""))
     assert (got.used, got.pressure, got.limit) == (0, 0, 1)
 
 

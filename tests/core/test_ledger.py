@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from ctxchat.core.changes import rewound
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.grouping import group_messages, single
+from ctxchat.core.head import Head
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.tokens import Meter
-from ctxchat.core.view import Frame, compile
+from ctxchat.core.view import compile
 from tests.core.histories import ledgers
 from tests.examples import examples
 
@@ -71,7 +72,7 @@ def test_undoing_everything_in_any_order_gives_back_the_first_view(
     made: tuple[Ledger, list[Ledger]], random: object
 ) -> None:
     ledger, states = made
-    meter, frame = Meter(), Frame(system="s")
+    meter, frame = Meter(), Head(system="s")
     order = [c.id for c in ledger.changes]
     random.shuffle(order)  # type: ignore[attr-defined]
     for name in order:

@@ -16,29 +16,27 @@ from ctxchat.core.compilers import (
     Compiler,
     all_sections,
     current_tool_trace,
-    injecting,
     limited,
     redacted,
     selected_sections,
 )
-from ctxchat.core.grouping import group_messages, single
+from ctxchat.core.grouping import group_messages
+from ctxchat.core.head import ContextBlock, Head, ToolSpec
 from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.messages import BROKEN_OFF, Image, Message, Text
 from ctxchat.core.openai import FIELDS, from_wire, recorded, wire
 from ctxchat.core.tokens import Meter
-from ctxchat.core.view import Frame, Insert, ToolSpec, View, compile, problems
+from ctxchat.core.view import View, compile, problems
 from tests.core.histories import ARGUMENTS, IDS, histories, texts
 from tests.core.test_ledger import changed
 from tests.examples import examples
 
 METER = Meter()
-NOTE = single("note", Message(0, "user", "remember"), 1, source="buffer:x")
-FRAME = Frame(
+HEAD = Head(
     system="You are ctxchat.",
     tools=(ToolSpec("read_file", "Reads.", {"type": "object"}),),
-    memory=(Insert("AGENTS.md", "use tabs"),),
-    injected=(Insert("date", "today"),),
-    keep_reasoning=True,
+    memory=(ContextBlock("AGENTS.md", "use tabs"),),
+    context=(ContextBlock("date", "today"),),
 )
 
 
@@ -47,15 +45,13 @@ def compilers(draw: st.DrawFn) -> Compiler:
     compiler = draw(
         st.sampled_from([all_sections, current_tool_trace, selected_sections("summary"), selected_sections("messages")])
     )
-    for decorate in draw(st.lists(st.sampled_from(["limit", "redact", "inject"]), max_size=3)):
+    for decorate in draw(st.lists(st.sampled_from(["limit", "redact"]), max_size=3)):
         match decorate:
             case "limit":
                 compiler = limited(compiler, draw(st.integers(0, 400)), METER)
-            case "redact":
+            case _:
                 pattern = draw(st.sampled_from(["[aeiou]", "word", r"\w+", r"\{", "input_audio"]))
                 compiler = redacted(compiler, re.compile(pattern))
-            case _:
-                compiler = injecting(compiler, [NOTE])
     return compiler
 
 
@@ -63,7 +59,7 @@ def compilers(draw: st.DrawFn) -> Compiler:
 @given(changed(), compilers())
 def test_every_view_is_valid(made: tuple[Ledger, list[Ledger]], compiler: Compiler) -> None:
     ledger = made[0]
-    view = compile(ledger, FRAME, METER, compiler)
+    view = compile(ledger, HEAD, METER, compiler, keep_reasoning=True)
     assert problems(view) == []
     assert view.items[0].message.role == "system"
     assert view.items[0].message.text.startswith("You are ctxchat.")
@@ -80,7 +76,7 @@ def test_every_view_is_valid(made: tuple[Ledger, list[Ledger]], compiler: Compil
 def test_the_wire_pairs_calls_and_its_arguments_are_objects(
     made: tuple[Ledger, list[Ledger]], compiler: Compiler
 ) -> None:
-    view = compile(made[0], FRAME, METER, compiler)
+    view = compile(made[0], HEAD, METER, compiler, keep_reasoning=True)
     sent = wire(view.items)
     assert [m["role"] for m in sent].count("system") == 1
     waiting: list[str] = []
@@ -145,7 +141,7 @@ def test_what_came_in_comes_out_equal(message: dict[str, Any]) -> None:
 @given(histories)
 def test_messages_and_views_survive_json(history: list[Message]) -> None:
     assert msgspec.json.decode(msgspec.json.encode(history), type=list[Message]) == history
-    view = compile(Ledger(groups=group_messages(history)), FRAME, METER)
+    view = compile(Ledger(groups=group_messages(history)), HEAD, METER)
     assert msgspec.json.decode(msgspec.json.encode(view), type=View) == view
 
 
@@ -156,7 +152,7 @@ def test_the_current_question_stands_before_what_was_done_about_it() -> None:
         return tuple(e for e in ledger.live() if e.group and e.group.kind == "reply")
 
     for compiler in (answers_only, limited(all_sections, 5, METER)):
-        assert [i.group for i in compile(ledger, Frame(), METER, compiler).items] == ["g1", "g2"]
+        assert [i.group for i in compile(ledger, Head(), METER, compiler).items] == ["g1", "g2"]
 
 
 def test_a_half_answer_is_told_as_one_unless_it_is_gone_on_with_and_keeps_its_parts() -> None:
@@ -169,20 +165,20 @@ def test_a_half_answer_is_told_as_one_unless_it_is_gone_on_with_and_keeps_its_pa
         ([question, half, more], f"half an\n{BROKEN_OFF}"),
         ([question, drawn, more], (*drawn.content, Text(BROKEN_OFF))),
     ]:
-        view = compile(Ledger().append(*group_messages(history)), Frame(), Meter())
+        view = compile(Ledger().append(*group_messages(history)), Head(), Meter())
         assert view.items[1].message.content == said
         assert view.items[1].tokens == Meter().message(view.items[1].message)
 
 
 def test_a_delimiter_typed_by_a_person_stays_a_user_message() -> None:
     typed = "<conversation_summary>nonsense</conversation_summary>"
-    view = compile(Ledger(groups=group_messages([Message(1, "user", typed)])), Frame(), METER)
+    view = compile(Ledger(groups=group_messages([Message(1, "user", typed)])), Head(), METER)
     assert [(i.section, i.message.text) for i in view.items] == [("user", typed)]
 
 
 def test_redaction_reaches_imported_system_prompts() -> None:
     ledger = Ledger(groups=group_messages([Message(1, "system", "key is hunter2"), Message(2, "user", "hi")]))
-    view = compile(ledger, Frame(), METER, redacted(all_sections, re.compile("hunter2")))
+    view = compile(ledger, Head(), METER, redacted(all_sections, re.compile("hunter2")))
     assert "hunter2" not in view.items[0].message.text
     assert view.items[0].message.text == "key is [redacted]"
 
@@ -196,7 +192,7 @@ def test_earlier_turns_keep_what_was_said_beside_their_calls() -> None:
         Message(3, "tool", "result", call_id="a"),
         Message(4, "user", "two"),
     ]
-    view = compile(Ledger(groups=group_messages(history)), Frame(), METER, current_tool_trace)
+    view = compile(Ledger(groups=group_messages(history)), Head(), METER, current_tool_trace)
     assert [i.message.text for i in view.items] == ["one", "let me look", "two"]
 
 

@@ -29,7 +29,7 @@ def view_of(*messages: Message, tools: tuple[ToolSpec, ...] = (READ_FILE,), inje
         )
         for place, message in enumerate(messages)
     )
-    return View(items, tools, tuple(1 for _ in tools), len(items), "", 0)
+    return View(items, tools, tuple(1 for _ in tools), len(items), 0)
 
 
 def asks(*texts: str, **more: int) -> ModelRequest:

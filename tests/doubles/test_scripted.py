@@ -10,17 +10,18 @@ import pytest
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import ReasoningDelta, TextDelta, Usage
 from ctxchat.core.grouping import single
+from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import CallPiece, ModelPiece, ModelPort, ModelRequest, ReplyEnd
 from ctxchat.core.tokens import Meter
-from ctxchat.core.view import Frame, View, compile
+from ctxchat.core.view import View, compile
 from tests.doubles.scripted import ScriptedModel, calls, fails, hangs, says
 
 
 def view(text: str = "hello") -> View:
     ledger = Ledger().append(single("user", Message(seq=1, role="user", content=text), 1))
-    return compile(ledger, Frame(system="Be brief."), Meter())
+    return compile(ledger, Head(system="Be brief."), Meter())
 
 
 async def play(model: ModelPort, request: ModelRequest) -> list[ModelPiece]:

@@ -9,11 +9,12 @@ import msgspec
 
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.grouping import seal_round, single
+from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message, Text, ToolCall
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolPort
 from ctxchat.core.tokens import Meter
-from ctxchat.core.view import Frame, View, compile
+from ctxchat.core.view import View, compile
 from ctxchat.models.offline.assistant import decide
 from ctxchat.tools.catalogue import standard_tools
 from ctxchat.tools.mentions import look_all
@@ -40,7 +41,7 @@ class Talk:
 
     def view(self) -> View:
         specs = tuple(tool.spec for tool in self.tools.values())
-        return compile(self.ledger, Frame(system="Answer.", tools=specs), self.meter)
+        return compile(self.ledger, Head(system="Answer.", tools=specs), self.meter)
 
     async def ask(self, question: str) -> str:
         """The answer, after at most four model calls."""

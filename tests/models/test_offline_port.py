@@ -11,17 +11,18 @@ from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import ReasoningDelta, TextDelta
 from ctxchat.core.grouping import single
+from ctxchat.core.head import Head, ToolSpec
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import ModelPiece, ModelPort, ModelRequest, ReplyEnd
 from ctxchat.core.tokens import Meter, rough_count
-from ctxchat.core.view import Frame, ToolSpec, View, compile
+from ctxchat.core.view import View, compile
 from ctxchat.models.offline.assistant import OfflineAssistant, decide
 
 
 def view(question: str, *tools: str) -> View:
     ledger = Ledger().append(single("user", Message(seq=1, role="user", content=question), 1))
-    return compile(ledger, Frame(system="x", tools=tuple(ToolSpec(t, t, {}) for t in tools)), Meter())
+    return compile(ledger, Head(system="x", tools=tuple(ToolSpec(t, t, {}) for t in tools)), Meter())
 
 
 async def play(model: ModelPort, request: ModelRequest) -> list[ModelPiece]:

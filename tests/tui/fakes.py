@@ -23,6 +23,7 @@ from ctxchat.core.events import Event, Stamped, Steered, TextDelta, TurnFinished
 from ctxchat.core.facts import Memory
 from ctxchat.core.figures import Counting, Figures, Past, TokenPrice, measure
 from ctxchat.core.grouping import group_messages, single
+from ctxchat.core.head import Head
 from ctxchat.core.images import size_in
 from ctxchat.core.journal import Changed, SessionState, Undone, fold
 from ctxchat.core.ledger import Change, Edit, Ledger
@@ -34,7 +35,7 @@ from ctxchat.core.secrets import Masking
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import Meter, rough_count
-from ctxchat.core.view import Frame, View, compile
+from ctxchat.core.view import View, compile
 
 if TYPE_CHECKING:  # a start is measured with these: what they stand for is heavy
     from ctxchat.agent.session import Session
@@ -115,7 +116,7 @@ class FakeSession:
         title: str = "",
         window: int = 200_000,
         model: str = "anthropic/claude-sonnet-4-5",
-        frame: Frame | None = None,
+        frame: Head | None = None,
         meter: Meter | None = None,
         calibration: Calibration | None = None,
         read_only: str = "",
@@ -123,7 +124,7 @@ class FakeSession:
     ) -> None:
         self.script, self.id, self.read_only, self.notices = script, id, read_only, tuple(notices)
         self.state = begun or SessionState(ledger=Ledger(groups=group_messages(messages)), title=title, model=model)
-        self.frame = frame or Frame(system="You help.")
+        self.frame = frame or Head(system="You help.")
         self.meter = meter or Meter(rough_count)
         self.calibration = calibration or Calibration()
         self.budget = make_budget(Window(window, "catalogue"), 4_096, 0.8, 0.5)

@@ -8,12 +8,12 @@ import msgspec
 
 from ctxchat.core.calibration import level
 from ctxchat.core.grouping import group_messages, single
+from ctxchat.core.head import ContextBlock, Head, ToolSpec
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Group, Message, Reasoning, ToolCall
 from ctxchat.core.record import CompactionRecord, FactCount, SideFigures, StepGain
 from ctxchat.core.tokens import Meter
-from ctxchat.core.view import Frame, Insert, ToolSpec
 from ctxchat.storage.sessions import SessionRow
 from tests.tui.fakes import FakeSession
 
@@ -44,11 +44,11 @@ TOOLS = (
 )
 
 
-FRAME = Frame(
+FRAME = Head(
     system="You are a careful assistant for the harbour's instruments. " * 12,
     tools=TOOLS,
-    memory=(Insert("AGENTS.md", "Always answer with paths and lines. Times are UTC. " * 8),),
-    injected=(Insert("date", "Saturday, 21 November 2026"),),
+    memory=(ContextBlock("AGENTS.md", "Always answer with paths and lines. Times are UTC. " * 8),),
+    context=(ContextBlock("date", "Saturday, 21 November 2026"),),
 )
 
 
@@ -162,7 +162,7 @@ def state(turns: int = 12, *, passes: int = 2, title: str = "harbour-logger") ->
 class HarbourSession(FakeSession):
     """The double over this conversation: counted as a request is, by a server whose counting is known."""
 
-    def __init__(self, begun: SessionState | None = None, *, window: int = 32_000, frame: Frame = FRAME) -> None:
+    def __init__(self, begun: SessionState | None = None, *, window: int = 32_000, frame: Head = FRAME) -> None:
         known = level(1.08, band=0.04, samples=6)
         super().__init__(begun=begun or state(), window=window, frame=frame, meter=Meter(), calibration=known)
 

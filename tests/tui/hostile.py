@@ -21,13 +21,13 @@ from ctxchat.config.themes import load_themes
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.files import Checkpoint, FileChange, FileState, Mine, Restoring
 from ctxchat.core.grouping import group_messages
+from ctxchat.core.head import ContextBlock, Head, ToolSpec
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Message, Reasoning, ToolCall
 from ctxchat.core.permissions import Rule
 from ctxchat.core.search import Hit, Scope
 from ctxchat.core.secrets import Masking
-from ctxchat.core.view import Frame, Insert, ToolSpec
 from ctxchat.models.discovery import FoundModel
 from ctxchat.storage.archive import LastSaid
 from ctxchat.storage.sessions import SessionRow
@@ -128,9 +128,9 @@ class HostileDesk(HarbourSession):
     def __init__(self, text: str) -> None:
         whole = text.replace("\ud800", "")
         tool = ToolSpec(WHOLE, whole, {"type": "object", "properties": {WHOLE: {"type": "string"}}})
-        insert = (Insert(WHOLE, whole),)
+        insert = (ContextBlock(WHOLE, whole),)
         super().__init__(
-            state(text), window=40_000, frame=Frame(system=whole, tools=(tool,), memory=insert, injected=insert)
+            state(text), window=40_000, frame=Head(system=whole, tools=(tool,), memory=insert, context=insert)
         )
         self.text, self.notices, self.agent = text, (text,), NASTY
         self.files = Files(text)  # type: ignore[assignment]

@@ -16,10 +16,11 @@ from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.calibration import Mix
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.figures import Counting, Figures, measure
+from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.openai import to_wire
 from ctxchat.core.tokens import Meter
-from ctxchat.core.view import Frame, compile
+from ctxchat.core.view import compile
 from ctxchat.tui.chat.chips import Chip
 from ctxchat.tui.chat.completion import Wanted, command_choices, file_choices, wanted
 from ctxchat.tui.chat.composer import draft_line
@@ -339,7 +340,7 @@ async def test_a_command_is_no_draft(tmp_path: Path) -> None:
 
 
 def figures(used: int, draft: int, window: int = 100_000) -> Figures:
-    view = compile(Ledger(), Frame(system="x" * 3 * used), Meter())
+    view = compile(Ledger(), Head(system="x" * 3 * used), Meter())
     budget = make_budget(Window(window, "configured"), 0, 0.8, 0.5)
     return measure(view, budget, Counting("m"), draft=Mix(draft))
 

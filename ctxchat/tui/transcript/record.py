@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from ctxchat.core.events import ToolFinished
 from ctxchat.core.messages import Group, Message, ToolCall, attached, spoken
-from ctxchat.presentation.history import REWOUND, Shown
+from ctxchat.core.notes import CONTEXT_NOTE
+from ctxchat.presentation.history import REWOUND, Shown, told_to_model
 from ctxchat.presentation.tool_words import decoded, ending
 from ctxchat.tui.transcript.blocks import (
     Block,
@@ -40,6 +41,8 @@ def blocks_for(shown: Shown, tokens: Tokens) -> list[Block]:
         ]
     if group.kind in {"reply", "round"}:
         return _round(group, tokens, shown.files)
+    if group.source.startswith(CONTEXT_NOTE):
+        return [NoticeBlock("info", told_to_model(group))]
     return [QuoteBlock(group)]
 
 

@@ -1,0 +1,128 @@
+"""The prefix guard: holds each request against the one before to the same model, says where its beginning differs, and why.
+
+Providers keep the beginning of a conversation, and some bind a model's reasoning to it, so a request ought to be the last one
+plus something at its end. Pure; what is done about a difference is the agent's business.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from ctxchat.core.head import ToolSpec
+from ctxchat.core.messages import Message
+from ctxchat.core.prefix_break import UNKNOWN_PLACE, PrefixBreak
+from ctxchat.core.view import View
+
+
+class SentPrefix(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is remembered over restarts of the request last sent to a model: how many messages it had, tools counted as the first,
+    a digest of them, and what stood around it."""
+
+    model: str
+    length: int
+    digest: str
+    standing: dict[str, str] = {}
+
+
+class SentRequest(msgspec.Struct, frozen=True):
+    """A request as the guard sees it. `tokens` are ours by message, tools being the first. `standing` is all of ours that may
+    explain a difference: a value by what it is called in words."""
+
+    tools: tuple[ToolSpec, ...]
+    messages: tuple[Message, ...]
+    tokens: tuple[int, ...]
+    standing: dict[str, str]
+
+    def first_difference(self, before: SentRequest) -> PrefixBreak | None:
+        """Where this request does not go on with the one before; None where it begins with all of it."""
+        place = self._place(before)
+        if place is None:
+            return None
+        behind = before.messages[max(0, place - 1) :]
+        known, heads = {m.seq for m in behind if m.seq}, [m.content for m in behind if not m.seq]
+        said = zip(self.tokens[1:], self.messages, strict=True)
+        read_anew = [t for t, m in said if (m.seq in known if m.seq else m.content in heads)]
+        at = self.messages[place - 1] if 0 < place <= len(self.messages) else None
+        return PrefixBreak(
+            place=place,
+            cause=explained(before.standing, self.standing),
+            message=at.id if at and at.seq else "",
+            kept=sum(self.tokens[:place]),
+            lost=sum(read_anew) if place else sum(read_anew) + self.tokens[0],
+            thoughts=sum(message.reasoning is not None for message in self.messages[max(0, place - 1) :]),
+        )
+
+    def _place(self, before: SentRequest) -> int | None:
+        if self.tools != before.tools:
+            return 0
+        for place, (new, old) in enumerate(zip(self.messages, before.messages, strict=False), 1):
+            if new is not old and _sent(new) != _sent(old):
+                return place
+        return None if len(self.messages) >= len(before.messages) else len(self.messages) + 1
+
+    def differs_from(self, before: SentPrefix) -> PrefixBreak | None:
+        """As `first_difference`, for one that an earlier process sent."""
+        if len(self.messages) + 1 >= before.length and _digest(self, before.length).hexdigest() == before.digest:
+            return None
+        return PrefixBreak(UNKNOWN_PLACE, explained(before.standing, self.standing), lost=sum(self.tokens))
+
+
+class PrefixGuard:
+    """Remembers the request last sent to each model. `earlier` are those of earlier processes, by model."""
+
+    def __init__(self, earlier: Mapping[str, SentPrefix]) -> None:
+        self._earlier = dict(earlier)
+        self._sent: dict[str, SentRequest] = {}
+        self._digests: dict[str, tuple[int, hashlib.blake2b]] = {}
+
+    def check(self, model: str, request: SentRequest) -> PrefixBreak | None:
+        """Where the beginning of this request differs from the last one to this model; None where it goes on with it, or is the
+        first."""
+        if before := self._sent.get(model):
+            return request.first_difference(before)
+        return request.differs_from(self._earlier[model]) if model in self._earlier else None
+
+    def sent(self, model: str, request: SentRequest) -> SentPrefix:
+        """It goes out now; what is to be remembered of it. Costs what is new in it where it goes on with the one before."""
+        length, begun = self._digests.get(model, (0, None))
+        goes_on = begun is not None and model in self._sent and request.first_difference(self._sent[model]) is None
+        digest = _digest(request, len(request.messages) + 1, (length, begun) if begun and goes_on else None)
+        self._sent[model], self._digests[model] = request, (len(request.messages) + 1, digest)
+        return SentPrefix(model, len(request.messages) + 1, digest.hexdigest(), request.standing)
+
+
+def request_of(view: View, standing: Mapping[str, str]) -> SentRequest:
+    """The request that a view makes."""
+    tokens = (sum(view.tool_tokens), *(item.tokens for item in view.items))
+    return SentRequest(view.tools, tuple(item.message for item in view.items), tokens, dict(standing))
+
+
+def explained(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """What stands otherwise than before, in words; empty where nothing does."""
+    names = [name if name in now else f"{name} taken back" for name in before if before[name] != now.get(name)]
+    return ", ".join([*names, *(name for name in now if name not in before)])
+
+
+def _digest(request: SentRequest, length: int, begun: tuple[int, hashlib.blake2b] | None = None) -> hashlib.blake2b:
+    """Of the first `length` messages, tools being the first; `begun` is one of fewer of them, to go on with."""
+    done, digest = (begun[0], begun[1].copy()) if begun else (0, hashlib.blake2b(digest_size=12))
+    if not done:
+        digest.update(msgspec.json.encode(request.tools))
+    for message in request.messages[max(0, done - 1) : length - 1]:
+        digest.update(_bytes(message))
+    return digest
+
+
+def _bytes(message: Message) -> bytes:
+    try:
+        return msgspec.json.encode(_sent(message))
+    except UnicodeEncodeError:  # half of a surrogate pair, in what an older version or another agent wrote
+        return repr(_sent(message)).encode("utf-8", "backslashreplace")
+
+
+def _sent(message: Message) -> Sequence[object]:
+    """What of a message goes to a provider."""
+    return (message.role, message.content, message.calls, message.call_id, message.name, message.reasoning)
