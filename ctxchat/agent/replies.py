@@ -140,7 +140,7 @@ class Replies:
                 "The model thought, and then said nothing.",
                 "Its thoughts are kept; ask again, or let it think less."
                 if draft.end.finish != "length"
-                else "They filled the output limit: raise it (max_output), or let it think less.",
+                else "They filled the output limit: raise it (max_output), or let it think less (/effort).",
                 kind="empty",
             )
         if draft.begun:
@@ -208,9 +208,7 @@ def _after_cut(message: Message, goes_on: bool) -> str:
         return "; it goes on."
     if message.calls:
         return "; the model is told that its last call is not whole."
-    if message.text.strip():
-        return ". /continue goes on from there; a higher max_output allows longer ones."
-    return ": the model thought and said nothing. A higher max_output, or a lower /effort, leaves room for an answer."
+    return ". /continue goes on from there; a higher max_output allows longer ones."
 
 
 LEAST = 24

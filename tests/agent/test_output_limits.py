@@ -6,7 +6,7 @@ import json
 
 from ctxchat.agent.toolbox import CUT
 from ctxchat.core.budget import Window
-from ctxchat.core.events import Notice, ReasoningDelta, TextDelta, ToolFinished, TurnFinished, Usage
+from ctxchat.core.events import Failed, Notice, ReasoningDelta, TextDelta, ToolFinished, TurnFinished, Usage
 from ctxchat.core.ledger import open_end
 from ctxchat.core.messages import ToolCall
 from ctxchat.core.options import Options
@@ -71,8 +71,9 @@ async def test_thoughts_that_took_all_the_room_are_no_text_to_go_on_with() -> No
     thought = (ReasoningDelta("hm " * 40), End(finish="length"))
     desk, model = desk_of(thought)
     events = await desk.say("think")
-    assert len(model.requests) == 1 and of(events, TurnFinished)[0].status == "done"
-    assert "/effort" in of(events, Notice)[-1].text
+    assert len(model.requests) == 1 and of(events, TurnFinished)[0].status == "error"
+    hint = of(events, Failed)[0].hint
+    assert "max_output" in hint and "/effort" in hint
 
 
 async def test_a_call_that_was_cut_is_told_so_and_does_not_run() -> None:
