@@ -60,9 +60,7 @@ class Work:
                 error = f"{self._pick(('ValueError', 'KeyError'))}: {part} {self._random.randrange(10_000)} is bad"
                 text = "\n".join(["." * 60] * (lines // 3) + ([f"E   {error}"] if code else []))
                 self._call("shell", {"command": command}, f"{text}\n{passed} passed\n[exit code: {code}]")
-                self._plant("commands", command)
-                if code:
-                    self._plant("errors", error)
+                self._plant("errors", error) if code else self._plant("commands", command)  # a failure is of a moment
             case _:
                 self._call("grep", {"pattern": f"def {part}", "path": "src"}, self._code(lines))
 

@@ -26,13 +26,22 @@ NOTHING_PENDING = Pending()
 
 
 def open_requests(groups: Sequence[Group]) -> list[Group]:
-    """The person's messages that no whole reply came after, the newest first. One that was cut off answers nothing."""
+    """The person's messages that no whole reply came after, the newest first. One that was cut off answers nothing, nor does what
+    an agent says between two rounds of its work."""
     found: list[Group] = []
+    works_on = False
     for group in reversed(groups):
-        if group.kind == "reply" and not group.first.interrupted:
-            break
-        if group.kind == "user" and own_words(group.first):
-            found.append(group)
+        match group.kind:
+            case "round":
+                works_on = True
+            case "reply" if not works_on and not group.first.interrupted:
+                return found
+            case "user":
+                works_on = False
+                if own_words(group.first):
+                    found.append(group)
+            case _:
+                pass
     return found
 
 

@@ -27,6 +27,7 @@ from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Message, Text, ToolCall
+from ctxchat.core.pending import open_requests
 from ctxchat.core.record import Evidence, Fact, FactKind
 from ctxchat.core.tokens import Meter, rough_count
 from ctxchat.core.view import compile
@@ -1199,3 +1200,25 @@ def test_a_commit_that_went_through_in_the_end_is_the_one_that_stands() -> None:
     evidence = collect([first, again])
     assert by_kind(evidence, "error") == {}
     assert by_kind(evidence, "command") == {"make": "", "git add -A && git commit -m x && git log --oneline": "exit 0"}
+
+
+def test_a_run_that_failed_long_ago_and_one_of_a_file_that_is_gone_are_no_facts() -> None:
+    failed = ran_by_us("npx tsgo --noEmit", "src/a.ts(3,1): error TS1: no\n[exit code 1]")
+    assert by_kind(collect([failed, said("And now?", turn=3)]), "command") == {"npx tsgo --noEmit": "exit 1"}
+    assert by_kind(collect([failed, said("See src/b.py", turn=4)]), "command") == {}
+    ran_once = ran_by_us("npx tsx src/cli-new.ts --help", "usage")
+    moved = ran_by_us("mv src/cli-new.ts src/cli.ts", "", 10)
+    assert by_kind(collect([ran_once]), "command") == {"npx tsx src/cli-new.ts --help": "exit 0"}
+    assert by_kind(collect([ran_once, moved]), "command") == {}
+
+
+def test_an_agent_that_speaks_between_two_rounds_has_not_answered() -> None:
+    call = Message(3, "assistant", calls=(ToolCall("a", "shell", '{"command": "make"}'),))
+    messages = [
+        Message(1, "user", "Draw it."),
+        Message(2, "assistant", "I begin."),
+        call,
+        Message(4, "tool", "ok", call_id="a"),
+    ]
+    assert [g.id for g in open_requests(group_messages(messages))] == ["g1"]
+    assert open_requests(group_messages([*messages, Message(5, "assistant", "Drawn.")])) == []

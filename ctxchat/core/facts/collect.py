@@ -27,7 +27,7 @@ PER_KIND = 300
 """Facts of one kind that are carried on, those that matter most; what is shown is capped in tokens besides."""
 
 OPEN_FOR = 2
-"""Turns after which an error that nothing said again is taken for solved, or for none of the work's."""
+"""Turns after which an error that nothing said again is taken for solved, or for none of the work's; so is a run that failed."""
 
 _INSTEAD = re.compile(
     r"\b(?:instead of|rather than|in place of|no longer(?: use)?|switch(?:ed|ing)? (?:away )?from)"
@@ -173,7 +173,7 @@ def _standing(facts: Iterable[Fact]) -> list[Fact]:
     def gone(fact: Fact) -> bool:
         match fact.kind:
             case "command":
-                return _failed(fact) and runs.since(fact, fact.key, well=True)
+                return _failed(fact) and (fact.turn < newest - OPEN_FOR or runs.since(fact, fact.key, well=True))
             case "error":
                 return fact.turn < newest - OPEN_FOR or _solved(fact, runs, edits)
             case "rule" | "decision":

@@ -156,7 +156,7 @@ _STEP = expression(
 _DIGIT = expression(r"\d")
 _IDENTIFIER = expression(
     r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b"
-    r"|\b(?!(?:UTF|SHA|ISO|RFC|MD|CVE|AES|RSA|GPT|IPV|PEP|HTTP|TLS|GPL|BSD|LGPL|AGPL|APACHE|ISO|TS|ES|X)-)[A-Z][A-Z0-9]+-\d+\b|(?<![\w&])#\d{2,5}\b|\bv\d+\.\d+(?:\.\d+)?(?:[-.]\w+)?\b"
+    r"|\b(?!(?:UTF|SHA|ISO|RFC|MD|CVE|AES|RSA|GPT|IPV|PEP|HTTP|TLS|GPL|BSD|LGPL|AGPL|APACHE|ISO|TS|ES|X)-|L\d+-)[A-Z][A-Z0-9]+-\d+\b|(?<![\w&])#\d{2,5}\b|\bv\d+\.\d+(?:\.\d+)?(?:[-.]\w+)?\b"
 )
 _HEADING = expression(r"^m(\d{1,12}) \((call of )?", re.MULTILINE)
 _MARKED = expression(r"`[^`]*`")

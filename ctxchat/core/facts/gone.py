@@ -128,6 +128,8 @@ class _Found:
                 return self._said
             case "error":
                 return [one for name, some in self._removed.items() if name in fact.key for one in some]
+            case "command":
+                return [one for name in map(name_in, fact.key.split()) for one in self._by.get(name, ())]
             case "number":
                 return [*self._by.get(fact.key.rpartition(" ")[2], ()), *self._said]
             case "symbol" | "changed" | "read" | "path":
@@ -151,6 +153,8 @@ def _after(fact: Fact, gone: Gone) -> Fact | None:
         case "file" if fact.kind == "symbol" and fact.value and fact.seq < gone.seq:
             now = _moved(fact.value, gone)
             return fact if now is None else msgspec.structs.replace(fact, value=now) if now else None
+        case "file" if fact.kind == "command" and fact.seq < gone.seq:
+            return None  # so it runs no more
         case "file" if fact.kind == "error" and fact.seq < gone.seq and not gone.now:
             return None if name_in(gone.key) in fact.key else fact
         case "name" if fact.kind == "symbol" and fact.key == gone.key:
