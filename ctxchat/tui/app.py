@@ -34,13 +34,14 @@ from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui import commands, starting
 from ctxchat.tui.actions import Handler, handler, importing, models
 from ctxchat.tui.actions.compaction import reinsert
+from ctxchat.tui.browser import open_in_browser
 from ctxchat.tui.chat.banner import AllNotices, BranchOffer
 from ctxchat.tui.chat.composer import Composer
 from ctxchat.tui.chat.offers import FirstChoice, ImportOffer, SuggestionPanel, UnreachedPanel
 from ctxchat.tui.chat.prompt import Prompt
 from ctxchat.tui.chat.screen import ChatScreen
 from ctxchat.tui.edits import EVERY, Edits, soft_mark
-from ctxchat.tui.first_frame import UNSENT
+from ctxchat.tui.first_frame import UNSENT, in_browser
 from ctxchat.tui.in_order import InOrder
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.services import Services
@@ -474,4 +475,16 @@ class CtxchatApp(InOrder):
         if href.startswith(("http://", "https://")):
             self.open_url(href)
         else:
-            self.notify(f"Not opened: {one_line(href, 80)}", markup=False)
+            self.notify(f"Not opened, only web addresses are: {one_line(href, 80)}", markup=False)
+
+    def open_url(self, url: str, *, new_tab: bool = True) -> None:
+        """In a browser with a window; where there is none the address is shown and copied."""
+        if in_browser():
+            super().open_url(url, new_tab=new_tab)
+        else:
+            self.run_worker(partial(self._open_or_copy, url), group="browser", exit_on_error=False)
+
+    async def _open_or_copy(self, url: str) -> None:
+        if why := await asyncio.to_thread(open_in_browser, url):
+            self.copy_to_clipboard(url)
+            self.notify(f"Copied, as {why}: {one_line(url, 300)}", markup=False)

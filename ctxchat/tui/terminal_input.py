@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Iterable
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from textual import events
@@ -22,6 +23,9 @@ from textual.keys import Keys
 ESC, START, END = "\x1b", "\x1b[200~", "\x1b[201~"
 PATIENCE = 5.0
 """Seconds of silence after which a paste whose end never came is taken for whole: else every later key would belong to it."""
+LONE_KEY_AFTER_S = 1.0
+"""Seconds of silence within a paste after which a control character that comes alone is a key: a paste comes in a run, and who
+presses ctrl+q when its end was lost means it."""
 FARTHEST = 10_000
 """Columns and rows beyond which a terminal's figure cannot be meant."""
 
@@ -89,11 +93,14 @@ class InputParser(XTermParser):
     def feed(self, data: str) -> Iterable[Any]:
         if not data:
             return self._guarded(super().feed(data))  # the end
-        self._last = self._now()
+        silent, self._last = self._now() - self._last, self._now()
+        before: Iterable[Any] = ()
+        if self._pastes.inside and silent > LONE_KEY_AFTER_S and data != ESC and _CONTROLS.fullmatch(data):
+            before = self._parsed(self._pastes.end())
         if not self._pastes.inside:
             plain, start, rest = data.partition(START)
             data = _ANSWER.sub("", plain) + start + rest
-        return self._parsed(self._pastes.feed(data))
+        return chain(before, self._parsed(self._pastes.feed(data)))
 
     @property
     def within(self) -> bool:

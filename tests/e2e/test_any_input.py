@@ -98,10 +98,24 @@ def act(terminal: Terminal, chosen: random.Random) -> str:
         size = chosen.choice(SIZES)
         terminal.resize(*size)
         return f"size {size}"
+    if chosen.random() < 0.05:
+        return slow_paste(terminal, chosen)
     (what,) = chosen.choices([do for do, _ in ACTIONS], [often for _, often in ACTIONS])
     sent = what(chosen)
     terminal.type(sent)
     return f"{what.__name__} {sent!r:.200}"
+
+
+def slow_paste(terminal: Terminal, chosen: random.Random) -> str:
+    """Over a bad line: in pieces, sometimes without its end, and with another size in the middle."""
+    whole = paste(chosen)
+    cuts = sorted(chosen.randrange(len(whole)) for _ in range(3))
+    for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
+        terminal.type(whole[start:end])
+        terminal.read(chosen.choice([0.05, 0.3, 1.2]))
+        if chosen.random() < 0.3:
+            terminal.resize(*chosen.choice(SIZES))
+    return f"slow paste {whole!r:.60}"
 
 
 def until(terminal: Terminal, wanted: Callable[[], bool]) -> None:

@@ -187,3 +187,17 @@ def test_one_that_takes_no_output_is_left_all_the_same(chat: Open, harbour: Home
         assert state(terminal.pid) == "Z"
         assert terminal.wait() == 143
         assert terminal.settings_kept
+
+
+@pytest.mark.parametrize("left_open", ["\x1b[200~half a paste", "\x1b[200~half\x1b[20", "\x1b[20"])
+def test_ctrl_q_ends_it_behind_a_paste_whose_end_was_lost(chat: Open, left_open: str) -> None:
+    with chat() as terminal:
+        terminal.until(READY)
+        terminal.resize(40, 12)
+        terminal.type(left_open)
+        terminal.resize(120, 36)
+        terminal.settle(1.5, 10.0)
+        terminal.read(1.2)
+        terminal.type("\x11")
+        assert terminal.wait() == 0
+        assert left_clean(terminal)

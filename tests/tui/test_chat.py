@@ -373,6 +373,17 @@ async def test_links_are_not_followed_blindly(tmp_path: Path) -> None:
         assert opened == ["https://example.org"]
 
 
+async def test_without_a_browser_an_address_is_shown_and_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    async with chatting(tmp_path, FakeSession()) as (app, pilot):
+        app.open_url("https://example.org/[b]x")
+        await until(pilot, lambda: app.clipboard == "https://example.org/[b]x")
+        await until(pilot, lambda: "https://example.org/[b]x" in words(app))
+
+
 async def test_retries_count_down_and_are_marked_when_over(tmp_path: Path) -> None:
     session = FakeSession(lambda _: [Retry(1, 30.0, "rate limit"), Pause(), *reply("ok")])
     async with chatting(tmp_path, session) as (app, pilot):

@@ -152,6 +152,25 @@ def test_a_paste_whose_end_never_comes_keeps_no_key_for_ever() -> None:
     assert keys(parser.feed("q")) == [("q", "q")]
 
 
+def test_a_lone_key_after_a_silence_ends_a_paste_that_nobody_ended() -> None:
+    time = [0.0]
+    parser = InputParser(now=lambda: time[0])
+    assert list(parser.feed(f"{START}half a paste")) == []
+    time[0] += 0.5
+    assert list(parser.feed("\x11")) == []  # within the run it is text, and none that is kept
+    time[0] += 0.5
+    assert list(parser.feed(" and more")) == []
+    time[0] += 1.5
+    paste, key = parser.feed("\x11")
+    assert (paste.text, key.key) == ("half a paste and more", "ctrl+q")
+    assert keys(parser.feed("q")) == [("q", "q")]
+    list(parser.feed(f"{START}x"))
+    time[0] += 1.5
+    assert list(parser.feed("y")) == []  # a letter may well be the rest of it
+    time[0] += 1.5
+    assert typed(parser.feed(END)) == "xy"
+
+
 @given(st.text(alphabet="ab\x1b[201~\x07\n", max_size=40), st.lists(st.integers(1, 7), max_size=30))
 def test_cut_anywhere_it_is_the_same(inner: str, cuts: list[int]):
     inner = inner.replace(END, "")
