@@ -36,15 +36,43 @@ def escape_what_cannot_be_written() -> None:
 def ended(work: Callable[[], int]) -> int:
     """The exit code of `work`, whatever it raises: 1 failed, 2 wrong usage or configuration, 130 interrupted."""
     try:
-        return work()
+        code = work()
+        if sys.stdout and not sys.stdout.closed:
+            sys.stdout.flush()  # what cannot be written is said, and not only by Python when it is too late
+        return code
     except CtxchatError as problem:
         _say(str(problem))
         return 2 if isinstance(problem, UsageError) else 1
     except KeyboardInterrupt:
         return 130
     except Exception as fault:
+        if isinstance(fault, OSError) and _output_is_full(fault):
+            _say(f"Standard output: {fault.strerror}.")
+            return 1
         _say(written_down(fault))
         return 1
+
+
+def _output_is_full(fault: OSError) -> bool:
+    """It could not be written to our output, which then goes nowhere: Python would try again at its end."""
+    import errno
+    import os
+
+    if fault.filename is not None or fault.errno not in {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EIO,
+        errno.EPIPE,
+    }:
+        return False
+    try:
+        sys.stdout.flush()
+    except OSError as again:
+        if again.errno == fault.errno:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return True
+    return False
 
 
 def written_down(fault: Exception) -> str:

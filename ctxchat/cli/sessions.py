@@ -132,6 +132,8 @@ def export(session: str, view: str, form: str, output: str | None) -> None:
     """
     if form == CLAUDE_CODE and view != "record":
         raise UsageError("Claude Code's form holds the record.", "Give --view record, or another --format.")
+    if flags().json and form == "markdown":
+        raise UsageError("--json and --format markdown are not the same thing.", "Leave one of them out.")
 
     async def work() -> str:
         async with _started() as program:

@@ -334,3 +334,27 @@ def test_a_home_that_nobody_has_is_no_fault(harbour: Home) -> None:
     for arguments in (["--cwd", "~nobody-here/x"], ["--config", "~nobody-here/x.toml"]):
         ended = harbour.start("run", "Hello", *arguments)
         assert ended.code == 2 and "nobody-here" in ended.err and "should not have happened" not in ended.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [["run", "Hello"], ["sessions", "list", "--json"], ["--version"]])
+def test_an_output_that_takes_nothing_is_said(harbour: Home, arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "ctxchat", *arguments]
+        environ = {**harbour.environ, "LC_ALL": "C.UTF-8"}
+        ended = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=harbour.work,
+            env=environ,
+            check=False,
+        )
+    assert ended.returncode == 1
+    assert ended.stderr.decode().endswith("ctxchat: Standard output: No space left on device.\n")
+
+
+def test_json_and_markdown_at_once_are_refused(harbour: Home, cli: Cli) -> None:
+    ran = cli("sessions", "export", "0", "--format", "markdown", "--json")
+    assert ran.code == 2 and "Leave one of them out" in ran.err

@@ -192,7 +192,7 @@ def test_one_that_takes_no_output_is_left_all_the_same(chat: Open, harbour: Home
 @pytest.mark.parametrize("left_open", ["\x1b[200~half a paste", "\x1b[200~half\x1b[20", "\x1b[20"])
 def test_ctrl_q_ends_it_behind_a_paste_whose_end_was_lost(chat: Open, left_open: str) -> None:
     with chat() as terminal:
-        terminal.until(READY)
+        terminal.until(READY, 180)
         terminal.resize(40, 12)
         terminal.type(left_open)
         terminal.resize(120, 36)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.cli.conftest import Home
-from tests.e2e.conftest import READY
+from tests.e2e.conftest import READY, Open
 from tests.e2e.terminal import Terminal
 
 LATER = {"litellm", "tiktoken", "httpx", "sqlite3", "aiohttp", "markdown_it", "mcp"}
@@ -91,3 +91,10 @@ def test_the_built_in_assistant_is_loaded_where_it_is_asked(harbour: Home) -> No
     code = "import sys, ctxchat.bootstrap.program; print([n for n in sys.modules if n.startswith('ctxchat.models.offline.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=harbour.environ, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_size_is_the_terminals_and_not_the_environments(chat: Open) -> None:
+    with chat(COLUMNS="40", LINES="9") as terminal:
+        terminal.until(READY, 180)
+        terminal.settle()
+        assert max(map(len, terminal.lines)) > 100 and any(terminal.lines[20:])
