@@ -150,6 +150,9 @@ def of_end(reply: ReplyBuilder, *, ended: bool) -> ModelError | None:
     """What is wrong with a reply whose stream is over; None for one that is whole. `ended`: the provider has said so."""
     if reply.failed:
         return ended_badly(reply.failed, began=not reply.empty)
+    if reply.window_full:
+        words = "The window was full before the reply was complete."
+        return ModelError(words, kind="overflow", code="model_context_window_exceeded")
     if reply.announced and not reply.spoken:
         said = "The server said that the model calls a tool, and sent no call."
         return ModelError(said, "", kind="server" if reply.empty else "interrupted")

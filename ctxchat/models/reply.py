@@ -24,7 +24,6 @@ _FINISH: dict[str, Finish] = {
     "length": "length",
     "max_tokens": "length",
     "model_length": "length",
-    "model_context_window_exceeded": "length",
     "compaction": "length",
     "pause_turn": "length",
     "content_filter": "content_filter",
@@ -121,6 +120,11 @@ class ReplyBuilder:
     def announced(self) -> bool:
         """The server says that the model calls a tool, and no call has come."""
         return self._finish in {"tool_calls", "function_call"} and not self._slots
+
+    @property
+    def window_full(self) -> bool:
+        """The reply ended because prompt and reply fill the model's window: an overflow, not a reply of its full length."""
+        return self._finish == "model_context_window_exceeded"
 
     @property
     def failed(self) -> str:

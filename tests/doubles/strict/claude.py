@@ -112,8 +112,6 @@ class StrictClaude(StrictServer):
                 continue
             if role not in {"user", "assistant"}:
                 raise Refused(f"messages.{number}.role: Input should be 'user', 'assistant' or 'system'")
-            if role == before == "assistant":
-                raise Refused('messages: roles must alternate between "user" and "assistant"')
             if not blocks:
                 raise Refused(f"messages.{number}: all messages must have non-empty content")
             answered = [b["tool_use_id"] for b in blocks if b["type"] == "tool_result"]

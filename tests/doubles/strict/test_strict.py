@@ -40,7 +40,7 @@ async def asked(server: StrictClaude, messages: list[Body], **more: Any) -> tupl
         **more,
         "messages": messages,
     }
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(verify=False, trust_env=False) as client:
         reply = await client.post(f"{server.root}/v1/messages", json=body, headers=headers)
     if reply.status_code != 200:
         return reply.status_code, reply.json()["error"]["message"]
@@ -243,7 +243,7 @@ async def test_a_mark_looks_back_twenty_blocks() -> None:
 async def respond(server: StrictOpenAI, items: list[Body], **more: Any) -> tuple[int, Any]:
     """The status, and the items of the reply or the words of the refusal."""
     body: Body = {"model": "gpt-6.2-sol", "stream": True, "store": False, "include": ["reasoning.encrypted_content"]}
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(verify=False, trust_env=False) as client:
         reply = await client.post(f"{server.base_url}/responses", json={**body, **more, "input": items})
     if reply.status_code != 200:
         return reply.status_code, reply.json()["error"]["message"]
@@ -293,7 +293,7 @@ async def test_the_chat_form_counts_alike() -> None:
     async with StrictOpenAI([answers("I look.", use("look", "call_1"))]) as server:
         messages: list[Body] = [{"role": "system", "content": LONG}, {"role": "user", "content": "q"}]
         body: Body = {"model": "gpt-6-luna", "stream": True, "stream_options": {"include_usage": True}}
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(verify=False, trust_env=False) as client:
             await client.post(f"{server.base_url}/chat/completions", json={**body, "messages": messages})
             call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
             messages += [{"role": "assistant", "content": "I look.", "tool_calls": [call]}]
