@@ -15,7 +15,7 @@ from tests.agent.desk import Desk, Echo
 from tests.agent.test_turn import of
 from tests.doubles.scripted import Reply, ScriptedModel, calls, says
 
-TURNS = 41
+TURNS = 48
 STORES = ("Sqlite", "Postgres", "Duckdb", "Redis", "Badger")
 _VALUE = re.compile(r"\b(\w+_limit)`?(?: to|:| =) `?(\d+ s)")
 _STORE = re.compile(r"the archive (?:goes to|is in) (\w+)")
