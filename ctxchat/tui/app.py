@@ -43,7 +43,7 @@ from ctxchat.tui.chat.screen import ChatScreen
 from ctxchat.tui.edits import EVERY, Edits, soft_mark
 from ctxchat.tui.first_frame import UNSENT, in_browser
 from ctxchat.tui.in_order import InOrder
-from ctxchat.tui.panels.panel import Panel
+from ctxchat.tui.panels.panel import Confirm, Panel
 from ctxchat.tui.services import Services
 from ctxchat.tui.style.themed_app import textual_theme
 from ctxchat.tui.transcript.blocks import CompactionMark
@@ -59,6 +59,12 @@ if TYPE_CHECKING:
     from ctxchat.agent.session import Session
 
 Result = TypeVar("Result")
+
+MARK_QUESTIONS = {
+    "undo": "Undo this compaction?",
+    "branch": "Branch here, and go on in the copy?",
+    "re-insert": "Put the facts back that it lost, at the end?",
+}
 
 FAULTS = 20
 """Faults after which the interface ends: what fails with every frame goes on failing."""
@@ -417,14 +423,22 @@ class CtxchatApp(InOrder):
             self.run_command(commands.BY_NAME["xray"], event.name)
 
     def on_compaction_mark_chosen(self, event: CompactionMark.Chosen) -> None:
-        """View, undo, branch from a compaction, or put back what it lost."""
+        """View, undo, branch from a compaction, or put back what it lost: all but the first once it is confirmed."""
         event.stop()
-        change = event.change.id
-        if event.what == "re-insert":
-            self.begin(reinsert, change)
+        if event.what == "view":
+            self.run_command(commands.BY_NAME["archive"], event.change.id)
+            return
+        self.expect_screen()
+        self.begin(partial(self._after_asking, event.what), event.change.id)
+
+    @staticmethod
+    async def _after_asking(what: str, app: CtxchatApp, change: str) -> None:
+        if not await app.ask(Confirm(MARK_QUESTIONS[what])):
+            return
+        if what == "re-insert":
+            await reinsert(app, change)
         else:
-            name = {"view": "archive", "undo": "undo", "branch": "branch"}[event.what]
-            self.run_command(commands.BY_NAME[name], change)
+            app.run_command(commands.BY_NAME[what], change)
 
     def on_branch_offer_pressed(self, event: BranchOffer.Pressed) -> None:
         event.stop()

@@ -15,6 +15,7 @@ from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.panels.panel import Confirm
 from ctxchat.tui.transcript.blocks import Block
 from tests.tui.fakes import FakeServices, FakeSession
 
@@ -46,6 +47,14 @@ async def until(pilot: Pilot[int], holds: Callable[[], object]) -> None:
         while not holds():
             await pilot.pause(0.01)
         await pilot.pause()
+
+
+async def sure(pilot: Pilot[int], *keys: str) -> None:
+    """Press these, the last of which asks first, and confirm."""
+    await pilot.press(*keys)
+    await until(pilot, lambda: isinstance(pilot.app.screen, Confirm))
+    await pilot.press("enter")
+    await until(pilot, lambda: not isinstance(pilot.app.screen, Confirm))
 
 
 async def idle(app: CtxchatApp, pilot: Pilot[int]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 from ctxchat.config.themes import load_themes
 from ctxchat.tui.style.themed_app import ThemedApp, textual_theme
 
@@ -10,6 +12,7 @@ DARK = textual_theme(load_themes().named("dark"))
 
 class PanelApp(ThemedApp):
     ENABLE_COMMAND_PALETTE = False
+    now = staticmethod(count().__next__)  # time flies: a question is answered as soon as it is seen
 
     def __init__(self) -> None:
         super().__init__([DARK])

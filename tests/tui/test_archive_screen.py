@@ -22,12 +22,12 @@ from ctxchat.presentation.text import short
 from ctxchat.storage.archive import Archived
 from ctxchat.storage.exporting import FOLDER, write_pass
 from ctxchat.tui.panels.archive import ArchiveScreen
-from ctxchat.tui.panels.panel import Heading
+from ctxchat.tui.panels.panel import Confirm, Heading
 from ctxchat.tui.panels.reader import SHOWN, ReaderScreen, whole
 from ctxchat.tui.panels.undoing import UndoScreen
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Rows
-from tests.tui.chatting import until
+from tests.tui.chatting import sure, until
 from tests.tui.fakes import FakeServices
 from tests.tui.harbour import ROW, SUMMARY_B, HarbourSession, digest, state
 from tests.tui.panel_app import PanelApp
@@ -117,7 +117,7 @@ async def test_an_undone_pass_stays_whole_on_screen_and_can_be_redone(tmp_path: 
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
         await pilot.press("down")
         line = app.rows("#passes")[2]
-        await pilot.press("u")
+        await sure(pilot, "u")
         await app.at_rest(pilot)
         assert [c.id for c in app.desk.state.ledger.compactions] == ["k1"]
         assert app.desk.figures.used > before
@@ -136,19 +136,40 @@ async def test_an_undone_pass_stays_whole_on_screen_and_can_be_redone(tmp_path: 
         assert "How often did the gauge" in "".join(app.rows("#archived"))
         await pilot.press("5")
         assert "undone" in app.text("#record-text") and "claude-haiku-4-5" in app.text("#record-text")
-        await pilot.press("u")
+        await sure(pilot, "u")
         await app.at_rest(pilot)
         assert app.desk.view.items == start, "it is redone exactly"
         assert "undone" not in app.rows("#passes")[2]
 
 
+async def test_a_word_typed_in_the_archive_undoes_and_redoes_nothing(tmp_path: Path) -> None:
+    app = Opened(roomy(), tmp_path)
+    async with app.run_test(size=(120, 30)) as pilot:
+        start = app.desk.state.ledger
+        await pilot.press("down", "u")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await pilot.press(*"sed")
+        await until(pilot, lambda: isinstance(app.screen, ArchiveScreen))
+        await app.at_rest(pilot)
+        assert app.desk.state.ledger is start and app.result is UNASKED
+        await sure(pilot, "u")
+        await app.at_rest(pilot)
+        undone = app.desk.state.ledger
+        assert undone is not start
+        await pilot.press("u")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await pilot.press("escape")
+        await app.at_rest(pilot)
+        assert app.desk.state.ledger is undone
+
+
 async def test_what_was_changed_since_stands_in_the_way_of_a_redo(tmp_path: Path) -> None:
     app = Opened(roomy(), tmp_path)
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
-        await pilot.press("down", "u")
+        await sure(pilot, "down", "u")
         await app.at_rest(pilot)
         await app.desk.pin("g1")
-        await pilot.press("u")
+        await sure(pilot, "u")
         await app.at_rest(pilot)
         assert [c.id for c in app.desk.state.ledger.compactions] == ["k1"]
         assert any("Undo that first" in toast.message for toast in app._notifications)
@@ -190,7 +211,7 @@ async def test_where_there_is_room_the_record_stands_beside_what_it_is_of(tmp_pa
         await pilot.press("5")
         await app.at_rest(pilot)
         assert not beneath.region.height, "it is said once"
-        await pilot.press("u")
+        await sure(pilot, "u")
         await until(pilot, lambda: any(app.screen.query("#taken").results(Rows)) and app.screen.rows.items)
         looked = look(app.desk.state.ledger, "k2", app.desk._measured, Meter().text, Memory())
         back = app.screen.query_one("#taken", Rows)
@@ -219,7 +240,7 @@ async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(t
     app = Opened(tight(), tmp_path)
     looked = look(app.desk.state.ledger, "k2", app.desk._measured, Meter().text, Memory())
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await pilot.press("u")
+        await sure(pilot, "u")
         await pilot.pause()
         assert isinstance(app.screen, UndoScreen)
         assert f"{short(looked.after.over)} more than the window holds" in app.text("#why")
@@ -236,7 +257,7 @@ async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(t
         await pilot.press("escape")
         await app.at_rest(pilot)
         assert len(app.desk.state.ledger.compactions) == 1, "esc leaves everything as it is"
-        await pilot.press("u")
+        await sure(pilot, "u")
         await pilot.pause()
         await pilot.press("enter")
         await app.at_rest(pilot)
@@ -251,9 +272,9 @@ async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(t
         assert "in part, auto" in line and f"{short(one.record.before.used)} → {short(one.record.stands)}" in line
         await pilot.press("5")
         assert f"{looked.part_messages} messages, {short(back.tokens)}" in app.text("#record-text")
-        await pilot.press("u")
+        await sure(pilot, "u")
         await pilot.pause()
-        await pilot.press("a")
+        await sure(pilot, "a")
         await app.at_rest(pilot)
         assert app.desk.figures.used == looked.after.used, "the rest comes back too, where somebody wants it"
 
@@ -263,7 +284,7 @@ async def test_one_message_is_put_back_alone(tmp_path: Path) -> None:
     async with app.run_test(size=(120, 30)) as pilot:
         await pilot.press("down", "3", "enter")
         await app.at_rest(pilot)
-        await pilot.press("down", "r")
+        await sure(pilot, "down", "r")
         await app.screen.workers.wait_for_complete()
         note = app.desk.state.ledger.groups[-1]
         assert note.source == "restore:g1" and "day 1" in note.first.text
@@ -275,7 +296,7 @@ async def test_a_branch_begins_at_the_message(tmp_path: Path) -> None:
     async with app.run_test(size=(120, 30)) as pilot:
         await pilot.press("down", "3", "enter")
         await app.at_rest(pilot)
-        await pilot.press("down", "down", "b")
+        await sure(pilot, "down", "down", "b")
         await app.screen.workers.wait_for_complete()
         await pilot.pause()
         assert app.result == "s1-m2"
@@ -294,7 +315,8 @@ async def test_the_export_is_a_file_that_is_never_overwritten(tmp_path: Path) ->
         await pilot.press("x")
         await app.screen.workers.wait_for_complete()
         assert files_in(tmp_path / FOLDER) == [path], "what says the same is not written twice"
-        await pilot.press("u", "x")
+        await sure(pilot, "u")
+        await pilot.press("x")
         await app.screen.workers.wait_for_complete()
         again = next(p for p in files_in(tmp_path / FOLDER) if p != path)
         assert json.loads(again.read_text().splitlines()[0])["undone"], "it says that it was undone since"

@@ -18,7 +18,7 @@ from ctxchat.tui.panels.summary import SummaryEditor, SummaryScreen
 from ctxchat.tui.panels.undoing import UndoScreen
 from ctxchat.tui.transcript.blocks import CompactionMark
 from tests.doubles.scripted import says
-from tests.tui.chatting import ASK, blocks, chatting, focus_on, until, words
+from tests.tui.chatting import ASK, blocks, chatting, focus_on, sure, until, words
 from tests.tui.fakes import FakeServices, FakeSession, Pause, reply
 from tests.tui.real import LONG, SUMMARY, Writer, say, talking
 
@@ -209,7 +209,7 @@ async def test_what_a_compaction_lost_is_put_back_from_its_mark(tmp_path: Path) 
         await until(pilot, lambda: "kept 41 of 44 facts" in words(app))
         assert "re-insert 3 r" in words(app)
         focus_on(app, *blocks(app, CompactionMark))
-        await pilot.press("r")
+        await sure(pilot, "r")
         await until(pilot, lambda: session.reinserted == ["k1"])
         await until(pilot, lambda: "3 facts put back" in words(app))
         await until(pilot, lambda: "kept 41 of 44 facts, 3 put back" in words(app))
@@ -249,7 +249,7 @@ async def test_a_branch_from_a_mark_goes_up_to_that_compaction(tmp_path: Path) -
         await until(pilot, lambda: blocks(app, CompactionMark))
         assert "re-insert" not in words(app)
         focus_on(app, *blocks(app, CompactionMark))
-        await pilot.press("b")
+        await sure(pilot, "b")
         await until(pilot, lambda: app.session is not session)
         assert services.forks == [("s1", "k1")]
 

@@ -13,7 +13,8 @@ from ctxchat.core.permissions import Allowance, Answer
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.chat.asked import AFTER_TAB, GRACE, Asked
 from ctxchat.tui.panels.panel import PAUSE, Confirm
-from tests.tui.chatting import chatting, until, words
+from ctxchat.tui.transcript.blocks import CompactionMark
+from tests.tui.chatting import blocks, chatting, focus_on, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
 
 ASK = ApprovalRequested("c1", "shell", "run make", "run", "make deploy", ("shell: make deploy",))
@@ -255,3 +256,21 @@ async def test_the_mode_in_which_nothing_asks_is_confirmed_with_enter_after_a_pa
         await until(pilot, lambda: mode.mode == "all")
         await pilot.press("shift+tab")
         await until(pilot, lambda: mode.mode == "ask")
+
+
+async def test_a_word_typed_at_a_compaction_is_the_draft_and_changes_nothing(tmp_path: Path) -> None:
+    session, watch = FakeSession(), Watch()
+    async with chatting(tmp_path, session, (120, 36), now=watch) as (app, pilot):
+        for text in ("one", "two"):
+            await pilot.press(*text, "enter")
+            await until(pilot, lambda: not app.work.busy and not app.chat.composer.queued.drafts)
+        session.fold()
+        await app.chat.refresh_session()
+        await until(pilot, lambda: blocks(app, CompactionMark))
+        before = session.state.ledger
+        for word in ("use the", "be it"):
+            focus_on(app, *blocks(app, CompactionMark))
+            await pilot.press(*["space" if letter == " " else letter for letter in word])
+            await until(pilot, lambda word=word: app.screen is app.chat and app.chat.composer.draft == word[1:])
+            app.chat.composer.set_draft("")
+        assert session.state.ledger is before

@@ -11,7 +11,7 @@ from ctxchat.core.events import TextDelta, ToolFinished, ToolStarted
 from ctxchat.core.messages import Message
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.transcript.tool_block import ToolBlock
-from tests.tui.chatting import blocks, chatting, idle, until, words
+from tests.tui.chatting import blocks, chatting, idle, sure, until, words
 from tests.tui.fakes import AT, FakeSession, Pause, Step, reply
 
 LONG = (
@@ -126,6 +126,7 @@ async def test_a_verb_of_a_mark_is_clicked_and_beside_it_nothing_happens(tmp_pat
         await pilot.pause()
         assert session.state.ledger.compactions and app.screen is app.chat
         await pilot.click(offset=where(app, "undo u"))
+        await sure(pilot)
         await until(pilot, lambda: not session.state.ledger.compactions and "undo u" not in words(app))
 
 

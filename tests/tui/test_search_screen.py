@@ -25,7 +25,7 @@ from ctxchat.tui.panels.reader import ReaderScreen
 from ctxchat.tui.panels.search import SearchScreen
 from ctxchat.tui.panels.search_results import CLOSE, OPEN, highlighted, passage_of
 from tests.storage.samples import compaction
-from tests.tui.chatting import until
+from tests.tui.chatting import sure, until
 from tests.tui.fakes import FakeServices
 from tests.tui.harbour import HarbourSession, at, history
 from tests.tui.panel_app import PanelApp
@@ -151,11 +151,11 @@ async def test_a_hit_of_this_session_is_put_back_and_another_is_quoted(store: St
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
         lines = await app.typed(pilot, '"day 2"')
         assert "this session" in lines[0]
-        await pilot.press("r")
+        await sure(pilot, "r")
         await app.settled(pilot)
         assert app.desk.state.ledger.groups[-1].source.startswith("restore:")
         await app.typed(pilot, "cormorant flies")
-        await pilot.press("r")
+        await sure(pilot, "r")
         await app.settled(pilot)
         assert app.desk.quoted == [(NASTY, "birds [/x]")]
 
@@ -248,7 +248,7 @@ async def test_one_is_read_whole_and_put_back_from_there(store: Store) -> None:
         await pilot.press("v")
         await app.settled(pilot)
         assert isinstance(app.screen, ReaderScreen)
-        await pilot.press("r")
+        await sure(pilot, "r")
         await app.settled(pilot)
         assert app.desk.state.ledger.groups[-1].source.startswith("restore:")
 

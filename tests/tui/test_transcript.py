@@ -22,7 +22,7 @@ from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.transcript.blocks import Block, CompactionMark, NoticeBlock, ReplyBlock, UserBlock, Waiting
 from ctxchat.tui.transcript.column import MOST, TranscriptColumn
 from ctxchat.tui.transcript.tool_block import ToolBlock
-from tests.tui.chatting import blocks, chatting, focus_on, said, until, words
+from tests.tui.chatting import blocks, chatting, focus_on, said, sure, until, words
 from tests.tui.fakes import AT, FakeSession, Pause, reply
 
 
@@ -186,7 +186,7 @@ async def test_a_compaction_is_a_ruled_line_that_can_be_undone(tmp_path: Path) -
         assert "42 messages compacted −87.2k kept 41 of 44 facts" in line and "undo u" in line
         assert [s.key for s in app.chat.transcript.items].index("change:k1") == 26
         focus_on(app, *blocks(app, CompactionMark))
-        await pilot.press("u")
+        await sure(pilot, "u")
         await until(pilot, lambda: not blocks(app, CompactionMark))
         assert session.state.ledger.changes == ()
         assert "message number 30." in words(app)
@@ -230,7 +230,7 @@ async def test_branching_opens_a_copy(tmp_path: Path) -> None:
     async with chatting(tmp_path, session, (120, 36)) as (app, pilot):
         await until(pilot, lambda: blocks(app, CompactionMark))
         focus_on(app, *blocks(app, CompactionMark))
-        await pilot.press("b")
+        await sure(pilot, "b")
         await until(pilot, lambda: app.session is not None and app.session.id.startswith("s1-"))
 
 

@@ -16,7 +16,7 @@ from ctxchat.tui.panels.panel import Heading
 from ctxchat.tui.panels.xray import XrayScreen
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Column, Rows, fit, fitted
-from tests.tui.chatting import until
+from tests.tui.chatting import sure, until
 from tests.tui.harbour import HarbourSession, state
 from tests.tui.panel_app import PanelApp
 
@@ -128,7 +128,7 @@ async def test_p_lets_go_of_what_is_pinned() -> None:
         await pilot.press("down")
         group = app.rows.current.group
         for pinned in (True, False):
-            await pilot.press("p")
+            await sure(pilot, "p")
             await app.settle()
             await pilot.pause()
             assert (group in app.desk.state.ledger.pinned) is pinned
@@ -141,11 +141,11 @@ async def test_a_pin_that_is_gone_before_the_rows_know_is_set_again() -> None:
     async with app.run_test(size=(120, 30)) as pilot:
         await app.settle()
         row = next(place for place, row in enumerate(app.rows.items) if row.group and not row.pinned)
-        await pilot.press(*["down"] * row, "p")
+        await sure(pilot, *["down"] * row, "p")
         await app.settle()
         assert app.rows.current.pinned
         await app.desk.undo()
-        await pilot.press("p")
+        await sure(pilot, "p")
         await app.settle()
         assert app.rows.current.group in app.desk.state.ledger.pinned
 
@@ -161,7 +161,7 @@ async def test_pins_over_their_budget_and_pins_that_leave_nothing_to_compact_are
             if row is None:
                 break
             app.rows.cursor = app.rows.items.index(row)
-            await pilot.press("p")
+            await sure(pilot, "p")
             await app.settle()
             await pilot.pause()
         assert [m.split(":")[0].split(" ")[0] for m in app.told] == ["Pinned", "Pinned"], app.told
@@ -215,13 +215,13 @@ async def test_dropping_and_shrinking_show_in_the_gauge_at_once_and_undo_is_exac
     async with app.run_test(size=(120, 30)) as pilot:
         await app.settle()
         drawn = app.screen.query_one(Gauge).render_line(0).text
-        await pilot.press("down", "down", key)
+        await sure(pilot, "down", "down", key)
         await app.settle()
         await pilot.pause()
         assert app.desk.figures.used < before.used
         assert sum(r.tokens for r in app.rows.items) == app.desk.figures.used
         assert app.screen.query_one(Gauge).render_line(0).text != drawn
-        await pilot.press("u")
+        await sure(pilot, "u")
         await app.settle()
         await pilot.pause()
         assert app.desk.figures == before
@@ -235,7 +235,7 @@ async def test_a_pin_shows_and_the_cursor_stays_on_its_group() -> None:
         await app.settle()
         await pilot.press("down")
         group = app.rows.current.group
-        await pilot.press("p")
+        await sure(pilot, "p")
         await app.settle()
         await pilot.pause()
         assert app.rows.current.group == group
@@ -256,7 +256,7 @@ async def test_an_undo_with_nothing_to_undo_is_said() -> None:
     app = Opened(HarbourSession(state(3, passes=0)))
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
         await app.settle()
-        await pilot.press("u")
+        await sure(pilot, "u")
         await app.settle()
         await pilot.pause()
         assert [n.message for n in app._notifications] == ["There is nothing to undo."]

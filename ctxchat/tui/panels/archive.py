@@ -151,18 +151,19 @@ class ArchiveScreen(Panel[str]):
     def action_change(self, how: str) -> None:
         """Undo the chosen one, or redo it."""
         if (one := self.chosen) and how == "undo":
-            self._do(partial(undo, self._session, self.app.push_screen_wait, one.id))
+            self._do(partial(undo, self._session, self.app.push_screen_wait, one.id), "Undo this compaction?")
         elif one:
-            self._do(partial(redo, self._session, self.app.push_screen_wait, one.id))
+            self._do(partial(redo, self._session, self.app.push_screen_wait, one.id), "Redo this compaction?")
 
     def action_restore(self) -> None:
         if kept := self.detail.kept:
-            self._do(partial(restore, self._session, kept.group.id))
+            self._do(partial(restore, self._session, kept.group.id), "Put this message back, at the end?")
 
     @work(group="verb", exit_on_error=False)
-    async def _do(self, change: Callable[[], Awaitable[UndoDone | None]]) -> None:
-        """Make a change, say what came of it, and show the session as it is now."""
-        at, done = self.chosen, await self.attempt(change())
+    async def _do(self, change: Callable[[], Awaitable[UndoDone | None]], question: str) -> None:
+        """Make a change that is wanted, say what came of it, and show the session as it is now."""
+        at = self.chosen
+        done = await self.attempt(change()) if await self.sure(question) else None
         if done is not None:
             self.notify(done.words, severity="warning" if done.figures.over else "information", markup=False)
             self.refresh_passes(at.id if at else "")
@@ -171,7 +172,7 @@ class ArchiveScreen(Panel[str]):
     @work(group="verb", exit_on_error=False)
     async def action_branch(self) -> None:
         """From the message under the cursor, else right after the compaction, with what it put away still put away."""
-        if one := self.chosen:
+        if (one := self.chosen) and await self.sure("Branch here, and go on in the copy?"):
             place = kept.message.id if (kept := self.detail.kept) else one.id
             made = await self.attempt(self._services.fork(self._session.id, place))
             if made is not None:

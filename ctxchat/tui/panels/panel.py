@@ -174,6 +174,10 @@ class Panel(Over[Result]):
         """In a corner."""
         self.notify(clean(text), severity="error" if error else "information", markup=False)
 
+    async def sure(self, question: str) -> bool:
+        """Asked before a letter changes what the model sees: letters are typed by mistake. In a worker."""
+        return bool(await self.app.push_screen_wait(Confirm(question)))
+
     async def attempt(self, work: Awaitable[Value]) -> Value | None:
         """The result of something that may fail; a failure is said and gives None."""
         try:

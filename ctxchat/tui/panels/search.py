@@ -175,7 +175,9 @@ class SearchScreen(Panel[tuple[str, str]]):
     @work(group="verb", exit_on_error=False)
     async def action_restore(self) -> None:
         hit = self.chosen
-        if hit and (figures := await self.attempt(put_back(self._services, self._session, hit))):
+        if hit is None or not await self.sure("Put this back at the end of this session?"):
+            return
+        if figures := await self.attempt(put_back(self._services, self._session, hit)):
             severity = "warning" if figures.over else "information"
             self.notify(put_back_words(figures), severity=severity, markup=False)
 

@@ -272,6 +272,8 @@ class UndoScreen(Panel[UndoChoice]):
         """The newest that fit."""
         self.dismiss(UndoChoice(self._looked.groups))
 
-    def action_all(self) -> None:
+    @work(group="verb", exit_on_error=False)
+    async def action_all(self) -> None:
         """All of it, full or not."""
-        self.dismiss(UndoChoice())
+        if await self.sure("Undo all of it?"):
+            self.dismiss(UndoChoice())

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 FOREIGN = (
     "Only messages of the conversation can be changed: the system prompt, tools and memory come from their own source."
 )
+QUESTIONS = {
+    "pin": "Pin this: it stays word for word?",
+    "drop": "Drop this from what the model sees, with what belongs to it? The record keeps it.",
+    "shrink": "Shrink this to a line? The record keeps it whole.",
+}
+
 SUMMARY = "A summary stands for what was compacted. Enter goes to its compaction, where it can be undone."
 
 
@@ -195,23 +201,25 @@ class XrayScreen(Listing[str]):
         changes = self._session.changes
         pin = pin_of(self._session.state.ledger, row.group)  # the row may show what was before
         if verb == "pin" and pin:
-            self._start(partial(changes.undo, pin), row.group)
+            self._start(partial(changes.undo, pin), row.group, "Let go of what is pinned here?")
         else:
             verbs = {"pin": changes.pin, "drop": changes.drop, "shrink": changes.shrink}
-            self._start(partial(verbs[verb], row.group), row.group)
+            self._start(partial(verbs[verb], row.group), row.group, QUESTIONS[verb])
 
     def action_undo(self) -> None:
-        self._start(self._undone, self.chosen.group if self.chosen else "")
+        self._start(self._undone, self.chosen.group if self.chosen else "", "Undo the last change?")
 
     async def _undone(self) -> Figures | None:
         """The last change taken back; where that would fill the window too far, as much of it as is wanted."""
         done = await undo(self._session, self.app.push_screen_wait)
         return done.figures if done else None
 
-    def _start(self, work: Callable[[], Awaitable[Figures | None]], group: str) -> None:
-        self.run_worker(partial(self._do, work, group), group="verb", exit_on_error=False)
+    def _start(self, work: Callable[[], Awaitable[Figures | None]], group: str, question: str) -> None:
+        self.run_worker(partial(self._do, work, group, question), group="verb", exit_on_error=False)
 
-    async def _do(self, work: Callable[[], Awaitable[Figures | None]], group: str) -> None:
+    async def _do(self, work: Callable[[], Awaitable[Figures | None]], group: str, question: str) -> None:
+        if not await self.sure(question):
+            return
         before = alarms(self._figures, self._session.view)
         figures = await self.attempt(work())
         if figures is not None:
