@@ -89,13 +89,15 @@ class InputParser(XTermParser):
     def __init__(self, debug: bool = False, now: Any = time.monotonic) -> None:
         super().__init__(debug)
         self._pastes, self._now, self._last = PasteFilter(), now, now()
+        self._lone = ""
 
     def feed(self, data: str) -> Iterable[Any]:
         if not data:
             return self._guarded(super().feed(data))  # the end
         silent, self._last = self._now() - self._last, self._now()
         before: Iterable[Any] = ()
-        if self._pastes.inside and silent > LONE_KEY_AFTER_S and data != ESC and _CONTROLS.fullmatch(data):
+        self._lone = data if self._pastes.inside and data != ESC and _CONTROLS.fullmatch(data) else ""
+        if self._lone and silent > LONE_KEY_AFTER_S:
             before = self._parsed(self._pastes.end())
         if not self._pastes.inside:
             plain, start, rest = data.partition(START)
@@ -111,6 +113,8 @@ class InputParser(XTermParser):
         yield from self._guarded(super().tick())
         if self._pastes.inside and self._now() - self._last > PATIENCE:
             yield from self._parsed(self._pastes.end())
+            yield from self._parsed(self._lone)  # the last that came, and all by itself: it was a key
+            self._lone = ""
 
     def _parsed(self, data: str) -> Iterable[Any]:
         """Text in one go, sequences sign by sign: what cannot be read costs itself and no more."""

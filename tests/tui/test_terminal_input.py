@@ -164,6 +164,11 @@ def test_a_lone_key_after_a_silence_ends_a_paste_that_nobody_ended() -> None:
     paste, key = parser.feed("\x11")
     assert (paste.text, key.key) == ("half a paste and more", "ctrl+q")
     assert keys(parser.feed("q")) == [("q", "q")]
+    list(parser.feed(f"{START}begun"))
+    assert list(parser.feed("\x11")) == []
+    time[0] += PATIENCE + 1
+    paste, key = parser.tick()
+    assert (paste.text, key.key) == ("begun", "ctrl+q")
     list(parser.feed(f"{START}x"))
     time[0] += 1.5
     assert list(parser.feed("y")) == []  # a letter may well be the rest of it
