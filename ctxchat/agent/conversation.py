@@ -29,7 +29,8 @@ from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import HeadSet, Measured, Record, Sealed, SessionState, ThoughtsLeftOut
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.masked_record import MaskedRecord
-from ctxchat.core.notes import change_note, context_note, known_context, tools_block
+from ctxchat.core.notes import change_note, context_note, known_context, tools_block, untold
+from ctxchat.core.permissions import Mode
 from ctxchat.core.ports import Clock, JournalPort, ModelPort, ModelRequest
 from ctxchat.core.prefix_break import PrefixBreak
 from ctxchat.core.prefix_guard import PrefixGuard, SentPrefix, request_of
@@ -39,6 +40,14 @@ from ctxchat.core.view import Item, View, compile
 
 MODEL = "model"
 """The source of what a model is told of its own name: another one may go on with a session."""
+
+MODE = "mode"
+"""The source of what a model is told of how its calls are judged, where that is not the usual way."""
+
+MODES: Mapping[Mode, str] = {
+    "plan": "The session is in plan mode: only calls that read are run. Look around, and answer with a plan.",
+    "read-only": "The session is read-only: only calls that read files are run.",
+}
 
 REMEMBERED_CHANGES = 30
 """Changes that are told apart where a request differs from the one before."""
@@ -83,6 +92,7 @@ class Conversation(JournalWriter):
         """A turn is under way."""
         self._config = config
         self._tools = tuple(tools)
+        self._mode = config.mode
         self._assumptions: Assumptions = assumptions or NothingKnown()
         self._price_of = price_of
         self.masked = masked or MaskedRecord(str)
@@ -122,9 +132,10 @@ class Conversation(JournalWriter):
             self._around = None
             await before.context_sources.close()
 
-    def offer(self, tools: Sequence[ToolSpec]) -> None:
-        """What the model can call from the next request on: servers come and go while a session is open."""
-        self._tools = tuple(tools)
+    def offer(self, tools: Sequence[ToolSpec], mode: Mode) -> None:
+        """What the model can call from the next request on (servers come and go while a session is open), and how its calls
+        are judged."""
+        self._tools, self._mode = tuple(tools), mode
 
     # ── reading ──
 
@@ -193,10 +204,10 @@ class Conversation(JournalWriter):
     def next_head(self) -> Head:
         """The head as it would be made now, by what was seen around last."""
         around = self._around or Surroundings()
-        model = ContextBlock(MODEL, self.model.name)
-        return Head(
-            self._config.system, self._afforded.tools, around.memory, (*around.context, model), self._config.agent
-        )
+        own = [ContextBlock(MODEL, self.model.name)]
+        own += [ContextBlock(MODE, words)] if (words := MODES.get(self._mode, "")) else []
+        context = (*around.context, *own)
+        return Head(self._config.system, self._afforded.tools, around.memory, context, self._config.agent)
 
     def _head_is_outdated(self, head: Head) -> bool:
         return self._instructed_anew or head.agent != self._config.agent
@@ -218,7 +229,7 @@ class Conversation(JournalWriter):
         head = self.ledger.head
         if head is None or self._head_is_outdated(head):
             self._instructed_anew = False
-            await self._write_or_note(HeadSet(self.next_head))
+            await self._write_or_note(HeadSet(untold(self.next_head, self.ledger)))
             return
         text, context = await asyncio.to_thread(self._news, self.ledger, head)
         if text:
@@ -373,7 +384,9 @@ class Conversation(JournalWriter):
 
     def compile(self, ledger: Ledger) -> View:
         """As `compiled`, at once: for work that is off the event loop already."""
-        head = ledger.head if ledger.head and not self._head_is_outdated(ledger.head) else self.next_head
+        head = (
+            ledger.head if ledger.head and not self._head_is_outdated(ledger.head) else untold(self.next_head, ledger)
+        )
         note = self._news(ledger, head)[0] if ledger.head is head and not self.under_way and self._around else ""
         return compile(
             ledger,

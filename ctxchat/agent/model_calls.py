@@ -56,7 +56,7 @@ class ArrivingReply:
     @property
     def begun(self) -> bool:
         """True when something a person could have seen has come."""
-        return bool(self._text or self._reasoning)
+        return bool(self.text.strip() or self._reasoning)
 
     @property
     def answered(self) -> bool:

@@ -154,10 +154,10 @@ class Turn:
         try:
             if talk.ledger.head is None:
                 await self._toolbox.wait_for_guests()
-            talk.offer(self._toolbox.specs)
+            talk.offer(self._toolbox.specs, self._toolbox.gate.mode)
             await talk.tell_context()
             while True:
-                talk.offer(self._toolbox.specs)
+                talk.offer(self._toolbox.specs, self._toolbox.gate.mode)
                 await replies.next(inside=self._rounds > 0)
                 self._rounds += 1
                 if self._open.reply is None:

@@ -57,6 +57,13 @@ def known_context(head: Head, ledger: Ledger) -> dict[str, str]:
     return known
 
 
+def untold(head: Head, ledger: Ledger) -> Head:
+    """The head without what a tool of the source's own name has told already, where that stands in view."""
+    by_tools = _said_by_tools(ledger, {block.source_id for block in head.context})
+    told = [block for block in head.context if block.text.endswith(by_tools.get(block.source_id) or "\0")]
+    return msgspec.structs.replace(head, context=tuple(b for b in head.context if b not in told)) if told else head
+
+
 def change_note(
     known: Mapping[str, str], now: Iterable[ContextBlock], ledger: Ledger
 ) -> tuple[str, tuple[ContextBlock, ...]]:
@@ -92,7 +99,7 @@ def difference(before: str, after: str) -> str:
     if not before:
         return after
     if not after:
-        return "[no longer there]"
+        return "[no longer so]"
     old, new = before.splitlines(), after.splitlines()
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     same = sum(block.size for block in matcher.get_matching_blocks())

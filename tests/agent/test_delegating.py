@@ -137,7 +137,7 @@ async def test_its_question_goes_up_and_the_answer_down():
     ("below", "said"),
     [
         ([fails(ModelError("no such key", kind="auth"))], "no such key"),
-        ([says(" ")], "no answer"),
+        ([says(" ")], "empty reply"),
     ],
 )
 async def test_a_sub_agent_that_fails_is_a_result(below: list[Reply], said: str):

@@ -143,7 +143,7 @@ async def test_rewind_takes_talk_and_files_back_and_an_undo_brings_both(tmp_path
     await room.files.rewind(group.id, None)
     assert snapshot(room.root) == after, "the talk only"
     await room.say("something else")
-    texts = [i.message.text for i in room.desk.session.view.items if i.message.role == "user"]
+    texts = [i.message.text for i in room.desk.session.view.items if i.kind == "user"]
     assert texts == ["first", "something else"]
     assert problems(room.desk.session.view) == []
 

@@ -180,5 +180,6 @@ async def test_a_shorter_output_is_asked_for_over_the_wire(connections: Connecti
         desk = desk_at(double, connections, output_reserved=2_000)
         events = await desk.say("hi")
         assert retried(events) == ["retry", "done"]
-        assert [seen.body["max_tokens"] for seen in double.requests] == [2_000, 1_000]
+        asked, again = (seen.body["max_tokens"] for seen in double.requests)
+        assert asked > 30_000 and again == 1_000, "as much as there is room for, whatever is reserved; then what fits"
         assert double.requests[0].body["messages"] == double.requests[1].body["messages"]

@@ -89,7 +89,7 @@ EFFECTS: dict[str, tuple[str, Look]] = {
     "context.redact": ('["question [0-9]"]', lambda s: sum("[redacted]" in i.message.text for i in s.view.items)),
     "context.inject": (
         '["Speak Latin."]',
-        lambda s: [i.message.text for i in s.view.items if i.message.text == "Speak Latin."],
+        lambda s: [i.message.text for i in s.view.items if "Speak Latin." in i.message.text],
     ),
     "context.providers": ('["identity"]', sources),
     "context.transforms": ("[]", lambda s: s._conversation._transforms),

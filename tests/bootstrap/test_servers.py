@@ -82,7 +82,13 @@ async def test_the_tools_of_one_that_is_late_join_between_two_rounds(tmp_path: P
                 if isinstance(stamped.event, ToolFinished):
                     await program.mcp_servers(wait=True)
                 seen.append(offered(session))
-        assert seen[-1] == {"harbour__add"}
+        assert seen[-1] == set(), "the list of tools stays as it was sent"
+        assert "call_tool" in {tool.name for tool in session.view.tools}
+        async with aclosing(session.send("and now?")) as events:
+            async for _ in events:
+                pass
+        note = next(g for g in session.state.ledger.groups if g.source == "context:tools")
+        assert '"harbour__add"' in note.first.text
         await session.close()
 
 
@@ -102,7 +108,7 @@ async def test_an_agent_may_have_one_of_their_tools_only(tmp_path: Path):
         assert session.setup.notices == ()  # they may come up yet
         await program.mcp_servers(wait=True)
         await session.setup.adapt()
-        assert [tool.name for tool in session.view.tools] == ["harbour__add"]
+        assert [tool.name for tool in session.view.tools] == ["harbour__add", "call_tool"]
         await session.close()
 
 

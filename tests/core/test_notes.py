@@ -62,7 +62,7 @@ def test_a_difference_says_what_came_and_went_or_the_whole(before: str, after: s
         return
     told = difference(before, after)
     if not before or not after:
-        assert told == (after or "[no longer there]")
+        assert told == (after or "[no longer so]")
     elif told.startswith("[changed lines]"):
         assert _applied(before, told) == sorted(after.splitlines())
     else:
