@@ -333,7 +333,8 @@ class Conversation(JournalWriter):
 
     async def _afford_tools(self) -> None:
         """Find those of the tools on offer that the window has room for; off the loop, since some servers bring hundreds."""
-        of = (self._tools, self.budget.limit)
+        refused = self.state.refused_tools.get(self.model.name, ())
+        of = (tuple(tool for tool in self._tools if tool.name not in refused), self.budget.limit)
         if of != self._afforded_of:
             weigh = self.meter.tool
             self._afforded = await asyncio.to_thread(afford, of[0], lambda tool: weigh(tool.schema), of[1])

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import aclosing
 
+import msgspec
+
 from ctxchat.agent.attachments import images_for
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
@@ -16,13 +18,18 @@ from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.model_calls import ArrivingReply, TokenTally, ask
 from ctxchat.agent.rescue import Rescue
 from ctxchat.agent.unsealed import Unsealed
+from ctxchat.core.changes import without_media
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Notice, ReasoningDelta, Retry, TextDelta, Usage
 from ctxchat.core.grouping import single
-from ctxchat.core.journal import Sealed, Spent
+from ctxchat.core.journal import Changed, HeadSet, Sealed, Spent, ToolRefused
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import CallPiece, ModelPiece, ReplyEnd
+from ctxchat.core.refused import blamed_tool, blames_media
 from ctxchat.core.words import server_cut
+
+MAX_LEFT_OUT = 5
+"""Times in a turn that something a server refuses is left out of a request."""
 
 
 class Replies:
@@ -45,6 +52,7 @@ class Replies:
         self._hooks = hooks
         self._emit = emit
         self._before = before
+        self._refused = 0  # times that something was left out of a refused request
         self._first = ""  # what a reply said before it was cut and went on by itself
         self.cut_at = 0
         """The output limit, in tokens, that the last reply reached before its end; 0 for one that is whole."""
@@ -92,12 +100,32 @@ class Replies:
             self._open.draft = ArrivingReply()  # what an overflowing call said is no answer
             await mend(self._emit)
             await self._hooks.between(self._emit)
-        elif said := "" if self._open.draft.begun else self._fallback.step_in(problem):
+        elif not self._open.draft.begun and (said := await self._left_out(problem) or self._fallback.step_in(problem)):
             self._open.draft = ArrivingReply()
             await self._emit(Notice("warning", said))
             await self._ready(inside=inside)
         else:
             raise problem
+
+    async def _left_out(self, problem: ModelError) -> str:
+        """Leave out, for good, what the server refused of the request: a tool whose description it blames, or images and files.
+        What a person should know of that; empty where it blames nothing of the kind, or enough was tried."""
+        talk = self._conversation
+        if self._refused >= MAX_LEFT_OUT:
+            return ""
+        self._refused += 1
+        if tool := blamed_tool(problem, [spec.name for spec in talk.view.tools]):
+            head = talk.ledger.head
+            kept = tuple(spec for spec in head.tools if spec.name != tool) if head else ()
+            without = (HeadSet(msgspec.structs.replace(head, tools=kept)),) if head else ()
+            await talk.write(ToolRefused(talk.model.name, tool), *without)
+            return f"The server refused the tool {tool}, which is left out from now on: {problem.text}"
+        if blames_media(problem) and (found := without_media(talk.ledger, talk.clock.now())):
+            change, names = found
+            await talk.write(Changed(change, talk.as_counted))
+            left = ", ".join(names)
+            return f"The server refused {left}, left out from now on (undo brings it back): {problem.text}"
+        return ""
 
     async def _listen(self, output: int) -> None:
         """The stream of one call as events; the gauge grows with it. Raises ModelError."""

@@ -55,6 +55,37 @@ def shrunk(ledger: Ledger, group_id: str, at: str) -> Change:
     return Change(id=_next(ledger, "shrink", at), kind="shrink", at=at, edits=(Edit("shrink", (group_id,), small),))
 
 
+def without_media(ledger: Ledger, at: str) -> tuple[Change, tuple[str, ...]] | None:
+    """A mark in place of each image and file that a server has not accepted yet, or of all where it has accepted them; their
+    names with it. None where there are none."""
+    whole = [entry for entry in ledger.live() if not entry.change and entry.group]
+    shown = [entry.group for entry in whole if entry.group and entry.group.kind != "summary"]
+    answered = max((i for i, g in enumerate(shown) if any(m.role == "assistant" for m in g.messages)), default=0)
+    for groups in (shown[answered:], shown):
+        edits, names = list[Edit](), list[str]()
+        for group in groups:
+            marked = tuple(_without_media(message, names) for message in group.messages)
+            if marked != group.messages:
+                edits.append(Edit("shrink", (group.id,), msgspec.structs.replace(group, messages=marked)))
+        if edits:
+            return Change(id=_next(ledger, "shrink", at), kind="shrink", at=at, edits=tuple(edits)), tuple(names)
+    return None
+
+
+def _without_media(message: Message, names: list[str]) -> Message:
+    if isinstance(message.content, str):
+        return message
+
+    def marked(part: Part) -> Part:
+        if isinstance(part, Text):
+            return part
+        names.append(part.name or "image" if isinstance(part, Image) else part.kind)
+        words = part.words if isinstance(part, Image) else f"[{part.kind}]"
+        return Text(f"{words[:-1]}: left out, the server refused it]")
+
+    return msgspec.structs.replace(message, content=tuple(map(marked, message.content)))
+
+
 def rewound(ledger: Ledger, group_id: str, at: str) -> Change:
     """Everything from this user message on is out of the view, as if it had not been said. Raises LedgerError."""
     group = ledger.group(group_id)

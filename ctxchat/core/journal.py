@@ -157,6 +157,13 @@ class GuardState(msgspec.Struct, frozen=True, tag="automatic", omit_defaults=Tru
     rest_until: int = 0
 
 
+class ToolRefused(msgspec.Struct, frozen=True, tag="tool_refused"):
+    """A model's server refused the description of a tool, which that model is not told of any more in this session."""
+
+    model: str
+    tool: str
+
+
 class Continues(msgspec.Struct, frozen=True, tag="continues"):
     """The session goes on with the work of another, which was handed off to it."""
 
@@ -179,6 +186,7 @@ Record = (
     | WindowLearned
     | Checkpoint
     | Continues
+    | ToolRefused
     | GuardState
     | HeadSet
     | ThoughtsLeftOut
@@ -204,7 +212,8 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     learned of models and `hooks` how often hooks with a limit did something, both by name; `cut` is the newest Measured's, for as
     long as the same view goes to the same model; `checkpoints` what was done to files; `imported` is the last place in the
     record that came from a file, 0 for none; `continues` the id of the session whose work was handed off to this one; `sent` is
-    the last request to each model, by its name, and `broke` where the newest differed from the one before it.
+    the last request to each model, by its name, and `broke` where the newest differed from the one before it;
+    `refused_tools` those that a model is not told of, by model.
     """
 
     ledger: Ledger = Ledger()
@@ -230,6 +239,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     agent: str | None = None
     effort: str = ""
     continues: str = ""
+    refused_tools: dict[str, tuple[str, ...]] = {}
     automatic: GuardState = GuardState()
     checkpoints: tuple[Checkpoint, ...] = ()
     imported: int = 0
@@ -321,6 +331,10 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger.with_head(head), state
         case ThoughtsLeftOut(since=since, until=until):
             return ledger.without_thoughts(since, until), state
+        case ToolRefused(model=model, tool=tool):
+            known = state.refused_tools.get(model, ())
+            refused = {**state.refused_tools, model: tuple(dict.fromkeys((*known, tool)))}
+            return ledger, replace(state, refused_tools=refused)
         case Continues(session=session):
             return ledger, replace(state, continues=session)
         case Checkpoint():

@@ -7,10 +7,11 @@ Does not know which lane it is, and never retries; what went wrong is told as Mo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
 
@@ -53,6 +54,13 @@ class Lane(Protocol):
         ...
 
 
+_WANTS_TEXT = re.compile(
+    r"content\b.{0,120}(?:null|none\b|string|required|missing|empty|text)|(?:null|none\b|missing|required).{0,80}\bcontent\b",
+    re.I | re.DOTALL,
+)
+"""How servers refuse a message without a text, calls or not."""
+
+
 class ModelClient:
     """One model. Raises UsageError when made for a name nobody serves. `find` looks keys up, at the moment of a call; `lists` is
     what providers say of their models, None where nobody is asked."""
@@ -69,6 +77,7 @@ class ModelClient:
         self._lane = lane
         self._find = find
         self._count = counter(settings.name)
+        self._wants_text = False  # empty texts beside calls, where others take null
         self._able = 0  # tokens of the longest reply, where a refusal told it
         self._told_of_sight: bool | None = None  # by its server, when it was asked for its window
         self._loaded: Window | None = None  # what Ollama was asked to load: another figure would load the model again
@@ -172,8 +181,8 @@ class ModelClient:
         return await samples.sampled(self.settings, self._dialect)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
-        """Pieces, then exactly one ReplyEnd. Raises ModelError. Closing it closes the connection within a second. A refusal that
-        says how long a reply may be is asked again for one of that length."""
+        """Pieces, then exactly one ReplyEnd. Raises ModelError. Closing it closes the connection within a second. A request
+        that was refused for the length of the reply, or for a message without a text, is made again as its server wants it."""
         arguments = await self._arguments(request)
         try:
             async with aclosing(self._sent(arguments)) as pieces:
@@ -181,14 +190,26 @@ class ModelClient:
                     yield piece
             return
         except ModelError as problem:
-            asked = arguments.get("max_tokens")
-            allowed = allowed_output(problem, asked if isinstance(asked, int) else 0)
-            if not allowed:
+            again = self._mended(arguments, problem)
+            if again is None:
                 raise
-        self._able = allowed
-        async with aclosing(self._sent({**arguments, "max_tokens": allowed})) as pieces:
+        async with aclosing(self._sent(again)) as pieces:
             async for piece in pieces:
                 yield piece
+
+    def _mended(self, arguments: Mapping[str, object], problem: ModelError) -> dict[str, object] | None:
+        """The request as its server wants it, which is remembered; None where that is not what is wrong."""
+        asked = arguments.get("max_tokens")
+        if allowed := allowed_output(problem, asked if isinstance(asked, int) else 0):
+            self._able = allowed
+            return {**arguments, "max_tokens": allowed}
+        messages = cast("list[Wire]", arguments["messages"])
+        if problem.kind != "bad_request" or self._wants_text or not _WANTS_TEXT.search(problem.body or problem.text):
+            return None
+        if all(message.get("content") is not None for message in messages):
+            return None
+        self._wants_text = True
+        return {**arguments, "messages": _with_texts(messages)}
 
     async def _sent(self, arguments: dict[str, object]) -> AsyncGenerator[ModelPiece, None]:
         try:
@@ -211,6 +232,7 @@ class ModelClient:
         settings = self.settings
         await asyncio.to_thread(network.check, settings)
         messages = await asyncio.to_thread(self._messages, request)
+        messages = _with_texts(messages) if self._wants_text else messages
         arguments: dict[str, object] = {**settings.extra, "model": settings.name, "messages": messages}
         if request.view.tools:
             arguments["tools"] = await asyncio.to_thread(tools_for, self._dialect, request.view.tools)
@@ -269,3 +291,8 @@ class ModelClient:
         body = extra if isinstance(extra, dict) else {}
         window = await self.window()
         return {"num_ctx": window.tokens, "extra_body": {**body, "truncate": False, "shift": False}}
+
+
+def _with_texts(messages: Sequence[Wire]) -> list[Wire]:
+    """Messages of which each has a text, if an empty one."""
+    return [{**message, "content": ""} if message.get("content") is None else message for message in messages]

@@ -215,10 +215,10 @@ def _in_another_form(settings: ModelSettings) -> bool:
 
 
 def _sent(message: Wire, server: Server) -> Wire:
-    """A message without what this form leaves out, its cache mark inside its content."""
+    """A message as this form has it: its cache mark inside its content, which is there, null where nothing is said."""
     content = message.get("content")
     if content is None:
-        return {name: value for name, value in message.items() if name != "content"}
+        return {**message, "content": None}
     if "cache_control" in message:
         mark = message["cache_control"]
         parts = content if isinstance(content, list) else [{"type": "text", "text": content}]

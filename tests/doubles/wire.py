@@ -12,6 +12,12 @@ from tests.doubles.replies import Call, Reply
 Body = dict[str, Any]
 
 
+def without_nulls(messages: object) -> list[Body]:
+    """Messages without fields that hold nothing."""
+    rows = messages if isinstance(messages, list) else []
+    return [{k: v for k, v in row.items() if v is not None} if isinstance(row, dict) else row for row in rows]
+
+
 def tokens_of(value: object) -> int:
     """The double's own count: four characters of JSON a token."""
     return max(1, len(json.dumps(value)) // 4)
@@ -21,7 +27,7 @@ def usage_of(reply: Reply, body: Body) -> Body | None:
     """Usage in OpenAI's form."""
     if reply.usage != "counted":
         return reply.usage
-    prompt = tokens_of([body.get("messages"), body.get("tools")]) + reply.cached
+    prompt = tokens_of([without_nulls(body.get("messages")), body.get("tools")]) + reply.cached
     completion = tokens_of([reply.text, reply.reasoning, *[c.arguments for c in reply.calls]])
     usage: Body = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
     if reply.cached:

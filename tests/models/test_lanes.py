@@ -16,6 +16,7 @@ from tests.doubles.forms import FORMS
 from tests.doubles.http_model import Seen
 from tests.doubles.replies import OVERFLOWS, Reply, breaks, call, calls, says
 from tests.doubles.requests import Heard, after_a_call, asks, listen
+from tests.doubles.wire import without_nulls
 from tests.models.served import FAMILIES, STRAIGHT, Way, model_at, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -67,8 +68,13 @@ async def alike(worker: ModelProcess, connections: Connections, family: str, rep
     through, asked = await told(worker, family, reply, request)
     straight, sent = await told(connections, family, reply, request)
     assert straight == through
-    assert (sent.path, sent.body) == (asked.path, asked.body)
+    assert (sent.path, _meant(sent.body)) == (asked.path, _meant(asked.body))
     assert _told_of_us(sent) == _told_of_us(asked)
+
+
+def _meant(body: dict[str, Any]) -> dict[str, Any]:
+    """litellm leaves a content out that is null: strict servers refuse that."""
+    return {**body, "messages": without_nulls(body["messages"])} if "messages" in body else body
 
 
 def _told_of_us(seen: Seen) -> dict[str, str]:
