@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from ctxchat.config.trust import content
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.hooks import Action, CompactContext, Hook, Inject, Notify, RunCommand, When
 from ctxchat.core.sanitize import clean
+from ctxchat.own_processes import find_program
 from ctxchat.tools.processes import child, environment
 from ctxchat.tools.text import HeadTail
 
@@ -87,7 +87,7 @@ class HookCommands:
         """Run until it ends or its time is up; what it left in the background ends with it. Raises OSError without a shell,
         CtxchatError for a project's hook when a file it names is no longer the one that was trusted."""
         await asyncio.to_thread(self._check, command)
-        shell = shutil.which("bash") or "/bin/sh"
+        shell = find_program("bash", str(self._workspace)) or "/bin/sh"
         kept = HeadTail(MOST_OUTPUT)
         pipe = asyncio.subprocess.PIPE
         async with child(

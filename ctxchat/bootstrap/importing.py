@@ -5,7 +5,6 @@ only when nobody else wants it, is heard of line by line and can be ended at any
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from ctxchat.bootstrap import bringing
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.importing import formats
 from ctxchat.importing.outcome import Importable, ImportNews
+from ctxchat.own_processes import module_command
 from ctxchat.storage.database import Database
 
 ENDING = 5.0
@@ -61,7 +61,7 @@ async def importing(path: Path | None) -> AsyncGenerator[ImportNews, None]:
     said where it failed."""
     what = ["--all"] if path is None else ["--", str(path)]
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "ctxchat", "sessions", "import", "--events", *what),
+        *module_command("ctxchat", "sessions", "import", "--events", *what),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

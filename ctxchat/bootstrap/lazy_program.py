@@ -51,7 +51,7 @@ class LazyProgram:
         self.loaded = self.load_settings()
         self.settings = in_force(self.loaded.settings, flags)[0]
         # Tried out beside the imports that follow; it is a process that is started and waited for.
-        self._sandbox = ThreadPoolExecutor(1).submit(sandbox_of, self.settings)
+        self._sandbox = ThreadPoolExecutor(1).submit(sandbox_of, self.settings, self.workspace)
         self._starting = asyncio.Lock()
         self._over = False
         self._running: Program | None = None

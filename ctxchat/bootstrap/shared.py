@@ -93,7 +93,7 @@ class Shared:
     @cached_property
     def sandbox(self) -> Sandbox:
         """What shell commands run in; tried out the first time it is asked for."""
-        return sandbox_of(self.settings)
+        return sandbox_of(self.settings, self.workspace)
 
     @property
     def trusted(self) -> bool:

@@ -21,12 +21,13 @@ def workspace_of(given: str) -> Path:
     return folder.resolve()
 
 
-def sandbox_of(settings: Settings) -> Sandbox:
+def sandbox_of(settings: Settings, workspace: Path) -> Sandbox:
     """What shell commands run in; tried out, which takes some ten milliseconds."""
     if not settings.permissions.sandbox:
         return Sandbox()
     data = paths.data_dir()
     return find_sandbox(
+        str(workspace),
         network=settings.permissions.network,
         hidden=(data, paths.config_dir()),  # other sessions are nobody's business in there
         writable=tuple(map(Path, settings.permissions.writable)),

@@ -10,6 +10,7 @@ import os
 import sys
 
 from ctxchat.cli.options import of_chat
+from ctxchat.own_processes import import_path
 
 TYPE_CHECKING = False  # without the import
 if TYPE_CHECKING:
@@ -34,4 +35,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def entry() -> None:
     """The console script."""
+    sys.path[:] = import_path()  # what lies in the current folder is data, a `click.py` too
     sys.exit(main())

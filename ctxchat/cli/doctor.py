@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
 from collections.abc import Iterator
 
@@ -21,6 +20,7 @@ from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.sanitize import clean
 from ctxchat.core.words import count
 from ctxchat.models.offline import OFFLINE_NAME
+from ctxchat.own_processes import find_program
 from ctxchat.storage import backups, inspection, repair
 from ctxchat.storage.database import INDEX_MENDED
 from ctxchat.storage.inspection import Progress
@@ -221,7 +221,7 @@ async def _sandbox(program: Program) -> Check:
     if not program.settings.permissions.sandbox:
         return Check("sandbox", True, "off by permissions.sandbox: shell commands run as you")
     remedy = "Install bubblewrap to shut them in (Debian, Ubuntu, Fedora, Arch: the package bubblewrap)."
-    if sys.platform == "linux" and shutil.which("bwrap"):
+    if sys.platform == "linux" and find_program("bwrap"):
         remedy = "bubblewrap is there, but the system forbids user namespaces (a container, AppArmor)."
     return Check("sandbox", True, "none: shell commands run as you", remedy if sys.platform == "linux" else "")
 

@@ -10,6 +10,7 @@ import click
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.cli.common import common_options, emit, extra_missing, flags, narrate
 from ctxchat.core.errors import CtxchatError
+from ctxchat.own_processes import module_command
 
 
 @click.command("serve")
@@ -43,7 +44,7 @@ def chat_command(given: Flags) -> str:
         "--session": given.session,
     }
     words = [word for name, value in options.items() if value for word in (name, str(value))]
-    return ("" if sys.platform == "win32" else "exec ") + shlex.join([sys.executable, "-m", "ctxchat", *words])
+    return ("" if sys.platform == "win32" else "exec ") + shlex.join(module_command("ctxchat", *words))
 
 
 def _told(address: str, as_json: bool) -> None:

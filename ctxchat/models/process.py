@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 import subprocess
-import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from ctxchat.core.errors import ModelError
 from ctxchat.core.ports import ModelPiece, ReplyEnd
 from ctxchat.models import protocol
 from ctxchat.models.reply import joined
+from ctxchat.own_processes import module_command
 
 CANCEL_SECONDS = 1.0
 """How long a cancelled call may keep its connection before the process is ended."""
@@ -117,11 +117,11 @@ class ModelProcess:
         log = await asyncio.to_thread(_open_log, self._log)
         try:
             return await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "ctxchat.models.worker"),  # -P: nothing is imported from the workspace
+                *module_command("ctxchat.models.worker"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=_findable(self._environment),
+                env=dict(self._environment),
                 start_new_session=True,  # ctrl+c in the terminal is not for it
             )
         finally:
@@ -231,10 +231,3 @@ def _open_log(path: Path | None) -> int:
         return os.open(os.devnull, os.O_WRONLY)
     path.parent.mkdir(parents=True, exist_ok=True)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-
-
-def _findable(environment: Mapping[str, str]) -> dict[str, str]:
-    """The child finds ctxchat where we are, whatever the folder it is started in."""
-    root = str(Path(__file__).parents[2])
-    paths = [root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
-    return {**environment, "PYTHONPATH": os.pathsep.join(paths)}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ import msgspec
 from ctxchat.core.expressions import expression
 from ctxchat.core.guarded import GUARDED
 from ctxchat.core.permissions import Allowance
+from ctxchat.own_processes import find_program
 
 Kind = Literal["bubblewrap", "seatbelt", ""]
 
@@ -65,11 +65,13 @@ _CACHES = {
 
 
 class Sandbox(msgspec.Struct, frozen=True):
-    """A way to shut commands in. `kind` is empty for none at all. `hidden` are folders and files that must not be seen inside,
+    """A way to shut commands in. `kind` is empty for none at all, `program` is the file that does it.
+    `hidden` are folders and files that must not be seen inside,
     `writable` folders beside the workspace that may be written, `caches` a folder in which each workspace gets a cache of its
     own for package managers, empty for none."""
 
     kind: Kind = ""
+    program: str = ""
     network: bool = False
     hidden: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
@@ -96,7 +98,7 @@ class Sandbox(msgspec.Struct, frozen=True):
             case "bubblewrap":
                 return [*_bubblewrap(here, workspace, scratch, guarded), "--", *argv]
             case "seatbelt":
-                return ["sandbox-exec", "-p", seatbelt_profile(here, workspace), *argv]
+                return [self.program, "-p", seatbelt_profile(here, workspace), *argv]
             case "":
                 return list(argv)
 
@@ -124,18 +126,24 @@ class Sandbox(msgspec.Struct, frozen=True):
 
 
 def find_sandbox(
-    *, network: bool = False, hidden: Sequence[Path] = (), writable: Sequence[Path] = (), caches: Path | None = None
+    workspace: str = "",
+    *,
+    network: bool = False,
+    hidden: Sequence[Path] = (),
+    writable: Sequence[Path] = (),
+    caches: Path | None = None,
 ) -> Sandbox:
-    """The sandbox of this machine, tried out once (some ten milliseconds); one of kind "" where there is none that works."""
+    """The sandbox of this machine for a workspace, tried out once (some ten milliseconds); one of kind "" where none works."""
     home = Path.home()
     places = [*(home / name for name in SECRETS), *map(Path, _OF_ROOT), *hidden]
     secrets = tuple(dict.fromkeys(os.path.realpath(place) for place in places))
     kind: Kind = "seatbelt" if sys.platform == "darwin" else "bubblewrap" if sys.platform == "linux" else ""
     program = {"seatbelt": "sandbox-exec", "bubblewrap": "bwrap", "": ""}[kind]
-    if not program or not shutil.which(program):
+    program = program and find_program(program, workspace)
+    if not program:
         return Sandbox()
     folders = tuple(os.path.realpath(place.expanduser()) for place in writable)
-    sandbox = Sandbox(kind, network, secrets, folders, os.path.realpath(caches) if caches else "")
+    sandbox = Sandbox(kind, program, network, secrets, folders, os.path.realpath(caches) if caches else "")
     return sandbox if _works(sandbox) else Sandbox()
 
 
@@ -151,7 +159,7 @@ def _works(sandbox: Sandbox) -> bool:
 
 
 def _bubblewrap(sandbox: Sandbox, workspace: str, scratch: str, guarded: Sequence[str]) -> list[str]:
-    argv = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    argv = [sandbox.program, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     # What belongs to root can be written by root without any capability: the kernel's settings, among them which program is
     # started, outside, when a process crashes.
     argv += ["--remount-ro", "/proc"] if os.geteuid() == 0 else []

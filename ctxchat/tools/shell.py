@@ -6,7 +6,6 @@ import asyncio
 import codecs
 import os
 import secrets
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.events import ToolStatus
 from ctxchat.core.permissions import Allowance, Demand, Part
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
+from ctxchat.own_processes import find_program
 from ctxchat.tools.commands import parts_of
 from ctxchat.tools.guarding import Guarding
 from ctxchat.tools.processes import child, environment
@@ -132,7 +132,7 @@ class Shell(Tool[ShellArguments]):
             raise ToolError("The command holds characters that cannot be written.") from error
         usual = context.seconds
         seconds = usual if arguments.timeout is None else min(max(1, arguments.timeout), max(LONGEST, usual))
-        shell = shutil.which("bash") or "/bin/sh"
+        shell = find_program("bash", context.workspace) or "/bin/sh"
         workspace, allowed = context.workspace, context.allowance
         shut_in = bool(self.sandbox) and not allowed.outside
         scratch = await asyncio.to_thread(_scratch, context.session_folder)

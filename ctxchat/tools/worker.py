@@ -1,5 +1,6 @@
 """Work that must be possible to stop (a walk over many files, a regular expression without end, a page of hostile HTML), in a
-process of its own: one JSON job on standard input, one JSON value a line on standard output. Run with `python -P -m`."""
+process of its own: one JSON job on standard input, one JSON value a line on standard output. Started as `own_processes` does.
+"""
 
 from __future__ import annotations
 

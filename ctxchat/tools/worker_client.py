@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import AsyncGenerator
 
 import msgspec
 
 from ctxchat.core.errors import ToolError
+from ctxchat.own_processes import module_command
 from ctxchat.tools.processes import child, environment, lines
 from ctxchat.tools.worker import Answer, Job, JobRefused
 
@@ -24,8 +24,7 @@ async def answers(job: Job, seconds: float) -> AsyncGenerator[Answer, None]:
         told = msgspec.json.encode(job)
     except UnicodeEncodeError as error:
         raise ToolError("It holds characters that no text has.") from error
-    # -P: the folder we stand in is somebody's workspace; nothing is imported from it.
-    argv = [sys.executable, "-P", "-W", "ignore", "-m", "ctxchat.tools.worker"]
+    argv = module_command("ctxchat.tools.worker")
     pipe = asyncio.subprocess.PIPE
     async with child(argv, stdin=pipe, stderr=pipe, env=environment(os.environ)) as process:
         assert process.stdout

@@ -93,7 +93,9 @@ async def test_other_pages_and_other_names_are_turned_away(served: ChatServer, h
 def test_the_chat_gets_the_options_as_they_were_given() -> None:
     command = chat_command(Flags(model="offline/assistant", window=9000, session="a b; rm x"))
     words = shlex.split(command.removeprefix("exec "))
-    assert words[1:4] == ["-m", "ctxchat", "--model"] and words[-3:] == ["9000", "--session", "a b; rm x"]
+    assert (
+        words[1] == "-I" and words[-7:-5] == ["ctxchat", "--model"] and words[-3:] == ["9000", "--session", "a b; rm x"]
+    )
 
 
 def test_a_port_that_is_taken_is_said(cli: Cli) -> None:

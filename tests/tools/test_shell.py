@@ -284,7 +284,7 @@ def test_what_a_call_asks_for_beyond_the_sandbox_is_in_the_question(context: Too
     secret = tmp_path / "home" / ".ssh"
     (tmp_path / "cache").mkdir()
     secret.mkdir(parents=True)
-    shell = Shell(Sandbox("bubblewrap", hidden=(str(secret),)), os.environ)
+    shell = Shell(Sandbox("bubblewrap", "/usr/bin/bwrap", hidden=(str(secret),)), os.environ)
     asked = {
         "command": "uv sync",
         "network": True,
@@ -312,7 +312,7 @@ def test_what_a_call_asks_for_beyond_the_sandbox_is_in_the_question(context: Too
     assert not shell.demand({"command": "x"}, context).asks
     unshut = Shell(Sandbox(), os.environ).demand(asked, context)  # not `bare`: it would hold others' calls to this one
     assert not unshut.asks and not unshut.allowance
-    open_ = Shell(Sandbox("bubblewrap", network=True), os.environ)
+    open_ = Shell(Sandbox("bubblewrap", "/usr/bin/bwrap", network=True), os.environ)
     assert not open_.demand({"command": "x", "network": True}, context).asks
 
 
@@ -336,7 +336,7 @@ async def test_inside_there_is_no_network_and_a_private_tmp(call: Callable) -> N
         port = server.sockets[0].getsockname()[1]
         command = f"(echo > /dev/tcp/127.0.0.1/{port}) 2>/dev/null && echo reached || echo refused; ls /tmp | wc -l"
         assert (await call(shut_in, command=command)).text.startswith("refused")
-        open_net = Shell(Sandbox("bubblewrap", network=True), os.environ)
+        open_net = Shell(Sandbox("bubblewrap", "/usr/bin/bwrap", network=True), os.environ)
         assert (await call(open_net, command=command)).text.startswith("reached")
 
 
@@ -383,13 +383,13 @@ def _commands() -> str:
 
 
 def test_the_seatbelt_profile_quotes_paths() -> None:
-    profile = seatbelt_profile(Sandbox("seatbelt", hidden=("/secret",)), '/place/a"b\\c')
+    profile = seatbelt_profile(Sandbox("seatbelt", "/usr/bin/sandbox-exec", hidden=("/secret",)), '/place/a"b\\c')
     assert '(allow file-write* (subpath "/place/a\\"b\\\\c"))' in profile
     assert profile.endswith("(deny network*)")
 
 
 def test_the_seatbelt_profile_guards_what_can_run_later_in_whichever_case() -> None:
-    profile = seatbelt_profile(Sandbox("seatbelt"), "/wo.rk")
+    profile = seatbelt_profile(Sandbox("seatbelt", "/usr/bin/sandbox-exec"), "/wo.rk")
     denied = [re.compile(found) for found in re.findall(r'\(deny file-write\* \(regex #"([^"]*)"\)\)', profile)]
     for path in (
         ".git",

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from ctxchat.core.errors import ToolError
+from ctxchat.own_processes import module_command, outside_path
 from ctxchat.tools.mcp import protocol
 from ctxchat.tools.mcp.protocol import Address, CallEnded, Down, ImagePiece, OfferedTool, ResultPiece, ServerTool, Up
 from ctxchat.tools.processes import child, lines
@@ -46,7 +46,7 @@ class McpHost:
     async def connected(self, address: Address, workspace: str, log: Path) -> AsyncGenerator[ConnectionHandle, None]:
         """A connection for as long as the block lasts. Raises ToolError with the reason where there is none."""
         if self._line is None or self._line.ended:
-            self._line = _ProcessRun()
+            self._line = _ProcessRun(workspace)
         line = self._line
         async with line.used():
             with line.inbox() as (id, inbox):
@@ -114,7 +114,8 @@ class ConnectionHandle:
 class _ProcessRun:
     """One run of the process. It begins when the first wants it, and is hung up by the last; then there is a new one."""
 
-    def __init__(self) -> None:
+    def __init__(self, workspace: str) -> None:
+        self._workspace = workspace
         self.ended = False
         self._users = 0
         self._next = 0
@@ -165,11 +166,12 @@ class _ProcessRun:
 
     async def _run(self) -> None:
         """Pass on what the process says until it ends; however that is, nobody waits on."""
-        # -P: the folder we stand in is somebody's workspace; nothing is imported from it.
-        argv = (sys.executable, "-P", "-W", "ignore", "-m", "ctxchat.tools.mcp.worker")
+        argv = module_command("ctxchat.tools.mcp.worker")
         pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         try:
-            async with child(argv, stdin=pipe, stderr=nowhere, env=dict(os.environ)) as process:
+            async with child(
+                argv, stdin=pipe, stderr=nowhere, env={**os.environ, "PATH": outside_path(self._workspace)}
+            ) as process:
                 assert process.stdout
                 self._stdin = process.stdin
                 self._up.set()

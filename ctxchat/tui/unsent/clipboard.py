@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.images import kind_of
+from ctxchat.own_processes import find_program
 
 PATIENCE = 5.0
 """Seconds such a program has."""
 
 KINDS = ("image/png", "image/jpeg", "image/webp", "image/gif")
 
-_APPLE = ["osascript", "-e", "get the clipboard as «class PNGf»"]
+_APPLE = ("-e", "get the clipboard as «class PNGf»")
 _APPLE_DATA = re.compile(rb"data PNGf([0-9A-Fa-f]+)")
 
 REMEDY = (
@@ -31,7 +31,7 @@ def image_on_clipboard(environment: Mapping[str, str] = os.environ) -> bytes:
         raise CtxchatError("There is no program here that reads the clipboard.", REMEDY)
     for command in readers:
         data = _output(command, environment)
-        if command == _APPLE and (found := _APPLE_DATA.search(data)):
+        if tuple(command[1:]) == _APPLE and (found := _APPLE_DATA.search(data)):
             data = bytes.fromhex(found[1].decode())
         if kind_of(data):
             return data
@@ -43,15 +43,15 @@ def _readers(environment: Mapping[str, str]) -> Iterator[list[str]]:
     path = environment.get("PATH")
     programs = ["wl-paste", "xclip"] if environment.get("WAYLAND_DISPLAY") else ["xclip", "wl-paste"]
     for program in programs:
-        if found := shutil.which(program, path=path):
+        if found := find_program(program, path=path):
             for kind in KINDS:
                 yield (
                     [found, "-t", kind]
                     if program == "wl-paste"
                     else [found, "-selection", "clipboard", "-t", kind, "-o"]
                 )
-    if shutil.which("osascript", path=path):
-        yield _APPLE
+    if found := find_program("osascript", path=path):
+        yield [found, *_APPLE]
 
 
 def _output(command: list[str], environment: Mapping[str, str]) -> bytes:

@@ -15,6 +15,7 @@ from typing import Any
 from textual.app import SuspendNotSupported
 
 from ctxchat.core.errors import CtxchatError
+from ctxchat.own_processes import find_program
 
 CHOOSE = "Set $EDITOR, or interface.editor in the settings."
 
@@ -27,6 +28,11 @@ def edited(text: str, command: str, suspend: Callable[[], AbstractContextManager
         words = shlex.split(command) or ["vi"]
     except ValueError as problem:
         raise CtxchatError(f"{command}: {problem}", CHOOSE) from None
+    if not Path(words[0]).is_absolute():
+        program = find_program(words[0])
+        if not program:
+            raise CtxchatError(f"{words[0]}: there is no such program outside of this folder.", CHOOSE)
+        words[0] = program
     with tempfile.TemporaryDirectory(prefix="ctxchat-") as folder:
         file = Path(folder) / "message.md"
         file.write_text(text, "utf-8", "replace")

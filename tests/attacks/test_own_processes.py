@@ -1,0 +1,143 @@
+"""What ctxchat starts for itself never comes from a project: no program of its PATH, no module beside the person's files."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ctxchat
+from ctxchat.own_processes import find_program, module_command, outside_path, own_places
+
+PACKAGE = Path(ctxchat.__file__).parent
+
+STARTS = {
+    "run", "Popen", "call", "check_call", "check_output", "getoutput", "create_subprocess_exec", "create_subprocess_shell",
+    "system", "popen", "posix_spawn", "posix_spawnp", "execv", "execve", "execvp", "execvpe", "spawnv", "spawnvp", "startfile",
+}  # fmt: skip
+STARTERS = {
+    "bootstrap/importing.py",  # module_command
+    "context/workspace.py",  # a command that it is handed
+    "models/process.py",  # module_command
+    "tools/processes.py",  # what its callers give it: each is one of those below
+    "tools/sandbox.py",  # find_program
+    "tui/unsent/clipboard.py",  # find_program
+    "tui/unsent/outside_editor.py",  # the person's editor, by find_program
+}
+CHILDREN = {"bootstrap/hooks.py", "tools/mcp/host.py", "tools/shell.py", "tools/worker_client.py"}
+"""Who calls `tools.processes.child`, with what `find_program` and `module_command` give."""
+
+
+def _uses(tree: ast.AST, module: str, names: set[str]) -> bool:
+    return any(
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == module
+        and node.attr in names
+        for node in ast.walk(tree)
+    )
+
+
+@pytest.mark.parametrize("file", sorted(PACKAGE.rglob("*.py")), ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_nothing_else_starts_a_process_or_looks_up_a_program(file: Path) -> None:
+    tree, name = ast.parse(file.read_text()), str(file.relative_to(PACKAGE))
+    starts = _uses(tree, "subprocess", STARTS) or _uses(tree, "os", STARTS) or _uses(tree, "asyncio", STARTS - {"run"})
+    assert not starts or name in STARTERS
+    imported = {
+        (node.module or "", alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert ("ctxchat.tools.processes", "child") not in imported or name in CHILDREN
+    assert not any(module in {"subprocess", "os"} and what in STARTS for module, what in imported)
+    assert not _uses(tree, "shutil", {"which"}) and ("shutil", "which") not in imported
+    if _uses(tree, "sys", {"executable"}):  # two name it in the remedy for a missing package
+        assert name in {"own_processes.py", "cli/common.py", "tools/mcp/connection.py"}
+
+
+def _program(folder: Path, name: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("#!/bin/sh\nexit 0\n")
+    (folder / name).chmod(0o755)
+    return folder / name
+
+
+def test_a_program_is_never_one_of_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work, other, good = tmp_path / "work", tmp_path / "other", tmp_path / "good"
+    for folder in (work / "bin", other / ".venv/bin", work / "deep/er"):
+        _program(folder, "bwrap")
+    (other / ".venv/pyvenv.cfg").write_text("")
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked/bwrap").symlink_to(work / "bin/bwrap")
+    (tmp_path / "way").symlink_to(work / "bin")
+    (good / "bwrap").mkdir(parents=True)
+    evil = [
+        work / "bin",
+        "",
+        ".",
+        "bin",
+        other / ".venv/bin",
+        work / "deep/er",
+        tmp_path / "linked",
+        tmp_path / "way",
+        good,
+    ]
+    path = os.pathsep.join(map(str, evil))
+    monkeypatch.chdir(work)
+    assert find_program("bwrap", str(work), path) == find_program("bwrap", path=path) == ""
+    assert outside_path(str(work), path).split(os.pathsep) == [str(tmp_path / "linked"), str(good)]
+    real = _program(tmp_path / "real", "bwrap")
+    assert find_program("bwrap", str(work), f"{path}{os.pathsep}{real.parent}") == str(real)
+
+
+@pytest.mark.parametrize("module", ["ctxchat.tools.worker", "ctxchat.models.worker", "ctxchat"])
+def test_a_module_beside_the_project_is_not_imported(module: str, tmp_path: Path) -> None:
+    evil = f"open({str(tmp_path / 'RAN')!r}, 'w')\nraise SystemExit(9)\n"
+    for name in (
+        "click",
+        "msgspec",
+        "json",
+        "runpy",
+        "mcp",
+        "sitecustomize",
+        "ctxchat/__init__",
+        "src/msgspec",
+        "src/click",
+    ):
+        (tmp_path / f"{name}.py").parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.py").write_text(evil)
+    environ = {
+        **os.environ,
+        "PYTHONPATH": f"{tmp_path / 'src'}{os.pathsep}{tmp_path}",
+        "PYTHONSTARTUP": str(tmp_path / "click.py"),
+    }
+    more = ("--version",) if module == "ctxchat" else ()
+    ran = subprocess.run(
+        module_command(module, *more),
+        cwd=tmp_path,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert not (tmp_path / "RAN").exists() and ran.returncode != 9, ran.stderr
+    assert "ctxchat" in ran.stdout or not more
+
+
+def test_the_console_script_imports_nothing_from_the_folder_it_is_started_in(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text(f"open({str(tmp_path / 'RAN')!r}, 'w')\n")
+    start = "import sys; from ctxchat.cli import entry; sys.argv[1:] = ['--help']; sys.path.insert(0, ''); entry()"
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-P", "-c", start], cwd=tmp_path, env=environ, capture_output=True, text=True)
+    assert ran.returncode == 0 and "Usage" in ran.stdout and not (tmp_path / "RAN").exists()
+
+
+def test_the_places_of_the_program_are_known() -> None:
+    places = own_places()
+    assert any(Path(sys.prefix).resolve().is_relative_to(place) for place in places)
+    assert str(PACKAGE.resolve()) in places
