@@ -22,18 +22,20 @@ EDITS = "edit_file"
 
 class Judgement(msgspec.Struct, frozen=True):
     """`allow`, `ask` or `deny`, and what decided: rules, the mode, or the kind of access. `reason` is for the model, and why a
-    rule was not enough for the person. `allowance` is what the rules let a command do beyond its sandbox."""
+    rule was not enough for the person. `allowance` is what the rules let a command do beyond its sandbox; `read_only`: it is
+    allowed as one that only reads, and must be run so that it can do nothing else."""
 
     verdict: Literal["allow", "ask", "deny"]
     rule: str
     reason: str = ""
     allowance: Allowance = Allowance()
+    read_only: bool = False
 
 
 def judge(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: str = "") -> Judgement:
-    """Deny rules first; then what only reads inside the workspace `folder` is free, but for a shell command in mode `ask`; the
-    rest is up to the mode, then to the rules, then to the person. Guarded places are asked about under every rule and mode but
-    `all`."""
+    """Deny rules first; then what only reads inside the workspace `folder` is free, a command where it can be shut in to that;
+    the rest is up to the mode, then to the rules, then to the person. Guarded places are asked about under every rule and mode
+    but `all`."""
     held = [rule for rule in rules if rule.folder in {"", folder}]
     denying = [rule for rule in held if rule.denies]
     forbidden = [(rule, _forbids(rule, tool, demand, folder)) for rule in denying]
@@ -48,7 +50,7 @@ def judge(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: 
     judgement = _by_mode(tool, demand, mode) or _by_rules(tool, demand, mode, allowing, folder)
     if doubt and judgement.verdict == "allow":
         judgement = Judgement("ask", "", f"It may be what the rule `{doubt.text}` forbids.")
-    if demand.access == "run":
+    if demand.access == "run" and not judgement.read_only:
         judgement = msgspec.structs.replace(judgement, allowance=judgement.allowance | _folders(allowing))
     if judgement.verdict == "allow" and mode != "all" and judgement.allowance | demand.asks != judgement.allowance:
         judgement = Judgement("ask", "", "It asks for more than a rule gives it.", _folders(allowing))
@@ -63,8 +65,8 @@ def _by_mode(tool: str, demand: Demand, mode: Mode) -> Judgement | None:
         reason = f"The session is read-only: {tool} was not run. Tell the user what you would have done."
         return Judgement("deny", "mode read-only", reason)
     only_reads = bool(demand.parts) and all(_reads(part) for part in demand.parts)
-    if only_reads and all(_free(part) for part in demand.parts) and mode != "ask":
-        return Judgement("allow", "free")
+    if demand.shut_in and not demand.asks and mode != "all" and only_reads and all(map(_free, demand.parts)):
+        return Judgement("allow", "free", read_only=True)
     if mode == "plan" and not only_reads and demand.access != "read":
         reason = (
             f"The session is in plan mode: {tool} was not run, for only reading is allowed (files, and commands that cannot "
@@ -87,7 +89,9 @@ def _by_rules(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], fold
             return Judgement("ask", "")
         deciding += [text for text in by if text != "free"]
     used = [rule for rule in rules if rule.text in deciding]
-    network = bool(used) and all(rule.network for rule in used)
+    # What is free beside a command with the network has it as well: no code of the project's may be among it.
+    plain = all(_plain(part) for part in demand.parts if _free(part))
+    network = bool(used) and plain and all(rule.network for rule in used)
     return Judgement("allow", ", ".join(dict.fromkeys(deciding)), allowance=Allowance(network))
 
 
@@ -189,9 +193,23 @@ def _pieces(demand: Demand) -> Sequence[Demand | Part]:
 
 def _forbids(rule: Rule, tool: str, demand: Demand, folder: str) -> Covers:
     """Whether a deny rule covers any of what a call does, however deep."""
-    said = {covers(rule, tool, piece, folder) for part in demand.parts for piece in _with_inner(part)}
+    pieces = [piece for part in demand.parts for piece in _with_inner(part)]
+    said = {covers(rule, tool, piece, folder) for piece in pieces} | {_touches(rule, piece, folder) for piece in pieces}
     said.add(covers(rule, tool, demand, folder) if not demand.parts else "no")
     return "yes" if "yes" in said else "maybe" if "maybe" in said else "no"
+
+
+READS = "read_file"
+
+
+def _touches(rule: Rule, part: Part, folder: str) -> Covers:
+    """Whether a rule that forbids a path is about a file, or all of a folder, that a command names; `maybe` for one that may
+    name any."""
+    if rule.tool not in {READS, *(() if part.reads else (WRITES, EDITS))}:
+        return "no"
+    if any(_covers_path(rule, path, folder) or _covers_path(rule, f"{path}/.", folder) for path in part.paths):
+        return "yes"
+    return "maybe" if any(not word.known and not part.reads for word in part.words) else "no"
 
 
 def _guarded(demand: Demand) -> str:
@@ -207,17 +225,33 @@ def _allowed(
     piece: Demand | Part, tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: str
 ) -> tuple[str, ...]:
     """What allows one thing a call does: rules, the mode, or `free`; nothing where it has to be asked."""
-    if isinstance(piece, Part) and _free(piece) and not (mode == "ask" and all(map(_free, demand.parts))):
+    if isinstance(piece, Part) and _free(piece) and (demand.shut_in or _free_beside(piece, demand)):
         return ("free",)
     writes = piece.writes if isinstance(piece, Part) else demand.access == "write"
     if mode == "auto-edit" and writes and piece.inside:
         return ("mode auto-edit",)
-    if by := next((rule.text for rule in rules if covers(rule, tool, piece, folder) == "yes"), ""):
+    if by := next(
+        (rule.text for rule in rules if _holds(rule, piece) and covers(rule, tool, piece, folder) == "yes"), ""
+    ):
         return (by,)
     if isinstance(piece, Part) and piece.through and piece.inner:
         below = [_allowed(inner, tool, demand, mode, rules, folder) for inner in piece.inner]
         return tuple(text for by in below for text in by) if all(below) else ()
     return ()
+
+
+def _holds(rule: Rule, piece: Demand | Part) -> bool:
+    """Whether a rule may be asked at all: none but the one for exactly this is, where a word may become anything."""
+    return isinstance(piece, Demand) or not piece.open or rule.pattern in {"**", *piece.patterns}
+
+
+def _free_beside(part: Part, demand: Demand) -> bool:
+    """Whether a part is free without a sandbox, beside others that are not."""
+    return _plain(part) and not all(map(_free, demand.parts))
+
+
+def _plain(part: Part) -> bool:
+    return part.plain or (part.through and bool(part.inner) and all(map(_plain, part.inner)))
 
 
 def _reads(part: Part) -> bool:

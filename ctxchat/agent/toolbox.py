@@ -311,7 +311,8 @@ class Toolbox:
                 )
                 return Outcome(call, ToolOutput(f"The user did not allow this.{reason}", status="denied"), 0.0)
             allowance |= answer.allowance  # a yes to a call is one to what it asks for
-        return Job(call, tool, arguments, msgspec.structs.replace(context, allowance=allowance), demand)
+        context = msgspec.structs.replace(context, allowance=allowance, read_only=judgement.read_only)
+        return Job(call, tool, arguments, context, demand)
 
     async def _settled(self, call: ToolCall, offered: Sequence[str], answer: Answer) -> Sequence[Event]:
         """What came of a question, and the rules that were given in force."""
@@ -391,7 +392,12 @@ class Toolbox:
     async def _watch(self, job: Job, news: News) -> WorkspaceFiles | None:
         """Have what the call may change kept; None where it changes no file. One that cannot be undone is told of, and runs:
         it was allowed."""
-        if self._files is None or job.tool.parallel or job.demand.access not in {"write", "run", "network"}:
+        if (
+            self._files is None
+            or job.tool.parallel
+            or job.context.read_only
+            or job.demand.access not in {"write", "run", "network"}
+        ):
             return None
         try:
             await self._files.begin(job.demand.access, job.demand.target)

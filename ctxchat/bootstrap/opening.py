@@ -56,6 +56,7 @@ def tools_for(
     return standard_tools(
         sandbox=shared.sandbox,
         environ=os.environ,
+        asks_everything=shared.settings.permissions.ask == "everything",
         memory_file=memory_file,
         search=recall.search,
         show=recall.show,

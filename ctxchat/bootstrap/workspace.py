@@ -31,5 +31,6 @@ def sandbox_of(settings: Settings, workspace: Path) -> Sandbox:
         network=settings.permissions.network,
         hidden=(data, paths.config_dir()),  # other sessions are nobody's business in there
         writable=tuple(map(Path, settings.permissions.writable)),
+        readable=tuple(map(Path, settings.permissions.readable)),
         caches=data / "caches",
     )

@@ -38,6 +38,7 @@ def _weight(key: str) -> int:
         "permissions.sandbox",
         "permissions.network",
         "permissions.writable",
+        "permissions.readable",
         "interface.editor",
         "keys",
         "interface.keys",

@@ -49,8 +49,10 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing a command line does, judged by itself: run a program (`words`) or write a file (`writes`, its resolved path).
 
-    `reads`: it cannot write, whatever becomes of words that are not known yet; `inside`: it stays in the workspace. `patterns`
-    are the rules it could be given, from this very command to the widest; none where no rule can hold it. `inner` is what runs
+    `reads`: it cannot write, whatever becomes of words that are not known yet; `inside`: it stays in the workspace; `plain`: it
+    starts no program and loads no code, so it reads only wherever it runs. `patterns`
+    are the rules it could be given, from this very command to the widest; none where no rule can hold it. `open`: a word of it
+    may become anything, so that only these and `**` cover it. `paths` are the files it names, resolved. `inner` is what runs
     below it (`timeout 5 make`); `through`: a rule for that is enough.
     """
 
@@ -58,8 +60,11 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     writes: str = ""
     reads: bool = False
     inside: bool = False
+    plain: bool = False
     guarded: str = ""
     patterns: tuple[str, ...] = ()
+    open: bool = False
+    paths: tuple[str, ...] = ()
     inner: tuple[Part, ...] = ()
     through: bool = False
 
@@ -71,6 +76,7 @@ class Demand(msgspec.Struct, frozen=True, omit_defaults=True):
     the guarded place a path leads to. `summary` is one line, `preview` a diff or the whole command. `patterns` are the rules that
     can be offered for `session` and `always`, from this very call to the widest; `parts` what a command line consists of, each
     with patterns of its own. `asks` is what the call cannot do without, and has with a yes; `allowance` what a person could add.
+    `shut_in`: a command is run in a sandbox, and can be run in one where nothing is written and nothing outside is seen.
     """
 
     access: Access
@@ -83,6 +89,7 @@ class Demand(msgspec.Struct, frozen=True, omit_defaults=True):
     guarded: str = ""
     parts: tuple[Part, ...] = ()
     asks: Allowance = Allowance()
+    shut_in: bool = False
 
 
 SHELL_FOLDER = "shell-folder"

@@ -165,7 +165,7 @@ class ToolLimits(msgspec.Struct, frozen=True):
 class ToolContext(msgspec.Struct, frozen=True):
     """What a call is told: its id, the workspace's resolved root, the session's own folder (where `tool-results/…` lies;
     empty for none), the cap for its output in characters, how long a command runs where the call does not say, what it may do
-    beyond its sandbox."""
+    beyond its sandbox, and whether it may only read, because nobody was asked."""
 
     call_id: str
     workspace: str
@@ -173,6 +173,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     max_chars: int = 400_000
     seconds: float = 120.0
     allowance: Allowance = Allowance()
+    read_only: bool = False
 
 
 class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):

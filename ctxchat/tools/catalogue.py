@@ -22,6 +22,7 @@ def standard_tools(
     sandbox: Sandbox,
     environ: Mapping[str, str],
     keep_environ: Sequence[str] = (),
+    asks_everything: bool = False,
     memory_file: Path | None = None,
     search: Search | None = None,
     show: Show | None = None,
@@ -31,11 +32,11 @@ def standard_tools(
     """All tools in the order a model is told of them, new ones for each session.
 
     `sandbox` comes from `sandbox.find_sandbox` (or is `Sandbox()` for none), `environ` is what commands may see, without
-    the keys in it but for `keep_environ`. What nothing was handed in for is left out: `remember` without a memory file,
-    `recall` without both `search` and `show`.
+    the keys in it but for `keep_environ`; with `asks_everything` no command is free. What nothing was handed in for is left
+    out: `remember` without a memory file, `recall` without both `search` and `show`.
     """
     tools: list[ToolPort] = [ReadFile(seen), ListFiles(), Glob(), Grep(), WriteFile(seen), EditFile(seen)]
-    tools.append(Shell(sandbox, environ, keep_environ))
+    tools.append(Shell(sandbox, environ, keep_environ, asks_everything=asks_everything))
     if web:
         tools.append(WebFetch())
     tools += [Todo(), AskUser()]

@@ -21,7 +21,17 @@ from ctxchat.core.guarded import GUARDED, guarded
 from ctxchat.core.patterns import Word, written
 from ctxchat.core.permissions import Part
 from ctxchat.tools.paths import Place, patterns
-from ctxchat.tools.programs import breadths, follows_links, names_only, only_reads, runs_input, unwrapped
+from ctxchat.tools.programs import (
+    breadths,
+    goes_elsewhere,
+    is_interpreter,
+    is_plain,
+    names_only,
+    only_reads,
+    runs_input,
+    unwrapped,
+    written_by,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -37,6 +47,9 @@ _MOST = 200
 
 _MOST_WORDS = 400
 """Of one command: each may be a path, and is looked up."""
+
+_MOST_PATHS = 500
+"""Of one command, that are compared with rules for paths."""
 
 _LONGEST_RULE = 1_000
 """Characters of a rule somebody could still read."""
@@ -177,7 +190,7 @@ class _Line:
         words = [self._word(child, depth) for child in _leaves(node) if child.type in _WORDS]
         if _text(node)[:2] == "((" or any(not word.known or set("[]$`(") & set(word.text) for word in words):
             self._clear = False
-        self._found.append(Part((Word("test"), *words), reads=True, inside=self._all_inside(words)))
+        self._found.append(Part((Word("test"), *words), reads=True, inside=self._all_inside(words), plain=True))
 
     def _redirected(self, node: Node, depth: int, piped: bool) -> None:
         if not _gapless(node):
@@ -232,11 +245,18 @@ class _Line:
         elif words[0].text in {"pushd", "popd", "source", ".", "eval", "exec", "trap", "alias"}:
             self._moved = True
         inner, through = self._inner(words)
+        if fed and is_interpreter(words[0].text):
+            inner = (*inner, Part((Word("$", False),)))  # what it is fed may be any command
+        for file in written_by(words):
+            self._found.append(self._written(file))
         place = "" if reads or through or names_only(words) else next(filter(None, map(self._guarded, plain)), "")
         return Part(
             (*words, *fed, *(Word(f"<{word.text}", False) for word in inputs if not reads)),
             reads=reads and not fed,
-            inside=reads and self._all_inside(plain) and not follows_links(words),
+            inside=reads and self._all_inside(plain) and not goes_elsewhere(words),
+            plain=reads and (words[0].text == "cd" or is_plain(words)),
+            open=not reads and any(map(_may_be_anything, words)),
+            paths=self._paths(plain),
             guarded=place,
             patterns=()
             if fed or inputs
@@ -252,8 +272,9 @@ class _Line:
         below = unwrapped(words)
         found: list[Part] = []
         for lower in below.commands:
-            if part := _Line("", self._root, self._depth + 1, self._moved, self._shared)._part(lower):
-                found.append(part)
+            line = _Line("", self._root, self._depth + 1, self._moved, self._shared)
+            if part := line._part(lower):
+                found += [part, *line._found]
         if below.line is not None:
             found += _Line(below.line, self._root, self._depth + 1, self._moved, self._shared).parts()
         return tuple(found), below.through and bool(found)
@@ -391,6 +412,12 @@ class _Line:
         texts = [text for word in words for text in ([word.text] if word.known else self._expanded(word) or ["/"])]
         return all(_under(self._resolved(piece), self._root) for text in texts for piece in self._candidates(text))
 
+    def _paths(self, words: Sequence[Word]) -> tuple[str, ...]:
+        """The files and folders that are named, links followed."""
+        texts = [text for word in words for text in ([word.text] if word.known else self._expanded(word) or ())]
+        found = (self._resolved(piece) for text in texts for piece in self._candidates(text))
+        return tuple(dict.fromkeys(path for path in found if os.path.lexists(path)))[:_MOST_PATHS]
+
     def _expanded(self, word: Word) -> list[str] | None:
         """What a glob stands for now; None for what else is not known, and for very much."""
         if not re.fullmatch(r"[\w./*?=-]+", word.text) or not re.search(r"[*?]", word.text) or self._moved:
@@ -492,12 +519,17 @@ def _double(raw: str, at: int) -> tuple[int, str, bool]:
     raise _Unclear
 
 
+def _may_be_anything(word: Word) -> bool:
+    """A word that something other than the names of files decides: it may be an option, or lead anywhere."""
+    return not word.known and bool(re.search(r"[$`]|[<>]\(", word.text))
+
+
 def _patterns(words: tuple[Word, ...]) -> tuple[str, ...]:
     exact = written(words)
     # What a loop or `read` puts into a variable is another thing each time.
-    varies = any(not word.known and re.search(r"\$\{?[a-z_0-9@*#?!-]", word.text) for word in words)
+    varies = any(not word.known and re.search(r"\$\{?[a-z_0-9@*#?!-]|\$'", word.text) for word in words)
     fits = len(exact) <= _LONGEST_RULE and exact.isprintable() and exact == exact.strip() and not varies
-    return (*((exact,) if fits else ()), *breadths(words))
+    return (*((exact,) if fits else ()), *(() if any(map(_may_be_anything, words)) else breadths(words)))
 
 
 def _text(node: Node) -> str:

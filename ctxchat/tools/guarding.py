@@ -57,7 +57,9 @@ class Guarding:
 
     def __init__(self, workspace: str) -> None:
         self._workspace = workspace
-        self._places = {place.path: place for place in _places(workspace)}
+        self.sockets: list[str] = []
+        """Those in the workspace: a mount keeps nobody from speaking to them."""
+        self._places = {place.path: place for place in _places(workspace, self.sockets)}
 
     def paths(self, allowed: Sequence[str] = ()) -> tuple[str, ...]:
         """What must not be written, but for the folders that were `allowed`: of a repository that is, its hooks and configuration
@@ -110,8 +112,10 @@ class Guarding:
                         yield entry.path
 
 
-def _places(workspace: str) -> Iterator[GuardedPath]:
+def _places(workspace: str, sockets: list[str] | None = None) -> Iterator[GuardedPath]:
     for _, among_dependencies, entries in _walk(workspace):
+        if sockets is not None:
+            sockets += [entry.path for entry in entries if _is_socket(entry)]
         names = {entry.name for entry in entries}
         bare = names >= _REPOSITORY
         if not bare and not any(map(_guards, names)):
@@ -146,6 +150,15 @@ def _walk(workspace: str) -> Iterator[tuple[str, bool, list[os.DirEntry[str]]]]:
                 name = _guards(entry.name)
                 if not name or name == "HEAD" or (among and name != ".git"):
                     waiting.append((entry.path, among or entry.name in _DEPENDENCIES))
+
+
+def _is_socket(entry: os.DirEntry[str]) -> bool:
+    if entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False) or entry.is_symlink():
+        return False
+    try:
+        return stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode)
+    except OSError:
+        return False
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

@@ -24,8 +24,20 @@ _READING = frozenset({
     "md5sum", "sha1sum", "sha256sum", "sha512sum", "cut", "tr", "rev", "tac", "seq", "fold", "expand", "paste", "join",
     "od", "base64", "true", "false", ":", "sleep",
 })  # fmt: skip
-"""They read and print, whatever their arguments are. Not among them, though they look it: `file` (-C writes), `date` (-s sets the
-clock), `hostname`, `uniq` (its second argument is written), `tree`, `sort` (-o), `ps` (e shows the keys of others)."""
+"""They read and print, whatever their arguments are, but for those in `_INDIRECT`. Not among them, though they look it: `file`
+(-C writes), `date` (-s sets the clock), `hostname`, `uniq` (its second argument is written), `tree`, `sort` (-o), `ps` (e shows
+the keys of others)."""
+
+_INDIRECT = {
+    **dict.fromkeys(("md5sum", "sha1sum", "sha256sum", "sha512sum"), r"-\w*c\w*|--c.*"),
+    "wc": r"--f.*",
+    "du": r"--f.*|-\w*X.*|--exclude-f.*",
+    "grep": r"-\w*f.*|--fi.*",
+    "egrep": r"-\w*f.*|--fi.*",
+    "fgrep": r"-\w*f.*|--fi.*",
+    "diff": r"-\w*[rS].*|--[frst].*",
+}
+"""Options by which they go to files that are named in another one, or follow links below a folder."""
 
 _OPTIONS = {
     "sort": r"-[bdfgiMhnRrVuszc]+|-k[\d.,bdfginrV]+|-t.|--(reverse|unique|numeric-sort|human-numeric-sort|version-sort)",
@@ -90,6 +102,12 @@ _SUBCOMMANDS = {
 }
 """Programs whose rules name the subcommand, and the subcommands they are offered for."""
 
+_WITH_SUBCOMMANDS = frozenset({
+    "kubectl", "podman", "helm", "aws", "gcloud", "az", "systemctl", "hg", "svn", "jj", "rustup", "twine", "conda", "brew", "apt",
+    "apt-get", "dnf", "yum", "flyctl", "vercel", "firebase", "heroku", "doctl", "pip3",
+})  # fmt: skip
+"""Others that a rule that forbids may name with one."""
+
 _TOOLS = frozenset({
     "pytest", "ruff", "mypy", "pyright", "basedpyright", "black", "isort", "flake8", "pylint", "lint-imports",
     "coverage", "jest", "vitest", "eslint", "prettier", "tsc", "gofmt", "golangci-lint", "rustfmt", "ctest", "phpunit",
@@ -109,7 +127,7 @@ _INTERPRETERS = expression(
     r"(ba|z|da|k|c|tc|fi|a|mk|oil|yash|)sh|python[\d.]*|pypy[\d.]*|node|nodejs|deno|bun|tsx|ts-node|perl[\d.]*|ruby[\d.]*|php[\d.]*|"
     r"lua[\w.]*|Rscript|R|osascript|pwsh|powershell|tclsh|expect|julia|irb|ghci|jshell|busybox|toybox"
 )
-_SHELLS = expression(r"(ba|z|da|k|c|tc|fi|a|mk|)sh")
+_SHELLS = expression(r"(ba|z|da|k|c|tc|fi|a|mk|oil|yash|)sh|nu|elvish|xonsh|pwsh|powershell")
 
 _FED = frozenset({
     "psql", "mysql", "mariadb", "sqlite3", "duckdb", "mongo", "mongosh", "redis-cli", "ssh", "parallel", "at", "batch",
@@ -175,17 +193,17 @@ def only_reads(words: Sequence[Word], expand: Expand) -> bool:
             )
 
 
-def follows_links(words: Sequence[Word]) -> bool:
-    """Whether a reading command goes where links lead that are not among its arguments."""
-    texts = [word.text for word in words]
-    short = "".join(text for text in texts[1:] if re.fullmatch(r"-[A-Za-z]+", text))
-    match texts[0]:
-        case "grep" | "egrep" | "fgrep":
-            return "R" in short or any(text.startswith("--deref") for text in texts)
-        case "diff":
-            return "r" in short or any(text.startswith("--rec") for text in texts)
-        case _:
-            return False
+def is_plain(words: Sequence[Word]) -> bool:
+    """Whether a reading command starts no program and loads no code, whatever the folder holds: it is one of the system's own."""
+    return words[0].text in _READING and words[0].text != "diff"  # which follows the links in folders
+
+
+def goes_elsewhere(words: Sequence[Word]) -> bool:
+    """Whether a reading command may go to files that are not among its arguments: by a list of them, or by links."""
+    name, *texts = [word.text for word in words]
+    if name in {"grep", "egrep", "fgrep"} and any(re.match(r"-\w*R|--deref", text) for text in texts):
+        return True
+    return name in _INDIRECT and any(re.fullmatch(_INDIRECT[name], text) for text in texts)
 
 
 def _meant(word: Word, expand: Expand) -> list[str]:
@@ -218,18 +236,33 @@ def _git_reads(texts: Sequence[str]) -> bool:
     return subcommand in _GIT and all(_GIT_OPTIONS.fullmatch(text) for text in options if text.startswith("-"))
 
 
+_STAGES = {
+    "add": r"-[Aaufnvp]+|--(all|update|force|dry-run|verbose|patch|)",
+    "commit": r"-[aqsvnpm]+|-a?m.+|--(message=.*|message|all|amend|no-edit|quiet|signoff|verbose|allow-empty|fixup=.*|)",
+}
+
+
 def names_only(words: Sequence[Word]) -> bool:
     """Whether the arguments name files that are not written: what is staged or committed."""
-    texts = [word.text for word in words[:2]]
-    return texts[:1] == ["git"] and texts[1:] in (
-        ["add"],
-        ["commit"],
-        ["diff"],
-        ["log"],
-        ["show"],
-        ["blame"],
-        ["status"],
-    )
+    texts = [word.text for word in words]
+    if texts[:1] != ["git"] or len(texts) < 2 or texts[1] not in _STAGES or not all(word.known for word in words):
+        return False
+    return all(re.fullmatch(_STAGES[texts[1]], text) for text in texts[2:] if text.startswith("-"))
+
+
+def written_by(words: Sequence[Word]) -> Sequence[Word]:
+    """The files that options of a command name to be written."""
+    found: list[Word] = []
+    for n, word in enumerate(words[1:], 1) if words[0].text == "git" else ():
+        option, given, file = word.text.partition("=")
+        if len(option) > 3 and "--output".startswith(option):
+            found.append(Word(file, word.known) if given else next(iter(words[n + 1 :]), Word("$", False)))
+    return found
+
+
+def is_interpreter(program: str) -> bool:
+    """Whether it runs programs in a language, a shell's among them."""
+    return bool(_INTERPRETERS.fullmatch(_name(program)))
 
 
 def runs_input(texts: Sequence[str]) -> bool:
@@ -251,7 +284,7 @@ def unwrapped(words: tuple[Word, ...]) -> Below:
     name = _name(program.text)
     plain = program.known and name == program.text
     if _SHELLS.fullmatch(name):
-        return _shell_line(rest, plain)
+        return _shell_line(rest, plain=plain, bash=name == "bash")
     if name == "eval":
         known = all(word.known for word in rest)
         return Below(line=" ".join(word.text for word in rest)) if known else Below(((Word("$", False),),))
@@ -262,7 +295,23 @@ def unwrapped(words: tuple[Word, ...]) -> Below:
     for runner in _RUNNERS:
         if tuple(word.text for word in words[: len(runner)]) == runner:
             return Below(_suffixes(words[len(runner) :]))
-    return Below(((Word(name), *rest),)) if not plain and program.known and name else Below()
+    if not plain and program.known and name:
+        return Below(((Word(name), *rest),))
+    return Below(_without_options(words)) if name in _SUBCOMMANDS or name in _WITH_SUBCOMMANDS else Below()
+
+
+def _without_options(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], ...]:
+    """`git push` of `git -C . -c a=b push`: for the rules that forbid. Which options take a word is not known: each may."""
+    found: list[tuple[Word, ...]] = []
+    for n in range(1, min(len(words), 12)):
+        before, option = words[n - 1].text, words[n].text.startswith(("-", "+"))
+        if not option and n > 1:
+            found.append((words[0], *words[n:]))
+        if not (option or (n > 1 and before.startswith("-"))):
+            break
+    if words[0].text == "git" and any(re.match(r"-c|--config-env|--exec-path", word.text) for word in words[1:12]):
+        found.append((Word("$", False),))  # an alias may be any command
+    return tuple(found)
 
 
 def _harmless(word: Word) -> bool:
@@ -275,13 +324,16 @@ def _harmless(word: Word) -> bool:
     )
 
 
-def _shell_line(rest: tuple[Word, ...], plain: bool) -> Below:
+def _shell_line(rest: tuple[Word, ...], *, plain: bool, bash: bool) -> Below:
+    """The line is read by bash's rules. To another shell it may mean something else: then it says only what is forbidden."""
     at = next((n for n, word in enumerate(rest) if re.fullmatch(r"-[a-z]*c[a-z]*", word.text)), -1)
     if at < 0 or at + 1 >= len(rest):
         return Below()
     line = rest[at + 1]
     if not line.known:
         return Below(((Word("$", False),),))
+    if not bash:
+        return Below(((Word("$", False),),), line.text)
     return Below(line=line.text, through=plain and len(rest) == 2 and rest[0].text == "-c")
 
 

@@ -1,15 +1,18 @@
 """Shutting a command in, where the system offers it: bubblewrap on Linux, seatbelt on macOS. Decides nothing about approval.
 
-Inside, the workspace can be written but for its guarded places, the rest only read; `/tmp` is the session's own, the folders
-where secrets lie are hidden and there is no network unless it was allowed. What a command and the person behind it are told of
-that: what it is known to need, what it was stopped by.
+Inside, the workspace can be written but for its guarded places. Of the home folder only toolchains are seen, the rest of the
+system can be read; `/tmp` is the session's own, sockets are covered, and there is no network unless it was allowed. A command
+that nobody was asked about sees programs and the workspace, and can write neither. What a command and the person behind it are
+told of that: what it is known to need, what it was stopped by.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import pwd
 import re
+import stat
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -21,11 +24,27 @@ import msgspec
 from ctxchat.core.expressions import expression
 from ctxchat.core.guarded import GUARDED
 from ctxchat.core.permissions import Allowance
-from ctxchat.own_processes import find_program
+from ctxchat.own_processes import find_program, own_places
 
 Kind = Literal["bubblewrap", "seatbelt", ""]
 
 NOTHING = Allowance()
+
+TOOLCHAINS = (
+    ".local/bin", ".local/lib", ".local/pipx", ".local/share/uv", ".local/share/pipx", ".local/share/mise",
+    ".local/share/fnm", ".local/share/pnpm", ".local/share/virtualenvs", ".local/share/hatch", ".local/share/rtx",
+    ".local/share/pypoetry", ".pyenv", ".rye", ".nvm", ".volta", ".asdf", ".rbenv", ".rvm", ".nodenv", ".goenv", ".jenv",
+    ".sdkman", ".rustup", ".cargo/bin", ".cargo/env", ".cargo/registry", ".cargo/git", ".ghcup", ".stack", ".cabal/packages",
+    ".opam", ".elan", ".juliaup", ".julia", ".swiftly", ".deno", ".bun", ".dotnet", ".nuget/packages", ".gradle/caches",
+    ".gradle/wrapper", ".m2/repository", ".m2/wrapper", ".ivy2/cache", ".gem/ruby", ".bundle/cache", ".composer/vendor",
+    ".config/composer/vendor", ".pub-cache", ".mix", "go", "sdk", ".nix-profile", ".local/state/nix", ".linuxbrew", ".conda",
+    "miniconda3", "anaconda3", "miniforge3", "mambaforge", ".npm/_cacache", ".cache/uv", ".cache/pip", ".cache/pypoetry",
+    ".cache/pre-commit", ".cache/go-build", ".cache/yarn", ".cache/node", ".cache/node-gyp", ".cache/ms-playwright",
+    ".cache/Cypress", ".cache/ccache", ".ccache", ".cache/sccache", ".cache/deno", ".cache/composer", ".cache/bazelisk",
+    ".cache/huggingface/hub", ".cache/huggingface/datasets", ".cache/torch", ".terminfo", ".gitconfig", ".config/git/config",
+    ".config/git/ignore", ".config/git/attributes", ".config/mise", ".tool-versions",
+)  # fmt: skip
+"""What commands see of a home folder: what builds and runs things, and no place where tools keep who somebody is."""
 
 SECRETS = (
     ".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".password-store", ".netrc", ".git-credentials", ".pypirc", ".npmrc",
@@ -36,7 +55,7 @@ SECRETS = (
     ".psql_history", "Library/Keychains", "Library/Cookies", "Library/Application Support/Google/Chrome",
     "Library/Application Support/Firefox",
 )  # fmt: skip
-"""Below the home folder; what is not there is passed over."""
+"""Below the home folder, for who works in it, or opens it to commands; what is not there is passed over."""
 
 _OF_ROOT = ("/etc/shadow", "/etc/gshadow")
 """Who works as root could read these without a sandbox."""
@@ -45,13 +64,21 @@ PRIVATE = ("/tmp", "/var/tmp", "/run", "/var/lib/lxd", "/var/lib/incus", "/var/s
 """Other folders inside than outside. A read-only mount stops nobody from speaking to a socket: the ones of Docker, the key ring
 and the desktop lie in here."""
 
-_NEEDED_FOR_NAMES = (
-    "/run/systemd/resolve",
-    "/run/resolvconf",
-    "/run/NetworkManager",
-    "/run/current-system",
-    "/run/wrappers",
-)
+_NEEDED_FOR_NAMES = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager")
+"""Where `/etc/resolv.conf` leads; a resolver answers there too, so only where the network may be reached."""
+
+_NEEDED = ("/run/current-system", "/run/wrappers")
+
+_HOMES = ("/home", "/root", "/var/home")
+
+_SYSTEM = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store", "/snap",
+    *(f"/etc/{name}" for name in (
+        "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "passwd", "group", "nsswitch.conf", "localtime", "gitconfig",
+        "terminfo", "inputrc", "locale.alias", "default/locale", "static",
+    )),
+)  # fmt: skip
+"""All that a command sees that nobody was asked about, besides the workspace and programs in PATH."""
 
 _CACHES = {
     "UV_CACHE_DIR": ".cache/uv",
@@ -65,16 +92,17 @@ _CACHES = {
 
 
 class Sandbox(msgspec.Struct, frozen=True):
-    """A way to shut commands in. `kind` is empty for none at all, `program` is the file that does it.
-    `hidden` are folders and files that must not be seen inside,
-    `writable` folders beside the workspace that may be written, `caches` a folder in which each workspace gets a cache of its
-    own for package managers, empty for none."""
+    """A way to shut commands in. `kind` is empty for none at all, `program` is the file that does it. `hidden` are folders and
+    files that must not be seen inside, `writable` folders beside the workspace that may be written, `readable` such that are seen
+    although they lie in a home folder, `caches` a folder in which each workspace gets a cache of its own for package managers,
+    empty for none."""
 
     kind: Kind = ""
     program: str = ""
     network: bool = False
     hidden: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
     caches: str = ""
 
     def wrap(
@@ -84,21 +112,29 @@ class Sandbox(msgspec.Struct, frozen=True):
         scratch: str = "",
         *,
         guarded: Sequence[str] = (),
+        sockets: Sequence[str] = (),
         allowed: Allowance = NOTHING,
+        read_only: bool = False,
     ) -> list[str]:
         """The command that runs `argv` inside, in the workspace. What it writes to `/tmp` stays in the folder `scratch`; without
         one it is gone at the end (seatbelt knows no private one). `guarded` are the paths in the workspace that can be read
-        only, `allowed` is what a person allowed this command."""
+        only, `sockets` such that lie in it, `allowed` is what a person allowed this command. With `read_only` it writes nothing,
+        has no network and sees nothing of the machine but its programs. Looks at the disk: off the event loop."""
         if allowed.outside:
             return list(argv)
-        here = msgspec.structs.replace(
-            self, network=self.network or allowed.network, writable=(*self.writable, *allowed.folders)
-        )
+        if read_only:
+            here = msgspec.structs.replace(self, network=False, writable=())
+        else:
+            here = msgspec.structs.replace(
+                self, network=self.network or allowed.network, writable=(*self.writable, *allowed.folders)
+            )
         match self.kind:
+            case "bubblewrap" if read_only:
+                return [*_bubblewrap_reading(here, workspace), "--", *argv]
             case "bubblewrap":
-                return [*_bubblewrap(here, workspace, scratch, guarded), "--", *argv]
+                return [*_bubblewrap(here, workspace, scratch, guarded, sockets), "--", *argv]
             case "seatbelt":
-                return [self.program, "-p", seatbelt_profile(here, workspace), *argv]
+                return [self.program, "-p", seatbelt_profile(here, workspace, read_only=read_only), *argv]
             case "":
                 return list(argv)
 
@@ -131,6 +167,7 @@ def find_sandbox(
     network: bool = False,
     hidden: Sequence[Path] = (),
     writable: Sequence[Path] = (),
+    readable: Sequence[Path] = (),
     caches: Path | None = None,
 ) -> Sandbox:
     """The sandbox of this machine for a workspace, tried out once (some ten milliseconds); one of kind "" where none works."""
@@ -142,8 +179,8 @@ def find_sandbox(
     program = program and find_program(program, workspace)
     if not program:
         return Sandbox()
-    folders = tuple(os.path.realpath(place.expanduser()) for place in writable)
-    sandbox = Sandbox(kind, program, network, secrets, folders, os.path.realpath(caches) if caches else "")
+    folders, seen = (tuple(os.path.realpath(place.expanduser()) for place in given) for given in (writable, readable))
+    sandbox = Sandbox(kind, program, network, secrets, folders, seen, os.path.realpath(caches) if caches else "")
     return sandbox if _works(sandbox) else Sandbox()
 
 
@@ -158,7 +195,9 @@ def _works(sandbox: Sandbox) -> bool:
     return tried.returncode == 7
 
 
-def _bubblewrap(sandbox: Sandbox, workspace: str, scratch: str, guarded: Sequence[str]) -> list[str]:
+def _bubblewrap(
+    sandbox: Sandbox, workspace: str, scratch: str, guarded: Sequence[str], sockets: Sequence[str]
+) -> list[str]:
     argv = [sandbox.program, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     # What belongs to root can be written by root without any capability: the kernel's settings, among them which program is
     # started, outside, when a process crashes.
@@ -166,23 +205,129 @@ def _bubblewrap(sandbox: Sandbox, workspace: str, scratch: str, guarded: Sequenc
     for private in PRIVATE:
         if Path(private).is_dir() and not Path(private).is_symlink():
             argv += ["--bind", scratch, private] if scratch and private == "/tmp" else ["--tmpfs", private]
-    for needed in _NEEDED_FOR_NAMES:
+    for needed in (*_NEEDED, *(_NEEDED_FOR_NAMES if sandbox.network else ())):
         argv += ["--ro-bind-try", needed, needed]
-    argv += (
-        ["--bind" if sandbox.can_write(workspace) else "--ro-bind", workspace, workspace] if workspace != "/" else []
-    )
+    homes = _homes(workspace)
+    for home in homes:
+        argv += ["--tmpfs", home]
+    for place in (*_seen_of_homes(homes, workspace), *sandbox.readable):
+        argv += ["--ro-bind-try", place, place]
+    writable = sandbox.can_write(workspace)
+    argv += ["--bind" if writable else "--ro-bind", workspace, workspace] if workspace != "/" else []
     for folder in sandbox.writable:
         argv += ["--bind-try", folder, folder]
     for place in guarded:
         argv += ["--ro-bind-try", place, place]
-    for secret in _hidden(sandbox, workspace):
-        argv += ["--tmpfs", secret] if Path(secret).is_dir() else ["--ro-bind", "/dev/null", secret]
+    argv += _fixed((workspace, *sandbox.writable))
+    argv += _covered(sandbox, workspace, sockets)
     if cache := sandbox.cache(workspace):
         argv += ["--bind-try", cache, cache]
-    argv += ["--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
-    argv += [] if sandbox.network else ["--unshare-net"]
-    # Who is root inside could take the mounts off again.
-    return [*argv, "--cap-drop", "ALL", "--die-with-parent", "--chdir", workspace]
+    for home in homes:  # what is written there would be gone, and nobody told
+        argv += ["--remount-ro", home]
+    return [*argv, *_apart(sandbox.network), "--chdir", workspace]
+
+
+def _bubblewrap_reading(sandbox: Sandbox, workspace: str) -> list[str]:
+    argv = [sandbox.program, "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
+    argv += ["--remount-ro", "/proc"] if os.geteuid() == 0 else []
+    for place in (*_SYSTEM, *_NEEDED, *_seen_of_homes(_homes(workspace), workspace), workspace):
+        argv += ["--ro-bind-try", place, place]
+    argv += _covered(sandbox, workspace)
+    return [*argv, "--remount-ro", "/", *_apart(network=False), "--chdir", workspace]
+
+
+def _apart(network: bool) -> list[str]:
+    """Who is root inside could take the mounts off again: no capabilities."""
+    alone = ["--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    return [*alone, *([] if network else ["--unshare-net"]), "--cap-drop", "ALL", "--die-with-parent"]
+
+
+def _homes(workspace: str) -> list[str]:
+    """The home folders of this machine, none in another; but not those somebody works in as a whole."""
+    places = {os.path.realpath(place) for place in (Path.home(), pwd.getpwuid(os.getuid()).pw_dir, *_HOMES)}
+    found: list[str] = []
+    for place in sorted(place for place in places if place != "/" and Path(place).is_dir()):
+        covered = any(Path(place).is_relative_to(home) for home in found)
+        if not covered and not Path(place).is_relative_to(workspace):
+            found.append(place)
+    return found
+
+
+def _seen_of_homes(homes: Sequence[str], workspace: str) -> list[str]:
+    """What of the home folders commands can read."""
+    own = dict.fromkeys((str(Path.home()), os.path.realpath(Path.home()), pwd.getpwuid(os.getuid()).pw_dir))
+    found = [f"{home}/{name}" for home in own for name in TOOLCHAINS]
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        environment = Path(folder).parent
+        found.append(str(environment) if (environment / "pyvenv.cfg").is_file() else folder)
+    found += [*own_places(), "/home/linuxbrew"]
+    below = [
+        place for place in found if any(place.startswith(f"{home}/") for home in (*own, *homes)) and place not in own
+    ]
+    return [place for place in (*below, *_repository_of(workspace)) if Path(place).exists()]
+
+
+def _repository_of(workspace: str) -> list[str]:
+    """The repository that a worktree belongs to. It says so itself: a file of the worktree could name any."""
+    try:
+        named = (Path(workspace) / ".git").read_text("utf-8").strip()
+        own = Path(os.path.realpath(Path(workspace) / named.removeprefix("gitdir:").strip()))
+        back = Path((own / "gitdir").read_text("utf-8").strip())
+    except (OSError, ValueError):
+        return []
+    known = named.startswith("gitdir:") and back == Path(workspace) / ".git" and own.parent.name == "worktrees"
+    return [str(own.parents[1])] if known else []
+
+
+def _fixed(folders: Sequence[str]) -> list[str]:
+    """This program, where it lies in a folder that can be written: read-only, and the folders above it not to be moved."""
+    argv: list[str] = []
+    for place in own_places():
+        for folder in folders:
+            if not Path(place).is_relative_to(folder):
+                continue
+            between = Path(place).relative_to(folder).parts[:-1]
+            for n in range(1, len(between) + 1):
+                above = str(Path(folder, *between[:n]))
+                argv += ["--bind", above, above]
+            argv += ["--ro-bind-try", place, place]
+    return argv
+
+
+def _covered(sandbox: Sandbox, workspace: str, sockets: Sequence[str] = ()) -> list[str]:
+    """Secrets, and sockets, which a read-only mount keeps nobody from speaking to."""
+    argv: list[str] = []
+    for secret in (hidden := _hidden(sandbox, workspace)):
+        argv += ["--tmpfs", secret] if Path(secret).is_dir() else ["--ro-bind", "/dev/null", secret]
+    away = (*PRIVATE, *hidden, *_homes(workspace))
+    for name in sorted({*_sockets(workspace), *sockets}):
+        if Path(name).is_relative_to(workspace) or not any(Path(name).is_relative_to(place) for place in away):
+            argv += ["--ro-bind", "/dev/null", name]
+    return argv
+
+
+def _sockets(workspace: str) -> set[str]:
+    """The sockets that somebody listens at now. Where a name begins in some folder, that may be any of the workspace."""
+    try:
+        lines = Path("/proc/net/unix").read_text("utf-8", "surrogateescape").splitlines()[1:]
+    except OSError:
+        return set()
+    names = {name for line in lines for name in line.split(maxsplit=7)[7:]}
+    found = {os.path.realpath(name) for name in names if name.startswith("/") and _is_socket(name)}
+    if any(name[0] not in "/@" for name in names):
+        walked = os.walk(workspace) if workspace != "/" else ()
+        found |= {
+            path for folder, _, files in walked for path in (f"{folder}/{file}" for file in files) if _is_socket(path)
+        }
+    return found
+
+
+def _is_socket(name: str) -> bool:
+    """Following links."""
+    try:
+        return stat.S_ISSOCK(os.stat(name).st_mode)  # noqa: PTH116
+    except (OSError, ValueError):
+        return False
 
 
 def _hidden(sandbox: Sandbox, workspace: str) -> list[str]:
@@ -195,17 +340,26 @@ def _hidden(sandbox: Sandbox, workspace: str) -> list[str]:
     return found
 
 
-def seatbelt_profile(sandbox: Sandbox, workspace: str) -> str:
+def seatbelt_profile(sandbox: Sandbox, workspace: str, *, read_only: bool = False) -> str:
     """The profile for macOS' `sandbox-exec`; later rules win."""
     temporary = os.path.realpath(os.environ.get("TMPDIR") or "/private/tmp")
     ours = (workspace,) if workspace != "/" and sandbox.can_write(workspace) else ()
     cache = sandbox.cache(workspace)
     lines = ["(version 1)", "(allow default)", "(deny file-write*)"]
-    lines += [f"(allow file-write* (subpath {_quoted(path)}))" for path in (*ours, temporary, "/private/tmp", "/dev")]
+    opened = ("/dev",) if read_only else (*ours, temporary, "/private/tmp", "/dev")
+    lines += [f"(allow file-write* (subpath {_quoted(path)}))" for path in opened]
     lines += [f'(deny file-write* (regex #"{_at_any_depth(workspace, name)}"))' for name in (*GUARDED, "head")]
     lines += [f"(allow file-write* (subpath {_quoted(path)}))" for path in sandbox.writable]
+    inside = [
+        place for place in own_places() for folder in (*ours, *sandbox.writable) if Path(place).is_relative_to(folder)
+    ]
+    lines += [f"(deny file-write* (subpath {_quoted(place)}))" for place in inside]
+    homes = [home for home in ("/Users", str(Path.home())) if not Path(home).is_relative_to(workspace)]
+    lines += [f"(deny file-read-data (subpath {_quoted(home)}))" for home in homes]
+    seen = [] if read_only else [*_seen_of_homes(homes, workspace), *sandbox.readable, *sandbox.writable]
+    lines += [f"(allow file-read-data (subpath {_quoted(path)}))" for path in (*seen, workspace) if homes]
     lines += [f"(deny file-read* file-write* (subpath {_quoted(path)}))" for path in _hidden(sandbox, workspace)]
-    lines += [f"(allow file-read* file-write* (subpath {_quoted(cache)}))"] if cache else []
+    lines += [f"(allow file-read* file-write* (subpath {_quoted(cache)}))"] if cache and not read_only else []
     lines += [] if sandbox.network else ["(deny network*)"]
     return "\n".join(lines)
 

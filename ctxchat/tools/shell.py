@@ -15,6 +15,7 @@ import msgspec
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.events import ToolStatus
+from ctxchat.core.patterns import Word
 from ctxchat.core.permissions import Allowance, Demand, Part
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.own_processes import find_program
@@ -55,7 +56,8 @@ class ShellArguments(Arguments, frozen=True):
 
 
 class Shell(Tool[ShellArguments]):
-    """`environ` is what commands may see (keys are taken out, but those named in `keep`), `sandbox` what shuts them in."""
+    """`environ` is what commands may see (keys are taken out, but those named in `keep`), `sandbox` what shuts them in.
+    With `asks_everything` nothing is free, however little it can do."""
 
     name = "shell"
     about = (
@@ -66,8 +68,11 @@ class Shell(Tool[ShellArguments]):
     arguments = ShellArguments
     reads_only = False
 
-    def __init__(self, sandbox: Sandbox, environ: Mapping[str, str], keep: Sequence[str] = ()) -> None:
+    def __init__(
+        self, sandbox: Sandbox, environ: Mapping[str, str], keep: Sequence[str] = (), *, asks_everything: bool = False
+    ) -> None:
         super().__init__()
+        self._asks_everything = asks_everything
         self._sandbox = sandbox
         self._environment = environment(environ, keep)
 
@@ -88,7 +93,8 @@ class Shell(Tool[ShellArguments]):
         first, _, more = command.partition("\n")
         asks = self._asks(arguments)
         summary = f"run {clip_line(first, 200)}{' …' if more else ''}{_beyond(asks, arguments.why, bool(self.sandbox))}"
-        parts = parts_of(command, context.workspace)
+        bash = bool(find_program("bash", context.workspace))  # what another shell makes of a line nobody knows here
+        parts = parts_of(command, context.workspace) if bash else (Part((Word(command, False),)),)
         return Demand(
             "run",
             command,
@@ -98,6 +104,7 @@ class Shell(Tool[ShellArguments]):
             parts=parts,
             allowance=self._offers(command, parts, asks, context.workspace),
             asks=asks,
+            shut_in=bool(self.sandbox) and not self._asks_everything,
         )
 
     def _asks(self, arguments: ShellArguments) -> Allowance:
@@ -136,11 +143,23 @@ class Shell(Tool[ShellArguments]):
         workspace, allowed = context.workspace, context.allowance
         shut_in = bool(self.sandbox) and not allowed.outside
         scratch = await asyncio.to_thread(_scratch, context.session_folder)
-        guards = shut_in and self._sandbox.can_write(workspace)  # else there is nothing to guard, and a disk to walk
+        reading = context.read_only
+        if reading and not shut_in:
+            raise ToolError("This command was to run in a sandbox, and there is none.", "Call again.")
+        guards = (
+            shut_in and not reading and self._sandbox.can_write(workspace)
+        )  # else there is nothing to guard, and a disk to walk
         guarding = await asyncio.to_thread(Guarding, workspace) if guards else None
         paths = await asyncio.to_thread(guarding.paths, allowed.folders) if guarding else ()
-        argv = self._sandbox.wrap(
-            [shell, "-c", os.fsdecode(command)], workspace, scratch, guarded=paths, allowed=allowed
+        argv = await asyncio.to_thread(
+            self._sandbox.wrap,
+            [shell, "-c", os.fsdecode(command)],
+            workspace,
+            scratch,
+            guarded=paths,
+            sockets=guarding.sockets if guarding else (),
+            allowed=allowed,
+            read_only=reading,
         )
         if cache := self._sandbox.cache(workspace):
             await asyncio.to_thread(os.makedirs, cache, 0o700, exist_ok=True)

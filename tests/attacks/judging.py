@@ -27,12 +27,14 @@ def rules(*texts: str) -> list[Rule]:
     return [rule for rule in found if rule]
 
 
-def demand(command: str, root: Path) -> Demand:
-    return Demand("run", command, parts=parts_of(command, str(root)))
+def demand(command: str, root: Path, *, shut_in: bool = True) -> Demand:
+    return Demand("run", command, parts=parts_of(command, str(root)), shut_in=shut_in)
 
 
-def verdict(command: str, root: Path, mode: Mode = "ask", texts: tuple[str, ...] = RULES) -> Judgement:
-    return judge("shell", demand(command, root), mode, rules(*texts), str(root))
+def verdict(
+    command: str, root: Path, mode: Mode = "ask", texts: tuple[str, ...] = RULES, *, shut_in: bool = True
+) -> Judgement:
+    return judge("shell", demand(command, root, shut_in=shut_in), mode, rules(*texts), str(root))
 
 
 def offered(command: str, root: Path, texts: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -39,10 +39,11 @@ python --version
 
 
 @pytest.mark.parametrize("command", READING.strip().splitlines())
-def test_what_only_reads_in_the_folder_is_free_but_in_mode_ask(command: str, project: Path):
-    for mode in ("plan", "auto-edit"):
-        assert verdict(command, project, mode, ()).rule == "free"
-    assert verdict(command, project, "ask", ()).verdict == "ask"
+def test_what_only_reads_in_the_folder_is_free_where_it_can_do_nothing_else(command: str, project: Path):
+    for mode in ("ask", "plan", "auto-edit"):
+        judged = verdict(command, project, mode, ())
+        assert judged.rule == "free" and judged.read_only
+        assert verdict(command, project, mode, (), shut_in=False).verdict == "ask"
     assert verdict(command, project, "read-only", ()).verdict == "deny"
 
 

@@ -71,6 +71,15 @@ class Permissions(Table, frozen=True):
             append=True,
         ),
     ] = ()
+    ask: Annotated[
+        Literal["changes", "everything"],
+        opt(
+            "`changes`: a command that only reads in the folder runs without a question where there is a sandbox; `everything`: "
+            "each command that no rule allows asks.",
+            trust=True,
+            counts="from the next start on",
+        ),
+    ] = "changes"
     sandbox: Annotated[
         bool,
         opt(
@@ -89,6 +98,15 @@ class Permissions(Table, frozen=True):
         tuple[str, ...],
         opt(
             "Folders outside the workspace that shell commands in the sandbox may write in (`~/.cache/uv`).",
+            append=True,
+            counts="from the next start on",
+        ),
+    ] = ()
+    readable: Annotated[
+        tuple[str, ...],
+        opt(
+            "Files and folders in the home folder that shell commands in the sandbox may read, besides toolchains (`~/data`).",
+            trust=True,
             append=True,
             counts="from the next start on",
         ),
