@@ -183,7 +183,7 @@ class Configuring:
 
     def _context_sources(self, settings: Settings) -> WorkspaceSources:
         """With the providers of the settings, in their order; the ones there are where nothing about them changed."""
-        about = (settings.context.providers, settings.context.inject, self._shared.trusted)
+        about = (settings.context.providers, settings.context.inject)
         if self._around is None or self._around[0] != about:
             memory = paths.config_dir() / "AGENTS.md"
             notes = [SettingsNotes(settings.context.inject)] if settings.context.inject else []
@@ -196,7 +196,7 @@ class Configuring:
 
     def _providers(self, names: Sequence[str]) -> list[ContextProvider]:
         workspace: Path = self._shared.workspace
-        ours = {p.source_id: p for p in standard_providers(workspace, trusted=self._shared.trusted)}
+        ours = {p.source_id: p for p in standard_providers(workspace, git=self._shared.git)}
         found = ours | self._extensions.providers([n for n in names if n not in ours], workspace)
         return [found[name] for name in names if name in found]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,7 @@ from ctxchat.bootstrap.servers import Servers
 from ctxchat.bootstrap.workspace import sandbox_of
 from ctxchat.config import files as settings_files
 from ctxchat.config.schema import Settings
+from ctxchat.context.workspace import GitCommand
 from ctxchat.core.errors import UsageError
 from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.ports import ModelPort
@@ -28,6 +30,7 @@ from ctxchat.models import tokenizers
 from ctxchat.models.offline import OFFLINE_NAME
 from ctxchat.models.process import ModelProcess
 from ctxchat.models.provider_lists import ProviderLists
+from ctxchat.own_processes import find_program
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database, utc_now
 from ctxchat.storage.files import write_private
@@ -94,6 +97,16 @@ class Shared:
     def sandbox(self) -> Sandbox:
         """What shell commands run in; tried out the first time it is asked for."""
         return sandbox_of(self.settings, self.workspace)
+
+    @cached_property
+    def git(self) -> GitCommand | None:
+        """What asks git about the workspace; None where it could not be kept from running what a repository names."""
+        program = find_program("git", str(self.workspace))
+
+        def command(arguments: Sequence[str]) -> Sequence[str]:
+            return self.sandbox.wrap([program, *arguments], str(self.workspace), read_only=True)
+
+        return command if program and self.sandbox.kind else None
 
     @property
     def trusted(self) -> bool:

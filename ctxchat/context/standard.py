@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ctxchat.context.skills import Skills, workspace_skills
-from ctxchat.context.workspace import Workspace
+from ctxchat.context.workspace import GitCommand, Workspace
 from ctxchat.core.ports import ContextProvider
 
 
@@ -51,6 +51,6 @@ class SettingsNotes:
         return "\n\n".join(self._notes)
 
 
-def standard_providers(root: Path, *, trusted: bool = True) -> tuple[ContextProvider, ...]:
-    """Skills of the workspace, the workspace's snapshot (with git only where it is trusted), then identity and date."""
-    return (Skills(workspace_skills(root), within=root), Workspace(root, git="git" if trusted else ""), Identity(root))
+def standard_providers(root: Path, *, git: GitCommand | None = None) -> tuple[ContextProvider, ...]:
+    """Skills of the workspace, the workspace's snapshot (with what `git` says, where it can be asked), then identity and date."""
+    return (Skills(workspace_skills(root), within=root), Workspace(root, git=git), Identity(root))

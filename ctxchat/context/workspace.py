@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 GIT_SECONDS = 2.0
@@ -11,15 +13,19 @@ MOST_STATUS = 20
 MOST_NAMES = 60
 
 
-class Workspace:
-    """ContextProvider `workspace`. Where git is missing, slow or has nothing to say, the listing stands alone.
+_WITHOUT_PROGRAMS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
-    A repository's own configuration can name programs that git runs: pass `git=""` for a folder that is not trusted.
-    """
+GitCommand = Callable[[Sequence[str]], Sequence[str]]
+"""From git's arguments to a command that asks it so that nothing a repository names can do harm: its configuration, its hooks and
+its attributes may name any program. Looks at the disk."""
+
+
+class Workspace:
+    """ContextProvider `workspace`. Where git cannot be asked, is slow or has nothing to say, branch and listing stand alone."""
 
     source_id = "workspace"
 
-    def __init__(self, root: Path, *, git: str = "git", seconds: float = GIT_SECONDS) -> None:
+    def __init__(self, root: Path, *, git: GitCommand | None = None, seconds: float = GIT_SECONDS) -> None:
         self._root = root
         self._git = git
         self._seconds = seconds
@@ -27,18 +33,18 @@ class Workspace:
     async def provide(self) -> str:
         """Branch, changed files, top-level names, each capped with the number left out."""
         status, names = await asyncio.gather(self._status(), asyncio.to_thread(_listing, self._root))
-        return "\n".join(part for part in (_git_text(status), names) if part)
+        said = _git_text(status) or await asyncio.to_thread(_branch, self._root)
+        return "\n".join(part for part in (said, names) if part)
 
     async def _status(self) -> str:
         if not self._git:
             return ""
         # No optional locks: a snapshot must not get in the way of a git command that runs beside it.
-        # No fsmonitor: it is a program named by the repository's own configuration.
-        command = (self._git, "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(self._root))
+        options = ("--no-optional-locks", *_WITHOUT_PROGRAMS, "-C", str(self._root))
+        asked = (*options, "status", "--short", "--branch", "--ignore-submodules=all")
         try:
             process = await asyncio.create_subprocess_exec(
-                *command,
-                *("status", "--short", "--branch", "--ignore-submodules=all"),
+                *await asyncio.to_thread(self._git, asked),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
@@ -65,6 +71,19 @@ def _git_text(status: str) -> str:
     lines = [f"Git branch: {branch}"]
     lines += ["Changed files:", *changed[:MOST_STATUS]] if changed else ["No changed files."]
     return "\n".join([*lines, *_left_out(len(changed) - MOST_STATUS)])
+
+
+def _branch(root: Path) -> str:
+    """The branch by git's own file, without git."""
+    try:
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        with os.fdopen(os.open(root / ".git" / "HEAD", flags), "rb") as file:
+            plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)  # a pipe would never end
+            said = file.read(1_000).decode("utf-8", "replace").strip() if plain else ""
+    except OSError:
+        return ""
+    branch = said.removeprefix("ref: refs/heads/")
+    return f"Git branch: {_one_line(branch)}" if branch != said else ""
 
 
 def _listing(root: Path) -> str:

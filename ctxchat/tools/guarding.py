@@ -30,8 +30,16 @@ _REPOSITORY = frozenset({"HEAD", "objects", "refs"})
 _RUNS = frozenset({"config", "config.worktree", "hooks", "commondir"})
 """What in a repository decides which programs git starts."""
 
-_HOOKS = re.compile(rb"^\s*hookspath\s*=\s*\"?([^\"\r\n]+)", re.I | re.M)
+_COMMITTED = re.compile(
+    r"objects|refs|logs|index|HEAD|packed-refs|(ORIG|FETCH|MERGE|CHERRY_PICK|REVERT)_HEAD|(MERGE|SQUASH)_MSG|MERGE_(MODE|RR)"
+    r"|AUTO_MERGE|(COMMIT|TAG|NOTES|MERGE)_EDITMSG|shallow|gc\.(log|pid)|(index|HEAD|packed-refs|shallow|next-index-\d+)\.(lock|new)"
+)
+"""What commits, branches and stashes are written to, at the top of a repository: none of it says what git runs."""
+
+_NAMES_FILES = re.compile(rb"^\s*(?:\[[^\]\n]*\]\s*)?(hookspath|path)\s*=\s*\"?([^\"\r\n]+)", re.I | re.M)
+"""Where a configuration says that hooks, or more of the configuration, are."""
 _LARGEST = 1_000_000
+_MOST_CONFIGURATIONS = 50
 
 _guards = lru_cache(200_000)(guarded)
 """It is asked of every file of the workspace, before and after each command."""
@@ -60,16 +68,25 @@ class Guarding:
         self.sockets: list[str] = []
         """Those in the workspace: a mount keeps nobody from speaking to them."""
         self._places = {place.path: place for place in _places(workspace, self.sockets)}
+        named = {os.path.realpath(other) for place in self._places.values() for other in _led_to(place)}
+        self._named = {path for path in named if path.startswith(f"{workspace}/")}
+        self._not_there = {path for path in self._named if not os.path.lexists(path)}
 
     def paths(self, allowed: Sequence[str] = ()) -> tuple[str, ...]:
-        """What must not be written, but for the folders that were `allowed`: of a repository that is, its hooks and configuration
-        stay guarded."""
+        """What must not be written, but for the folders that were `allowed`: of a repository that is, all but what is committed
+        stays guarded."""
         found = {path for path, place in self._places.items() if not place.link}
-        for path, place in self._places.items():
-            found.update(os.path.realpath(other) for other in (path, *_led_to(place)))
+        found |= {os.path.realpath(path) for path in self._places} | self._named
+        inner = {
+            entry.path for path in found if _is_repository(path) for entry in _entries(path) if not _committed(entry)
+        }
         kept: list[str] = []
-        for path in sorted(path for path in found if path.startswith(f"{self._workspace}/")):
-            opened = any(f"{path}/".startswith(f"{folder}/") for folder in allowed) and Path(path).name not in _RUNS
+        for path in sorted(path for path in found | inner if path.startswith(f"{self._workspace}/")):
+            opened = (
+                any(f"{path}/".startswith(f"{folder}/") for folder in allowed)
+                and path not in inner
+                and path not in self._named
+            )
             covered = any(path.startswith(f"{other}/") for other in kept)
             if not opened and not covered and not Path(path).is_symlink():
                 kept.append(path)
@@ -81,15 +98,14 @@ class Guarding:
         put back. Raises OSError."""
         known = {place.itself for place in self._places.values()}
         gone: list[str] = []
+        gone += [_taken(path, self._workspace, folder) for path in self._not_there if os.path.lexists(path)]
         for place in _places(self._workspace):
             before = self._places.get(place.path)
             # A file that was there could not be written in there: an editor outside has saved it meanwhile.
             saved = before is not None and before.is_file and place.is_file
             if place.itself in known or saved:
                 continue  # it was there, perhaps below a folder that is called otherwise now
-            name = os.path.relpath(place.path, self._workspace)
-            _move(place.path, Path(folder) / name)
-            gone.append(name)
+            gone.append(_taken(place.path, self._workspace, folder))
         for path, place in self._places.items():
             if place.link and not os.path.lexists(path) and Path(path).parent.is_dir():
                 Path(path).symlink_to(place.link)
@@ -112,6 +128,21 @@ class Guarding:
                         yield entry.path
 
 
+def _taken(path: str, workspace: str, folder: str) -> str:
+    name = os.path.relpath(path, workspace)
+    _move(path, Path(folder) / name)
+    return name
+
+
+def _is_repository(path: str) -> bool:
+    return {entry.name for entry in _entries(path)} >= {"HEAD", "objects"} or _guards(Path(path).name) == ".git"
+
+
+def _committed(entry: os.DirEntry[str]) -> bool:
+    """Whether it is what commits are written to, and leads nowhere else."""
+    return bool(_COMMITTED.fullmatch(entry.name)) and not entry.is_symlink()
+
+
 def _places(workspace: str, sockets: list[str] | None = None) -> Iterator[GuardedPath]:
     for _, among_dependencies, entries in _walk(workspace):
         if sockets is not None:
@@ -126,7 +157,7 @@ def _places(workspace: str, sockets: list[str] | None = None) -> Iterator[Guarde
             if of_git or (name and name != "HEAD" and not among_dependencies):
                 yield from _place(entry)
             if name == ".git" and entry.is_dir(follow_symlinks=False):
-                yield from (place for part in _entries(entry.path) if part.name in _RUNS for place in _place(part))
+                yield from (place for part in _entries(entry.path) if not _committed(part) for place in _place(part))
 
 
 def _place(entry: os.DirEntry[str]) -> Iterator[GuardedPath]:
@@ -181,9 +212,26 @@ def _led_to(place: GuardedPath) -> Iterator[str]:
     if common := _read(repository / "commondir").strip():
         repository = repository / os.fsdecode(common)
         yield str(repository)
-    for name in ("config", "config.worktree"):
-        for hooks in _HOOKS.findall(_read(repository / name)):
-            yield str(path.parent / os.fsdecode(hooks).strip())
+    home = Path.home()
+    own = [home / ".gitconfig", home / ".config/git/config"]
+    yield from _named_by([*own, *(repository / name for name in ("config", "config.worktree"))], path.parent)
+
+
+def _named_by(configurations: Sequence[Path], top: Path) -> Iterator[str]:
+    """The folders of hooks that they name, from `top` on, and the files that belong to them, wherever they say so."""
+    waiting, known = list(configurations), set[Path]()
+    while waiting and len(known) < _MOST_CONFIGURATIONS:
+        file = waiting.pop()
+        if file in known:
+            continue
+        known.add(file)
+        for kind, found in _NAMES_FILES.findall(_read(file)):
+            named = Path(os.fsdecode(found).strip()).expanduser()
+            if kind.lower() == b"path":
+                waiting.append(file.parent / named)
+                yield str(file.parent / named)
+            else:
+                yield str(top / named)
 
 
 def _read(file: Path) -> bytes:

@@ -248,7 +248,7 @@ def _homes(workspace: str) -> list[str]:
     found: list[str] = []
     for place in sorted(place for place in places if place != "/" and Path(place).is_dir()):
         covered = any(Path(place).is_relative_to(home) for home in found)
-        if not covered and not Path(place).is_relative_to(workspace):
+        if not covered and not (workspace and Path(place).is_relative_to(workspace)):
             found.append(place)
     return found
 
@@ -268,7 +268,18 @@ def _seen_of_homes(homes: Sequence[str], workspace: str) -> list[str]:
 
 
 def _repository_of(workspace: str) -> list[str]:
-    """The repository that a worktree belongs to. It says so itself: a file of the worktree could name any."""
+    """The repository around the workspace, and the one that a worktree belongs to. That says so itself: a file of the worktree
+    could name any."""
+    homes = _homes("")
+    around = next(
+        (str(folder) for folder in (Path(workspace), *Path(workspace).parents) if (folder / ".git").exists()), ""
+    )
+    if not around or any(Path(home).is_relative_to(around) for home in homes):
+        return []
+    return [around, *_repository_of_worktree(around)]
+
+
+def _repository_of_worktree(workspace: str) -> list[str]:
     try:
         named = (Path(workspace) / ".git").read_text("utf-8").strip()
         own = Path(os.path.realpath(Path(workspace) / named.removeprefix("gitdir:").strip()))

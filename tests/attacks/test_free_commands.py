@@ -9,14 +9,16 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
 from ctxchat.agent.permissions import Judgement, judge
+from ctxchat.context.workspace import Workspace
 from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.own_processes import find_program
 from ctxchat.tools.sandbox import Sandbox, find_sandbox
 from ctxchat.tools.shell import Shell
 
@@ -205,6 +207,18 @@ async def test_a_worktree_of_ones_own_is_read_and_one_that_says_so_of_another_is
     (forged / ".git").write_text((real / ".git").read_text())
     hostile.work = forged.resolve()
     assert "SECRET" not in (await hostile.run_unasked("git log --oneline") or "")
+
+
+async def test_what_is_told_of_a_project_runs_no_program_it_names(hostile: HostileProject) -> None:
+    before = hostile.print()
+
+    def git(arguments: Sequence[str]) -> Sequence[str]:
+        return hostile.sandbox.wrap(
+            [find_program("git", str(hostile.work)), *arguments], str(hostile.work), read_only=True
+        )
+
+    assert "Git branch: master" in await Workspace(hostile.work, git=git).provide()
+    assert hostile.print() == before
 
 
 async def test_sockets_of_home_workspace_and_system_answer_nobody(hostile: HostileProject) -> None:

@@ -201,6 +201,42 @@ async def test_a_person_can_allow_the_repository_and_commits_work_then_but_hooks
     assert not (house.work / ".git/commondir").exists()
 
 
+async def test_with_commits_allowed_daily_work_goes_on_and_nothing_that_git_runs_changes(house: House) -> None:
+    git = house.work / ".git"
+    for place in ("modules/dep/hooks", "worktrees/tree", "hooks", "info"):
+        (git / place).mkdir(parents=True, exist_ok=True)
+    (git / "modules/dep/config").write_text("[core]\n")
+    (git / "worktrees/tree/commondir").write_text("../..\n")
+    with (git / "config").open("a") as config:
+        config.write(
+            "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../more.config\n[user]\n\tname = a\n\temail = a@b\n"
+        )
+    (house.work / "more.config").write_text("[alias]\n")
+    allowed = Allowance(folders=(str(git),))
+    daily = (
+        "set -e; echo 1 > a; git add a; git commit -qm one; git checkout -qb side; echo 2 >> a; git commit -qam two; git tag t; "
+        "echo 3 >> a; git stash -q; git stash pop -q; git checkout -q a; git checkout -q -; echo 4 > b; git add b; "
+        "git commit -qm three; git merge -q side -m four; git rm -q b; git reset -q --hard; git branch -d side; "
+        "git commit -q --amend -m five; git log --oneline | wc -l"
+    )
+    found = await house.run(daily, allowed)
+    assert found.text.endswith("\n4") and found.status == "ok", found.text
+    keep = ("config", "hooks", "modules", "worktrees", "info", "description")
+    before = {str(path): _what(path) for name in keep for path in (git / name, *(git / name).rglob("*"))}
+    evil = (
+        "cd .git; for f in config hooks/pre-commit modules/dep/config modules/dep/hooks/post-checkout worktrees/tree/commondir "
+        "worktrees/tree/config.worktree info/attributes; do echo evil >> $f; done; rm -rf hooks modules worktrees; mkdir -p "
+        "modules/new rebase-merge; echo evil > modules/new/config; echo 'exec evil' > rebase-merge/git-rebase-todo; "
+        "echo evil > config.worktree; ln -sf /tmp/x commondir; cd ..; mkdir -p tools/hooks; echo evil > tools/hooks/pre-commit; "
+        "echo evil >> more.config"
+    )
+    found = await house.run(evil, allowed)
+    assert {str(path): _what(path) for name in keep for path in (git / name, *(git / name).rglob("*"))} == before
+    assert not (house.work / "tools/hooks").exists() and (house.work / "more.config").read_text() == "[alias]\n"
+    new = ("config.worktree", "commondir", "rebase-merge")
+    assert not any(os.path.lexists(git / name) for name in new) and all(f".git/{name}" in found.text for name in new)
+
+
 OUTSIDE = [
     "echo evil > ../outside",
     "echo evil >> ../home/.config/ctxchat/config.toml; mkdir -p ../home/.config/ctxchat; touch ../home/.config/ctxchat/x",
@@ -227,6 +263,47 @@ async def test_secrets_and_our_own_data_cannot_be_read(house: House) -> None:
     assert "SECRET" not in found.text and "id_ed25519" not in found.text and "# mine" not in found.text
     if os.geteuid() == 0:
         assert "root:" not in (await house.run("cat /etc/shadow")).text
+
+
+async def test_of_a_home_folder_only_toolchains_are_seen(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(house.home))
+    places = (
+        ".pgpass", ".config/sops/age/keys.txt", ".config/BraveSoftware/Brave/Cookies", ".claude/history", ".codex/auth.json",
+        ".config/gh/hosts.yml", ".netrc", ".bash_history", "notes/diary", ".local/share/keyrings/x", ".cargo/credentials.toml",
+        ".npmrc", ".m2/settings.xml", ".config/pip/pip.conf", ".cache/huggingface/token", ".new-tool/token",
+    )  # fmt: skip
+    seen = (".cargo/bin/tool", ".gitconfig", ".pyenv/version", "data/set", ".cache/uv/x")
+    for name in (*places, *seen):
+        (house.home / name).parent.mkdir(parents=True, exist_ok=True)
+        (house.home / name).write_text("SECRET" if name in places else f"OPEN {name}\n")
+    house.shell = Shell(find_sandbox(str(house.work), readable=[house.home / "data"]), os.environ)
+    found = await house.run(f"cd {house.home}; cat {' '.join((*places, *seen))}; find . -type f; touch x .cargo/bin/x")
+    assert "SECRET" not in found.text and not (house.home / "x").exists()
+    assert [name for name in seen if f"OPEN {name}" not in found.text] == []
+    assert "diary" not in found.text.partition("[In the sandbox")[0].rpartition("cat: ")[2].partition("\n")[2]
+
+
+async def test_the_program_itself_cannot_be_replaced(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = house.work / "deep/env"
+    (program / "bin").mkdir(parents=True)
+    (program / "bin/python").write_text("ours")
+    monkeypatch.setattr("sys.prefix", str(program))
+    before = house.print()
+    commands = (
+        "echo evil > deep/env/bin/python",
+        "rm -rf deep",
+        "mv deep d; mkdir -p deep/env/bin; echo evil > deep/env/bin/python",
+        "mv deep/env deep/e; mkdir deep/env",
+    )
+    for command in commands:
+        await house.run(command)
+        assert house.print() == before, command
+
+
+async def test_a_resolver_is_reached_with_the_network_only(house: House) -> None:
+    command = house.shell._sandbox.wrap(["x"], str(house.work))
+    assert "/run/systemd/resolve" not in command
+    assert "/run/systemd/resolve" in house.shell._sandbox.wrap(["x"], str(house.work), allowed=Allowance(network=True))
 
 
 async def test_who_works_above_their_secrets_writes_nothing_there(house: House) -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -30,17 +31,21 @@ def git(root: Path, *words: str) -> None:
     subprocess.run(("git", *identity, *words), cwd=root, check=True, capture_output=True)
 
 
+def plain_git(arguments: Sequence[str]) -> Sequence[str]:
+    return ["git", *arguments]
+
+
 @needs_git
 async def test_branch_changes_and_names(tmp_path: Path) -> None:
     git(tmp_path, "init", "-b", "tide")
-    fresh = await Workspace(tmp_path).provide()
+    fresh = await Workspace(tmp_path, git=plain_git).provide()
     assert "Git branch: tide\nNo changed files." in fresh
     (tmp_path / "src").mkdir()
     (tmp_path / "a\nb.txt").write_text("x")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-m", "one")
     (tmp_path / "new.py").write_text("x")
-    text = await Workspace(tmp_path).provide()
+    text = await Workspace(tmp_path, git=plain_git).provide()
     assert "Changed files:\n?? new.py" in text
     assert text.endswith("Top level:\na?b.txt\nnew.py\nsrc/")
 
@@ -48,17 +53,30 @@ async def test_branch_changes_and_names(tmp_path: Path) -> None:
 async def test_without_git_the_listing_stands_alone(tmp_path: Path) -> None:
     for number in range(MOST_NAMES + 5):
         (tmp_path / f"f{number:03}").touch()
-    text = await Workspace(tmp_path, git="no-such-git").provide()
+    text = await Workspace(tmp_path, git=lambda arguments: ["/no-such-git", *arguments]).provide()
     assert text.startswith("Top level:\nf000") and text.endswith("f059\n… and 5 more")
-    assert await Workspace(tmp_path, git="").provide() == text
-    assert "cannot be listed" in await Workspace(tmp_path / "gone", git="").provide()
+    assert await Workspace(tmp_path, git=None).provide() == text
+    assert "cannot be listed" in await Workspace(tmp_path / "gone", git=None).provide()
+
+
+async def test_the_branch_is_told_without_git_too(tmp_path: Path) -> None:
+    head = tmp_path / ".git/HEAD"
+    head.parent.mkdir()
+    head.write_text("ref: refs/heads/tide/\x1b[31mhigh\n")
+    assert (await Workspace(tmp_path).provide()).startswith("Git branch: tide/?[31mhigh\n")
+    for odd in ("a1b2c3\n", "ref: elsewhere\n"):
+        head.write_text(odd)
+        assert "branch" not in await Workspace(tmp_path).provide()
+    head.unlink()
+    os.mkfifo(head)
+    assert "branch" not in await Workspace(tmp_path).provide()
 
 
 async def test_a_hanging_git_is_given_up_and_ended(tmp_path: Path) -> None:
     slow = tmp_path / "slow-git"
     slow.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 60\n")
     slow.chmod(slow.stat().st_mode | stat.S_IXUSR)
-    text = await Workspace(tmp_path, git=str(slow), seconds=0.5).provide()
+    text = await Workspace(tmp_path, git=lambda arguments: [str(slow), *arguments], seconds=0.5).provide()
     assert text.startswith("Top level:")
     pid = int((tmp_path / "pid").read_text())
     with pytest.raises(ProcessLookupError):
@@ -72,7 +90,7 @@ async def test_a_repository_cannot_name_a_program_to_run(tmp_path: Path) -> None
     spy.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     spy.chmod(0o755)
     git(tmp_path, "config", "core.fsmonitor", str(spy))
-    await Workspace(tmp_path).provide()
+    await Workspace(tmp_path, git=plain_git).provide()
     assert not (tmp_path / "ran").exists()
 
 
