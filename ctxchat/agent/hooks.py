@@ -109,7 +109,7 @@ class Ran(msgspec.Struct, frozen=True):
 class CommandRunner(Protocol):
     """Runs a command line with `event` on its standard input. Being cancelled, or out of time, it leaves nothing running."""
 
-    async def __call__(self, command: str, event: bytes, seconds: float) -> Ran: ...
+    async def __call__(self, action: RunCommand, event: bytes) -> Ran: ...
 
 
 class Hooks:
@@ -288,7 +288,7 @@ class Hooks:
         return ()
 
     async def _command(self, hook: Hook, action: RunCommand, line: bytes) -> Sequence[Event]:
-        ran = await self._run(action.command, line, action.timeout)
+        ran = await self._run(action, line)
         self._did(hook)
         if ran.exit_code is None:
             self._left_out.add(hook.name)

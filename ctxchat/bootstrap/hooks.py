@@ -1,4 +1,4 @@
-"""From settings to hooks, and how their commands are run: in the workspace, in a process group of their own, without keys."""
+"""From settings to hooks, and how their commands are run: in the workspace, in the sandbox, without keys."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ import msgspec
 from ctxchat.agent.hooks import Ran
 from ctxchat.config.files import Loaded
 from ctxchat.config.schema import HookSettings
-from ctxchat.config.trust import content
+from ctxchat.config.trust import Content, content
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.hooks import Action, CompactContext, Hook, Inject, Notify, RunCommand, When
+from ctxchat.core.permissions import Allowance
 from ctxchat.core.sanitize import clean
-from ctxchat.own_processes import find_program
+from ctxchat.own_processes import find_program, outside_path
+from ctxchat.tools.commands import parts_of
 from ctxchat.tools.processes import child, environment
+from ctxchat.tools.programs import is_interpreter
+from ctxchat.tools.sandbox import Sandbox, taken_away
+from ctxchat.tools.shut_in import shut_in
 from ctxchat.tools.text import HeadTail
 
 MOST_OUTPUT = 64_000
@@ -60,7 +65,7 @@ def _action(settings: HookSettings) -> Action:
         case "compact_context":
             return CompactContext(settings.strategy, settings.instructions)
         case "run":
-            return RunCommand(settings.command, settings.timeout, settings.show_output)
+            return RunCommand(settings.command, settings.timeout, settings.show_output, settings.sandbox)
         case "notify":
             return Notify(settings.text)
         case "inject":
@@ -68,8 +73,8 @@ def _action(settings: HookSettings) -> Action:
 
 
 class HookCommands:
-    """Runs the commands of hooks. `environ` is what they may see, keys taken out; `loaded` gives the settings in force, `mask`
-    takes secrets out of what they print."""
+    """Runs the commands of hooks in the `sandbox`, as far as there is one. `environ` is what they may see, keys taken out;
+    `loaded` gives the settings in force, `mask` takes secrets out of what they print, `session_folder` is for their `/tmp`."""
 
     def __init__(
         self,
@@ -77,44 +82,97 @@ class HookCommands:
         environ: Mapping[str, str] = os.environ,
         loaded: Callable[[], Loaded | None] = lambda: None,
         mask: Callable[[str], str] = str,
+        *,
+        sandbox: Callable[[], Sandbox] = Sandbox,
+        session_folder: str = "",
     ) -> None:
         self._mask = mask
         self._workspace = workspace
         self._environment = environment(environ)
         self._loaded = loaded
+        self._sandbox = sandbox
+        self._session_folder = session_folder
 
-    async def __call__(self, command: str, event: bytes, seconds: float) -> Ran:
+    async def __call__(self, action: RunCommand, event: bytes) -> Ran:
         """Run until it ends or its time is up; what it left in the background ends with it. Raises OSError without a shell,
-        CtxchatError for a project's hook when a file it names is no longer the one that was trusted."""
-        await asyncio.to_thread(self._check, command)
-        shell = find_program("bash", str(self._workspace)) or "/bin/sh"
+        CtxchatError for a project's hook when a file it names is no longer the one that was trusted, or when it would run outside
+        of a sandbox what nobody looked at."""
+        sandbox = await asyncio.to_thread(self._sandbox)
+        theirs = await asyncio.to_thread(self._check, action.command, sandbox)
+        workspace = str(self._workspace)
+        shell = find_program("bash", workspace) or "/bin/sh"
+        environ = self._environment
+        outside = not (action.sandbox or theirs)
+        if outside:
+            environ = {**environ, "PATH": outside_path(workspace, environ.get("PATH"))}
         kept = HeadTail(MOST_OUTPUT)
         pipe = asyncio.subprocess.PIPE
-        async with child(
-            [shell, "-c", command],
-            cwd=self._workspace,
-            env=self._environment,
-            stdin=pipe,
-            stderr=asyncio.subprocess.STDOUT,
-        ) as process:
+        ended = False
+        async with (
+            shut_in(
+                sandbox,
+                [shell, "-c", action.command],
+                workspace,
+                environ,
+                session_folder=self._session_folder,
+                allowed=Allowance(outside=outside),
+            ) as ready,
+            child(
+                ready.argv,
+                cwd=self._workspace,
+                env=ready.environ,
+                stdin=pipe,
+                stderr=asyncio.subprocess.STDOUT,
+            ) as process,
+        ):
             talking = [asyncio.create_task(_tell(process, event)), asyncio.create_task(_listen(process, kept))]
             try:
-                ended = await _ended(process, seconds)
+                ended = await _ended(process, action.timeout)
                 await asyncio.wait(talking[1:], timeout=AFTERGLOW if ended else 0)
             finally:
                 for task in talking:
                     task.cancel()
                 await asyncio.gather(*talking, return_exceptions=True)
-        return Ran(process.returncode if ended else None, await asyncio.to_thread(self._mask, clean(kept.text())))
+        notes = [taken_away(ready.taken, ready.kept)] if ready.taken else []
+        said = "\n".join((clean(kept.text()), *notes))
+        return Ran(process.returncode if ended else None, await asyncio.to_thread(self._mask, said))
 
-    def _check(self, command: str) -> None:
-        """Between two looks at the settings a script may have changed that a trusted hook runs."""
+    def _check(self, command: str, sandbox: Sandbox) -> bool:
+        """Whether it is a project's hook. Between two looks at the settings a script may have changed that it runs, and of what a
+        script or a build starts nobody knows: that stays in the sandbox."""
         loaded = self._loaded()
-        if loaded is None or not loaded.trusted:
-            return
-        theirs = any(hook.get("command") == command for hook in loaded.project.held.get("hooks", ()))
-        if theirs and content(self._workspace, loaded.project.held).digest != loaded.project.digest:
+        if loaded is None or not any(hook.get("command") == command for hook in loaded.project.held.get("hooks", ())):
+            return False
+        now = content(self._workspace, loaded.project.held)
+        if not loaded.trusted or now.digest != loaded.project.digest:
             raise CtxchatError("not run: a file it names changed since it was trusted.", "/trust shows what changed.")
+        if not sandbox.kind and not _is_pinned(command, self._workspace, now):
+            raise CtxchatError(
+                "not run: what it starts can change unseen, and there is no sandbox here to shut it in.",
+                "Have it name a script of the folder and nothing else (`./check.sh`), or move it to your own settings.",
+            )
+        return True
+
+
+def _is_pinned(command: str, workspace: Path, looked_at: Content) -> bool:
+    """Whether all that a command line runs is a file that was looked at, or a program of the system that runs no other."""
+    known = {os.path.realpath(file) for file in looked_at.files}
+    waiting = list(parts_of(command, str(workspace)))
+    while waiting:
+        part = waiting.pop()
+        if not all(word.known for word in part.words):
+            return False
+        program, *rest = [word.text for word in part.words] or [""]
+        script = rest[0] if rest and is_interpreter(program) else program
+        if (script != program or "/" in program) and os.path.realpath(workspace / script) in known:
+            continue
+        waiting += part.inner
+        if program and not (part.plain or part.through or program in _RUN_NOTHING):
+            return False
+    return True
+
+
+_RUN_NOTHING = frozenset({"touch", "mkdir", "cp", "mv", "rm", "tee", "date", "printf"})
 
 
 async def _tell(process: asyncio.subprocess.Process, event: bytes) -> None:

@@ -212,7 +212,14 @@ class Opening:
             ),
         )
         self._conversation, self._consent = conversation, compactor.consent
-        run = HookCommands(shared.workspace, os.environ, lambda: shared.loaded, shared.masking)
+        run = HookCommands(
+            shared.workspace,
+            os.environ,
+            lambda: shared.loaded,
+            shared.masking,
+            sandbox=lambda: shared.sandbox,
+            session_folder=str(files.session_folder(shared.database.folder, session)),
+        )
         opened = Session(
             conversation,
             toolbox,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -188,10 +189,12 @@ def _command_words(held: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _words(command: str) -> list[str]:
+    """What may be a path in it, whatever a shell makes of its signs."""
+    pieces = re.split(r"[\s;&|()<>{}'\"`]+", command)
     try:
-        return shlex.split(command)
+        return [*shlex.split(command), *pieces]
     except ValueError:
-        return command.split()
+        return pieces
 
 
 def _mark(file: Path, ours: bool) -> str:

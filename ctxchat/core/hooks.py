@@ -92,11 +92,13 @@ class CompactContext(msgspec.Struct, frozen=True):
 
 
 class RunCommand(msgspec.Struct, frozen=True):
-    """Run a command line, ended after `timeout` seconds. `show_output`: what it prints becomes a note for the model."""
+    """Run a command line, ended after `timeout` seconds. `show_output`: what it prints becomes a note for the model. `sandbox`:
+    as the model's commands run; else as the person."""
 
     command: str
     timeout: float = 30.0
     show_output: bool = False
+    sandbox: bool = True
 
 
 class Notify(msgspec.Struct, frozen=True):

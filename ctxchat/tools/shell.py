@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
-import secrets
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -20,10 +18,10 @@ from ctxchat.core.permissions import Allowance, Demand, Part
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.own_processes import find_program
 from ctxchat.tools.commands import parts_of
-from ctxchat.tools.guarding import Guarding
 from ctxchat.tools.processes import child, environment
 from ctxchat.tools.redraws import Redraws
 from ctxchat.tools.sandbox import PRIVATE, Sandbox, known_needs, stopped_by_sandbox, taken_away
+from ctxchat.tools.shut_in import shut_in
 from ctxchat.tools.text import HeadTail, clip_line, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 
@@ -141,61 +139,35 @@ class Shell(Tool[ShellArguments]):
         seconds = usual if arguments.timeout is None else min(max(1, arguments.timeout), max(LONGEST, usual))
         shell = find_program("bash", context.workspace) or "/bin/sh"
         workspace, allowed = context.workspace, context.allowance
-        shut_in = bool(self.sandbox) and not allowed.outside
-        scratch = await asyncio.to_thread(_scratch, context.session_folder)
-        reading = context.read_only
-        if reading and not shut_in:
+        sandboxed = bool(self.sandbox) and not allowed.outside
+        if context.read_only and not sandboxed:
             raise ToolError("This command was to run in a sandbox, and there is none.", "Call again.")
-        guards = (
-            shut_in and not reading and self._sandbox.can_write(workspace)
-        )  # else there is nothing to guard, and a disk to walk
-        guarding = await asyncio.to_thread(Guarding, workspace) if guards else None
-        paths = await asyncio.to_thread(guarding.paths, allowed.folders) if guarding else ()
-        argv = await asyncio.to_thread(
-            self._sandbox.wrap,
-            [shell, "-c", os.fsdecode(command)],
-            workspace,
-            scratch,
-            guarded=paths,
-            sockets=guarding.sockets if guarding else (),
-            allowed=allowed,
-            read_only=reading,
-        )
-        if cache := self._sandbox.cache(workspace):
-            await asyncio.to_thread(os.makedirs, cache, 0o700, exist_ok=True)
-        environ = self._environment | self._sandbox.variables(workspace, allowed)
-        if shut_in and self.sandbox == "bubblewrap":  # where the person's own folder for such files cannot be written
-            environ |= dict.fromkeys(("TMPDIR", "TMP", "TEMP"), "/tmp")
         run = _Run(context.max_chars)
-        taken: tuple[str, ...] = ()
-        kept = str(Path(context.session_folder or tempfile.gettempdir()) / "taken-away" / secrets.token_hex(4))
-        try:
-            async with child(
-                argv, foreign=True, cwd=workspace, env=environ, stderr=asyncio.subprocess.STDOUT
-            ) as process:
-                reader = asyncio.create_task(run.listen(process.stdout))
-                try:
-                    async for piece in run.watch(process, reader, seconds):
-                        yield ToolText(piece)
-                finally:
-                    reader.cancel()
-        finally:
-            if guarding:  # however it ended, now that nothing of it is alive
-                taken = await asyncio.shield(asyncio.to_thread(guarding.take_away, kept))
+        async with (
+            shut_in(
+                self._sandbox,
+                [shell, "-c", os.fsdecode(command)],
+                workspace,
+                self._environment,
+                session_folder=context.session_folder,
+                allowed=allowed,
+                read_only=context.read_only,
+            ) as ready,
+            child(
+                ready.argv, foreign=True, cwd=workspace, env=ready.environ, stderr=asyncio.subprocess.STDOUT
+            ) as process,
+        ):
+            reader = asyncio.create_task(run.listen(process.stdout))
+            try:
+                async for piece in run.watch(process, reader, seconds):
+                    yield ToolText(piece)
+            finally:
+                reader.cancel()
         output = run.output(process.returncode, seconds)
-        notes = [taken_away(taken, kept)] if taken else []
-        if shut_in and output.status != "ok":
+        notes = [taken_away(ready.taken, ready.kept)] if ready.taken else []
+        if sandboxed and output.status != "ok":
             notes += stopped_by_sandbox(output.text, self._sandbox, workspace, allowed)
         yield msgspec.structs.replace(output, text="\n".join((output.text, *notes)))
-
-
-def _scratch(session_folder: str) -> str:
-    """Where a session's commands have their `/tmp`, so that one finds what another wrote; empty where there is no place."""
-    if not session_folder:
-        return ""
-    folder = Path(session_folder) / "tmp"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return str(folder)
 
 
 class _Run:

@@ -20,7 +20,7 @@ from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
 from ctxchat.core.figures import TokenPrice
 from ctxchat.core.head import ContextBlock, Surroundings, ToolSpec
-from ctxchat.core.hooks import Hook
+from ctxchat.core.hooks import Hook, RunCommand
 from ctxchat.core.journal import Partial, Record, Sealed, SessionState, fold
 from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.options import Options
@@ -189,8 +189,8 @@ class Recorded:
         self.ran = ran or Ran(0, "")
         self.asked: list[tuple[str, dict[str, object]]] = []
 
-    async def __call__(self, command: str, event: bytes, seconds: float) -> Ran:
-        self.asked.append((command, json.loads(event)))
+    async def __call__(self, action: RunCommand, event: bytes) -> Ran:
+        self.asked.append((action.command, json.loads(event)))
         if isinstance(self.ran, Exception):
             raise self.ran
         return self.ran

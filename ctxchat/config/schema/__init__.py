@@ -79,6 +79,12 @@ class HookSettings(Table, frozen=True):
     when: Annotated[Condition, opt("Only if.")] = Condition()
     command: Annotated[str, opt("`run`: the command line; the event comes as JSON on its standard input.")] = ""
     show_output: Annotated[bool, opt("`run`: what it prints goes to the model as a note.")] = False
+    sandbox: Annotated[
+        bool,
+        opt(
+            "`run`: in the sandbox, as the model's commands; off in your own settings runs it as you. A project's stays in it."
+        ),
+    ] = True
     text: Annotated[str, opt("`notify` and `inject`: the words.")] = ""
     strategy: Annotated[str, opt("`compact_context`: another strategy than usual.", names="strategies")] = ""
     instructions: Annotated[str, opt("`compact_context`: what the summary must keep.")] = ""

@@ -1,0 +1,76 @@
+"""One command made ready to run in the sandbox: what guards the workspace before it, and what is taken away when it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import tempfile
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from ctxchat.core.permissions import Allowance
+from ctxchat.tools.guarding import Guarding
+from ctxchat.tools.sandbox import NOTHING, Sandbox
+
+
+class ShutIn:
+    """A command that can be started: its `argv` and `environ`. Once it has ended, `taken` are the paths of what it put where it
+    could run later, which lies in the folder `kept` now."""
+
+    def __init__(self, argv: Sequence[str], environ: Mapping[str, str], kept: str) -> None:
+        self.argv, self.environ, self.kept = argv, environ, kept
+        self.taken: tuple[str, ...] = ()
+
+
+@asynccontextmanager
+async def shut_in(
+    sandbox: Sandbox,
+    argv: Sequence[str],
+    workspace: str,
+    environ: Mapping[str, str],
+    *,
+    session_folder: str = "",
+    allowed: Allowance = NOTHING,
+    read_only: bool = False,
+) -> AsyncGenerator[ShutIn, None]:
+    """The command as it runs in the sandbox, as far as there is one and `allowed` leaves it there. Its processes must have ended
+    when the block is left, however that is. Raises OSError."""
+    scratch = await asyncio.to_thread(_scratch, session_folder)
+    # Else there is nothing to guard, and a disk to walk.
+    guards = bool(sandbox.kind) and not (allowed.outside or read_only) and sandbox.can_write(workspace)
+    guarding = await asyncio.to_thread(Guarding, workspace) if guards else None
+    paths = await asyncio.to_thread(guarding.paths, allowed.folders) if guarding else ()
+    sockets = guarding.sockets if guarding else ()
+    wrapped = await asyncio.to_thread(
+        sandbox.wrap,
+        argv,
+        workspace,
+        scratch,
+        guarded=paths,
+        sockets=sockets,
+        allowed=allowed,
+        read_only=read_only,
+    )
+    if cache := sandbox.cache(workspace):
+        await asyncio.to_thread(os.makedirs, cache, 0o700, exist_ok=True)
+    kept = str(Path(session_folder or tempfile.gettempdir()) / "taken-away" / secrets.token_hex(4))
+    variables = {**environ, **sandbox.variables(workspace, allowed)}
+    if sandbox.kind == "bubblewrap" and not allowed.outside:  # the person's own folder for such files cannot be written there
+        variables |= dict.fromkeys(("TMPDIR", "TMP", "TEMP"), "/tmp")
+    command = ShutIn(wrapped, variables, kept)
+    try:
+        yield command
+    finally:
+        if guarding:
+            command.taken = await asyncio.shield(asyncio.to_thread(guarding.take_away, kept))
+
+
+def _scratch(session_folder: str) -> str:
+    """Where a session's commands have their `/tmp`, so that one finds what another wrote; empty where there is no place."""
+    if not session_folder:
+        return ""
+    folder = Path(session_folder) / "tmp"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return str(folder)
