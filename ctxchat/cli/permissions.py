@@ -12,10 +12,11 @@ import msgspec
 from ctxchat.agent.permissions import deciding, judge, offers
 from ctxchat.bootstrap.configuring import rules_in_force
 from ctxchat.bootstrap.flags import settings_from
-from ctxchat.bootstrap.workspace import workspace_of
+from ctxchat.bootstrap.workspace import sandbox_of, workspace_of
 from ctxchat.cli.common import common_options, emit, flags, narrate, table, tell
 from ctxchat.config import paths
 from ctxchat.config.rules import read_rules, remove_old, remove_rule, stored_at
+from ctxchat.config.schema import Settings
 from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.guarded import guarded
 from ctxchat.core.permissions import Demand, Mode, parse_rule
@@ -106,7 +107,7 @@ def check(tool: str, about: tuple[str, ...], mode: Mode | None) -> None:
     """What would be asked, allowed or denied here: `check shell 'make test'`, `check write_file src/a.py`."""
     workspace = workspace_of("")
     loaded = settings_from(msgspec.structs.replace(flags(), permissions=mode or flags().permissions), workspace)
-    demand = _demand(tool, about, workspace)
+    demand = _demand(tool, about, workspace, loaded.settings)
     decided_by = loaded.settings.permissions.mode, rules_in_force(loaded.settings)[0], str(workspace)
     said = judge(tool, demand, *decided_by)
     parts = deciding(tool, demand, *decided_by)
@@ -138,12 +139,13 @@ def check(tool: str, about: tuple[str, ...], mode: Mode | None) -> None:
         click.echo(clean(f"could be allowed with  {'  +  '.join(offer.splitlines())}"))
 
 
-def _demand(tool: str, arguments: Sequence[str], workspace: Path) -> Demand:
+def _demand(tool: str, arguments: Sequence[str], workspace: Path, settings: Settings) -> Demand:
     about = " ".join(arguments).strip()
     if not about and "__" not in tool:
         raise UsageError("What it is about is missing.", "For example: `ctxchat permissions check shell 'make test'`.")
     if tool == "shell":
-        return Demand("run", about, parts=parts_of(about, str(workspace)))
+        shut_in = settings.permissions.ask == "changes" and bool(sandbox_of(settings, workspace).kind)
+        return Demand("run", about, parts=parts_of(about, str(workspace)), shut_in=shut_in)
     if tool in _READ or tool in _WRITE:
         place = locate(about, ToolContext("", str(workspace)), spilled=False)
         access = "write" if tool in _WRITE else "read"

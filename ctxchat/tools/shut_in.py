@@ -57,7 +57,9 @@ async def shut_in(
         await asyncio.to_thread(os.makedirs, cache, 0o700, exist_ok=True)
     kept = str(Path(session_folder or tempfile.gettempdir()) / "taken-away" / secrets.token_hex(4))
     variables = {**environ, **sandbox.variables(workspace, allowed)}
-    if sandbox.kind == "bubblewrap" and not allowed.outside:  # the person's own folder for such files cannot be written there
+    if (
+        sandbox.kind == "bubblewrap" and not allowed.outside
+    ):  # the person's own folder for such files cannot be written there
         variables |= dict.fromkeys(("TMPDIR", "TMP", "TEMP"), "/tmp")
     command = ShutIn(wrapped, variables, kept)
     try:

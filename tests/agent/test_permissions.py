@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -165,11 +166,13 @@ def test_modes():
 
 
 def test_plan_only_reads():
-    reading = Demand("run", "ls", parts=(Part(words("ls"), reads=True, inside=True),))
-    reading_outside = Demand("run", "ls /", parts=(Part(words("ls", "/"), reads=True),))
+    reading = Demand("run", "ls", parts=(Part(words("ls"), reads=True, inside=True),), shut_in=True)
+    reading_outside = Demand("run", "ls /", parts=(Part(words("ls", "/"), reads=True),), shut_in=True)
     writing = Demand("run", "make", parts=(Part(words("make")),))
     rules = [Rule("shell", "make"), Rule("w", "**")]
-    assert judge("shell", reading, "plan", rules, WS).verdict == "allow"
+    assert judge("shell", reading, "plan", rules, WS).read_only
+    unshut = msgspec.structs.replace(reading, shut_in=False)
+    assert judge("shell", unshut, "plan", rules, WS).verdict == "ask"
     assert judge("shell", reading_outside, "plan", rules, WS).verdict == "ask"
     for tool, demand in (
         ("shell", writing),
@@ -196,16 +199,22 @@ def test_rules_are_offered_for_the_parts_that_none_covers_yet():
 
 
 def test_network_comes_with_a_rule_only_where_every_part_has_it():
-    def said(*rules: str) -> Allowance:
+    def said(*rules: str, plain: bool = True) -> Allowance:
         demand = Demand(
             "run",
             "…",
-            parts=(Part(words("uv", "sync")), Part(words("make")), Part(words("ls"), reads=True, inside=True)),
+            parts=(
+                Part(words("uv", "sync")),
+                Part(words("make")),
+                Part(words("ls"), reads=True, inside=True, plain=plain),
+            ),
+            shut_in=True,
         )
         return judge("shell", demand, "ask", [rule for text in rules if (rule := parse_rule(text))], WS).allowance
 
     assert said("shell+network: uv sync", "shell+network: make") == Allowance(network=True)
     assert said("shell+network: uv sync", "shell: make") == Allowance()
+    assert said("shell+network: uv sync", "shell+network: make", plain=False) == Allowance()
     assert said(f"{SHELL_FOLDER}: /cache", "shell: uv sync") == Allowance(folders=("/cache",)), (
         "for the person's answer too"
     )
