@@ -31,6 +31,11 @@ def module_command(module: str, *arguments: str) -> list[str]:
     return [_PYTHON, "-I", "-W", "ignore", "-c", _BOOT, path, _ROOT, module, *arguments]
 
 
+def script_command(script: str, *arguments: str) -> list[str]:
+    """The command that runs a file of ours which needs the standard library only."""
+    return [_PYTHON, "-I", "-S", os.path.join(_PACKAGE, script), *arguments]
+
+
 def import_path() -> list[str]:
     """The folders that modules may be imported from here, of those in `sys.path`, resolved."""
     return [os.path.realpath(folder) for folder in sys.path if _may_be_imported_from(folder)]

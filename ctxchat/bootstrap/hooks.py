@@ -119,6 +119,7 @@ class HookCommands:
             ) as ready,
             child(
                 ready.argv,
+                foreign=outside or not sandbox.kind,
                 cwd=self._workspace,
                 env=ready.environ,
                 stdin=pipe,

@@ -72,6 +72,42 @@ _GAPS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         "password",
         re.compile(r"(?i)\b(?:login|user)\s{1,20}\S{1,256}\s{1,20}password\s{1,20}(?P<value>[^\s$<*]\S{3,256})"),
     ),
+    # Keys of its own kinds that it does not know, or knows in another length.
+    (
+        "API key",
+        "",
+        re.compile(
+            r"(?<![A-Za-z0-9_])(?:figd_|ntn_|nfp_|pscale_(?:tkn|pw|oauth)_|tskey-[a-z]{2,12}-|EZ[AT]K|xai-|pplx-|github_pat_|AKCp"
+            r"|sntry[su]_|pypi-AgE|rnd_)(?=[\w+/.=-]*\d)[\w+/.=-]{20,}"
+        ),
+    ),
+    (
+        "API key",
+        "",
+        re.compile(r"(?<![A-Za-z0-9_-])(?:SK[0-9a-f]{32}|key-[0-9a-f]{32}|oy2[a-z0-9]{43})(?![A-Za-z0-9_])"),
+    ),
+    ("age key", "age-", re.compile(r"(?<![A-Za-z0-9])AGE-(?:SECRET-KEY|PLUGIN-[A-Z0-9-]{1,30})-1[0-9A-Z]{20,}")),
+    (
+        "private key",
+        "pgp private key",
+        re.compile(r"-----BEGIN PGP PRIVATE KEY BLOCK-----.*?(?:-----END PGP PRIVATE KEY BLOCK-----|\Z)", re.S),
+    ),
+    (
+        "private key",
+        "private-lines:",
+        re.compile(r"Private-Lines: \d{1,3}\s+(?P<value>(?:[A-Za-z0-9+/=]{16,}\s{0,4})+)"),
+    ),
+    (
+        "private key",
+        "client-key-data",
+        re.compile(r"client-key-data\\*[\"']?:\s{0,4}\\*[\"']?(?P<value>[A-Za-z0-9+/=]{20,})"),
+    ),
+    # The lines of a .pgpass, by the ports that such servers have.
+    (
+        "password",
+        ":",
+        re.compile(r"(?m)^[\w.*-]{1,255}:(?:54\d\d|6432|\*):[\w.*-]{1,63}:[\w.*-]{1,63}:(?P<value>[^\s:]{4,256})$"),
+    ),
     # Of the schemes it knows two, and it wants longer values.
     (
         "credentials",

@@ -197,12 +197,16 @@ class ReplyBuilder:
         return ReplyEnd(finish, calls, usage, received, notes, priced, thoughts=self._thoughts or 0)
 
     def _read_calls(self) -> Iterator[ToolCall]:
-        """The calls, read a second time where they are not as they should be; those that were glued into one apart."""
+        """The calls, read a second time where they are not as they should be; those that were glued into one apart. Each has an id
+        that no other has: a question about one is answered by it."""
+        known: set[str] = set()
         for slot in self._slots:
             name = true_name(slot.name, self._offered)
             cut = self.finish == "length" and slot is self._slots[-1]
             for place, arguments in enumerate([slot.arguments] if cut else true_arguments(slot.arguments)):
-                id = slot.id if slot.id and not place else f"call_{uuid.uuid4().hex[:24]}"
+                own = slot.id and not place and slot.id not in known
+                id = slot.id if own else f"call_{uuid.uuid4().hex[:24]}"
+                known.add(id)
                 yield ToolCall(id, name, arguments)
 
     def _spoken(self, pieces: Pieces) -> list[ModelPiece]:

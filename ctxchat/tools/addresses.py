@@ -24,6 +24,9 @@ _PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(rb"[a-z0-9_.:-]+")
 _UNICAST = ipaddress.ip_network("2000::/3")
 """All that was ever given out of IPv6."""
+_CLOUD = (ipaddress.ip_network("168.63.129.16/32"), ipaddress.ip_network("192.0.0.0/24"))
+"""Azure's and Oracle's own, the same in every machine there: public by their numbers, they tell of the machine to whoever is on
+it."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -43,7 +46,7 @@ def is_public(address: IPAddress) -> bool:
             return is_public(hidden)
         if address not in _UNICAST:  # what else there is hides another address, or is this network's
             return False
-    return address.is_global and not address.is_multicast
+    return address.is_global and not address.is_multicast and not any(address in network for network in _CLOUD)
 
 
 def checked(written: str) -> httpx.URL:

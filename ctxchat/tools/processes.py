@@ -7,10 +7,15 @@ import os
 import re
 import secrets
 import signal
+import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from ctxchat.core.secrets import secrets_in
+from ctxchat.own_processes import script_command
 
 GRACE = 1.0
 """Seconds between asking a group of processes to end and ending it."""
@@ -88,7 +93,16 @@ def _left_out(name: str, value: str) -> bool:
 
 
 def _holds_a_key(name: str, value: str) -> bool:
-    return bool(_SECRET.search(name) or _LOGIN.search(value))
+    return bool(_SECRET.search(name) or _LOGIN.search(value) or _is_secret(value))
+
+
+@lru_cache(1000)
+def _is_secret(value: str) -> bool:
+    """By how it looks, whatever it is called. The first time this loads the detector."""
+    return len(value) >= _SHORTEST_SECRET and bool(secrets_in(value))
+
+
+_SHORTEST_SECRET = 16
 
 
 @asynccontextmanager
@@ -96,13 +110,15 @@ async def child(
     argv: Sequence[str], *, foreign: bool = False, **options: Any
 ) -> AsyncGenerator[asyncio.subprocess.Process, None]:
     """A process in a group of its own. However the block is left, nothing of the group is alive afterwards; of a `foreign`
-    program, where there is a `/proc`, nothing that left the group either.
+    program that no sandbox holds, where the system can tell, nothing that left the group either.
 
     Its input is empty unless `stdin` says otherwise: else it would take the keys from the person at the terminal.
     """
     options = {"stdin": asyncio.subprocess.DEVNULL, "stdout": asyncio.subprocess.PIPE} | options
     mark = secrets.token_hex(16)
     options["env"] = {**(options.get("env") or os.environ), _MARK: mark}
+    if foreign and sys.platform == "linux":
+        argv = script_command("tools/reaper.py", *argv)
     begun = asyncio.ensure_future(asyncio.create_subprocess_exec(*argv, start_new_session=True, **options))
     try:
         # It may run, and have children, before we hear of that: a cancel in between would end the first of them only.

@@ -154,7 +154,7 @@ class Shell(Tool[ShellArguments]):
                 read_only=context.read_only,
             ) as ready,
             child(
-                ready.argv, foreign=True, cwd=workspace, env=ready.environ, stderr=asyncio.subprocess.STDOUT
+                ready.argv, foreign=not sandboxed, cwd=workspace, env=ready.environ, stderr=asyncio.subprocess.STDOUT
             ) as process,
         ):
             reader = asyncio.create_task(run.listen(process.stdout))

@@ -49,6 +49,48 @@ HIDDEN = [
 ]
 
 
+R = "a8Kd93jfLq02MzXc7VbN1pQwErTyUi45"
+HEX = "0123456789abcdef"
+OWN_KINDS = [
+    f"AGE-SECRET-KEY-1{'QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L' * 2}",
+    f"pypi-AgEIcHlwaS5vcmc{R}{R}",
+    f"sntrys_{R}{R}",
+    f"SK{HEX}{HEX}",
+    f"key-{HEX}{HEX}",
+    f"oy2{HEX}{HEX}{HEX[:11]}",
+    f"figd_{R}abcdefgh",
+    f"ntn_{R}abcdefgh",
+    f"github_pat_11ABCDEFG0{R}{R}",
+    f"tskey-auth-{R}",
+    f"nfp_{R}abcdefgh",
+    f"AKCp{R}{R}",
+    f"pscale_tkn_{R}",
+    f"xai-{R}{R}",
+    f"pplx-{R}",
+    f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQdGBF{R}",
+]
+CONTAINED = {
+    "db.example.com:5432:shop:alice:{}": "Hunter2Swordfish",
+    "client-key-data: {}": R * 3,
+    "PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 1\n{}\nPrivate-MAC: 0": R * 2,
+}
+
+
+@pytest.mark.parametrize("secret", OWN_KINDS)
+def test_keys_that_the_library_does_not_know_are_masked(secret: str) -> None:
+    assert R[:12] not in masked(f"{secret}\n") and "[masked" in masked(f"x {secret} y")
+
+
+@pytest.mark.parametrize("around", CONTAINED)
+def test_secrets_in_files_of_their_own_forms_are_masked(around: str) -> None:
+    assert CONTAINED[around] not in masked(around.format(CONTAINED[around]))
+
+
+def test_the_line_of_a_file_is_no_password() -> None:
+    for line in ("src/a.py:5432:1:E501:toolong", "a.py:12:W503:x:words", "10:5432:30:a:b"):
+        assert masked(line) == line
+
+
 @pytest.mark.parametrize(("before", "secret", "after"), HIDDEN)
 def test_secrets_go_whole_and_what_stands_around_stays(before: str, secret: str, after: str) -> None:
     clean = masked(before + secret + after)

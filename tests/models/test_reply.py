@@ -88,6 +88,11 @@ def test_servers_that_repeat_id_and_name() -> None:
     assert built(fragment(0, "{", "read", "a"), fragment(0, "}", "read", "a")) == [("a", "read", "{}")]
 
 
+def test_calls_of_one_id_get_ids_of_their_own() -> None:
+    ids = [id for id, *_ in built(*(fragment(index, "{}", "read", "same") for index in range(3)))]
+    assert ids[0] == "same" and len(set(ids)) == 3
+
+
 def test_a_call_without_an_id_gets_one() -> None:
     [(id, name, _)] = built(fragment(None, "{}", "read"))
     assert id.startswith("call_") and name == "read"

@@ -14,7 +14,8 @@ from ctxchat.tools.addresses import checked, is_near, is_public, proxy_for
     "address",
     ["127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1", "224.0.0.1",
      "255.255.255.255", "::1", "::", "fe80::1", "fc00::1", "::ffff:127.0.0.1", "2002:7f00:1::", "64:ff9b::a00:1", "ff02::1",
-     "::127.0.0.1", "64:ff9b:1::7f00:1", "::ffff:0:127.0.0.1", "fec0::1"],
+     "::127.0.0.1", "64:ff9b:1::7f00:1", "::ffff:0:127.0.0.1", "fec0::1",
+     "168.63.129.16", "::ffff:168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"],
 )  # fmt: skip
 def test_addresses_that_are_not_public(address: str) -> None:
     assert not is_public(ipaddress.ip_address(address))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import sys
 import time
 from collections.abc import Callable
 from contextlib import aclosing, suppress
@@ -437,6 +438,36 @@ async def test_a_daemon_ends_with_the_call_that_began_it(call: Callable, workspa
     daemon = "(setsid bash -c 'echo $$ > pid; exec sleep 3000' &)"
     assert (await call(bare, command=f"{daemon}; until test -s pid; do sleep 0.02; done; echo begun")).text == "begun"
     assert await gone(*await pids(workspace / "pid", 1))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps what is lost")
+@pytest.mark.parametrize("how", ["ended", "stopped"])
+async def test_a_daemon_that_forgets_where_it_comes_from_ends_with_the_call_too(
+    how: str, context: ToolContext, workspace: Path
+) -> None:
+    daemon = (
+        "(setsid env -i /bin/bash -c 'echo $$ > pid; exec /bin/sleep 3000' &); until test -s pid; do sleep 0.02; done"
+    )
+    pieces = bare.run({"command": f"{daemon}; echo begun{'; sleep 60' * (how == 'stopped')}"}, context)
+    async with aclosing(pieces):
+        assert await anext(pieces) == ToolText("begun\n")
+        if how == "ended":
+            assert [piece async for piece in pieces] == [ToolOutput("begun", exit_code=0)]
+    assert await gone(*await pids(workspace / "pid", 1))
+
+
+def test_a_variable_that_holds_a_key_is_not_passed_on_whatever_it_is_called() -> None:
+    keys = {
+        "HOMEPAGE": "ghp_a8Kd93jfLq02MzXc7VbN1pQwErTyUi45abcd",
+        "NOTE": "AGE-SECRET-KEY-1QQPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L",
+    }
+    plain = {
+        "PATH": "/usr/local/bin:/usr/bin",
+        "PROJECT": "a-name-with-many-letters-2026",
+        "DIGEST": "d41d8cd98f00b204e9800998ecf8427e",
+    }
+    assert environment({**keys, **plain}).keys() & {*keys, *plain} == set(plain)
+    assert environment(keys, keep=["NOTE"])["NOTE"] == keys["NOTE"]
 
 
 def test_a_command_no_system_takes_is_refused_at_once(context: ToolContext) -> None:
