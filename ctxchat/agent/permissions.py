@@ -207,7 +207,7 @@ def _touches(rule: Rule, part: Part, folder: str) -> Covers:
     name any."""
     if rule.tool not in {READS, *(() if part.reads else (WRITES, EDITS))}:
         return "no"
-    if any(_covers_path(rule, path, folder) or _covers_path(rule, f"{path}/.", folder) for path in part.paths):
+    if any(_covers_path(rule, path, folder) or _covers_path(rule, f"{path}/any", folder) for path in part.paths):
         return "yes"
     return "maybe" if any(not word.known and not part.reads for word in part.words) else "no"
 

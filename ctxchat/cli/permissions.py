@@ -18,7 +18,6 @@ from ctxchat.config import paths
 from ctxchat.config.rules import read_rules, remove_old, remove_rule, stored_at
 from ctxchat.config.schema import Settings
 from ctxchat.core.errors import StorageError, UsageError
-from ctxchat.core.guarded import guarded
 from ctxchat.core.permissions import Demand, Mode, parse_rule
 from ctxchat.core.ports import ToolContext
 from ctxchat.core.sanitize import clean
@@ -149,7 +148,7 @@ def _demand(tool: str, arguments: Sequence[str], workspace: Path, settings: Sett
     if tool in _READ or tool in _WRITE:
         place = locate(about, ToolContext("", str(workspace)), spilled=False)
         access = "write" if tool in _WRITE else "read"
-        place_of = guarded(place.shown) if tool in _WRITE else ""
+        place_of = place.guarded if tool in _WRITE else ""
         return Demand(access, str(place.path), place.inside, patterns=patterns(place), guarded=place_of)
     if tool == "web_fetch":
         from ctxchat.tools.web import FetchArguments, WebFetch

@@ -12,7 +12,9 @@ GUARDED: tuple[str, ...] = (
     # version control, its hooks, and what decides about them
     ".git", ".gitmodules", ".gitconfig", ".githooks", ".husky", ".hg", ".svn", ".jj", ".pre-commit-config.yaml", "lefthook.yml",
     # ours, and other agents' settings, hooks and servers
-    ".ctxchat", ".claude", ".claude.json", ".mcp.json", ".cursor", ".codex", ".gemini", ".agents", ".opencode",
+    ".ctxchat", ".claude", ".claude.json", ".mcp.json", ".cursor", ".codex", ".gemini", ".agents", ".opencode", "opencode.json*",
+    ".aider*", ".continue", ".windsurf", ".clinerules", ".roo", ".kilocode", ".kiro", ".amazonq", ".junie", ".qwen", ".crush*",
+    "crush.json", ".factory", ".goose*", ".augment", ".trae", ".pi",
     # editors: tasks and settings that run when a folder is opened
     ".vscode", "*.code-workspace", ".idea", ".fleet", ".vs", ".zed", ".helix", "*.sublime-project",
     ".nvim.lua", ".nvimrc", ".nvim", ".exrc", ".vimrc", ".gvimrc", ".lvimrc", ".vim", ".dir-locals.el", ".dir-locals-2.el",
@@ -20,7 +22,11 @@ GUARDED: tuple[str, ...] = (
     # shells and tools that run what they find in the folder they are started in
     ".envrc", ".direnv", ".mise.toml", "mise.toml", ".mise", ".autoenv", ".bashrc", ".bash_profile", ".bash_login",
     ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".inputrc", ".gdbinit", ".lldbinit", ".npmrc", ".yarnrc",
-    ".yarnrc.yml", ".pnpmfile.cjs", ".cargo", ".ssh",
+    ".yarnrc.yml", ".pnpmfile.cjs", ".cargo", ".ssh", ".mvn", ".bazelrc", ".irbrc", ".pryrc",
+    ".pdbrc*", ".rprofile", ".renviron", ".ghci", ".sbtopts", ".jvmopts", ".psqlrc", ".sqliterc", ".wgetrc", ".curlrc",
+    ".screenrc",
+    ".tmux.conf", ".tmuxinator*", ".emacs.d", ".ideavimrc", ".bazelversion", ".zlogin", ".zlogout", ".xonshrc", ".tool-versions",
+    ".mise.*", "mise.*.toml", ".overcommit.yml", ".lefthook.y*ml", "lefthook.yaml", ".lintstagedrc*", ".pythonrc*", ".netrc",
     # continuous integration
     ".github", ".gitlab-ci.yml", ".gitlab", ".circleci", ".travis.yml", ".drone.yml", ".woodpecker", ".woodpecker.y*ml",
     ".buildkite", "jenkinsfile*", "azure-pipelines*.yml", ".azure-pipelines", ".azuredevops", ".pipelines", ".cirrus.yml",
@@ -47,6 +53,16 @@ def guarded(path: str) -> str:
             return next(name for name, pattern in _PATTERNS if pattern.match(part))
     # A folder with a HEAD in it is a repository to git, whose configuration is the file beside it.
     return "HEAD" if parts[-1] == "head" else ""
+
+
+def new_at_the_top(path: str) -> str:
+    """The hidden file or folder at the top of a project that a path begins with, empty where there is none: where it does not
+    exist yet, it may be the settings of a tool that nobody thought of above. Lists of what is to be ignored are none."""
+    name = path.replace("\\", "/").split("/")[0]
+    return name if name.startswith(".") and name not in {".", ".."} and not _HARMLESS.fullmatch(name) else ""
+
+
+_HARMLESS = re.compile(r"\.\w+ignore|\.editorconfig|\.gitattributes|\.gitkeep")
 
 
 def folded(name: str) -> str:

@@ -197,7 +197,7 @@ class ReplyBuilder:
         return ReplyEnd(finish, calls, usage, received, notes, priced, thoughts=self._thoughts or 0)
 
     def _read_calls(self) -> Iterator[ToolCall]:
-        """The calls, read a second time where they are not as they should be; those that were glued into one apart. Each has an id
+        """The calls, read a second time where they are not as they should be; glued ones apart. Each has an id
         that no other has: a question about one is answered by it."""
         known: set[str] = set()
         for slot in self._slots:

@@ -323,7 +323,7 @@ class _Line:
         if path.startswith(("/dev/", "/proc/", "/sys/")):
             raise _Unclear
         place = Place(Path(path), below or path, bool(below))
-        return Part(writes=path, inside=place.inside, guarded=guarded(place.shown), patterns=patterns(place))
+        return Part(writes=path, inside=place.inside, guarded=place.guarded, patterns=patterns(place))
 
     def _here(self, node: Node, depth: int) -> list[Word]:
         """A text in the line. Where it ends is checked once more: what comes after it is commands."""

@@ -12,8 +12,10 @@ from typing import BinaryIO
 import msgspec
 
 from ctxchat.core.errors import ToolError
+from ctxchat.core.guarded import guarded, new_at_the_top
 from ctxchat.core.patterns import escaped
 from ctxchat.core.ports import ToolContext
+from ctxchat.own_processes import own_places
 from ctxchat.tools.resemblance import same_name
 from ctxchat.tools.walking import SYSTEM
 
@@ -33,6 +35,18 @@ class Place(msgspec.Struct, frozen=True):
     path: Path
     shown: str
     inside: bool
+
+    @property
+    def guarded(self) -> str:
+        """The guarded place it leads to if it is written; empty for none. What this program is made of is one, and so is what
+        would be new and hidden at the top of the workspace. Looks at the disk."""
+        if hit := guarded(self.shown):
+            return hit
+        if self.inside and any(self.path.is_relative_to(place) for place in own_places()):
+            return "ctxchat itself"
+        name = new_at_the_top(self.shown) if self.inside else ""
+        top = self.path.parents[len(Path(self.shown).parts) - 1] / name if name else None
+        return name if top and not os.path.lexists(top) else ""
 
 
 def locate(written: str, context: ToolContext, *, spilled: bool = True) -> Place:

@@ -148,11 +148,13 @@ class Sandbox(msgspec.Struct, frozen=True):
         there; those whose own may be written use it."""
         cache, home = self.cache(workspace), Path.home()
         open_ = [Path(folder) for folder in (*self.writable, *allowed.folders)]
-        return {
+        caches = {
             name: f"{cache}/{Path(usual).name.lstrip('.')}"
             for name, usual in _CACHES.items()
             if cache and not allowed.outside and not any((home / usual).is_relative_to(folder) for folder in open_)
         }
+        offline = bool(self.kind) and not (self.network or allowed.network or allowed.outside)
+        return caches | ({"npm_config_fetch_retries": "0"} if offline else {})  # it would try for more than a minute
 
     def can_write(self, folder: str) -> bool:
         """False for a folder that is hidden inside, or holds something that is, as the home folder does: whoever may write there
@@ -422,12 +424,34 @@ def known_needs(command: str, workspace: str) -> tuple[str, ...]:
     return (*git, *(str(folder.resolve()) for folder in caches if folder.is_dir()))
 
 
-def stopped_by_sandbox(output: str, sandbox: Sandbox, workspace: str, allowed: Allowance) -> list[str]:
-    """Lines for the end of a failed command's output, where it looks as if the sandbox was in its way."""
+_HIDDEN = expression(r"(?i)([^\s'\"`‘:]+)['\"`’]?: (?:no such file|cannot open)|no such file[^:]*: ['\"]?([^\s'\"]+)")
+
+_KEYS = expression(
+    r"\b(?:ssh|scp|sftp|ssh-add|gpg2?|pass|docker|podman|docker-compose)\b|\bgit\b.*\s(?:-S|--gpg-sign)\b"
+)
+"""Programs that speak to somebody who knows keys, or to an engine, over a socket."""
+
+_REFUSED = expression(
+    r"(?i)cannot connect|connection refused|permission denied|could not open a connection|no such file|no secret key"
+    r"|failed to sign|host key verification|no pinentry|agent"
+)
+
+
+def stopped_by_sandbox(
+    command: str, output: str, sandbox: Sandbox, workspace: str, allowed: Allowance, *, failed: bool
+) -> list[str]:
+    """Lines for the end of a command's output, where it looks as if the sandbox was in its way. One that did not fail may have
+    hidden it in a pipe: what its last lines say counts."""
     notes: list[str] = []
+    output = output if failed else "\n".join(output.splitlines()[-_LAST_LINES:])
     if not (sandbox.network or allowed.network) and _OFFLINE.search(output):
         notes.append(
             "[The sandbox has no network. If the command needs it, call again with network: true and why; the user is asked.]"
+        )
+    if _KEYS.search(command) and _REFUSED.search(output):
+        notes.append(
+            "[The sandbox hides keys and sockets, which ssh, gpg and docker need. Ask the user to let this command run outside "
+            "of it.]"
         )
     refused = next((line for line in output.splitlines() if _READ_ONLY.search(line)), "")
     if refused:
@@ -441,7 +465,20 @@ def stopped_by_sandbox(output: str, sandbox: Sandbox, workspace: str, allowed: A
             f"[{rule}{where}. If the command needs a folder, call again with folders: [it] and why; the user is asked, "
             "and can also let it run outside.]"
         )
+    elif any(_is_hidden(found[1] or found[2], workspace) for found in _HIDDEN.finditer(output)):
+        notes.append(
+            "[Of the home folder the sandbox shows toolchains only. The user can show more: permissions.readable.]"
+        )
     return notes
+
+
+_LAST_LINES = 12
+
+
+def _is_hidden(name: str, workspace: str) -> bool:
+    """Whether a path that was not found lies in a home folder and not in the workspace."""
+    path = os.path.normpath(name)
+    return any(path.startswith(f"{home}/") for home in _homes(workspace)) and not path.startswith(f"{workspace}/")
 
 
 def taken_away(paths: Sequence[str], folder: str) -> str:

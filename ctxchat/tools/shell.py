@@ -165,8 +165,10 @@ class Shell(Tool[ShellArguments]):
                 reader.cancel()
         output = run.output(process.returncode, seconds)
         notes = [taken_away(ready.taken, ready.kept)] if ready.taken else []
-        if sandboxed and output.status != "ok":
-            notes += stopped_by_sandbox(output.text, self._sandbox, workspace, allowed)
+        if sandboxed:
+            failed = output.status != "ok"
+            said = (arguments.command, output.text)
+            notes += stopped_by_sandbox(*said, self._sandbox, workspace, allowed, failed=failed)
         yield msgspec.structs.replace(output, text="\n".join((output.text, *notes)))
 
 

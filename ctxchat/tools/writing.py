@@ -16,7 +16,6 @@ import msgspec
 
 from ctxchat import atomic_write
 from ctxchat.core.errors import ToolError
-from ctxchat.core.guarded import guarded
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.words import count
@@ -82,7 +81,7 @@ class _WritingTool(Tool[A]):
             f"{verb} {place.shown} (+{diff.added} −{diff.removed}){f': {change.recoded}' if change.recoded else ''}",
             preview=diff.text,
             patterns=patterns(place),
-            guarded=guarded(place.shown),
+            guarded=place.guarded,
             digest=hashlib.sha256(change.before).hexdigest() if change.before is not None else "",
         )
 

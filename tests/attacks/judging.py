@@ -37,5 +37,5 @@ def verdict(
     return judge("shell", demand(command, root, shut_in=shut_in), mode, rules(*texts), str(root))
 
 
-def offered(command: str, root: Path, texts: tuple[str, ...] = ()) -> tuple[str, ...]:
-    return offers("shell", demand(command, root), "ask", rules(*texts), str(root))
+def offered(command: str, root: Path, texts: tuple[str, ...] = (), *, shut_in: bool = True) -> tuple[str, ...]:
+    return offers("shell", demand(command, root, shut_in=shut_in), "ask", rules(*texts), str(root))

@@ -23,6 +23,7 @@ STARTERS = {
     "bootstrap/importing.py",  # module_command
     "context/workspace.py",  # a command that it is handed
     "models/process.py",  # module_command
+    "tools/reaper.py",  # what it is told to run
     "tools/processes.py",  # what its callers give it: each is one of those below
     "tools/sandbox.py",  # find_program
     "tui/unsent/clipboard.py",  # find_program

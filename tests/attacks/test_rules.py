@@ -62,6 +62,16 @@ def test_what_only_reads_in_the_folder_is_free_where_it_can_do_nothing_else(comm
         ("uv run rm x", "deny"),
         ("if true; then (rm x) & fi", "deny"),
         ("X=1 env -i nice rm x", "deny"),
+        ("git -C . rm x", "deny"),
+        ("git -c a=b --no-pager -C /x rm x", "deny"),
+        ("/usr/bin/git -C . rm x", "deny"),
+        ("zsh -c 'rm x'", "deny"),
+        ("sh -c 'rm x'", "deny"),
+        ("fish -c 'begin; rm x; end'", "ask"),
+        ("bash <<< 'rm x'", "ask"),
+        ("bash <<'E'\nrm x\nE", "ask"),
+        ("echo rm x | sh", "ask"),
+        ("git -c alias.y=rm y x", "ask"),
         ("rm x '", "ask"),
         ("$X", "ask"),
         ('bash -c "$X"', "ask"),
@@ -72,9 +82,64 @@ def test_what_only_reads_in_the_folder_is_free_where_it_can_do_nothing_else(comm
     ],
 )
 def test_a_deny_rule_sees_through_and_what_may_be_forbidden_is_asked(command: str, said: str, project: Path):
-    judged = verdict(command, project, "all", ("shell: **", "deny shell: rm **"))
+    judged = verdict(command, project, "all", ("shell: **", "deny shell: rm **", "deny shell: git rm **"))
     assert judged.verdict in ({said, "deny"} if said == "ask" else {said}), judged
     assert verdict(command, project, "all", ()).verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat src/x.py",
+        "head -1 < src/x.py",
+        "grep -n x src/*.py",
+        "git show HEAD:src/x.py",
+        "cp src/x.py y",
+        "python src/x.py",
+        "timeout 5 cat ./src/../src/x.py",
+        "bash -c 'cat src/x.py'",
+        "ls && cat src/x.py",
+        "grep -r x src",
+    ],
+)
+def test_a_file_that_must_not_be_read_is_read_by_no_command_either(command: str, project: Path):
+    for mode in ("ask", "plan", "all"):
+        assert verdict(command, project, mode, ("shell: **", "deny read_file: src/**")).verdict == "deny"
+    assert verdict("cat a.py", project, "ask", ("deny read_file: src/**",)).verdict == "allow"
+    assert verdict('for f in *; do cp "$f" y; done', project, "all", ("deny read_file: src/**",)).verdict == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        r"touch $'\x2egit/hooks/pre-commit'",
+        "for x in .git/hooks/a; do touch ${x}; done",
+        "for x in .git; do touch $x/hooks/a; done",
+        'touch "$(echo .git/hooks/a)"',
+        "touch `echo .git/hooks/a`",
+        "ruff check $'--output-file=.git/hooks/a'",
+        "git log --output=.git/hooks/pre-commit",
+        "git log --outp .git/hooks/pre-commit",
+        "git diff --output=src/../.git/config",
+        "git show --output=.github/workflows/x.yml HEAD",
+        "git log --output=/etc/passwd",
+        "git log --output=a.py",
+        "git add --pathspec-from-file=.git/config",
+        "git commit -F .git/hooks/x --template=.git/x",
+        "timeout 5 git log --output=.git/hooks/pre-commit",
+    ],
+)
+def test_no_wide_rule_reaches_a_guarded_place_without_a_sandbox(command: str, project: Path):
+    wide = (
+        "shell: touch **",
+        "shell: git log **",
+        "shell: git diff **",
+        "shell: git show **",
+        "shell: git add **",
+        "shell: git commit **",
+        "shell: ruff **",
+    )
+    assert verdict(command, project, "ask", wide, shut_in=False).verdict == "ask"
 
 
 @pytest.mark.parametrize(
@@ -94,6 +159,7 @@ def test_a_deny_rule_sees_through_and_what_may_be_forbidden_is_asked(command: st
         ("for f in a; do rm $f; done", ()),
         ("echo x | bash", ()),
         ("cp x .git/hooks/y", ()),
+        ("git log -3", ("shell: git log -3", "shell: git log **")),
         ("echo x > src/a", ("write_file: src/a", "write_file: src/*", "write_file: src/**")),
         ("make && rm x", ("shell: make\nshell: rm x",)),
         ("make (", ()),
@@ -102,7 +168,7 @@ def test_a_deny_rule_sees_through_and_what_may_be_forbidden_is_asked(command: st
 def test_rules_that_are_offered_cover_the_command_as_they_are_written(
     command: str, texts: tuple[str, ...], project: Path
 ):
-    assert offered(command, project) == texts
+    assert offered(command, project, shut_in=False) == texts
     for text in texts:
         found = parse_rules(text)
         assert found is not None and "\n".join(rule.text for rule in found) == text
