@@ -204,7 +204,7 @@ async def test_an_orphan_that_holds_the_pipe_does_not_hang_it(call: Callable, wo
 async def test_an_endless_writer_costs_no_memory(context: ToolContext) -> None:
     small = ToolContext("c", context.workspace, max_chars=3000)
     shown = 0
-    async for piece in bare.run({"command": "yes", "timeout": 2}, small):
+    async for piece in bare.run({"command": "yes", "timeout": 4}, small):
         if isinstance(piece, ToolOutput):
             assert piece.status == "timeout"
             assert len(piece.text) < 3100
@@ -212,7 +212,7 @@ async def test_an_endless_writer_costs_no_memory(context: ToolContext) -> None:
         else:
             assert len(piece.text) < 8100
             shown += 1
-    assert 1 <= shown <= 21
+    assert 1 <= shown <= 41
 
 
 async def test_keys_are_not_passed_on(call: Callable) -> None:
