@@ -122,7 +122,7 @@ def test_a_module_beside_the_project_is_not_imported(module: str, tmp_path: Path
         module_command(module, *more),
         cwd=tmp_path,
         env=environ,
-        stdin=subprocess.DEVNULL,
+        input="",
         capture_output=True,
         text=True,
     )
