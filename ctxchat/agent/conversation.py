@@ -92,7 +92,7 @@ class Conversation(JournalWriter):
         """A turn is under way."""
         self._config = config
         self._tools = tuple(tools)
-        self._mode = config.mode
+        self._mode: Mode = config.mode
         self._assumptions: Assumptions = assumptions or NothingKnown()
         self._price_of = price_of
         self.masked = masked or MaskedRecord(str)

@@ -275,11 +275,21 @@ class Program(Shared):
             return rows
         window = await model.window()
         if all(row.name != model.name for row in rows):
-            costs = await asyncio.to_thread(prices, model.name)
+            known = await asyncio.to_thread(prices, model.name)
+            rates = known.rates if known else None
             name, source = model.name, window.source
             provider = name.partition("/")[0]
             return (
-                FoundModel(name, provider, True, window.tokens, source, costs.input, costs.output, "in force"),
+                FoundModel(
+                    name,
+                    provider,
+                    True,
+                    window.tokens,
+                    source,
+                    rates and rates.input,
+                    rates and rates.output,
+                    "in force",
+                ),
                 *rows,
             )
         given = msgspec.structs.replace

@@ -12,6 +12,7 @@ from ctxchat.core.changes import put_back
 from ctxchat.core.files import Checkpoint, files_words
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
+from ctxchat.core.notes import CONTEXT_NOTE
 from ctxchat.core.record import CompactionRecord
 
 HIDDEN = frozenset({"system", "summary"})
@@ -94,6 +95,8 @@ def last_answer(ledger: Ledger) -> str:
     """The words of the last reply that has any, with the half reply it went on with."""
     words = ""
     for group in reversed(ledger.standing):
+        if group.source.startswith(CONTEXT_NOTE):
+            continue  # between the halves stands what asked for the rest
         said = group.first.text if group.kind in {"reply", "round"} and group.first.role == "assistant" else ""
         if words and not (said and group.first.interrupted):
             break

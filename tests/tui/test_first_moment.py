@@ -37,6 +37,7 @@ async def resumed() -> Session:
         ScriptedModel([says(f"Yes: src/gauge_{n}.py. {LONG}") for n in range(4)], window=window),
         options=options,
         summariser=Writer(),
+        tools=[Echo("dig")],
     )
     for n in range(4):
         await first.say(f"Never poll pier {n} at night. {LONG}")

@@ -263,8 +263,8 @@ class Offered(Asked, can_focus=True):
         elif self._letters and now >= self._acts_at:
             chosen = self._chosen
             self._forget()
-            if chosen:
-                self.action_answer(chosen)
+            if chosen:  # by itself: what another says in its name goes no further up than to that one
+                self.call_later(self.action_answer, chosen)
         return free
 
     def take_back(self) -> str:
