@@ -31,6 +31,11 @@ def module_command(module: str, *arguments: str) -> list[str]:
     return [_PYTHON, "-I", "-W", "ignore", "-c", _BOOT, path, _ROOT, module, *arguments]
 
 
+def code_command(code: str, *arguments: str) -> list[str]:
+    """The command that runs a few words of Python which need the standard library only."""
+    return [_PYTHON, "-I", "-S", "-c", code, *arguments]
+
+
 def script_command(script: str, *arguments: str) -> list[str]:
     """The command that runs a file of ours which needs the standard library only."""
     return [_PYTHON, "-I", "-S", os.path.join(_PACKAGE, script), *arguments]

@@ -30,7 +30,6 @@ from ctxchat.config.paths import config_dir, user_file
 from ctxchat.config.schema import Settings
 from ctxchat.config.themes import Theme
 from ctxchat.core.errors import CtxchatError
-from ctxchat.own_processes import find_program
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui import commands, starting
 from ctxchat.tui.actions import Handler, handler, importing, models
@@ -488,10 +487,6 @@ class CtxchatApp(InOrder):
     def _follow(self, href: str) -> None:
         """Only web addresses are opened."""
         if href.startswith(("http://", "https://")):
-            import webbrowser  # which would look it up in PATH, where a project may have put one of its own
-
-            if opener := find_program("xdg-open") or find_program("open"):
-                webbrowser.register("ctxchat", None, webbrowser.BackgroundBrowser(opener), preferred=True)
             self.open_url(href)
         else:
             self.notify(f"Not opened, only web addresses are: {one_line(href, 80)}", markup=False)

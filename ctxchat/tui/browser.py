@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from ctxchat.own_processes import code_command, outside_path
+
 _TIMEOUT_S = 10.0
 """For a program that starts the browser; one that takes longer is the browser itself."""
 
@@ -24,8 +26,8 @@ def open_in_browser(url: str, environ: Mapping[str, str] = os.environ, platform:
     try:
         # In a session of its own: whatever starts there has no terminal, and so neither keys nor a screen to draw on.
         started = subprocess.Popen(
-            [sys.executable, "-P", "-c", _OPEN, url],
-            env=dict(environ),
+            code_command(_OPEN, url),
+            env={**environ, "PATH": outside_path(path=environ.get("PATH"))},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -26,6 +26,7 @@ STARTERS = {
     "tools/reaper.py",  # what it is told to run
     "tools/processes.py",  # what its callers give it: each is one of those below
     "tools/sandbox.py",  # find_program
+    "tui/browser.py",  # code_command, and the browser by outside_path
     "tui/unsent/clipboard.py",  # find_program
     "tui/unsent/outside_editor.py",  # the person's editor, by find_program
 }
