@@ -248,12 +248,13 @@ class ContextSettings(Table, frozen=True):
         opt("Regular expressions: what they match in the conversation is `[redacted]` to the model."),
     ] = ()
     inject: Annotated[
-        tuple[str, ...], opt("Notes that stand before the messages in each request, after the summary.")
+        tuple[str, ...],
+        opt("Notes that the model reads before the first message; what changes is told with your next one."),
     ] = ()
     providers: Annotated[
         tuple[str, ...],
         opt(
-            "What is added to each request, made anew each time, in this order; what changes most comes last.",
+            "What stands around, in this order: told before the first message, and what changes of it with your next one.",
             names="providers",
         ),
     ] = PROVIDERS
