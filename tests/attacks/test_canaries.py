@@ -144,9 +144,10 @@ async def test_no_key_that_a_tool_came_upon_is_sent_written_printed_or_exported(
     database.close()
     printed += [flight_recorder(state), masked(as_markdown(state))]
     sent = "\n".join(str(seen.body) for seen in double.requests)
-    for place in set(canaries.placed) - {"large", "refusal"}:
+    assert "environment before" not in sent, "a variable whose value is a secret is handed to no command"
+    for place in set(canaries.placed) - {"large", "refusal", "environment"}:
         assert f"{place} before" in sent and f"{place} after" in sent, f"{place} was not brought back"
-    assert set(canaries.found(sent.encode())) == {"typed"} and sent.count("[masked ") >= len(canaries.placed) - 1
+    assert set(canaries.found(sent.encode())) == {"typed"} and sent.count("[masked ") >= len(canaries.placed) - 2
     assert [text[:2_000] for text in printed if canaries.found(text.encode())] == []
     heard = home.work.joinpath("heard.txt").read_bytes()
     assert b"output before" in heard and canaries.found(heard) == []

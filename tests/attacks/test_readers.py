@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 READERS = {
-    "memory": ("AGENTS.md", "from ctxchat.context.memory_files import load_memory as read; print(read(root).inserts)"),
+    "memory": ("AGENTS.md", "from ctxchat.context.memory_files import load_memory as read; print(read(root).blocks)"),
     "skill": (
         ".ctxchat/skills/deploy.md",
         "from ctxchat.context.standard import standard_providers as read; import asyncio;"

@@ -42,7 +42,7 @@ async def test_every_place_is_offered_once_with_its_window_and_price(tmp_path: P
     ]
     assert (models[1].window, models[1].window_source) == (16_384, "loaded")
     assert models[2].provider == "Anthropic" and models[2].note == "key in ANTHROPIC_API_KEY" and models[2].input_cost
-    assert [o.others for o in look.offers] == [1, 0, 2]
+    assert [o.others for o in look.offers] == [1, 0, 3]
     assert not again.offers and not again.note, "whoever did not answer is not asked again"
 
 

@@ -64,9 +64,10 @@ async def acompletion(model, **_):
 """Stands in for a library whose import takes longer than a cancel may, on a busy machine."""
 
 
-async def test_a_call_cancelled_while_litellm_is_loading_costs_no_second_load(tmp_path: Path) -> None:
+async def test_a_call_cancelled_while_litellm_is_loading_costs_no_second_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)  # what a process of ours may import from comes from here
     (tmp_path / "litellm.py").write_text(DEAF)
-    own = ModelProcess(None, {**os.environ, "PYTHONPATH": str(tmp_path)})
+    own = ModelProcess(None, dict(os.environ))
     try:
         await own.start()
         started = own.pid
@@ -80,10 +81,11 @@ async def test_a_call_cancelled_while_litellm_is_loading_costs_no_second_load(tm
         await own.close()
 
 
-async def test_a_broken_litellm_is_an_error_that_names_the_log(tmp_path: Path) -> None:
+async def test_a_broken_litellm_is_an_error_that_names_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)  # what a process of ours may import from comes from here
     (tmp_path / "litellm.py").write_text("raise ImportError('torn apart')")
     log = tmp_path / "worker.log"
-    own = ModelProcess(log, {**os.environ, "PYTHONPATH": str(tmp_path)})
+    own = ModelProcess(log, dict(os.environ))
     error = await first_failure(own, "hi")
     assert error.kind == "worker" and str(log) in error.hint
     assert "torn apart" in log.read_text()
@@ -114,11 +116,11 @@ async def acompletion(model, **_):
 """Stands in for a library that breaks into what the process says: the "model" is the line."""
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def odd(tmp_path_factory) -> AsyncIterator[ModelProcess]:
-    folder = tmp_path_factory.mktemp("odd")
-    (folder / "litellm.py").write_text(ODD_LITELLM)
-    worker = ModelProcess(None, {**os.environ, "PYTHONPATH": str(folder)})
+@pytest_asyncio.fixture(loop_scope="session")
+async def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ModelProcess]:
+    (tmp_path / "litellm.py").write_text(ODD_LITELLM)
+    monkeypatch.syspath_prepend(tmp_path)
+    worker = ModelProcess(None, dict(os.environ))
     yield worker
     await worker.close()
 
