@@ -19,7 +19,7 @@ sys.dont_write_bytecode = False
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A request that does not begin with the one before fails where nothing explains it, in every test that has a model.
-os.environ["CTXCHAT_STRICT_PREFIX"] = "1"
+os.environ["_CTXCHAT_STRICT_PREFIX"] = "1"
 
 # A screen is drawn when Pilot looks at it (tests/tui/conftest.py), and seldom in between, where nobody does.
 os.environ["TEXTUAL_FPS"] = "4"

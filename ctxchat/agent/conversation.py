@@ -52,7 +52,7 @@ MODES: Mapping[Mode, str] = {
 REMEMBERED_CHANGES = 30
 """Changes that are told apart where a request differs from the one before."""
 
-STRICT = os.environ.get("CTXCHAT_STRICT_PREFIX") == "1"
+STRICT = os.environ.get("_CTXCHAT_STRICT_PREFIX") == "1"
 """A request whose beginning differs for no reason of ours fails; elsewhere it is told in the record. For tests."""
 
 

@@ -102,7 +102,6 @@ VIEWS = st.builds(
     tools=SPECS,
     tool_tokens=st.just(()),
     raw=st.just(1),
-    fingerprint=st.just(""),
     passes=st.just(0),
 )
 
