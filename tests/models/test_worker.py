@@ -64,7 +64,9 @@ async def acompletion(model, **_):
 """Stands in for a library whose import takes longer than a cancel may, on a busy machine."""
 
 
-async def test_a_call_cancelled_while_litellm_is_loading_costs_no_second_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_call_cancelled_while_litellm_is_loading_costs_no_second_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(tmp_path)  # what a process of ours may import from comes from here
     (tmp_path / "litellm.py").write_text(DEAF)
     own = ModelProcess(None, dict(os.environ))
