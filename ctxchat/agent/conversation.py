@@ -29,7 +29,7 @@ from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import HeadSet, Measured, Record, Sealed, SessionState, ThoughtsLeftOut
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.masked_record import MaskedRecord
-from ctxchat.core.notes import change_note, context_note, known_context, tools_block, untold
+from ctxchat.core.notes import change_note, context_note, known_context, tools_block, without_tool_told
 from ctxchat.core.permissions import Mode
 from ctxchat.core.ports import Clock, JournalPort, ModelPort, ModelRequest
 from ctxchat.core.prefix_break import PrefixBreak
@@ -204,7 +204,7 @@ class Conversation(JournalWriter):
     def next_head(self) -> Head:
         """The head as it would be made now, by what was seen around last."""
         around = self._around or Surroundings()
-        own = [ContextBlock(MODEL, self.model.name)]
+        own = [ContextBlock(MODEL, f"You are served by the model {self.model.name}.")]
         own += [ContextBlock(MODE, words)] if (words := MODES.get(self._mode, "")) else []
         context = (*around.context, *own)
         return Head(self._config.system, self._afforded.tools, around.memory, context, self._config.agent)
@@ -212,12 +212,12 @@ class Conversation(JournalWriter):
     def _head_is_outdated(self, head: Head) -> bool:
         return self._instructed_anew or head.agent != self._config.agent
 
-    def _news(self, ledger: Ledger, head: Head) -> tuple[str, tuple[ContextBlock, ...]]:
+    def _pending_note(self, ledger: Ledger, head: Head) -> tuple[str, tuple[ContextBlock, ...]]:
         """What a note would say now of what has changed around."""
         known, now = known_context(head, ledger), self.next_head
         known.pop(BUDGET, "")  # told by itself
         blocks = [*now.memory, *now.context, tools_block(head.tools, now.tools)]
-        missing = (self._around or Surroundings()).unheard.difference(b.source_id for b in blocks)
+        missing = (self._around or Surroundings()).late_sources.difference(b.source_id for b in blocks)
         blocks += [ContextBlock(source, known[source]) for source in missing if source in known]
         return change_note(known, blocks, ledger)
 
@@ -229,9 +229,9 @@ class Conversation(JournalWriter):
         head = self.ledger.head
         if head is None or self._head_is_outdated(head):
             self._instructed_anew = False
-            await self._write_or_note(HeadSet(untold(self.next_head, self.ledger)))
+            await self._write_or_note(HeadSet(without_tool_told(self.next_head, self.ledger)))
             return
-        text, context = await asyncio.to_thread(self._news, self.ledger, head)
+        text, context = await asyncio.to_thread(self._pending_note, self.ledger, head)
         if text:
             await self.write_note(text, context)
 
@@ -266,15 +266,15 @@ class Conversation(JournalWriter):
         """The view as it goes out now, held against the request before. Where its beginning has changed, reasoning that a
         provider has bound to it is left out for good. Raises UnexplainedBreak in a run that asks for it (`STRICT`)."""
         self._requests += 1
-        request = request_of(self.view, self._standing)
+        request = request_of(self.view, self._explanations)
         broke = await asyncio.to_thread(self._prefix_guard.check, self.model.name, request)
         if broke and self.model.binds_thinking and (span := self._bound_thoughts(broke)):
             self.note(ThoughtsLeftOut(*span))
             await self.again()
-            request = request_of(self.view, self._standing)
+            request = request_of(self.view, self._explanations)
         if broke and not broke.cause and STRICT:
             raise UnexplainedBreak(broke, self.view)
-        prefix = await asyncio.to_thread(self._prefix_guard.sent, self.model.name, request)
+        prefix = await asyncio.to_thread(self._prefix_guard.remember, self.model.name, request)
         self._sent = (prefix, broke)
         return self.view
 
@@ -310,7 +310,7 @@ class Conversation(JournalWriter):
         return (min(thinking), self.ledger.next_seq) if thinking else None
 
     @property
-    def _standing(self) -> dict[str, str]:
+    def _explanations(self) -> dict[str, str]:
         """All of ours that may make the beginning of a request another one, by what it is called in words."""
         changes = self.ledger.changes
         found = {
@@ -324,7 +324,7 @@ class Conversation(JournalWriter):
             found["reasoning left out"] = str(spans)
         if self.model.keeps_reasoning:
             found["reasoning sent back"] = ""
-        found["masked secrets"] = self.masked.standing
+        found["masked secrets"] = self.masked.settings_digest
         found |= dict.fromkeys(self._config.rewriting, str(self._requests))
         found |= {f"{b.source_id}, said with every request": str(self._requests) for b in self._every_request}
         return found
@@ -375,7 +375,7 @@ class Conversation(JournalWriter):
             self._weighed = len(self.ledger.changes)
             self.meter.forget_all_but(item.message for item in view.items)
         self.view, self._streamed = view, Mix()
-        self._breaks = self._prefix_guard.check(self.model.name, request_of(view, self._standing))
+        self._breaks = self._prefix_guard.check(self.model.name, request_of(view, self._explanations))
         self.figures = self.measured()
         return self.figures
 
@@ -386,9 +386,13 @@ class Conversation(JournalWriter):
     def compile(self, ledger: Ledger) -> View:
         """As `compiled`, at once: for work that is off the event loop already."""
         head = (
-            ledger.head if ledger.head and not self._head_is_outdated(ledger.head) else untold(self.next_head, ledger)
+            ledger.head
+            if ledger.head and not self._head_is_outdated(ledger.head)
+            else without_tool_told(self.next_head, ledger)
         )
-        note = self._news(ledger, head)[0] if ledger.head is head and not self.under_way and self._around else ""
+        note = (
+            self._pending_note(ledger, head)[0] if ledger.head is head and not self.under_way and self._around else ""
+        )
         return compile(
             ledger,
             head,

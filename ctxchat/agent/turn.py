@@ -29,7 +29,7 @@ from ctxchat.core.grouping import single
 from ctxchat.core.journal import Named, Record, Sealed
 from ctxchat.core.ledger import NOTHING_OPEN, open_end
 from ctxchat.core.messages import Attached, Message, Part, Text, attached
-from ctxchat.core.notes import GO_ON
+from ctxchat.core.notes import CONTINUE_REQUEST
 from ctxchat.core.secrets import masked
 
 Meanwhile = Callable[[], Awaitable[tuple[str, Sequence[Part]] | None]]
@@ -95,7 +95,7 @@ class Turn:
         await self._ready()
         half = last.kind == "reply"
         if half:
-            await self._conversation.write_note(GO_ON)
+            await self._conversation.write_note(CONTINUE_REQUEST)
         await self._emit(TurnStarted(self._conversation.ledger.turn, last.first.id, "", resumed=True))
         await self._to_its_end(last.first.text if half else "")
 
@@ -162,7 +162,7 @@ class Turn:
                 self._rounds += 1
                 if self._open.reply is None:
                     if replies.goes_on and self._rounds < talk.options.max_rounds:
-                        await talk.write_note(GO_ON)
+                        await talk.write_note(CONTINUE_REQUEST)
                         continue
                     return "done"
                 if self._rounds >= talk.options.max_rounds:

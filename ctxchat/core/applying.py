@@ -9,7 +9,7 @@ import msgspec
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.head import Head
 from ctxchat.core.ledger import Change, Edit, Ledger
-from ctxchat.core.notes import CONTEXT_NOTE, untold
+from ctxchat.core.notes import CONTEXT_NOTE, without_tool_told
 from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.planning import PlanOptions, fold_edit
@@ -45,7 +45,7 @@ def apply_plan(
         and covered.isdisjoint(entry.covers)
     ]
     change = Change(id=change_id, kind="compaction", at=at, edits=(*edits, *notes))
-    return msgspec.structs.replace(change, head=untold(head, ledger.apply(change)))
+    return msgspec.structs.replace(change, head=without_tool_told(head, ledger.apply(change)))
 
 
 def _edits(ledger: Ledger, step: Step, options: PlanOptions, change_id: str, summary: str) -> tuple[Edit, ...]:

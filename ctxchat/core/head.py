@@ -45,15 +45,15 @@ class Head(msgspec.Struct, frozen=True, omit_defaults=True):
     agent: str = ""
 
     @property
-    def said(self) -> dict[str, str]:
+    def texts_by_source(self) -> dict[str, str]:
         """Its texts that may change around a conversation, by source."""
         return {block.source_id: block.text for block in (*self.memory, *self.context)}
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What stands around a conversation at one moment: memory files, and what context providers say. `unheard` are sources that
-    were late or failed: what they said last still counts."""
+    """What stands around a conversation at one moment: memory files, and what context providers say. `late_sources` were late or
+    failed: what they said last still counts."""
 
     memory: tuple[ContextBlock, ...] = ()
     context: tuple[ContextBlock, ...] = ()
-    unheard: frozenset[str] = frozenset()
+    late_sources: frozenset[str] = frozenset()

@@ -3,6 +3,7 @@ imported sessions, while masking was off. The record itself stays as it is."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 
 import msgspec
@@ -23,9 +24,9 @@ class MaskedRecord:
         self._known: dict[Message, Message] = {}
 
     @property
-    def standing(self) -> str:
-        """What it goes by now, as text: where that is another, so may be what it masks."""
-        return repr(self._state())
+    def settings_digest(self) -> str:
+        """A digest of the settings it masks by: with others it may mask other things. No value of theirs can be read in it."""
+        return hashlib.blake2b(repr(self._state()).encode(), digest_size=6).hexdigest()
 
     def group(self, group: Group) -> Group:
         """The group as a model may be told of it; the same one where nothing in it was masked. May take long: off the loop."""

@@ -27,7 +27,7 @@ TOOLS = "tools"
 CALL_TOOL = "call_tool"
 """The tool by which tools are called that are not in the head."""
 
-GO_ON = (
+CONTINUE_REQUEST = (
     "[Your last message was cut off. Go on exactly where it stops, in the middle of a word if need be: "
     "no greeting, no comment, nothing of it again.]"
 )
@@ -50,14 +50,14 @@ def context_note(seq: int, at: str, turn: int, text: str, context: Sequence[Cont
 
 def known_context(head: Head, ledger: Ledger) -> dict[str, str]:
     """What the model was told last, by source: in a note that it still sees, else in the head."""
-    known = head.said
+    known = head.texts_by_source
     for entry in ledger.live():
         if entry.group and entry.group.context:
             known.update((block.source_id, block.text) for block in entry.group.context)
     return known
 
 
-def untold(head: Head, ledger: Ledger) -> Head:
+def without_tool_told(head: Head, ledger: Ledger) -> Head:
     """The head without what a tool of the source's own name has told already, where that stands in view."""
     by_tools = _said_by_tools(ledger, {block.source_id for block in head.context})
     told = [block for block in head.context if block.text.endswith(by_tools.get(block.source_id) or "\0")]

@@ -24,17 +24,17 @@ class SentPrefix(msgspec.Struct, frozen=True, omit_defaults=True):
     model: str
     length: int
     digest: str
-    standing: dict[str, str] = {}
+    explanations: dict[str, str] = {}
 
 
 class SentRequest(msgspec.Struct, frozen=True):
-    """A request as the guard sees it. `tokens` are ours by message, tools being the first. `standing` is all of ours that may
+    """A request as the guard sees it. `tokens` are ours by message, tools being the first. `explanations` is all of ours that may
     explain a difference: a value by what it is called in words."""
 
     tools: tuple[ToolSpec, ...]
     messages: tuple[Message, ...]
     tokens: tuple[int, ...]
-    standing: dict[str, str]
+    explanations: dict[str, str]
 
     def first_difference(self, before: SentRequest) -> PrefixBreak | None:
         """Where this request does not go on with the one before; None where it begins with all of it."""
@@ -48,7 +48,7 @@ class SentRequest(msgspec.Struct, frozen=True):
         at = self.messages[place - 1] if 0 < place <= len(self.messages) else None
         return PrefixBreak(
             place=place,
-            cause=explained(before.standing, self.standing),
+            cause=explanation(before.explanations, self.explanations),
             message=at.id if at and at.seq else "",
             kept=sum(self.tokens[:place]),
             lost=sum(read_anew) if place else sum(read_anew) + self.tokens[0],
@@ -59,7 +59,7 @@ class SentRequest(msgspec.Struct, frozen=True):
         if self.tools != before.tools:
             return 0
         for place, (new, old) in enumerate(zip(self.messages, before.messages, strict=False), 1):
-            if new is not old and _sent(new) != _sent(old):
+            if new is not old and _wire_fields(new) != _wire_fields(old):
                 return place
         return None if len(self.messages) >= len(before.messages) else len(self.messages) + 1
 
@@ -67,7 +67,7 @@ class SentRequest(msgspec.Struct, frozen=True):
         """As `first_difference`, for one that an earlier process sent."""
         if len(self.messages) + 1 >= before.length and _digest(self, before.length).hexdigest() == before.digest:
             return None
-        return PrefixBreak(UNKNOWN_PLACE, explained(before.standing, self.standing), lost=sum(self.tokens))
+        return PrefixBreak(UNKNOWN_PLACE, explanation(before.explanations, self.explanations), lost=sum(self.tokens))
 
 
 class PrefixGuard:
@@ -85,22 +85,22 @@ class PrefixGuard:
             return request.first_difference(before)
         return request.differs_from(self._earlier[model]) if model in self._earlier else None
 
-    def sent(self, model: str, request: SentRequest) -> SentPrefix:
+    def remember(self, model: str, request: SentRequest) -> SentPrefix:
         """It goes out now; what is to be remembered of it. Costs what is new in it where it goes on with the one before."""
         length, begun = self._digests.get(model, (0, None))
         goes_on = begun is not None and model in self._sent and request.first_difference(self._sent[model]) is None
         digest = _digest(request, len(request.messages) + 1, (length, begun) if begun and goes_on else None)
         self._sent[model], self._digests[model] = request, (len(request.messages) + 1, digest)
-        return SentPrefix(model, len(request.messages) + 1, digest.hexdigest(), request.standing)
+        return SentPrefix(model, len(request.messages) + 1, digest.hexdigest(), request.explanations)
 
 
-def request_of(view: View, standing: Mapping[str, str]) -> SentRequest:
+def request_of(view: View, explanations: Mapping[str, str]) -> SentRequest:
     """The request that a view makes."""
     tokens = (sum(view.tool_tokens), *(item.tokens for item in view.items))
-    return SentRequest(view.tools, tuple(item.message for item in view.items), tokens, dict(standing))
+    return SentRequest(view.tools, tuple(item.message for item in view.items), tokens, dict(explanations))
 
 
-def explained(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+def explanation(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     """What stands otherwise than before, in words; empty where nothing does."""
     names = [name if name in now else f"{name} taken back" for name in before if before[name] != now.get(name)]
     return ", ".join([*names, *(name for name in now if name not in before)])
@@ -118,11 +118,11 @@ def _digest(request: SentRequest, length: int, begun: tuple[int, hashlib.blake2b
 
 def _bytes(message: Message) -> bytes:
     try:
-        return msgspec.json.encode(_sent(message))
+        return msgspec.json.encode(_wire_fields(message))
     except UnicodeEncodeError:  # half of a surrogate pair, in what an older version or another agent wrote
-        return repr(_sent(message)).encode("utf-8", "backslashreplace")
+        return repr(_wire_fields(message)).encode("utf-8", "backslashreplace")
 
 
-def _sent(message: Message) -> Sequence[object]:
+def _wire_fields(message: Message) -> Sequence[object]:
     """What of a message goes to a provider."""
     return (message.role, message.content, message.calls, message.call_id, message.name, message.reasoning)

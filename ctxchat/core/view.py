@@ -109,8 +109,8 @@ def compile(
     first = [_block_item(system, "system", "system", "", meter)] if system else []
     first += [_block_item(b.attributed, "memory", "system", b.source_id, meter) for b in head.memory if b.text]
     first += [_block_item(b.attributed, "injected", "user", b.source_id, meter) for b in head.context if b.text]
-    thinks = thoughts_sent(ledger, keep_reasoning)
-    body = tuple(item for entry in entries for item in items_of(entry, thinks, meter))
+    sends_reasoning = reasoning_filter(ledger, keep_reasoning)
+    body = tuple(item for entry in entries for item in items_of(entry, sends_reasoning, meter))
     body = _marked_as_broken_off(body, meter)
     for transform in transforms:
         body = transform(body)
@@ -181,12 +181,12 @@ def _instructions(entries: Sequence[Entry], ledger: Ledger) -> list[str]:
     return texts
 
 
-def thoughts_sent(ledger: Ledger, keep_reasoning: bool) -> Callable[[int], bool]:
+def reasoning_filter(ledger: Ledger, keep_reasoning: bool) -> Callable[[int], bool]:
     """Whether the reasoning of a message, by its number, goes back to a model that wants it, or does not."""
     return ledger.sends_thoughts_of if keep_reasoning else lambda seq: False
 
 
-def items_of(entry: Entry, thinks: Callable[[int], bool], meter: Meter) -> list[Item]:
+def items_of(entry: Entry, sends_reasoning: Callable[[int], bool], meter: Meter) -> list[Item]:
     """What a view shows of an entry: its messages as a model may see them, empty ones left out, each weighed. `thinks` tells of
     a message's number whether its reasoning goes along."""
     group = entry.group
@@ -195,7 +195,7 @@ def items_of(entry: Entry, thinks: Callable[[int], bool], meter: Meter) -> list[
     items: list[Item] = []
     for message in group.messages:
         shown = shape(message, group.kind)
-        if shown.reasoning and not thinks(message.seq):
+        if shown.reasoning and not sends_reasoning(message.seq):
             shown = msgspec.structs.replace(shown, reasoning=None)
         if shown.empty:
             continue

@@ -19,7 +19,7 @@ from ctxchat.core.budget import Window
 from ctxchat.core.calibration import Calibration
 from ctxchat.core.errors import ModelError
 from ctxchat.core.images import addressed
-from ctxchat.core.notes import GO_ON
+from ctxchat.core.notes import CONTINUE_REQUEST
 from ctxchat.core.openai import Wire
 from ctxchat.core.ports import ModelPiece, ModelRequest, ReplyEnd
 from ctxchat.core.prices import ModelPrices, cost
@@ -265,8 +265,8 @@ class ModelClient:
         messages = dialects.shape(
             items, self._dialect, keep_reasoning=self.keeps_reasoning, model=self.name, lasting=lasting
         )
-        if messages and messages[-1]["role"] == "assistant":
-            messages.append({"role": "user", "content": GO_ON})
+        if messages and messages[-1]["role"] == "assistant":  # no view of ours ends so; one that was edited may
+            messages.append({"role": "user", "content": CONTINUE_REQUEST})
         return messages
 
     def _effort(self, effort: str) -> str:

@@ -10,7 +10,7 @@ from ctxchat.core.figures import FIXED, OVERHEAD, Figures, fixed, overhead
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.core.view import View
 from ctxchat.core.words import server_cut
-from ctxchat.presentation.figures_text import budget_words, known, money, starts_words
+from ctxchat.presentation.figures_text import break_words, budget_words, known, money, starts_words
 from ctxchat.presentation.inventory import Row, offenders
 from ctxchat.presentation.text import short
 
@@ -22,14 +22,16 @@ NAMED = 3
 
 
 def alarms(figures: Figures, view: View) -> dict[str, str]:
-    """A sentence or two for each thing that is amiss, the weightiest first; by `cut`, `fixed`, `stopped`, or the name of a
-    part."""
+    """A sentence or two for each thing that is amiss, the weightiest first; by `cut`, `fixed`, `stopped`,
+    `breaks` (what the next message costs because what was sent has changed), or the name of a part."""
     budgets = zip(figures.over_budget, budget_words(figures), strict=True)
     cut = {"cut": server_cut(figures.cut)} if figures.cut else {}
     stopped = (
         {"stopped": f"{_capital(standing_words(figures.automatic))}. {AGAIN}"} if figures.automatic.stopped else {}
     )
-    return cut | _in_vain(figures, view) | stopped | {section.name: words for section, words in budgets}
+    breaks = {"breaks": words} if (words := break_words(figures)) else {}
+    over = {section.name: words for section, words in budgets}
+    return cut | _in_vain(figures, view) | stopped | breaks | over
 
 
 def _in_vain(figures: Figures, view: View) -> dict[str, str]:

@@ -24,7 +24,7 @@ NO_FILES: Mapping[str, str] = MappingProxyType({})
 REWOUND = "Rewound to here: what was said after it is in the record, and no longer in the window."
 
 
-def told_to_model(group: Group) -> str:
+def note_words(group: Group) -> str:
     """What a note of ours is, for people: the model reads more of it."""
     sources = [block.source_id for block in group.context]
     if not sources:

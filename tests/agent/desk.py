@@ -129,19 +129,19 @@ class Around:
     def __init__(self, memory: Sequence[ContextBlock] = (), context: Sequence[ContextBlock] = ()) -> None:
         self.memory, self.context = tuple(memory), tuple(context)
         self.always: tuple[ContextBlock, ...] = ()
-        self.unheard: frozenset[str] = frozenset()
+        self.late_sources: frozenset[str] = frozenset()
         self.asked = 0
 
     async def around(self) -> Surroundings:
         self.asked += 1
-        return Surroundings(self.memory, self.context, self.unheard)
+        return Surroundings(self.memory, self.context, self.late_sources)
 
     async def every_request(self) -> tuple[ContextBlock, ...]:
         return self.always
 
     @property
     def troubles(self) -> dict[str, str]:
-        return dict.fromkeys(self.unheard, "was late")
+        return dict.fromkeys(self.late_sources, "was late")
 
     async def close(self) -> None:
         return None

@@ -143,7 +143,7 @@ async def test_a_source_that_was_late_is_not_told_to_be_gone() -> None:
     around = Around((), [ContextBlock("workspace", "Git branch: main")])
     desk = Desk(ScriptedModel([says("a"), says("b")]), around=around)
     await desk.say("one")
-    around.context, around.unheard = (), frozenset({"workspace"})
+    around.context, around.late_sources = (), frozenset({"workspace"})
     await desk.say("two")
     assert not [g for g in desk.state.ledger.groups if g.kind == "note"]
 

@@ -9,7 +9,7 @@ from ctxchat.core.budget import Window
 from ctxchat.core.events import Failed, Notice, ReasoningDelta, TextDelta, ToolFinished, TurnFinished, Usage
 from ctxchat.core.ledger import open_end
 from ctxchat.core.messages import ToolCall
-from ctxchat.core.notes import GO_ON
+from ctxchat.core.notes import CONTINUE_REQUEST
 from ctxchat.core.options import Options
 from tests.agent.desk import Desk
 from tests.agent.test_turn import of
@@ -38,7 +38,7 @@ async def test_a_reply_cut_in_its_text_goes_on_by_itself() -> None:
     assert [n.text for n in of(events, Notice)] == ["The reply was cut at its output limit of 900 tokens; it goes on."]
     *_, half, request = (item.message for item in model.views[1].items)
     assert half.role == "assistant" and half.text.startswith(HALF)
-    assert GO_ON in request.text, "what asks for the rest is in the record"
+    assert CONTINUE_REQUEST in request.text, "what asks for the rest is in the record"
     assert open_end(desk.state.ledger) is None and desk.folded() == desk.state
 
 

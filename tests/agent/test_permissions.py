@@ -107,7 +107,7 @@ def test_a_rule_for_one_folder_allows_nothing_in_another(tool: str, mode: Mode, 
 
 
 def test_what_may_be_written_may_be_edited_and_not_the_other_way_round():
-    demand = Demand("write", "/work/src/a.py", False, "it", patterns=("src/a.py",))
+    demand = Demand("write", "/project/src/a.py", False, "it", patterns=("src/a.py",))
     for held, tool, said in [
         ("write_file: src/a.py", "edit_file", "allow"),
         ("edit_file: src/a.py", "write_file", "ask"),
@@ -115,7 +115,7 @@ def test_what_may_be_written_may_be_edited_and_not_the_other_way_round():
         ("deny write_file: src/**", "edit_file", "deny"),
     ]:
         rule = parse_rule(held)
-        assert rule and judge(tool, demand, "ask", [rule], "/work").verdict == said
+        assert rule and judge(tool, demand, "ask", [rule], "/project").verdict == said
 
 
 def test_deny_rules_win_in_every_mode_however_deep():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ctxchat.agent.replies import LEAST, Continuation
 from ctxchat.core.errors import CtxchatError, ModelError
 from ctxchat.core.events import Event, Failed, TextDelta, TurnFinished, TurnStarted
-from ctxchat.core.notes import GO_ON
+from ctxchat.core.notes import CONTINUE_REQUEST
 from ctxchat.core.options import Options
 from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
@@ -38,7 +38,7 @@ async def test_a_half_reply_goes_on_without_a_message_of_the_person():
     assert HALF + heard(events) == HALF + "to the logger Cormorant."
     half, asked = (item.message for item in model.requests[-1].view.items[-2:])
     assert half.interrupted and half.text.startswith(HALF.rstrip()), "the model is shown where it stopped"
-    assert asked.text == GO_ON and asked.synthetic
+    assert asked.text == CONTINUE_REQUEST and asked.synthetic
     assert desk.folded() == desk.state and desk.state.ledger.turn == 1
 
 

@@ -18,21 +18,21 @@ from ctxchat.core.view import compile
 words = st.lists(st.sampled_from(["hello", "the tide", "and the moon \ud800", "日本語"]), max_size=8)
 
 
-def request(said: list[str], tools: tuple[str, ...] = (), **standing: str) -> SentRequest:
+def request(said: list[str], tools: tuple[str, ...] = (), **explanations: str) -> SentRequest:
     messages = (Message(n, "user", text, reasoning=Reasoning("why")) for n, text in enumerate(said, 1))
     ledger = Ledger(groups=tuple(single("user", message, message.seq) for message in messages))
     head = Head("You are a test.", tuple(ToolSpec(name, name, {}) for name in tools))
-    return request_of(compile(ledger, head, Meter(), keep_reasoning=True), standing)
+    return request_of(compile(ledger, head, Meter(), keep_reasoning=True), explanations)
 
 
 @given(words, words)
 def test_a_request_that_goes_on_is_no_break_also_after_a_restart(first: list[str], more: list[str]) -> None:
     guard = PrefixGuard({})
     assert guard.check("m", request(first)) is None
-    kept = guard.sent("m", request(first))
+    kept = guard.remember("m", request(first))
     assert guard.check("m", request(first + more)) is None
     assert PrefixGuard({"m": kept}).check("m", request(first + more)) is None
-    assert guard.sent("m", request(first + more)) == PrefixGuard({}).sent("m", request(first + more))
+    assert guard.remember("m", request(first + more)) == PrefixGuard({}).remember("m", request(first + more))
 
 
 @given(words, words, st.booleans())
@@ -40,7 +40,7 @@ def test_any_other_request_is_told_with_its_place_and_what_is_read_anew(
     first: list[str], second: list[str], after_restart: bool
 ) -> None:
     guard = PrefixGuard({})
-    kept = guard.sent("m", request(first, a="1"))
+    kept = guard.remember("m", request(first, a="1"))
     if after_restart:
         guard = PrefixGuard({"m": kept})
     broke = guard.check("m", request(second, a="2"))
@@ -62,14 +62,14 @@ def test_any_other_request_is_told_with_its_place_and_what_is_read_anew(
 
 def test_the_end_taken_back_costs_nothing() -> None:
     guard = PrefixGuard({})
-    guard.sent("m", request(["one", "two", "three"]))
+    guard.remember("m", request(["one", "two", "three"]))
     broke = guard.check("m", request(["one", "two"], rewind=""))
     assert broke and broke.lost == 0 and broke.cause == "rewind"
 
 
 def test_other_tools_cost_everything_and_each_model_has_its_own_beginning() -> None:
     guard = PrefixGuard({})
-    guard.sent("m", request(["one"], ("read",)))
+    guard.remember("m", request(["one"], ("read",)))
     broke = guard.check("m", request(["one"], ("read", "write")))
     assert broke and broke.place == 0 and not broke.cause
     assert broke.lost == sum(request(["one"], ("read", "write")).tokens)
@@ -78,7 +78,7 @@ def test_other_tools_cost_everything_and_each_model_has_its_own_beginning() -> N
 
 def test_what_stood_and_stands_no_more_is_named_so() -> None:
     guard = PrefixGuard({})
-    guard.sent("m", request(["one"], **{"compaction c1": "", "the head": "x"}))
+    guard.remember("m", request(["one"], **{"compaction c1": "", "the head": "x"}))
     broke = guard.check("m", request(["two"], **{"the head": "y", "pin p1": ""}))
     assert broke and broke.cause == "compaction c1 taken back, the head, pin p1"
     assert msgspec.json.decode(msgspec.json.encode(broke), type=type(broke)) == broke

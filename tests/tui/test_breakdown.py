@@ -15,7 +15,7 @@ from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.presentation.figures_text import off_by
 from ctxchat.presentation.fill import MARK, Point, bar, fill_points, squeezed
-from ctxchat.tui.chat.breakdown import Breakdown, Head, Offenders, PartTable
+from ctxchat.tui.chat.breakdown import Breakdown, HeadLine, Offenders, PartTable
 from ctxchat.tui.widgets.chart import FillLine
 from ctxchat.tui.widgets.gauge import Gauge
 from tests.tui.harbour import FRAME, HarbourSession, digest, history, state
@@ -57,7 +57,7 @@ async def test_every_part_has_its_row_in_aligned_columns() -> None:
         assert len({r.rindex("%") for r in rows if "reserved" not in r}) == 1
         assert "%" not in next(r for r in rows if "reserved" in r), "it is no part of the limit"
         assert any("tool results" in r and "~" in r for r in rows)
-        head = str(app.query_one(Head).render())
+        head = str(app.query_one(HeadLine).render())
         assert "of 27.9k" in head and f"±{off_by(app.desk.figures)} %" in head and "window 32k, catalogue" in head
 
 
@@ -67,7 +67,7 @@ async def test_before_anything_is_counted_it_names_the_window_alone() -> None:
         figures = msgspec.structs.replace(app.desk.figures, used=0, pressure=0.0, estimated=True)
         app.query_one(Breakdown).show(figures, app.desk.view, app.desk.state)
         await pilot.pause()
-        head = str(app.query_one(Head).render())
+        head = str(app.query_one(HeadLine).render())
         assert "counting …" in head and "0 of" not in head and "window 32k" in head
         assert app.query_one(PartTable).size.height == 0
 
@@ -166,7 +166,7 @@ async def test_a_learned_limit_and_the_error_have_a_legend() -> None:
         app.query_one(Breakdown).show(desk.figures, desk.view, desk.state)
         assert "┃ learned limit 32.0k, not 128.0k" in app.said("legend")
         assert ": perhaps used, ±" in app.said("legend")
-        assert "window 32k, not 128k" in str(app.query_one(Head).render())
+        assert "window 32k, not 128k" in str(app.query_one(HeadLine).render())
 
 
 async def test_it_scrolls_where_it_is_short() -> None:

@@ -16,7 +16,7 @@ from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Plan, Spill, Step
 from ctxchat.core.summaries import earlier, merged_digest, summary_group
 from ctxchat.core.tokens import Meter
-from ctxchat.core.view import Item, View, items_of, thoughts_sent
+from ctxchat.core.view import Item, View, items_of, reasoning_filter
 from ctxchat.core.working_set import EACH, CurrentFile, newest, not_in_view, working_set
 
 
@@ -70,7 +70,7 @@ class Basis:
         for item in view.items:
             if item.group:
                 self._items.setdefault(item.group, []).append(item)
-        self._thinks = thoughts_sent(ledger, any(item.message.reasoning for item in view.items))
+        self._sends_reasoning = reasoning_filter(ledger, any(item.message.reasoning for item in view.items))
         self.cut = self._cut()
 
     @cached_property
@@ -98,7 +98,7 @@ class Basis:
 
     def weigh(self, group: Group) -> int:
         """Raw tokens a group would take in the view."""
-        shown = items_of(Entry(covers=(), group=group), self._thinks, self.options.meter)
+        shown = items_of(Entry(covers=(), group=group), self._sends_reasoning, self.options.meter)
         return sum(item.tokens for item in shown)
 
     def movable(self, entry: Entry) -> bool:
@@ -201,7 +201,7 @@ def after_step(view: View, ledger: Ledger, step: Step, meter: Meter) -> tuple[Vi
     gone = {covered for edit in step.edits for covered in edit.covers}
     shown = {e.group.id: e for e in ledger.live() if e.group and gone.intersection(e.covers)}
     fresh = {name: e for e in after.live() if e.change == change.id for name in e.covers}
-    thinks = thoughts_sent(ledger, any(item.message.reasoning for item in view.items))
+    sends_reasoning = reasoning_filter(ledger, any(item.message.reasoning for item in view.items))
     items: list[Item] = []
     done: set[str] = set()
     for item in view.items:
@@ -211,6 +211,6 @@ def after_step(view: View, ledger: Ledger, step: Step, meter: Meter) -> tuple[Vi
         for covered in shown[item.group].covers:
             if covered in fresh and fresh[covered].covers[0] not in done:
                 done.add(fresh[covered].covers[0])
-                items += items_of(fresh[covered], thinks, meter)
+                items += items_of(fresh[covered], sends_reasoning, meter)
     raw = sum(item.tokens for item in items) + sum(view.tool_tokens)
     return msgspec.structs.replace(view, items=tuple(items), raw=raw, passes=len(after.changes)), after

@@ -92,10 +92,10 @@ class PartTable(Widget):
             self.post_message(Gauge.SegmentClicked(self._rows[place.y].name))
 
 
-class Head(Line):
+class HeadLine(Line):
     """Percent, used of limit; how far off that may be, the window and where it was learned."""
 
-    DEFAULT_CSS = "Head { height: 2; }"
+    DEFAULT_CSS = "HeadLine { height: 2; }"
 
     def __init__(self) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ class Breakdown(VerticalScroll):
         self._view: View | None = None
 
     def compose(self) -> ComposeResult:
-        yield Head()
+        yield HeadLine()
         yield Words(classes="alarm")
         yield PartTable()
         yield FillLine()
@@ -181,7 +181,7 @@ class Breakdown(VerticalScroll):
         state: SessionState,
     ) -> None:
         """Draw these. A view is only looked into when it is a new one, or something is amiss with it."""
-        self.query_one(Head).show(figures)
+        self.query_one(HeadLine).show(figures)
         self.query_one(PartTable).show(figures)
         points = fill_points(state)
         line = self.query_one(FillLine)

@@ -16,7 +16,7 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.presentation.alarms import alarms
 from ctxchat.presentation.bar import SIGNS
-from ctxchat.presentation.figures_text import PARTS, break_words, count, exact, share, tilde
+from ctxchat.presentation.figures_text import PARTS, count, exact, share, tilde
 from ctxchat.presentation.inventory import Row, inventory, summed
 from ctxchat.presentation.text import short
 from ctxchat.tui.panels.panel import Listing
@@ -225,8 +225,6 @@ class XrayScreen(Listing[str]):
         if figures is not None:
             self.query_one(Gauge).show(figures)
             await self._load(group)
-            if words := break_words(figures):
-                self.notify(words, markup=False)
             for what, words in alarms(figures, self._session.view).items():
                 if what not in before:
                     self.notify(words, severity="warning", markup=False)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ctxchat.core.events import ToolFinished
 from ctxchat.core.messages import Group, Message, ToolCall, attached, spoken
 from ctxchat.core.notes import CONTEXT_NOTE
-from ctxchat.presentation.history import REWOUND, Shown, told_to_model
+from ctxchat.presentation.history import REWOUND, Shown, note_words
 from ctxchat.presentation.tool_words import decoded, ending
 from ctxchat.tui.transcript.blocks import (
     Block,
@@ -42,7 +42,7 @@ def blocks_for(shown: Shown, tokens: Tokens) -> list[Block]:
     if group.kind in {"reply", "round"}:
         return _round(group, tokens, shown.files)
     if group.source.startswith(CONTEXT_NOTE):
-        return [NoticeBlock("info", told_to_model(group))]
+        return [NoticeBlock("info", note_words(group))]
     return [QuoteBlock(group)]
 
 
