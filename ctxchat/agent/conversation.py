@@ -266,12 +266,12 @@ class Conversation(JournalWriter):
         """The view as it goes out now, held against the request before. Where its beginning has changed, reasoning that a
         provider has bound to it is left out for good. Raises UnexplainedBreak in a run that asks for it (`STRICT`)."""
         self._requests += 1
-        request = request_of(self.view, self._explanations)
+        request = request_of(self.view, self._explanations, self.effort)
         broke = await asyncio.to_thread(self._prefix_guard.check, self.model.name, request)
-        if broke and self.model.binds_thinking and (span := self._bound_thoughts(broke)):
+        if broke and broke.thoughts and self.model.binds_thinking and (span := self._bound_thoughts(broke)):
             self.note(ThoughtsLeftOut(*span))
             await self.again()
-            request = request_of(self.view, self._explanations)
+            request = request_of(self.view, self._explanations, self.effort)
         if broke and not broke.cause and STRICT:
             raise UnexplainedBreak(broke, self.view)
         prefix = await asyncio.to_thread(self._prefix_guard.remember, self.model.name, request)
@@ -375,7 +375,7 @@ class Conversation(JournalWriter):
             self._weighed = len(self.ledger.changes)
             self.meter.forget_all_but(item.message for item in view.items)
         self.view, self._streamed = view, Mix()
-        self._breaks = self._prefix_guard.check(self.model.name, request_of(view, self._explanations))
+        self._breaks = self._prefix_guard.check(self.model.name, request_of(view, self._explanations, self.effort))
         self.figures = self.measured()
         return self.figures
 

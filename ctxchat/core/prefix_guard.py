@@ -29,18 +29,20 @@ class SentPrefix(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class SentRequest(msgspec.Struct, frozen=True):
     """A request as the guard sees it. `tokens` are ours by message, tools being the first. `explanations` is all of ours that may
-    explain a difference: a value by what it is called in words."""
+    explain a difference: a value by what it is called in words. `effort` stands beside the messages, and a provider's cache holds
+    for one only; reasoning goes on."""
 
     tools: tuple[ToolSpec, ...]
     messages: tuple[Message, ...]
     tokens: tuple[int, ...]
     explanations: dict[str, str]
+    effort: str = ""
 
     def first_difference(self, before: SentRequest) -> PrefixBreak | None:
         """Where this request does not go on with the one before; None where it begins with all of it."""
         place = self._place(before)
         if place is None:
-            return None
+            return None if self.effort == before.effort else self._with_other_effort(before)
         behind = before.messages[max(0, place - 1) :]
         known, heads = {m.seq for m in behind if m.seq}, [m.content for m in behind if not m.seq]
         said = zip(self.tokens[1:], self.messages, strict=True)
@@ -52,8 +54,12 @@ class SentRequest(msgspec.Struct, frozen=True):
             message=at.id if at and at.seq else "",
             kept=sum(self.tokens[:place]),
             lost=sum(read_anew) if place else sum(read_anew) + self.tokens[0],
-            thoughts=sum(message.reasoning is not None for message in self.messages[max(0, place - 1) :]),
+            thoughts=self._thoughts(place),
         )
+
+    def _with_other_effort(self, before: SentRequest) -> PrefixBreak:
+        cause = f"effort {self.effort or 'as usual'}"
+        return PrefixBreak(0, cause, lost=sum(self.tokens[: len(before.tokens)]))
 
     def _place(self, before: SentRequest) -> int | None:
         if self.tools != before.tools:
@@ -67,7 +73,12 @@ class SentRequest(msgspec.Struct, frozen=True):
         """As `first_difference`, for one that an earlier process sent."""
         if len(self.messages) + 1 >= before.length and _digest(self, before.length).hexdigest() == before.digest:
             return None
-        return PrefixBreak(UNKNOWN_PLACE, explanation(before.explanations, self.explanations), lost=sum(self.tokens))
+        cause = explanation(before.explanations, self.explanations)
+        return PrefixBreak(UNKNOWN_PLACE, cause, lost=sum(self.tokens), thoughts=self._thoughts(0))
+
+    def _thoughts(self, place: int) -> int:
+        """Messages from there on whose reasoning is sent."""
+        return sum(message.reasoning is not None for message in self.messages[max(0, place - 1) :])
 
 
 class PrefixGuard:
@@ -94,10 +105,10 @@ class PrefixGuard:
         return SentPrefix(model, len(request.messages) + 1, digest.hexdigest(), request.explanations)
 
 
-def request_of(view: View, explanations: Mapping[str, str]) -> SentRequest:
+def request_of(view: View, explanations: Mapping[str, str], effort: str = "") -> SentRequest:
     """The request that a view makes."""
     tokens = (sum(view.tool_tokens), *(item.tokens for item in view.items))
-    return SentRequest(view.tools, tuple(item.message for item in view.items), tokens, dict(explanations))
+    return SentRequest(view.tools, tuple(item.message for item in view.items), tokens, dict(explanations), effort)
 
 
 def explanation(before: Mapping[str, str], now: Mapping[str, str]) -> str:

@@ -82,3 +82,15 @@ def test_what_stood_and_stands_no_more_is_named_so() -> None:
     broke = guard.check("m", request(["two"], **{"the head": "y", "pin p1": ""}))
     assert broke and broke.cause == "compaction c1 taken back, the head, pin p1"
     assert msgspec.json.decode(msgspec.json.encode(broke), type=type(broke)) == broke
+
+
+def test_another_effort_is_read_anew_and_leaves_the_reasoning() -> None:
+    guard = PrefixGuard({})
+    first = request(["one", "two"])
+    guard.remember("m", first)
+    other = msgspec.structs.replace(request(["one", "two", "three"]), effort="high")
+    broke = guard.check("m", other)
+    assert broke and broke.cause == "effort high" and broke.thoughts == 0
+    assert broke.lost == sum(first.tokens) and broke.kept == 0
+    guard.remember("m", other)
+    assert guard.check("m", other) is None
