@@ -27,7 +27,7 @@ from ctxchat.core.figures import NO_MIX, Counting, Figures, Past, TokenPrice, me
 from ctxchat.core.head import ContextBlock, Head, Surroundings, ToolSpec
 from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import HeadSet, Measured, Record, Sealed, SessionState, ThoughtsLeftOut
-from ctxchat.core.ledger import Ledger
+from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.notes import change_note, context_note, known_context, tools_block, without_tool_told
 from ctxchat.core.permissions import Mode
@@ -314,7 +314,7 @@ class Conversation(JournalWriter):
         """All of ours that may make the beginning of a request another one, by what it is called in words."""
         changes = self.ledger.changes
         found = {
-            f"{change.kind} {change.id}": str(sum(len(edit.covers) for edit in change.edits))
+            self._named(change): f"{change.id} {sum(len(edit.covers) for edit in change.edits)}"
             for change in changes[-REMEMBERED_CHANGES:]
         }
         found |= {"earlier changes": str(len(changes))} if len(changes) > REMEMBERED_CHANGES else {}
@@ -328,6 +328,13 @@ class Conversation(JournalWriter):
         found |= dict.fromkeys(self._config.rewriting, str(self._requests))
         found |= {f"{b.source_id}, said with every request": str(self._requests) for b in self._every_request}
         return found
+
+    def _named(self, change: Change) -> str:
+        """A change as people know it: a compaction by its id, any other by the message it begins with."""
+        touched = [*change.pins, *change.adds, *(name for edit in change.edits for name in edit.covers[:1])]
+        if change.kind == "compaction" or not touched:
+            return f"{change.kind} {change.id}"
+        return f"{change.kind} of {self.ledger.group(touched[0]).first.id}"
 
     # ── tools, troubles, long texts ──
 
