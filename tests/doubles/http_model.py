@@ -20,6 +20,7 @@ from aiohttp import web
 
 from tests.doubles import wire
 from tests.doubles.forms import FORMS, Form
+from tests.doubles.loopback import LoopbackServer
 from tests.doubles.replies import Reply, call, calls, says
 
 Script = Iterable[Reply] | Callable[[dict[str, Any]], Reply]
@@ -51,7 +52,7 @@ class Seen:
     dropped: bool = False
 
 
-class ModelDouble:
+class ModelDouble(LoopbackServer):
     """The server. `pages` are further GET (or POST) paths with the JSON they answer, such as `/props` or `/api/ps`; `tokenize`
     makes the tokens that `/tokenize` tells, as llama.cpp does. The paths in `silent` are never answered. `form` names whose
     form of OpenAI's stream is spoken."""
@@ -65,6 +66,7 @@ class ModelDouble:
         silent: Collection[str] = (),
         form: str = "openai",
     ) -> None:
+        super().__init__()
         self.requests: list[Seen] = []
         self.pages: list[Seen] = []
         """What was asked for beside replies."""
@@ -74,48 +76,19 @@ class ModelDouble:
         self._tokenize = tokenize
         self._silent = frozenset(silent)
         self._form = form
-        self._runner: web.AppRunner | None = None
         self._arrived = asyncio.Event()
-        self.port = 0
 
-    @property
-    def root(self) -> str:
-        """Its address without a path."""
-        return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def base_url(self) -> str:
-        """What OpenAI-style clients want."""
-        return f"{self.root}/v1"
-
-    async def start(self, port: int = 0) -> None:
-        """Listen on loopback; port 0 takes a free one."""
+    def application(self) -> web.Application:
         app = web.Application(client_max_size=1 << 28)
         for path, form in _FORM_AT.items():
             app.router.add_post(path, self._chat(FORMS[self._form if form == "openai" else form]))
         app.router.add_route("*", "/{page:.*}", self._page)
-        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", port)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
-
-    async def stop(self) -> None:
-        """Stop listening and drop what is open."""
-        if self._runner:
-            await self._runner.cleanup()
+        return app
 
     async def asked(self) -> Seen:
         """The first request, when it is there."""
         await self._arrived.wait()
         return self.requests[0]
-
-    async def __aenter__(self) -> ModelDouble:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.stop()
 
     def _chat(self, form: Form) -> Callable[[web.Request], Any]:
         async def handle(request: web.Request) -> web.StreamResponse:

@@ -12,11 +12,12 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 from aiohttp import web
 
+from tests.doubles.loopback import LoopbackServer
 from tests.doubles.strict.script import Answer, Script, player
 
 Body = dict[str, Any]
@@ -119,31 +120,20 @@ class PrefixCache:
         self._held[place.hash] = (self._clock() + life, max(life, self._held.get(place.hash, (0.0, 0.0))[1]))
 
 
-class StrictServer:
+class StrictServer(LoopbackServer):
     """The server. `exchanges` are all requests for replies in their order; `complaints` what a provider would not
     refuse but wants otherwise. `clock` in seconds."""
 
     ROUTES: tuple[str, ...] = ()
 
     def __init__(self, script: Script = (), *, clock: Clock = time.monotonic, models: Sequence[Body] = ()) -> None:
+        super().__init__()
         self.exchanges: list[Exchange] = []
         self.complaints: list[str] = []
         self.models = list(models)
         self._clock = clock
         self._next = player(script)
-        self._runner: web.AppRunner | None = None
         self._made = 0
-        self.port = 0
-
-    @property
-    def root(self) -> str:
-        """Its address without a path."""
-        return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def base_url(self) -> str:
-        """With the path that OpenAI's clients want."""
-        return f"{self.root}/v1"
 
     @property
     def accepted(self) -> list[Exchange]:
@@ -172,29 +162,12 @@ class StrictServer:
         """The body of a refusal."""
         raise NotImplementedError
 
-    async def start(self, port: int = 0) -> None:
-        """Listen on loopback; port 0 takes a free one."""
+    def application(self) -> web.Application:
         app = web.Application(client_max_size=1 << 28)
         for path in self.ROUTES:
             app.router.add_post(path, self._answer)
         app.router.add_get("/v1/models", self._models)
-        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", port)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
-
-    async def stop(self) -> None:
-        """Stop listening."""
-        if self._runner:
-            await self._runner.cleanup()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.stop()
+        return app
 
     async def _models(self, _request: web.Request) -> web.Response:
         return web.json_response({"object": "list", "data": self.models, "has_more": False})
