@@ -24,6 +24,7 @@ from ctxchat.core.events import Notice, ReasoningDelta, Retry, TextDelta, Usage
 from ctxchat.core.grouping import single
 from ctxchat.core.journal import Changed, HeadSet, Sealed, Spent, ToolRefused
 from ctxchat.core.messages import Message
+from ctxchat.core.notes import CONTINUE_REQUEST, MISSING_CALL
 from ctxchat.core.ports import CallPiece, ModelPiece, ReplyEnd
 from ctxchat.core.refused import blamed_tool, blames_media
 from ctxchat.core.words import server_cut
@@ -59,6 +60,9 @@ class Replies:
         self._went_on = False
         self.goes_on = False
         """The last reply was cut in its text: the next one goes on with it, once in a turn."""
+        self.follow_up = ""
+        """What the model is asked by a note, since its last reply was no end: to go on, or to make the call it announced."""
+        self._missed = False  # a call, in this turn
 
     async def next(self, *, inside: bool) -> None:
         """One reply, sealed, or open with calls to run; `inside` the turn, after another. Raises ModelError."""
@@ -71,6 +75,7 @@ class Replies:
             except ModelError as problem:
                 if self._first and problem.kind == "empty":  # it was whole but for its end
                     self._open.draft, self.goes_on, self._before, self._first = ArrivingReply(), False, "", ""
+                    self.follow_up = ""
                     return
                 await self._helped(problem, rescue, inside=inside)
                 if self._conversation.model is not asked:
@@ -191,7 +196,10 @@ class Replies:
         usage = end.usage if end.usage and end.usage.prompt > 0 else self._own_count(message, end.usage)
         self.cut_at = (end.limit or usage.completion) if end.finish == "length" else 0
         self.goes_on, self._went_on = unfinished and not self._went_on, self._went_on or unfinished
-        turn_end = not message.calls and not self.goes_on
+        missing = end.finish == "tool_calls" and not end.calls and not self._missed
+        self._missed = self._missed or missing
+        self.follow_up = CONTINUE_REQUEST if self.goes_on else MISSING_CALL if missing else ""
+        turn_end = not message.calls and not self.follow_up
         measured = talk.learned.counted(usage, talk.view, message, talk.clock.now(), turn_end=turn_end)
         measured = talk.as_sent(measured)
         if message.calls:
@@ -223,6 +231,8 @@ def remarks(end: ReplyEnd, message: Message, cut: int, *, goes_on: bool = False)
     if end.finish == "length":
         limit = f" of {end.limit:,} tokens" if end.limit else ""
         said.append(f"The reply was cut at its output limit{limit}{_after_cut(message, goes_on)}")
+    elif end.finish == "tool_calls" and not end.calls:
+        said.append("The model announced a call that did not come.")
     elif end.finish == "content_filter":
         said.append("The provider's content filter ended the reply.")
     elif end.finish == "refusal":

@@ -161,8 +161,8 @@ class Turn:
                 await replies.next(inside=self._rounds > 0)
                 self._rounds += 1
                 if self._open.reply is None:
-                    if replies.goes_on and self._rounds < talk.options.max_rounds:
-                        await talk.write_note(CONTINUE_REQUEST)
+                    if replies.follow_up and self._rounds < talk.options.max_rounds:
+                        await talk.write_note(replies.follow_up)
                         continue
                     return "done"
                 if self._rounds >= talk.options.max_rounds:

@@ -33,6 +33,11 @@ CONTINUE_REQUEST = (
 )
 """How a model is asked to go on with a reply that was cut off."""
 
+MISSING_CALL = (
+    "[Your last message ended as if it called a tool, but no call came with it. Call it, or say that you are done.]"
+)
+"""What a model is told of a call that it announced and did not make."""
+
 MIN_KEPT_SHARE = 0.5
 """Of the lines of a text, the share that must be the same for its change to be told line by line instead of as a whole."""
 

@@ -73,7 +73,8 @@ class ReplyNotes(msgspec.Struct, frozen=True, omit_defaults=True):
 class ReplyEnd(msgspec.Struct, frozen=True, tag="end"):
     """The reply is whole. `usage` is None where the server sent none, `priced` where its cost is what the server says it was;
     `received` is the reply as its provider sent it, None where text and calls say all. `limit` is how many tokens it was allowed,
-    0 where nobody set any. `thoughts`: characters at the beginning of its text that were none of the answer."""
+    0 where nobody set any. `thoughts`: characters at the beginning of its text that were none of the answer. One that ends with
+    `tool_calls` and holds none announced a call that did not come."""
 
     finish: Finish
     calls: tuple[ToolCall, ...] = ()

@@ -192,7 +192,7 @@ class ReplyBuilder:
         calls = tuple(self._read_calls())
         finish = self.finish
         if finish in {"stop", "tool_calls"}:  # some servers say `stop` behind calls
-            finish = "tool_calls" if calls else "stop"
+            finish = "tool_calls" if calls or self.announced else "stop"
         received = received or self._received(calls)
         return ReplyEnd(finish, calls, usage, received, notes, priced, thoughts=self._thoughts or 0)
 

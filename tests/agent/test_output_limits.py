@@ -9,7 +9,7 @@ from ctxchat.core.budget import Window
 from ctxchat.core.events import Failed, Notice, ReasoningDelta, TextDelta, ToolFinished, TurnFinished, Usage
 from ctxchat.core.ledger import open_end
 from ctxchat.core.messages import ToolCall
-from ctxchat.core.notes import CONTINUE_REQUEST
+from ctxchat.core.notes import CONTINUE_REQUEST, MISSING_CALL
 from ctxchat.core.options import Options
 from tests.agent.desk import Desk
 from tests.agent.test_turn import of
@@ -109,3 +109,16 @@ async def test_a_reply_has_the_room_that_the_prompt_leaves() -> None:
     assumed = ScriptedModel([says("one")], window=Window(4_000, "assumed"))
     await Desk(assumed, options=QUIET).say("word " * 4_000)
     assert assumed.requests[0].max_output == 1_000, "what is planned, where nobody knows"
+
+
+async def test_a_call_that_was_announced_and_did_not_come_is_told_to_the_model_once() -> None:
+    announced = (TextDelta("I look."), End(finish="tool_calls"))
+    desk, model = desk_of(announced, says("There is nothing."))
+    events = await desk.say("look")
+    [finished] = of(events, TurnFinished)
+    assert (finished.status, finished.text, finished.rounds) == ("done", "There is nothing.", 2)
+    assert model.views[1].items[-1].message.text == MISSING_CALL
+    assert [n.text for n in of(events, Notice)] == ["The model announced a call that did not come."]
+    desk, model = desk_of(announced, announced)
+    assert of(await desk.say("look"), TurnFinished)[0].text == "I look." and len(model.requests) == 2, "once in a turn"
+    assert desk.folded() == desk.state
