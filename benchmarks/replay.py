@@ -126,20 +126,21 @@ class Recorded:
 class Replay:
     """One session: what was said, said again to the real agent, and what its gauge foretold."""
 
-    def __init__(self, turns: Turns, server: Server, window: int) -> None:
+    def __init__(self, turns: Turns, server: Server, window: int, around: Around | None = None) -> None:
         self._turns, self._server = turns, server
         self._waiting: deque[Message] = deque()
         messages = [m for groups in turns for group in groups for m in group.messages]
         results = {m.call_id: m.text for m in messages if m.role == "tool"}
         names = sorted({call.name for m in messages for call in m.calls})
-        model = ScriptedModel(self._script(), window=Window(window, "catalogue"), count=OURS)
+        self.model = ScriptedModel(self._script(), window=Window(window, "catalogue"), count=OURS)
+        """Keeps every request."""
         self._desk = Desk(
-            model,
+            self.model,
             tools=[Recorded(name, results) for name in names],
             options=Options(keep_recent=8, prepare=False),
             mode="all",
             system=SYSTEM,
-            around=Around(MEMORY),
+            around=around or Around(MEMORY),
             summariser=OfflineSummariser(OURS),
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
+from typing import Literal
 
 import msgspec
 
@@ -82,12 +83,10 @@ def change_note(
         before, text = known.get(source, ""), texts.get(source, "")
         if text == before or (source in by_tools and (not text or text.endswith(by_tools[source]))):
             continue
-        said = tools_change(before, text) if source == TOOLS else difference(before, text)
-        parts.append(ContextBlock(source, said).attributed)
+        kind, said = ("tools", tools_change(before, text)) if source == TOOLS else difference(before, text)
+        parts.append(f'<context source="{source}" change="{kind}">\n{said}\n</context>'.replace("\n\n</", "\n</"))
         news.append(ContextBlock(source, text))
-    if not parts:
-        return "", ()
-    return "\n".join(["[what has changed around this conversation; no request]", *parts]), tuple(news)
+    return "\n".join(parts), tuple(news)
 
 
 def _said_by_tools(ledger: Ledger, sources: Collection[str]) -> dict[str, str]:
@@ -99,25 +98,25 @@ def _said_by_tools(ledger: Ledger, sources: Collection[str]) -> dict[str, str]:
     return found
 
 
-def difference(before: str, after: str) -> str:
-    """How a text changed, for a model: what was added and taken away, line by line, or the whole where that is shorter."""
+def difference(before: str, after: str) -> tuple[Literal["new", "gone", "lines", "whole"], str]:
+    """How a text changed, for a model: in which way it is told, and the lines that came and went, or the whole where that is
+    shorter."""
     if not before:
-        return after
+        return "new", after
     if not after:
-        return "[no longer so]"
+        return "gone", ""
     old, new = before.splitlines(), after.splitlines()
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     same = sum(block.size for block in matcher.get_matching_blocks())
-    whole = f"[replaces what was said before]\n{after}"
     if same < MIN_KEPT_SHARE * max(len(old), len(new)):
-        return whole
+        return "whole", after
     lines: list[str] = []
     for kind, start, end, begin, stop in matcher.get_opcodes():
         if kind != "equal":
             lines += [f"- {line}" for line in old[start:end]]
             lines += [f"+ {line}" for line in new[begin:stop]]
-    told = "\n".join(["[changed lines]", *lines])
-    return told if len(told) < len(whole) else whole
+    told = "\n".join(lines)
+    return ("lines", told) if len(told) < len(after) else ("whole", after)
 
 
 def tools_block(head: Sequence[ToolSpec], now: Sequence[ToolSpec]) -> ContextBlock:

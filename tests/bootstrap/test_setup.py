@@ -195,7 +195,7 @@ async def test_what_is_edited_under_a_turn_waits_for_the_next_message(home: Path
         await ask(session, "and again?")
         assert session.permissions.mode == "read-only"
         note = next(g for g in session.state.ledger.groups if g.kind == "note")
-        assert "identity" in note.source and "mode" in note.source and "[no longer so]" in note.first.text
+        assert "identity" in note.source and "mode" in note.source and 'change="gone"' in note.first.text
         await session.close()
 
 

@@ -48,7 +48,7 @@ def test_whatever_changes_the_model_knows_it_after_the_note_and_is_told_nothing_
 def _applied(before: str, told: str) -> list[str]:
     """The lines after a change that was told line by line, as a multiset."""
     left = before.splitlines()
-    for line in told.splitlines()[1:]:
+    for line in told.splitlines():
         if line.startswith("- "):
             left.remove(line[2:])
         else:
@@ -60,18 +60,18 @@ def _applied(before: str, told: str) -> list[str]:
 def test_a_difference_says_what_came_and_went_or_the_whole(before: str, after: str) -> None:
     if before == after:
         return
-    told = difference(before, after)
+    kind, told = difference(before, after)
     if not before or not after:
-        assert told == (after or "[no longer so]")
-    elif told.startswith("[changed lines]"):
-        assert _applied(before, told) == sorted(after.splitlines())
+        assert (kind, told) == (("new", after) if after else ("gone", ""))
+    elif kind == "lines":
+        assert _applied(before, told) == sorted(after.splitlines()) and len(told) < len(after)
     else:
-        assert told.endswith(after)
+        assert (kind, told) == ("whole", after)
 
 
 def test_one_line_more_in_a_long_file_costs_a_line() -> None:
     memory = "\n".join(f"rule {n}: measure before you believe" for n in range(200))
-    assert difference(memory, f"{memory}\nrule 200: be kind") == "[changed lines]\n+ rule 200: be kind"
+    assert difference(memory, f"{memory}\nrule 200: be kind") == ("lines", "+ rule 200: be kind")
 
 
 def test_what_a_tool_of_that_name_said_already_is_not_said_again() -> None:
