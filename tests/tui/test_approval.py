@@ -214,17 +214,15 @@ MUCH = ApprovalRequested(
 )
 
 
-@pytest.mark.parametrize(("size", "end"), [((40, 20), "build/dist"), ((40, 12), "cd")])
-async def test_in_a_small_window_the_command_and_all_answers_are_seen(
-    tmp_path: Path, size: tuple[int, int], end: str
-) -> None:
+@pytest.mark.parametrize("size", [(40, 20), (40, 12)])
+async def test_in_a_small_window_the_command_and_all_answers_are_seen(tmp_path: Path, size: tuple[int, int]) -> None:
     session = FakeSession(lambda _: [MUCH, Pause("answer:c1"), *reply("ok")])
     async with chatting(tmp_path, session, size) as (app, pilot):
         await pilot.press("x", "enter")
         await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
         *above, _ = words(app).split("\n")  # the last line tells the keys
         seen = "\n".join(above)
-        assert all(part in seen for part in ("shell", "cd", end, "once", "session", "always", "deny", "say why")), seen
+        assert all(part in seen for part in ("shell", "cd", "build/dist", "once", "session", "always", "deny", "say why")), seen
         assert "[ ] the network" in seen
         await pilot.press("n")
 

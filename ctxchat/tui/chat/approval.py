@@ -11,6 +11,7 @@ from itertools import groupby, takewhile
 from typing import get_args
 
 import msgspec
+from rich.cells import cell_len
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
@@ -54,6 +55,18 @@ class RuleEditor(Editor):
 
     def action_done(self, taken: bool) -> None:
         self.post_message(self.Done(taken))
+
+
+class LastLine(Widget):
+    """The last line of what a call would do, on one line of the window: cut at its beginning, so that its end is seen."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(classes="end")
+        self._text = text
+
+    def render(self) -> Content:
+        label = "last  "
+        return Content.assemble((label, "$text-warning"), _ending(self._text, self.size.width - len(label)))
 
 
 class ApprovalPanel(Offered):
@@ -127,7 +140,7 @@ class ApprovalPanel(Offered):
             yield Static(brief, markup=False, classes="question brief")
             preview = Static(_preview(request.preview, request.access), markup=False)
             yield VerticalScroll(preview, classes="preview", can_focus=False)
-            yield Static(_end(request.preview), markup=False, classes="end")
+            yield LastLine(_last_line(request.preview))
         if self._rules:
             with Widget(classes="breadth"):
                 yield Static(self._breadth(), markup=False, classes="which")
@@ -171,7 +184,10 @@ class ApprovalPanel(Offered):
     def _show_end(self) -> None:
         """The last line stands apart where the box has no room for all lines: nobody says yes to half of a call."""
         for box in self.query(".preview").results(VerticalScroll):
-            self.query_one(".end").display = box.max_scroll_y > 0 or not box.size.height
+            line, cut = self.query_one(LastLine), box.max_scroll_y > 0 or not box.size.height
+            if cut and not line.display:
+                self.post_message(self.Grew())
+            line.display = cut
 
     def answer(self, what: str) -> None:
         """A verdict."""
@@ -349,15 +365,18 @@ def _folded(lines: Sequence[str]) -> list[str]:
     return [_BLANKS.sub(lambda blanks: f" {_MARK}{len(blanks[0])} blanks {_MARK}", line) for line in found]
 
 
-def _end(text: str) -> Content:
-    """The last line, from its end."""
-    last = _folded(visible(text.rstrip()).split("\n"))[-1]
-    shown = last if len(last) <= END_CHARS else f"…{last[-END_CHARS:]}"
-    return Content.assemble(("last  ", "$text-warning"), shown)
+def _last_line(text: str) -> str:
+    return _folded(visible(text.rstrip()).split("\n"))[-1]
 
 
-END_CHARS = 200
-"""Of the last line of a preview, where it stands apart."""
+def _ending(text: str, cells: int) -> str:
+    """As much of the end of a line as has room, `…` for what is cut before it."""
+    if cell_len(text) <= cells:
+        return text
+    shown = text[-max(1, cells) :]  # no character is narrower than a cell but one that joins another
+    while shown and cell_len(shown) >= cells:
+        shown = shown[1:]
+    return f"…{shown}"
 
 
 def _line(line: str, access: str) -> Content:

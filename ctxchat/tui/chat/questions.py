@@ -97,6 +97,9 @@ EVERY = 0.05
 
 SCROLLING = "Asked VerticalScroll, Asked OptionList, Asked TextArea"
 
+GIVEN_UP = ("-tight", "-tighter")
+"""In windows where the answers would not be seen: without rules, then without what can be allowed besides."""
+
 Asking = ApprovalPanel | QuestionPanel
 _OFFERS = SuggestionPanel | FirstChoice | UnreachedPanel | ImportOffer
 """Nothing waits for these."""
@@ -244,7 +247,7 @@ class Questions(Vertical):
         """As high as it likes again, in a window that is another."""
         for box in self.query(SCROLLING).results(Widget):
             box.styles.max_height = None
-        self.remove_class("-tight")
+        self.remove_class(*GIVEN_UP)
         self.styles.max_height = None
         self.call_after_refresh(self.give_way)
 
@@ -263,8 +266,9 @@ class Questions(Vertical):
             heights[highest] -= 1
             highest.styles.max_height = heights[highest]
             over -= 1
-        if over > 0 and heights and not self.has_class("-tight"):
-            self.add_class("-tight")  # without rules: the answers are seen
+        left = [name for name in GIVEN_UP if not self.has_class(name)]
+        if over > 0 and heights and left:
+            self.add_class(left[0])
             self.call_after_refresh(self.give_way)
         elif over > 0:
             self.styles.max_height = max(1, self.size.height - over)
@@ -283,6 +287,10 @@ class Questions(Vertical):
     def take_back(self) -> str:
         """The letters pressed on a question that turn out to be the beginning of a sentence."""
         return "".join(panel.take_back() for panel in self.query(Asked))
+
+    def on_asked_grew(self, event: Asked.Grew) -> None:
+        event.stop()
+        self.call_after_refresh(self.give_way)
 
     def on_asked_key_taken(self, event: Asked.KeyTaken) -> None:
         event.stop()
