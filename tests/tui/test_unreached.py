@@ -90,7 +90,7 @@ async def test_the_offline_assistant_answers_what_waits(tmp_path: Path) -> None:
         await say(app, pilot, "hello")
         await until(pilot, lambda: app.query(UnreachedPanel))
         await pilot.press("tab", "o")
-        await until(pilot, lambda: len(desk.state.ledger.groups) == 2)
+        await until(pilot, lambda: [g.kind for g in desk.state.ledger.groups] == ["user", "note", "reply"])
         assert desk.state.model == "offline/assistant" and len(other.requests) == 1
         await until(pilot, lambda: "From here on the offline assistant answers." in notices(app))
 
