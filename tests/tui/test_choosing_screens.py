@@ -102,10 +102,8 @@ async def test_what_was_said_last_is_told_of_the_one_under_the_cursor(tmp_path: 
     app, doors = sessions(tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         for id in ("s1", "s2"):
-            await app.settle()
-            await pilot.pause()
-            said = str(app.over.query_one("#glance", Static).render())
-            assert said == f"you    Where is [b]{id}[/]? here\nanswer At Pier 7."
+            glance = f"you    Where is [b]{id}[/]? here\nanswer At Pier 7."
+            await until(pilot, lambda said=glance: str(app.over.query_one("#glance", Static).render()) == said)
             await pilot.press("down")
         assert doors.glanced == ["s1", "s2"]
 
