@@ -15,7 +15,7 @@ import msgspec
 
 from ctxchat.agent.guard import Guard
 from ctxchat.agent.journal_writer import JournalWriter
-from ctxchat.agent.learned import Assumptions, Learned, NothingKnown
+from ctxchat.agent.learned import Assumptions, Known, Learned, NothingKnown
 from ctxchat.agent.session_config import SessionConfig
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.budget import Budget, Window, make_budget
@@ -81,6 +81,7 @@ class Conversation(JournalWriter):
         *,
         tools: Sequence[ToolSpec],
         assumptions: Assumptions | None = None,
+        known: Known | None = None,
         price_of: Callable[[str], TokenPrice] = lambda model: TokenPrice(),
         masked: MaskedRecord | None = None,
     ) -> None:
@@ -104,7 +105,7 @@ class Conversation(JournalWriter):
         self._weighed = len(state.ledger.changes)  # changes in force when the meter last forgot what is not in view
         self._looks = self._newest = 0  # looks begun, and which of them the view stands on
         self._streamed = Mix()
-        self.use(model)
+        self.use(Learned(self, self._assumptions, model, known or Known()))
         self._around: Surroundings | None = None  # as they were asked for last
         self._every_request: tuple[ContextBlock, ...] = ()
         self._prefix_guard = PrefixGuard(state.sent)
@@ -115,12 +116,16 @@ class Conversation(JournalWriter):
         self.view: View = View((), (), (), 0, 0)
         self.figures: Figures = closed_with(self.measured(), state, self.learned.off(state.used))
 
-    def use(self, model: ModelPort) -> None:
-        """Go on with this model; what it can hold is asked at the next refresh."""
-        self.model = model
+    async def learned_of(self, model: ModelPort) -> Learned:
+        """What earlier sessions have learned of a model; it may have to be read."""
+        return Learned(self, self._assumptions, model, await asyncio.to_thread(self._assumptions.load, model.name))
+
+    def use(self, learned: Learned) -> None:
+        """Go on with the model of which this is known; what it can hold is asked at the next refresh."""
+        self.model = learned.model
         self._price: TokenPrice | None = None
-        self.learned = Learned(self, self._assumptions, model)
-        self.meter = self.learned.meter
+        self.learned = learned
+        self.meter = learned.meter
 
     async def configure(self, config: SessionConfig, tools: Sequence[ToolSpec]) -> None:
         """Be set up so from the next look on. Sources of context that are exchanged are closed."""

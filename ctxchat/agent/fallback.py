@@ -7,8 +7,8 @@ it comes back by itself, and an outage costs one refused request a message inste
 from __future__ import annotations
 
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.learned import Learned
 from ctxchat.agent.setup import Setup
-from ctxchat.core.budget import Window
 from ctxchat.core.errors import CtxchatError, ModelError
 from ctxchat.core.ports import ModelPort
 
@@ -24,7 +24,7 @@ class Fallback:
     def __init__(self, conversation: Conversation, setup: Setup) -> None:
         self._conversation = conversation
         self._setup = setup
-        self._away: tuple[ModelPort, Window | None] | None = None  # the chosen model, while another answers for it
+        self._away: Learned | None = None  # what is known of the chosen model, while another answers for it
         self._failed: set[str] = set()  # in this turn
 
     @property
@@ -40,7 +40,7 @@ class Fallback:
         """The model in force has replied."""
         self._setup.doubted.discard(self._conversation.model.name)
 
-    def step_in(self, problem: ModelError) -> str:
+    async def step_in(self, problem: ModelError) -> str:
         """Put the next fallback in force; a sentence for the person, or empty where there is none or it would not help.
 
         Raises `problem`, with what is wrong in its hint, where the fallback cannot be had.
@@ -54,10 +54,10 @@ class Fallback:
         if model is None:
             return ""
         if self._away is None:
-            self._away = (failing, talk.learned.claimed)
+            self._away = talk.learned
         self._setup.doubted.add(failing.name)
-        self._use(model)
-        next_time = f"your next message asks {self._away[0].name} first again."
+        self._setup.use(await talk.learned_of(model))
+        next_time = f"your next message asks {self._away.model.name} first again."
         return f"{failing.name}: {_sentence(problem)} {model.name} answers this turn; {next_time}"
 
     def step_back(self) -> bool:
@@ -65,8 +65,8 @@ class Fallback:
         self._failed.clear()
         if self._away is None:
             return False
-        (model, window), self._away = self._away, None
-        self._use(model, window)
+        learned, self._away = self._away, None
+        self._setup.use(learned)
         self._conversation.remeasured()
         return True
 
@@ -78,11 +78,6 @@ class Fallback:
             problem.hint = f"{problem.hint} Its fallback cannot be had: {trouble}".strip()
             raise problem from trouble
         return None if model is None or model.name in self._failed else model
-
-    def _use(self, model: ModelPort, window: Window | None = None) -> None:
-        """`window` is what is known of it, so that nobody need be asked who does not answer."""
-        self._setup.use(model)
-        self._conversation.learned.claimed = window
 
 
 def _sentence(problem: ModelError) -> str:

@@ -48,7 +48,7 @@ class Assumptions(Protocol):
     """Keeps what is known by model name. Neither verb raises: losing it costs an estimate its precision and nothing else."""
 
     def load(self, model: str) -> Known:
-        """What is known; quick, since it is asked while a session opens."""
+        """What is known. Blocking: it may wait for the store."""
         ...
 
     async def save(self, model: str, known: Known) -> None:
@@ -68,13 +68,14 @@ class NothingKnown:
 
 
 class Learned:
-    """The lessons about one model. `claimed` is the window it says it has, None until it was asked."""
+    """The lessons about one model; `known` are those of earlier sessions. `claimed` is the window it says it has, None until it
+    was asked."""
 
-    def __init__(self, journal: JournalWriter, assumptions: Assumptions, model: ModelPort) -> None:
+    def __init__(self, journal: JournalWriter, assumptions: Assumptions, model: ModelPort, known: Known) -> None:
         self._journal = journal
         self._assumptions = assumptions
-        self._known = assumptions.load(model.name)
-        self._model = model
+        self._known = known
+        self.model = model
         self._stated = model.stated()
         self.meter = Meter(model.count, model.count_image)
         self.claimed: Window | None = None
@@ -87,7 +88,7 @@ class Learned:
         where it did not know its window before: Ollama has loaded the model by then. See `take`."""
         if self.claimed and not self._ask_again:
             return self.claimed, self._sampled
-        return await asyncio.gather(self._model.window(), self._model.sampled())
+        return await asyncio.gather(self.model.window(), self.model.sampled())
 
     def take(self, window: Window, sampled: Calibration) -> None:
         """Go by what the model has said. With its window it may have learned whether it is shown images."""
@@ -98,14 +99,14 @@ class Learned:
     @property
     def calibration(self) -> Calibration:
         """How this model's counts compare with ours: from this session's replies, or earlier ones', or from samples."""
-        learned = self._journal.state.calibrations.get(self._model.name, self._known.calibration)
+        learned = self._journal.state.calibrations.get(self.model.name, self._known.calibration)
         return learned if learned.samples else self._sampled
 
     @property
     def anchor(self) -> Anchor | None:
         """The newest count of this model's server, None where another model's is newer."""
         anchor = self._journal.state.anchor
-        return anchor if anchor and anchor.model in {"", self._model.name} else None
+        return anchor if anchor and anchor.model in {"", self.model.name} else None
 
     def off(self, used: int) -> float:
         """Tokens by which a total that a session closed with may be off: none where it stood on this server's own count."""
@@ -127,13 +128,13 @@ class Learned:
             return ""
         self._told = True
         return (
-            f"Nobody says how much {self._model.name} can hold: {window.tokens:,} tokens are assumed, and room is made by that. "
-            f'Set `window` for it ([models."{self._model.name}"]), or start with --window.'
+            f"Nobody says how much {self.model.name} can hold: {window.tokens:,} tokens are assumed, and room is made by that. "
+            f'Set `window` for it ([models."{self.model.name}"]), or start with --window.'
         )
 
     @property
     def _window_learned(self) -> WindowLearned | None:
-        return self._journal.state.windows.get(self._model.name, self._known.window)
+        return self._journal.state.windows.get(self.model.name, self._known.window)
 
     # ── from replies ──
 
@@ -143,7 +144,7 @@ class Learned:
 
     def weight(self, reply: Message) -> Mix:
         """Our count of a reply as the next request holds it."""
-        if reply.reasoning and not self._model.keeps_reasoning:
+        if reply.reasoning and not self.model.keeps_reasoning:
             reply = msgspec.structs.replace(reply, reasoning=None)
         return self.meter.mix(reply)
 
@@ -172,7 +173,7 @@ class Learned:
         """
         if not self._answered and self.claimed:
             self._answered = True
-            self._ask_again = bool(self._model.address) and self.claimed.source == "assumed"
+            self._ask_again = bool(self.model.address) and self.claimed.source == "assumed"
         calibration, anchor, cut = self.calibration, self.anchor, self.cut(usage, view)
         said = self.weight(reply)
         jumps = not usage.estimated and self._jumps(usage.prompt, view)
@@ -183,11 +184,11 @@ class Learned:
                 calibration = calibration.learn(kept, said, whole=False)  # what was counted is what was said
             calibration = self._taught(calibration, usage.prompt, view)
             mix = view.kinds + said if kept else view.kinds
-            anchor = Anchor(usage.prompt + kept, mix, view.passes, self._model.name)
+            anchor = Anchor(usage.prompt + kept, mix, view.passes, self.model.name)
         used, _ = used_tokens(view.kinds + said, view.passes, calibration, anchor, self._journal.state.scale)
         parts = parts_of(view, used, calibration, streamed=said)
         shown: dict[str, int] = {name: tokens for name, tokens in parts.items() if tokens}
-        return Measured(self._model.name, usage, used, anchor, calibration, at, turn_end, cut, shown)
+        return Measured(self.model.name, usage, used, anchor, calibration, at, turn_end, cut, shown)
 
     def _taught(self, calibration: Calibration, real: int, view: View) -> Calibration:
         """After a server counted this view: what was added since its last count teaches more than the whole."""
@@ -209,7 +210,7 @@ class Learned:
 
     def _kept(self, usage: Usage, reply: Message) -> int:
         """Tokens of a reply that the next request holds, as its server counted them; 0 where that is not known."""
-        if self._model.keeps_reasoning:
+        if self.model.keeps_reasoning:
             return usage.completion
         thought = reply.reasoning is not None and bool(reply.reasoning.text)
         kept = 0 if thought and not usage.reasoning else max(0, usage.completion - usage.reasoning)
@@ -237,14 +238,14 @@ class Learned:
         if not 0.25 < prompt / max(1, self.prompt_tokens(view)) < 4:
             return None
         calibration = self._taught(self.calibration, prompt, view)
-        anchor = Anchor(prompt, view.kinds, view.passes, self._model.name)
-        return Measured(self._model.name, Usage(prompt, 0), prompt, anchor, calibration, at)
+        anchor = Anchor(prompt, view.kinds, view.passes, self.model.name)
+        return Measured(self.model.name, Usage(prompt, 0), prompt, anchor, calibration, at)
 
     async def learn_window(self, tokens: int, *, refused: int = 0, took: bool = False) -> None:
         """What the server did shows what this claim is worth: from now on it is `tokens`, as in `WindowLearned`. 0: it is not so
         after all."""
         believed = self.claimed.tokens if self.claimed else 0
-        self._journal.note(WindowLearned(self._model.name, tokens, believed, refused, took))
+        self._journal.note(WindowLearned(self.model.name, tokens, believed, refused, took))
         await self.remember()
 
     async def remember(self) -> None:
@@ -255,7 +256,7 @@ class Learned:
     async def _keep(self, known: Known) -> None:
         if known != self._known:
             self._known = known
-            await self._assumptions.save(self._model.name, known)
+            await self._assumptions.save(self.model.name, known)
 
     # ── from summaries ──
 
@@ -268,7 +269,7 @@ class Learned:
         """A model has written a summary, which took such a share of what it might."""
         known = await asyncio.to_thread(self._of, writer)
         new = msgspec.structs.replace(known, filled=round((known.filled + filled) / 2 if known.filled else filled, 3))
-        await (self._keep(new) if writer == self._model.name else self._assumptions.save(writer, new))
+        await (self._keep(new) if writer == self.model.name else self._assumptions.save(writer, new))
 
     def _of(self, model: str) -> Known:
-        return self._known if model == self._model.name else self._assumptions.load(model)
+        return self._known if model == self.model.name else self._assumptions.load(model)

@@ -105,7 +105,9 @@ class Replies:
             self._open.draft = ArrivingReply()  # what an overflowing call said is no answer
             await mend(self._emit)
             await self._hooks.between(self._emit)
-        elif not self._open.draft.begun and (said := await self._left_out(problem) or self._fallback.step_in(problem)):
+        elif not self._open.draft.begun and (
+            said := await self._left_out(problem) or await self._fallback.step_in(problem)
+        ):
             self._open.draft = ArrivingReply()
             await self._emit(Notice("warning", said))
             await self._ready(inside=inside)

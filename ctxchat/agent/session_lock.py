@@ -13,42 +13,62 @@ from ctxchat.core.errors import CtxchatError, SessionBusy
 from ctxchat.core.events import Event, Stamped
 from ctxchat.core.figures import Figures
 
-PATIENCE = 1.0
+CLOSING_TIMEOUT = 1.0
 """Seconds that closing waits for a change that is being made; a turn is not waited for."""
 
 
 class SessionLock:
-    """The right to work on one conversation. `read_only` says why nobody has it, empty where somebody may."""
+    """The right to work on one conversation. `read_only` says why nobody has it, empty where somebody may.
+
+    A turn or a pass is long: whoever comes meanwhile is refused. A change (a setting, a title) is over in a moment: whoever comes
+    meanwhile waits for its end.
+    """
 
     def __init__(self, conversation: Conversation, hooks: Hooks, read_only: str) -> None:
         self._conversation = conversation
         self._hooks = hooks
         self._mutex = asyncio.Lock()
         self._closed = False
+        self._under_way = False
         self._seq = 0
         self.read_only = read_only
 
     @property
     def busy(self) -> bool:
         """Somebody is at work."""
-        return self._mutex.locked()
+        return self._mutex.locked() or self._under_way
 
-    def alone(self) -> asyncio.Lock:
-        """To be entered for as long as the work takes. Raises at once where it is not to be had: SessionBusy for a read-only
-        session, CtxchatError for a closed one, or while somebody else is at work."""
+    @property
+    def under_way(self) -> bool:
+        """A turn or a pass is under way, or begins as soon as a change is made."""
+        return self._under_way
+
+    @asynccontextmanager
+    async def alone(self, *, turn: bool = False) -> AsyncGenerator[None, None]:
+        """To be entered for as long as the work takes: a `turn` (or a pass), or else a change. Raises where it is not to be had:
+        SessionBusy for a read-only session, CtxchatError for a closed one, or while a turn or a pass is under way."""
+        self._refuse()
+        if self._under_way:
+            raise CtxchatError("A turn is under way.", "Wait for its end, or stop it with Esc.")
+        self._under_way = turn
+        try:
+            async with self._mutex:
+                self._refuse()  # it may have been closed meanwhile
+                yield
+        finally:
+            self._under_way = self._under_way and not turn
+
+    def _refuse(self) -> None:
         if self.read_only:
             raise SessionBusy(self.read_only)
         if self._closed:
             raise CtxchatError("This session is closed.", "Open it again.")
-        if self._mutex.locked():
-            raise CtxchatError("A turn is under way.", "Wait for its end, or stop it with Esc.")
-        return self._mutex
 
     async def stream(self, work: Work) -> AsyncGenerator[Stamped, None]:
         """The events of the work with their place in the session, hooks' among them; a gauge that is just as the event before
         told it is left out. The work has the session for itself."""
         told: Event | None = None
-        async with self.alone(), aclosing(stream(self._hooks.around(work) if self._hooks else work)) as events:
+        async with self.alone(turn=True), aclosing(stream(self._hooks.around(work) if self._hooks else work)) as events:
             async for event in events:
                 if isinstance(event, Figures) and event == told:
                     continue
@@ -64,7 +84,7 @@ class SessionLock:
             yield False
             return
         try:
-            await asyncio.wait_for(self._mutex.acquire(), PATIENCE)
+            await asyncio.wait_for(self._mutex.acquire(), 0 if self._under_way else CLOSING_TIMEOUT)
         except TimeoutError:
             raise CtxchatError("A turn is under way.", "Stop it with Esc, then close.") from None
         try:

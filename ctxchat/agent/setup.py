@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ctxchat.agent.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
+from ctxchat.agent.learned import Learned
 from ctxchat.agent.session_config import Configure, SessionConfig, next_model
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.toolbox import Toolbox
@@ -114,7 +115,7 @@ class Setup:
         async with self._lock.alone():
             await self._conversation.write(ModelChosen(model.name, model.address))
             await self._conversation.learned.remember()
-            self.use(model)
+            self.use(await self._conversation.learned_of(model))
             self._compactor.consent.start_over()
             return await self._exchanged(after)
 
@@ -135,14 +136,15 @@ class Setup:
             await self._exchange(after)
             if model:
                 await self._conversation.learned.remember()
-                self.use(model)
+                self.use(await self._conversation.learned_of(model))
             return await self._conversation.refresh()
 
-    def use(self, model: ModelPort) -> None:
-        """Go on with this model, and with whoever writes summaries beside it. What does not fit goes before the next request."""
+    def use(self, learned: Learned) -> None:
+        """Go on with the model of which this is known, and with whoever writes summaries beside it. What does not fit goes before
+        the next request."""
         self._compactor.scheduler.switched()
-        self._conversation.use(model)
-        self._write_for(model)
+        self._conversation.use(learned)
+        self._write_for(learned.model)
 
     def fallback(self) -> ModelPort | None:
         """Who answers when the model in force fails, None for nobody. Raises CtxchatError for one that cannot be had."""
@@ -165,7 +167,7 @@ class Setup:
     async def adapt(self) -> Figures:
         """Go on by the settings as they are now."""
         after = await self._config_now()
-        if self._lock.busy:
+        if self._lock.under_way:
             self._late = True
             self._conversation.options = after.options if after else self._conversation.options
             return self._conversation.remeasured()
@@ -210,7 +212,8 @@ class Setup:
         self._hooks.use(after.hooks)
         if after.serving != before.serving:
             was = talk.model.address
-            talk.use(after.open_model(talk.model.name, was if after.address == before.address else None))
+            model = after.open_model(talk.model.name, was if after.address == before.address else None)
+            talk.use(await talk.learned_of(model))
             self._write_for(talk.model)
             if talk.model.address != was:
                 talk.owe(ModelChosen(talk.model.name, talk.model.address))

@@ -54,7 +54,7 @@ PAUSE = 0.3
 CUT = "Your reply was cut off at its output limit of {limit} tokens, in the middle of this call, which did not run."
 CUT_REMEDY = "Write less in one call: for a long file its first part now, and the rest with further calls."
 
-PATIENCE = 1.0
+CLEANUP_TIMEOUT = 1.0
 """Seconds that cancelled calls have to clean up."""
 
 SHOWN = 20_000
@@ -218,7 +218,7 @@ class Toolbox:
         self, calls: Sequence[ToolCall], emit: Emit, ended: Callable[[Outcome], Awaitable[None]], cut_at: int = 0
     ) -> None:
         """Each call to its outcome, handed over one at a time in the order in which they end. Being cancelled cancels all of them
-        and waits until they are gone, or have had `PATIENCE`: a tool that swallows its cancel is left to itself. `cut_at`: the
+        and waits until they are gone, or have had `CLEANUP_TIMEOUT`: a tool that swallows its cancel is left to itself. `cut_at`: the
         reply reached its output limit of so many tokens in its last call; 0 where it did not."""
         tools = self._tools
         calls = [self._meant(call) for call in calls]
@@ -239,7 +239,7 @@ class Toolbox:
             for task in tasks:
                 task.cancel()
             if tasks:
-                await asyncio.wait(tasks, timeout=PATIENCE)
+                await asyncio.wait(tasks, timeout=CLEANUP_TIMEOUT)
 
     def _meant(self, call: ToolCall) -> ToolCall:
         """The call of a tool by way of `CALL_TOOL` as a call of that tool; any other as it is."""
@@ -262,9 +262,15 @@ class Toolbox:
             if isinstance(outcome, Job):
                 await batch.run(place)
                 outcome = await self._work(outcome, news)
-        except Exception as problem:  # a tool may come from a third party: its fault is a result, not our end
+        except (Exception, asyncio.CancelledError) as problem:
+            if _ends_us(problem):
+                raise
             outcome = Outcome(call, ToolOutput(_fault(call, problem), status="error"), 0.0)
-        outcome = await asyncio.to_thread(self._masked, outcome)
+        try:
+            outcome = await asyncio.to_thread(self._masked, outcome)
+        except Exception as problem:
+            text = f"{call.name} ran, but what it brought back could not be looked through for secrets: {problem!r}"
+            outcome = Outcome(call, ToolOutput(f"{text}. It is left out.", status="error"), outcome.seconds)
         batch.move(place, Stage.OVER)
         news.put_nowait(outcome)
 
@@ -378,7 +384,9 @@ class Toolbox:
                         pause = asyncio.get_running_loop().call_later(PAUSE, waited)
                     if event := self._heard(job.call.id, piece):
                         news.put_nowait(event)
-        except Exception as problem:  # as above
+        except (Exception, asyncio.CancelledError) as problem:
+            if _ends_us(problem):
+                raise
             output = ToolOutput(_fault(job.call, problem), status="error")
         finally:
             if pause:
@@ -467,8 +475,17 @@ def _question(call: ToolCall, demand: Demand, rules: tuple[str, ...]) -> Approva
     )
 
 
-def _fault(call: ToolCall, problem: Exception) -> str:
+def _ends_us(problem: BaseException) -> bool:
+    """Somebody wants this task itself to end. Anything else that a tool raises is a result of the call, since tools may come from
+    a third party; so is the cancel of something that it waited for."""
+    task = asyncio.current_task()
+    return isinstance(problem, asyncio.CancelledError) and (task is None or task.cancelling() > 0)
+
+
+def _fault(call: ToolCall, problem: BaseException) -> str:
     """What the model is told of a call that failed."""
+    if isinstance(problem, asyncio.CancelledError):
+        return f"{call.name} failed: something it waited for was cancelled."
     return (
         str(problem)
         if isinstance(problem, CtxchatError)

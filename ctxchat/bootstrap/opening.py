@@ -183,6 +183,7 @@ class Opening:
         gate.rules = config.rules
         toolbox.offer(config.tools)
         toolbox.limits = config.limits
+        assumptions = StoredAssumptions(shared.database)
         conversation = Conversation(
             stored.journal,
             state,
@@ -190,7 +191,8 @@ class Opening:
             self._clock,
             config,
             tools=toolbox.specs,
-            assumptions=StoredAssumptions(shared.database),
+            assumptions=assumptions,
+            known=await asyncio.to_thread(assumptions.load, model.name),
             price_of=token_price,
             masked=masked_record(shared.masking),
         )

@@ -204,8 +204,7 @@ class Straight:
 
 def _client(url: str) -> httpx.AsyncClient:
     """For an address of one kind: by a proxy or by none, looked at its certificates or not."""
-    for unused in ("httpx._main", "h2"):  # its command line and HTTP/2: half of its import
-        sys.modules.setdefault(unused, cast("ModuleType", None))
+    sys.modules.setdefault("httpx._main", cast("ModuleType", None))  # its command line: a third of its import
     import httpx
 
     return httpx.AsyncClient(

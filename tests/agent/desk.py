@@ -253,6 +253,7 @@ class Desk:
             self.config,
             tools=self.toolbox.specs,
             assumptions=assumptions,
+            known=assumptions.load(model.name) if assumptions else None,
             masked=masked,
             price_of=lambda model: price or TokenPrice(),
         )

@@ -167,3 +167,33 @@ async def test_what_others_of_a_batch_leave_a_long_result_may_have():
     desk = Desk(model, tools=[Echo()])
     events = await desk.say("look at all four")
     assert [f.output for f in of(events, ToolFinished)] == ["short", long, "x", "y"]
+
+
+class CancelledInside(Echo):
+    """Waits for something that is cancelled under it."""
+
+    async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolText | ToolOutput]:
+        inner: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(inner.cancel)
+        yield ToolOutput(await inner)
+
+
+async def test_what_is_cancelled_inside_a_tool_is_its_fault_and_not_the_end_of_the_turn():
+    desk = Desk(ScriptedModel([calls(("echo", {"text": "a"})), says("on")]), tools=[CancelledInside()])
+    async with asyncio.timeout(5):
+        [end] = of(await desk.say("go"), ToolFinished)
+    assert end.status == "error" and "was cancelled" in end.output
+
+
+async def test_a_result_that_cannot_be_masked_is_left_out_and_said():
+    desk = Desk(ScriptedModel([calls(("echo", {"text": "a key"})), says("on")]), tools=[Echo()])
+
+    def mask(text: str) -> str:
+        if "a key" in text:
+            raise RuntimeError("no rules")
+        return text
+
+    desk.toolbox.mask = mask
+    async with asyncio.timeout(5):
+        [end] = of(await desk.say("go"), ToolFinished)
+    assert end.status == "error" and "could not be looked through" in end.output and "a key" not in end.output

@@ -90,3 +90,21 @@ async def test_a_provider_in_trouble_is_told_once_and_ended_with_the_session(tmp
     assert not hanging.ended
     await desk.session.close()
     assert hanging.ended
+
+
+async def test_a_message_waits_for_a_change_and_a_change_that_waited_finds_the_session_closed():
+    desk = Desk(ScriptedModel([says("on")]), journal=Watched())
+    change = asyncio.create_task(desk.session.rename("another title"))
+    await asyncio.sleep(0)
+    assert desk.session.busy
+    assert of(await desk.say("hi"), TurnFinished)[0].status == "done"
+    await change
+    first = asyncio.create_task(desk.session.rename("one more"))
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(desk.session.close())
+    await asyncio.sleep(0)
+    late = asyncio.create_task(desk.session.rename("too late"))
+    await asyncio.gather(first, closing)
+    with pytest.raises(CtxchatError, match="closed"):
+        await late
+    assert desk.folded().title == "one more"

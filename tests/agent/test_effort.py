@@ -58,6 +58,6 @@ async def test_another_model_gets_the_level_only_where_it_has_it() -> None:
     desk = Desk(model_of("one"))
     await desk.session.setup.choose_effort("high")
     other = model_of("two", efforts=("low",))
-    desk.session.setup.use(other)
+    desk.session.setup.use(await desk.conversation.learned_of(other))
     await desk.say("hi")
     assert other.requests[0].effort == "" and desk.session.setup.effort == ""

@@ -43,7 +43,7 @@ async def in_a_small_window(window: int, last: str = "and now?") -> Desk:
     for n in range(TURNS):
         await desk.say(f"Question {n}? " + (RULE if n == 1 else ""))
     await desk.say(last)
-    desk.conversation.use(small)
+    desk.conversation.use(await desk.conversation.learned_of(small))
     await desk.conversation.refresh()
     return desk
 

@@ -222,7 +222,9 @@ async def test_in_a_small_window_the_command_and_all_answers_are_seen(tmp_path: 
         await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
         *above, _ = words(app).split("\n")  # the last line tells the keys
         seen = "\n".join(above)
-        assert all(part in seen for part in ("shell", "cd", "build/dist", "once", "session", "always", "deny", "say why")), seen
+        assert all(
+            part in seen for part in ("shell", "cd", "build/dist", "once", "session", "always", "deny", "say why")
+        ), seen
         assert "[ ] the network" in seen
         await pilot.press("n")
 
