@@ -218,8 +218,8 @@ class Toolbox:
         self, calls: Sequence[ToolCall], emit: Emit, ended: Callable[[Outcome], Awaitable[None]], cut_at: int = 0
     ) -> None:
         """Each call to its outcome, handed over one at a time in the order in which they end. Being cancelled cancels all of them
-        and waits until they are gone, or have had `CLEANUP_TIMEOUT`: a tool that swallows its cancel is left to itself. `cut_at`: the
-        reply reached its output limit of so many tokens in its last call; 0 where it did not."""
+        and waits until they are gone, or have had `CLEANUP_TIMEOUT`: a tool that swallows its cancel is left to itself.
+        `cut_at`: the reply reached its output limit of so many tokens in its last call; 0 where it did not."""
         tools = self._tools
         calls = [self._meant(call) for call in calls]
         batch = Batch([call.name not in tools or tools[call.name].parallel for call in calls])

@@ -82,7 +82,7 @@ class Asked(Widget):
         """A letter was pressed that acts in a moment."""
 
     class Grew(Message):
-        """It shows a line more than it did: the room is shared out anew, though the question as a whole may be as high as before."""
+        """It shows a line more: the room is shared out anew, though the question as a whole may be as high as before."""
 
     now: Callable[[], float] = staticmethod(monotonic)
     """A steadily rising count of seconds."""
