@@ -22,7 +22,7 @@ from ctxchat.core.ports import ToolContext
 from tests.core.test_chat_lists import talk
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -140,7 +140,7 @@ async def test_the_plug_ins_page_runs(tmp_path: Path) -> None:
 
 def test_every_page_is_in_the_sites_navigation() -> None:
     named = set(re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text()))
-    assert named == {page.name for page in (ROOT / "docs").glob("*.md")}
+    assert named == {page.name for page in (ROOT / "docs").rglob("*.md")}
 
 
 def test_the_library_page_names_what_stays() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 
@@ -10,8 +11,10 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Work, stream
 from ctxchat.agent.hooks import Hooks
 from ctxchat.core.errors import CtxchatError, SessionBusy
-from ctxchat.core.events import Event, Stamped
+from ctxchat.core.events import Event, Stamped, log_line
 from ctxchat.core.figures import Figures
+
+_LOG = logging.getLogger("ctxchat.session")
 
 CLOSING_TIMEOUT = 1.0
 """Seconds that closing waits for a change that is being made; a turn is not waited for."""
@@ -74,6 +77,8 @@ class SessionLock:
                     continue
                 told = event
                 self._seq += 1
+                if _LOG.isEnabledFor(logging.DEBUG) and (line := log_line(event)):
+                    _LOG.debug("%s %d %s", self._conversation.journal.session, self._seq, line)
                 yield Stamped(self._conversation.journal.session, self._seq, self._conversation.clock.now(), event)
 
     @asynccontextmanager

@@ -27,6 +27,7 @@ class Flags(msgspec.Struct, frozen=True):
     permissions: str = ""
     max_rounds: int = 0
     cwd: str = ""
+    log: str = ""
 
 
 def settings_from(flags: Flags, workspace: Path) -> files.Loaded:

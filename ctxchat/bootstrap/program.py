@@ -19,6 +19,7 @@ import msgspec
 from ctxchat.agent.learned import corrected
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.flags import Flags, settings_from
+from ctxchat.bootstrap.log_file import log_to
 from ctxchat.bootstrap.model_choice import Overrides, settings_of, warm_up
 from ctxchat.bootstrap.opening import Opening
 from ctxchat.bootstrap.remembered import StoredAssumptions, first_look
@@ -140,6 +141,8 @@ class Program(Shared):
         """A program for as long as the block lasts; `loaded` are the settings where they have been read already. Raises
         UsageError and StorageError."""
         hold_no_freed_memory()
+        if flags.log:
+            log_to(flags.log)
         workspace = workspace_of(flags.cwd)
         loaded = loaded or settings_from(flags, workspace)
         program = cls(flags, loaded, workspace, await asyncio.to_thread(Database, paths.data_dir()))

@@ -88,12 +88,15 @@ def _sentence(fault: Exception) -> str:
 
 
 def _kept(fault: Exception) -> str:
+    import logging
     import time
     import traceback
 
     from ctxchat.config import paths
     from ctxchat.core.secrets import masked
 
+    if logging.root.handlers:  # without one it would stand on the screen
+        logging.getLogger("ctxchat").error("A fault of ours.", exc_info=fault)
     log = paths.data_dir() / LOG
     text = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {sys.argv[1:2]}\n{''.join(traceback.format_exception(fault))}\n"
     try:

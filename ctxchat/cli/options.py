@@ -18,6 +18,7 @@ TEXTS = {
     "api-key-env": ("VAR", "Environment variable that holds the key."),
     "window": ("N", "The window in tokens; 0 detects it."),
     "config": ("FILE", "Settings file instead of your own."),
+    "log": ("FILE", "Write what happens to a file, for a report of a fault; no word of what is said, secrets masked."),
     "session": ("ID", "A stored session; a unique beginning of its id is enough, - is the last of this folder."),
 }
 """Options with a value: what stands for it, and their line in the help."""

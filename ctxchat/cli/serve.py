@@ -42,6 +42,7 @@ def chat_command(given: Flags) -> str:
         "--window": given.window,
         "--config": given.config,
         "--session": given.session,
+        "--log": given.log,
     }
     words = [word for name, value in options.items() if value for word in (name, str(value))]
     return ("" if sys.platform == "win32" else "exec ") + shlex.join(module_command("ctxchat", *words))

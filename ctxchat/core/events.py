@@ -5,6 +5,7 @@ Terminal, headless mode and tests read the same stream. No callback, future, cla
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Literal
 
 import msgspec
@@ -246,3 +247,27 @@ def fields(event: Event) -> dict[str, object]:
         return event.told()
     body: dict[str, object] = msgspec.to_builtins(event)
     return {name: value for name, value in body.items() if name != "type"}
+
+
+_NAMES = frozenset(
+    {"id", "call_id", "message", "name", "status", "kind", "strategy", "access", "verdict", "model", "agent", "level"}
+)
+_UNLOGGED = (TextDelta, ReasoningDelta, ToolProgress, SummaryDelta)
+_IN_WORDS = (Failed, Notice, Retry)
+
+
+def log_line(event: Event) -> str:
+    """The event for a log: its kind, its names and its figures. Of any other text only the length in characters, of a list how
+    many there are: nothing of what was said stands there, but what ctxchat said of a fault. Empty for a piece of a text."""
+    if isinstance(event, _UNLOGGED):
+        return ""
+    told = [
+        f"{name}={_logged(name, value, in_words=isinstance(event, _IN_WORDS))}" for name, value in fields(event).items()
+    ]
+    return " ".join([str(type(event).__struct_config__.tag), *told])
+
+
+def _logged(name: str, value: object, *, in_words: bool) -> object:
+    if isinstance(value, str):
+        return value if name in _NAMES or in_words else f"<{len(value)}>"
+    return f"<{len(value)}>" if isinstance(value, Sized) else value
