@@ -1,4 +1,4 @@
-"""What a person changes by hand in one session: undo, redo, pin, drop, shrink, put back. `core.changes` says what
+"""What a person changes by hand in one session: undo, redo, pin, drop, shrink, put back, change a memo. `core.changes` says what
 each change is.
 
 Each is one journal transaction and comes back with the gauge. Knows nothing of turns or of passes.
@@ -21,6 +21,7 @@ from ctxchat.core.changes import (
     in_part,
     look,
     lost_facts,
+    memo_changed,
     pinned,
     quoted,
     redone,
@@ -100,6 +101,10 @@ class Changes:
     async def reinsert(self, change_id: str) -> Figures:
         """Put the facts that a compaction lost back at the end, as one marked note."""
         return await self._put_back(reinserted, change_id)
+
+    async def memo(self, name: str, text: str) -> Figures:
+        """Change a memo of the agent's, remove it with an empty text, or add one. Raises ToolError where it is too long."""
+        return await self._put_back(lambda ledger, of, at: memo_changed(ledger, of, text, at), name)
 
     def lost_facts(self, change_id: str) -> tuple[str, ...]:
         """The facts a compaction did not carry over, a line each. Raises LedgerError when it is not in force."""

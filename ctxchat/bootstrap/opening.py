@@ -33,6 +33,7 @@ from ctxchat.config import paths
 from ctxchat.config.rules import add_rules
 from ctxchat.core.errors import CtxchatError, SessionBusy, StorageError, UsageError
 from ctxchat.core.journal import AgentChosen, ModelChosen, SessionState
+from ctxchat.core.memos import memos_of
 from ctxchat.core.permissions import Rule
 from ctxchat.core.ports import JournalPort, ModelPort, ToolPort
 from ctxchat.models.offline import OFFLINE_NAME
@@ -42,6 +43,7 @@ from ctxchat.storage.journal import begin_journal, open_journal
 from ctxchat.tools.catalogue import standard_tools
 from ctxchat.tools.checkpoints import Checkpoints
 from ctxchat.tools.delegating import Delegate
+from ctxchat.tools.memos import WriteMemo
 from ctxchat.tools.notes import MakeRoom
 from ctxchat.tools.reading import ReadNow
 from ctxchat.tools.seen import SeenFiles
@@ -292,6 +294,7 @@ class Opening:
             todo.resume(state.ledger.groups)
             self._configuring.own = (TodoList(todo),)
         tools.append(MakeRoom(lambda keep: self._consent.wanted_by_model(keep)))
+        tools.append(WriteMemo(lambda: {m.name: m.text for m in memos_of(self._conversation.ledger).values()}))
         if self._above is None:  # a sub-agent has none of its own
             open_below = partial(self._open_below, checkpoints)
             below = SubAgents(shared, session, lambda: self._conversation.model.address, gate, open_below)

@@ -90,6 +90,14 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("xray", ("f4",), "X-ray: every message and its price in tokens", "xray", "views.xray", screen=True),
     Action(
+        "memos",
+        ("alt+d",),
+        "Memos: what the agent keeps word for word, to edit or remove",
+        "memos",
+        "views.memos",
+        screen=True,
+    ),
+    Action(
         "search", ("ctrl+f",), "Search everything ever said", "search", "views.search", argument="[words]", screen=True
     ),
     Action(
@@ -216,6 +224,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "sessions": ("alt+s",),
         "models": ("alt+m",),
         "effort": ("ctrl+circumflex_accent",),
+        "memos": ("alt+insert",),
         "settings": ("alt+i",),
         "reinsert": ("ctrl+r",),
         "help": ("alt+h",),
@@ -234,6 +243,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "handoff": ("ctrl+f10",),
         "rename": ("ctrl+b",),
         "effort": ("ctrl+f5",),
+        "memos": ("ctrl+f8",),
         "agents": ("shift+f10",),
         "servers": ("shift+f7",),
         "notices": ("ctrl+f1",),

@@ -1,5 +1,5 @@
-"""Changes a person makes by hand in the ledger: pin, drop, shrink, put back, go back to a message; and taking any change back or
-making it again: what that would bring, how much of it fits, and the change for a part of it.
+"""Changes a person makes by hand in the ledger: pin, drop, shrink, put back, change a memo, go back to a message; and taking any
+change back or making it again: what that would bring, how much of it fits, and the change for a part of it.
 
 Pure: a ledger in, a change or a look out. Compiling is slow, so a look is to be made off the event loop.
 """
@@ -14,7 +14,8 @@ import msgspec
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.facts import Memory
 from ctxchat.core.figures import Figures
-from ctxchat.core.ledger import Change, ChangeKind, Edit, Entry, Ledger
+from ctxchat.core.ledger import RESTORE_NOTE, Change, ChangeKind, Edit, Entry, Ledger
+from ctxchat.core.memos import checked_memo, memo_note, memos_of
 from ctxchat.core.messages import Group, Image, Message, Part, Text, ToolCall
 from ctxchat.core.record import PutBack
 from ctxchat.core.strategies.arguments import leads
@@ -24,9 +25,6 @@ from ctxchat.core.view import View
 
 LINE = 120
 """Characters a shrunk message keeps."""
-
-_RESTORE = "restore:"
-"""Before the id of what a note puts back, in its source."""
 
 
 def pinned(ledger: Ledger, group_id: str, at: str) -> Change:
@@ -99,7 +97,7 @@ def restored(ledger: Ledger, group_id: str, at: str) -> tuple[Group, Change]:
     """A note that quotes the group, to be added to the record, and the change that shows it."""
     group = ledger.group(group_id)
     head = f"[put back from earlier in this conversation, turn {group.turn}]"
-    return _note(ledger, _with_images(head, group), f"{_RESTORE}{group_id}", at)
+    return _note(ledger, _with_images(head, group), f"{RESTORE_NOTE}{group_id}", at)
 
 
 def quoted(ledger: Ledger, group: Group, source: str, at: str) -> tuple[Group, Change]:
@@ -107,7 +105,7 @@ def quoted(ledger: Ledger, group: Group, source: str, at: str) -> tuple[Group, C
     head = (
         f"[quoted from another conversation, {' '.join(source.split())[:80] or 'without a title'}, turn {group.turn}]"
     )
-    return _note(ledger, _with_images(head, group), f"{_RESTORE}{group.id} of another session", at)
+    return _note(ledger, _with_images(head, group), f"{RESTORE_NOTE}{group.id} of another session", at)
 
 
 def _with_images(head: str, group: Group) -> str | tuple[Part, ...]:
@@ -135,13 +133,13 @@ def reinserted(ledger: Ledger, change_id: str, at: str) -> tuple[Group, Change]:
     if change_id in put_back(ledger):
         raise LedgerError("These facts were put back already.", "Undo takes them out again.")
     head = "[facts from earlier in this conversation, put back because the summary does not have them]"
-    return _note(ledger, "\n".join([head, *(f"- {fact}" for fact in facts)]), f"{_RESTORE}{change_id}", at)
+    return _note(ledger, "\n".join([head, *(f"- {fact}" for fact in facts)]), f"{RESTORE_NOTE}{change_id}", at)
 
 
 def put_back(ledger: Ledger) -> frozenset[str]:
     """The ids of what was put back and still is: groups of the record, and compactions whose lost facts were."""
     sources = (ledger.group(added).source for change in ledger.changes for added in change.adds)
-    return frozenset(source.removeprefix(_RESTORE) for source in sources if source.startswith(_RESTORE))
+    return frozenset(source.removeprefix(RESTORE_NOTE) for source in sources if source.startswith(RESTORE_NOTE))
 
 
 def lost_facts(ledger: Ledger, change_id: str) -> tuple[str, ...]:
@@ -150,6 +148,17 @@ def lost_facts(ledger: Ledger, change_id: str) -> tuple[str, ...]:
         if change.id == change_id:
             return change.record.lost if change.record else ()
     raise LedgerError(f"Compaction {change_id} is not in force.")
+
+
+def memo_changed(ledger: Ledger, name: str, text: str, at: str) -> tuple[Group, Change]:
+    """The note by which the person changes a memo of the agent's, removes it with an empty text, or adds one; and the change that
+    shows it. Raises ToolError for a text that is too long."""
+    kept = {memo.name: memo.text for memo in memos_of(ledger).values()}
+    name, text = checked_memo(name, text, kept)
+    if kept.get(name) == text:
+        raise LedgerError(f"The memo {name} says that already.")
+    note = memo_note(ledger.next_seq, at, ledger.turn, name, text)
+    return note, Change(id=_next(ledger, "memo", at), kind="memo", at=at, adds=(note.id,))
 
 
 def _note(ledger: Ledger, content: str | tuple[Part, ...], source: str, at: str) -> tuple[Group, Change]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from ctxchat.core.clip import clip
 from ctxchat.core.facts import render
 from ctxchat.core.ledger import Ledger, open_end
+from ctxchat.core.memos import memos_of
 from ctxchat.core.messages import Group
 from ctxchat.core.pending import asked_now
 from ctxchat.core.recap import person_said, recap
@@ -36,12 +37,14 @@ def handoff(
         return ""
     known = merged_digest(earlier(ledger))
     record = written.strip() or known.summary.strip()
+    memos = memos_of(ledger).values()
     parts = [
         f"Go on with this work: {goal.strip() or clip(asked[-1], 200, count, ' […] ')}",
         asked_now(ledger, 600, count),
         f"It was begun in session {session}; what follows was taken from there. Ids such as m12 are that session's: recall them "
         f"as {session}/m12; recall with words finds the rest.",
         f"# The record so far\n{record}" if record else "",
+        "\n".join(["# Memos", *(f"- {m.name}: {m.text}" for m in memos)]) if memos else "",
     ]
     left = max(400, max_tokens - sum(map(count, parts)))
     said = person_said(groups, left // 2, count)

@@ -22,7 +22,11 @@ from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import CompactionRecord, Digest
 
 EditKind = Literal["digest", "shrink", "drop"]
-ChangeKind = Literal["compaction", "drop", "shrink", "pin", "restore", "rewind"]
+ChangeKind = Literal["compaction", "drop", "shrink", "pin", "restore", "rewind", "memo"]
+
+RESTORE_NOTE, MEMO_NOTE = "restore:", "memo:"
+"""How the `source` of a note begins that a change put at the end of the record: what was put back, and a memo that the person
+changed. Behind it stand an id and the memo's name."""
 
 _SHORTER = 8
 """Ids for each number from which places are the shorter way to name groups."""
@@ -45,7 +49,7 @@ class Edit(msgspec.Struct, frozen=True, omit_defaults=True):
 class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     """One undoable step: a compaction, or something a person did by hand.
 
-    `pins` are groups that stay verbatim from now on. `adds` are notes that a restore put at the end of the record.
+    `pins` are groups that stay verbatim from now on. `adds` are notes that it put at the end of the record.
     `record` is there for compactions, and `head` where one brought a new head for the requests from then on. A rewind covers
     everything from one user message to the end of the record then; while it is in force, earlier changes to what it covers
     are not.
@@ -105,7 +109,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
             name: before[name] for name in ("pinned", "compactions", "in_force", "rewound", "head") if name in before
         }
         if "_live" in before:
-            derived["_live"] = self._live + tuple(_entry(group, _restored(group)) for group in groups)
+            derived["_live"] = self._live + tuple(_entry(group, _added(group)) for group in groups)
         return ledger
 
     def _named_with(self, more: dict[str, int]) -> tuple[list[str], dict[str, int]]:
@@ -243,7 +247,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _live(self) -> tuple[Entry, ...]:
-        pinned, hidden, owner = self.pinned, self._unrestored(), self._owners()
+        pinned, hidden, owner = self.pinned, self.hidden_notes, self._owners()
         covered: dict[int, list[str]] = {}
         for group in self.groups:
             if group.id in owner and group.id not in pinned:
@@ -273,10 +277,11 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
                 widest = max(widest, edit.covers, key=len)
         return owner
 
-    def _unrestored(self) -> frozenset[str]:
-        """Notes of restores that were undone: in the record, but no longer shown."""
+    @property
+    def hidden_notes(self) -> frozenset[str]:
+        """Ids of notes whose changes were undone: in the record, but no longer shown."""
         shown = {a for c in self.in_force for a in c.adds}
-        return frozenset(g.id for g in self.groups if _restored(g) and g.id not in shown)
+        return frozenset(g.id for g in self.groups if _added(g) and g.id not in shown)
 
     @cached_property
     def _ids(self) -> list[str]:
@@ -359,9 +364,9 @@ def _said_now(groups: Iterable[Group]) -> frozenset[str]:
     return frozenset(g.id for g in said if g.turn == said[-1].turn)
 
 
-def _restored(group: Group) -> bool:
-    """A note that a restore put there: shown for as long as that is in force."""
-    return group.source.startswith("restore:")
+def _added(group: Group) -> bool:
+    """A note that a change put there: shown for as long as that is in force."""
+    return group.source.startswith((RESTORE_NOTE, MEMO_NOTE))
 
 
 def _repeated(ids: tuple[str, ...]) -> set[str]:

@@ -12,6 +12,7 @@ import msgspec
 
 from ctxchat.core.facts import Memory, collect, merged, render
 from ctxchat.core.ledger import Change, Edit, Entry, Ledger
+from ctxchat.core.memos import memos_text, memos_to_carry
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.pending import NOTHING_PENDING, Pending, pending
 from ctxchat.core.ports import Written
@@ -173,10 +174,13 @@ def of_less(edit: Edit, ledger: Ledger, back: Collection[str], count: Count, mem
         back=tuple(sorted({*digest.back, *again})),
     )
     room = max(0, count(old.first.text) - count(bare.first.text))
-    beside = "".join(m.text for m in old.messages[1:])
+    memos = memos_text(memos_to_carry(ledger, covers))
+    files = old.messages[-1:] if digest.files else ()
+    more = (Message(seq=0, role="user", content=memos), *files) if memos else files
+    beside = "".join(m.text for m in more)
     asked = pending(ledger, covers, room // 2, count)
     made = summary_group(digest, groups, room, count, old.source, beside, memory=memory, open_now=asked)
-    made = msgspec.structs.replace(made, id=old.id, messages=(made.first, *old.messages[1:]))
+    made = msgspec.structs.replace(made, id=old.id, messages=(made.first, *more))
     return msgspec.structs.replace(less, replacement=made, digest=digest)
 
 

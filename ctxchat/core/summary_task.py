@@ -16,6 +16,7 @@ from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.clip import clip, head
 from ctxchat.core.facts import render
 from ctxchat.core.ledger import Ledger
+from ctxchat.core.memos import memos_of
 from ctxchat.core.messages import BROKEN_OFF, Group, Message, Text, ToolCall, spoken
 from ctxchat.core.pending import asked_now
 from ctxchat.core.ports import SummaryTask
@@ -115,6 +116,8 @@ def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
         parts.append(
             "The messages of the person that you are given stand word for word beside your record, with their ids."
         )
+    if memos := memos_of(ledger):
+        parts.append(f"The agent's memos stand word for word beside your record: {', '.join(memos)}.")
     evidence = evidence_after(ledger, step.fold, options.memory)
     if facts := render(evidence, step.evidence_tokens - count(words), count, words):
         parts.append(f"Facts that code keeps beside your record:\n{facts}")

@@ -50,7 +50,7 @@ class ClaudeCodeLines:
                 after.setdefault(_made_after(ledger.groups, change, max(map(place.__getitem__, covers))), []).append(
                     change
                 )
-            elif change.kind not in {"rewind", "restore"}:
+            elif change.kind not in {"rewind", "restore", "memo"}:
                 self.left_out[f"changes by hand or without a summary ({change.kind})"] += 1
         live: str | None = None  # where the conversation goes on after what was taken back
         for n, group in enumerate(ledger.groups):

@@ -24,6 +24,7 @@ from ctxchat.core.grouping import group_messages
 from ctxchat.core.head import ContextBlock, Head, ToolSpec
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
+from ctxchat.core.memos import Memo
 from ctxchat.core.messages import Group, Message, Reasoning, ToolCall
 from ctxchat.core.permissions import Rule
 from ctxchat.core.search import Hit, Scope
@@ -41,6 +42,7 @@ from ctxchat.tui.panels.flight import FlightScreen
 from ctxchat.tui.panels.handoff import HandoffScreen
 from ctxchat.tui.panels.help import HelpScreen
 from ctxchat.tui.panels.keys import AskKey, KeysScreen
+from ctxchat.tui.panels.memos import MemoEditor, MemosScreen
 from ctxchat.tui.panels.models import ModelsScreen
 from ctxchat.tui.panels.notices import NoticesScreen
 from ctxchat.tui.panels.panel import AskText, Confirm
@@ -79,12 +81,14 @@ def groups(text: str) -> tuple[Group, ...]:
     text = text.replace("\ud800", "")
     made: list[Message] = []
     for turn in range(6):
-        seq, call = 4 * turn + 1, ToolCall(f"c{turn}", WHOLE, encoded({"path": WHOLE}))
+        seq, call = 5 * turn + 1, ToolCall(f"c{turn}", WHOLE, encoded({"path": WHOLE}))
+        memo = ToolCall(f"memo{turn}", "memo", encoded({"name": WHOLE, "text": text}))
         made += [
             Message(seq, "user", text, at=at(turn)),
-            Message(seq + 1, "assistant", text, calls=(call,), reasoning=Reasoning(text), at=at(turn)),
+            Message(seq + 1, "assistant", text, calls=(call, memo), reasoning=Reasoning(text), at=at(turn)),
             Message(seq + 2, "tool", text + "word " * 900, call_id=call.id, name=call.name, at=at(turn)),
-            Message(seq + 3, "assistant", text, at=at(turn)),
+            Message(seq + 3, "tool", "Kept.", call_id=memo.id, name=memo.name, at=at(turn)),
+            Message(seq + 4, "assistant", text, at=at(turn)),
         ]
     return group_messages(made)
 
@@ -268,6 +272,8 @@ SCREENS: Mapping[str, tuple[Callable[[Hostile], Any], Sequence[str]]] = {
     "ask for a key": (_at_once(lambda of: AskKey(ACTIONS[0])), ["a"]),
     "models": (_at_once(lambda of: ModelsScreen(of.doors, of.desk, of.file, NASTY)), ["down", "enter"]),
     "notices": (_at_once(lambda of: NoticesScreen([Told(of.text), Told(NASTY, "error")])), []),
+    "memos": (_at_once(lambda of: MemosScreen(of.desk)), ["down"]),
+    "a memo": (_at_once(lambda of: MemoEditor(Memo(NASTY, of.text, "m2", "g2"))), []),
     "free up": (_preview, ["down"]),
     "permissions": (_at_once(lambda of: PermissionsScreen(of.gate(), of.load(), of.folder)), ["down"]),
     "a rule": (_at_once(lambda of: RuleScreen(of.text, NASTY)), ["end", "x"]),

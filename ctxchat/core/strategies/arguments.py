@@ -7,6 +7,7 @@ from typing import cast
 import msgspec
 
 from ctxchat.core.clip import safe_cut
+from ctxchat.core.memos import is_memo
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.openai import whole_arguments
 from ctxchat.core.strategies.base import Spill
@@ -26,12 +27,12 @@ def short_calls(
     message: Message, original: Message, cap: int, meter: Meter, longest: int = LENGTHS[0]
 ) -> tuple[Message, tuple[Spill, ...]]:
     """The message with the arguments of each call in about `cap` tokens and no text in them longer than `longest` characters,
-    and what to save first. Calls that fit, and those that were shortened before, stay as they are."""
+    and what to save first. Calls that fit, those that were shortened before, and memos stay as they are."""
     calls: list[ToolCall] = []
     spills: list[Spill] = []
     for place, (call, whole) in enumerate(zip(message.calls, original.calls, strict=True), 1):
         name = arguments_file(message, place)
-        short = "" if call != whole else _short(whole.arguments, name, cap, meter, longest)
+        short = "" if call != whole or is_memo(call) else _short(whole.arguments, name, cap, meter, longest)
         if short:
             spills.append(Spill(name, whole.arguments))
         calls.append(ToolCall(call.id, call.name, short) if short else call)

@@ -9,6 +9,7 @@ import msgspec
 
 from ctxchat.core.facts import Memory
 from ctxchat.core.ledger import Change, Edit, Entry, Ledger
+from ctxchat.core.memos import memos_text, memos_to_carry
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.options import USUAL
 from ctxchat.core.pending import pending
@@ -141,17 +142,20 @@ class Basis:
 def fold_edit(
     ledger: Ledger, fold: Sequence[str], digest: Digest, evidence_tokens: int, options: PlanOptions, source: str = ""
 ) -> Edit:
-    """The edit that puts one summary group in the place of these groups, with those of the files that nothing else shows.
+    """The edit that puts one summary group in the place of these groups, with the memos and files that nothing else shows.
     `source` is the change's id."""
     groups, count = [ledger.group(g) for g in fold], options.meter.text
     shown, paths = working_set(
         not_in_view(options.files, ledger, fold), options.files_tokens, count, newest(ledger, fold)
     )
+    memos = memos_text(memos_to_carry(ledger, fold))
+    evidence_tokens = max(evidence_tokens // 2, evidence_tokens - count(memos))
     asked = pending(ledger, fold, evidence_tokens // 2, count)
-    group = summary_group(digest, groups, evidence_tokens, count, source, shown, memory=options.memory, open_now=asked)
-    if shown:
-        group = msgspec.structs.replace(group, messages=(*group.messages, Message(seq=0, role="user", content=shown)))
-        digest = msgspec.structs.replace(digest, files=paths)
+    beside = f"{memos}\n{shown}"
+    group = summary_group(digest, groups, evidence_tokens, count, source, beside, memory=options.memory, open_now=asked)
+    more = tuple(Message(seq=0, role="user", content=text) for text in (memos, shown) if text)
+    group = msgspec.structs.replace(group, messages=(*group.messages, *more))
+    digest = msgspec.structs.replace(digest, files=paths)
     return Edit(kind="digest", covers=tuple(fold), replacement=group, digest=digest)
 
 

@@ -1,4 +1,4 @@
-"""Looking: the panel, the archive, the messages as a table, search, the flight recorder."""
+"""Looking: the panel, the archive, the messages as a table, memos, search, the flight recorder."""
 
 from __future__ import annotations
 
@@ -43,6 +43,16 @@ async def xray(app: CtxchatApp, argument: str = "") -> None:
     if isinstance(group, str) and group.startswith(UP_TO):
         await free_up_to(app, group.removeprefix(UP_TO))
     elif isinstance(group, str) and group:
+        app.chat.transcript.go_to(group)
+
+
+async def memos(app: CtxchatApp, argument: str = "") -> None:
+    """What the agent keeps word for word; Enter goes to where a memo was written."""
+    from ctxchat.tui.panels.memos import MemosScreen
+
+    group = await app.ask(MemosScreen(app.work.open_session()))
+    await app.chat.refresh_session()
+    if group:
         app.chat.transcript.go_to(group)
 
 

@@ -49,6 +49,7 @@ BY_HAND: dict[ChangeKind, tuple[str, str]] = {
     "shrink": ("the message is shown whole again", "the message is shown as a line again"),
     "pin": ("the message is pinned no more", "the message is pinned again"),
     "restore": ("what was put back is out of the view again", "what was put back is in the view again"),
+    "memo": ("the memo is again what it was", "the memo is changed again"),
     "rewind": ("what the rewind took back is there again", "what the rewind took back is out of the view again"),
 }
 """What undoing a change by hand does, and what redoing it does."""
