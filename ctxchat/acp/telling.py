@@ -51,7 +51,7 @@ from ctxchat.core.record import CompactionRecord
 from ctxchat.core.sanitize import clean, visible
 from ctxchat.core.words import percent, short
 
-OFTEN = 0.5
+UPDATE_INTERVAL_S = 0.5
 """Seconds between two updates of what changes all the time: the gauge, and what a call has shown."""
 
 TAIL = 4_000
@@ -166,7 +166,7 @@ class Telling:
 
     def _due(self, what: str) -> bool:
         now = monotonic()
-        due = now - self._said.get(what, 0.0) >= OFTEN
+        due = now - self._said.get(what, 0.0) >= UPDATE_INTERVAL_S
         if due:
             self._said[what] = now
         return due

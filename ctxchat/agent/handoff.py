@@ -20,7 +20,7 @@ from ctxchat.core.messages import Message
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.summaries import written
 
-MOST = 6_000
+MAX_DRAFT_TOKENS = 6_000
 """Tokens of a draft, where a quarter of the limit is not less."""
 
 
@@ -41,7 +41,7 @@ class Handoff:
         """The message, drafted by code, around what a model has `written` where it has. Raises CtxchatError where there is
         nothing to hand off."""
         talk = self._conversation
-        most = min(MOST, talk.budget.limit // 4)
+        most = min(MAX_DRAFT_TOKENS, talk.budget.limit // 4)
         session = talk.journal.session
         text = await asyncio.to_thread(handoff, talk.ledger, session, goal, most, talk.meter.text, written=written)
         if not text:

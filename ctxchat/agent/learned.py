@@ -12,7 +12,7 @@ import msgspec
 
 from ctxchat.agent.journal_writer import JournalWriter
 from ctxchat.core.budget import Window
-from ctxchat.core.calibration import MOST_RATE, Anchor, Calibration, Mix, most_tokens
+from ctxchat.core.calibration import MAX_RATE, Anchor, Calibration, Mix, most_tokens
 from ctxchat.core.events import Usage
 from ctxchat.core.figures import parts_of, used_tokens
 from ctxchat.core.journal import Measured, WindowLearned
@@ -206,7 +206,7 @@ class Learned:
             return False
         grown = view.kinds - anchor.mix
         unexplained = real - anchor.tokens - self.calibration.part(grown)
-        return abs(unexplained) > MOST_RATE * abs(grown.raw) + LEAST_JUMP
+        return abs(unexplained) > MAX_RATE * abs(grown.raw) + LEAST_JUMP
 
     def _kept(self, usage: Usage, reply: Message) -> int:
         """Tokens of a reply that the next request holds, as its server counted them; 0 where that is not known."""

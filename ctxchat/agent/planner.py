@@ -14,7 +14,7 @@ import msgspec
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.passes import writing
 from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
-from ctxchat.agent.summariser import PARTS
+from ctxchat.agent.summariser import MAX_REREAD_PARTS
 from ctxchat.agent.trial import doubt, estimated, gains, look_ahead, missed, seen_to_fill, unneeded
 from ctxchat.core.budget import Budget
 from ctxchat.core.errors import UsageError
@@ -32,7 +32,7 @@ from ctxchat.core.summaries import written
 from ctxchat.core.summary_task import input_tokens, shortened
 from ctxchat.core.view import View
 from ctxchat.core.words import short
-from ctxchat.core.working_set import MOST, CurrentFile, touched, worked_on
+from ctxchat.core.working_set import MAX_FILES, CurrentFile, touched, worked_on
 
 Registry = Callable[[PlanOptions], Mapping[str, Strategy]]
 """Every strategy by name, made with these options; plug-ins add theirs."""
@@ -152,7 +152,7 @@ class Planner:
         paths = touched(talk.ledger.standing, NAMED)
         found = [file for file in await asyncio.gather(*map(self._files_now, paths)) if file is not None]
         self.memory.names = {name: file.names for file in found for name in file.written}
-        near = set(paths[:MOST])
+        near = set(paths[:MAX_FILES])
         shown = [file for file in found if not near.isdisjoint(file.written)]
         self._files = await asyncio.to_thread(self._weighed, shown)
 
@@ -364,7 +364,9 @@ class Planner:
         known, *instead = written(look.ledger)
         groups = (look.ledger.group(name) for s in steps for name in s.fold if name not in known.covers)
         task = SummaryTask(tuple(groups), known.text, instead=tuple(instead))
-        task = shortened(task, PARTS * look.budget.limit)  # as if the window of the one who writes were this one's
+        task = shortened(
+            task, MAX_REREAD_PARTS * look.budget.limit
+        )  # as if the window of the one who writes were this one's
         read = input_tokens(task.groups) + self._conversation.meter.text(task.previous)
         most = sum(s.summary_tokens for s in steps)
         return seconds, self._prices(self.writer, read + most, most)

@@ -24,7 +24,7 @@ from ctxchat.core.summaries import too_long
 WORTH = 0.1
 """Inside a turn what is prepared is added to once this share of the limit has come to it; after a turn always."""
 
-TRIES = 2
+MAX_FAILURES = 2
 """Failures in a row after which none is made ahead until a pass has succeeded: the swap makes its own."""
 
 
@@ -55,7 +55,7 @@ class Prefetch:
         options = self._conversation.options
         if not options.prepare or self._planner.summariser is None:
             return
-        if self.busy or self._closed or self._failures >= TRIES:
+        if self.busy or self._closed or self._failures >= MAX_FAILURES:
             return
         if due(self._conversation.figures, options.soft_mark) in {"prepare", "compact"}:
             self._task = asyncio.create_task(self._make(inside=inside))

@@ -251,7 +251,7 @@ def _after_cut(message: Message, goes_on: bool) -> str:
     return ". /continue goes on from there; a higher max_output allows longer ones."
 
 
-LEAST = 24
+MIN_REPEATED_CHARS = 24
 """Characters that must be the same before they are taken for said again: a word or two may well follow itself."""
 
 
@@ -292,10 +292,10 @@ class Continuation:
 
 
 def said_again(before: str, after: str) -> int:
-    """How many characters at the beginning of `after` repeat the end of `before`; 0 for fewer than `LEAST`, unless they are
-    all of it. White space at the end of `before` may be missing: no provider is sent it."""
+    """How many characters at the beginning of `after` repeat the end of `before`; 0 for fewer than `MIN_REPEATED_CHARS`,
+    unless they are all of it. White space at the end of `before` may be missing: no provider is sent it."""
     trimmed = before.rstrip()
-    least = max(1, min(LEAST, len(trimmed)))
+    least = max(1, min(MIN_REPEATED_CHARS, len(trimmed)))
     for length in range(min(len(before), len(after)), least - 1, -1):
         if before.endswith(after[:length]) or trimmed.endswith(after[:length]):
             return length

@@ -16,7 +16,7 @@ from ctxchat.core.figures import Figures
 
 _LOG = logging.getLogger("ctxchat.session")
 
-CLOSING_TIMEOUT = 1.0
+CLOSING_TIMEOUT_S = 1.0
 """Seconds that closing waits for a change that is being made; a turn is not waited for."""
 
 
@@ -89,7 +89,7 @@ class SessionLock:
             yield False
             return
         try:
-            await asyncio.wait_for(self._mutex.acquire(), 0 if self._under_way else CLOSING_TIMEOUT)
+            await asyncio.wait_for(self._mutex.acquire(), 0 if self._under_way else CLOSING_TIMEOUT_S)
         except TimeoutError:
             raise CtxchatError("A turn is under way.", "Stop it with Esc, then close.") from None
         try:

@@ -26,13 +26,13 @@ from ctxchat.core.view import Item, View
 MARGIN = 0.75
 """Share of the free window that is filled: counts are estimates, and this model may never have been calibrated."""
 
-PARTS = 3
+MAX_REREAD_PARTS = 3
 """Parts up to which the messages behind another agent's summary are read anew; beyond, that summary stands for the earliest."""
 
 SAMPLE = 8_000
 """Characters of what the agent answered by which the tokens of a word are told."""
 
-LEAST = 500
+MIN_CHUNK_TOKENS = 500
 """Tokens of a chunk below which it is not worth asking."""
 
 
@@ -72,8 +72,8 @@ class ModelSummariser:
             common = _SummaryPrompt(self._system(task), task.instructions, beside, output)
             known = max((task.previous, *(one.text for one in task.instead)), key=len)
             fixed = self._model.count(common.system + common.instructions + common.beside + known) + output
-            room = max(LEAST, int((window - fixed - task.max_tokens) * MARGIN))
-            read = await asyncio.to_thread(shortened, task, room * PARTS)
+            room = max(MIN_CHUNK_TOKENS, int((window - fixed - task.max_tokens) * MARGIN))
+            read = await asyncio.to_thread(shortened, task, room * MAX_REREAD_PARTS)
             pieces = await asyncio.to_thread(chunks, read.groups, room, self._model.count)
             if len(pieces) > 1:
                 yield Notice(

@@ -22,7 +22,7 @@ from ctxchat.core.tooluse import same_arguments
 LEAST_RESULT = 200
 """Tokens that any result may have, however small the window."""
 
-BATCH = 0.6
+MAX_BATCH_SHARE = 0.6
 """Share of the room around which the results of one batch stay together, however empty the window: the next has room, too."""
 
 
@@ -130,7 +130,7 @@ class ToolCalls:
         talk = self._conversation
         room = talk.budget.limit - overhead(talk.figures)
         share = room // max(4, 3 * calls)
-        free = min(talk.budget.limit - talk.figures.used, int(room * BATCH)) - taken
+        free = min(talk.budget.limit - talk.figures.used, int(room * MAX_BATCH_SHARE)) - taken
         most = min(talk.options.tool_result_tokens, talk.budget.limit // 4)
         return max(LEAST_RESULT, min(most, max(share, (free - (left - 1) * share) // 2)))
 

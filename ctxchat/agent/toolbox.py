@@ -48,16 +48,16 @@ from ctxchat.core.ports import (
 )
 from ctxchat.core.secrets import MaskedLines, marks_in
 
-PAUSE = 0.3
+HALF_LINE_PAUSE_S = 0.3
 """Seconds that a line without an end waits for the rest of it, so that no half of a secret is shown."""
 
 CUT = "Your reply was cut off at its output limit of {limit} tokens, in the middle of this call, which did not run."
 CUT_REMEDY = "Write less in one call: for a long file its first part now, and the rest with further calls."
 
-CLEANUP_TIMEOUT = 1.0
+CLEANUP_TIMEOUT_S = 1.0
 """Seconds that cancelled calls have to clean up."""
 
-SHOWN = 20_000
+MAX_KEPT_CHARS = 20_000
 """Characters kept of what a call has shown, for when it is stopped before its end."""
 
 
@@ -218,7 +218,7 @@ class Toolbox:
         self, calls: Sequence[ToolCall], emit: Emit, ended: Callable[[Outcome], Awaitable[None]], cut_at: int = 0
     ) -> None:
         """Each call to its outcome, handed over one at a time in the order in which they end. Being cancelled cancels all of them
-        and waits until they are gone, or have had `CLEANUP_TIMEOUT`: a tool that swallows its cancel is left to itself.
+        and waits until they are gone, or have had `CLEANUP_TIMEOUT_S`: a tool that swallows its cancel is left to itself.
         `cut_at`: the reply reached its output limit of so many tokens in its last call; 0 where it did not."""
         tools = self._tools
         calls = [self._meant(call) for call in calls]
@@ -239,7 +239,7 @@ class Toolbox:
             for task in tasks:
                 task.cancel()
             if tasks:
-                await asyncio.wait(tasks, timeout=CLEANUP_TIMEOUT)
+                await asyncio.wait(tasks, timeout=CLEANUP_TIMEOUT_S)
 
     def _meant(self, call: ToolCall) -> ToolCall:
         """The call of a tool by way of `CALL_TOOL` as a call of that tool; any other as it is."""
@@ -381,7 +381,7 @@ class Toolbox:
                         if pause:
                             pause.cancel()
                         piece = ToolText(await asyncio.to_thread(shown.feed, piece.text))
-                        pause = asyncio.get_running_loop().call_later(PAUSE, waited)
+                        pause = asyncio.get_running_loop().call_later(HALF_LINE_PAUSE_S, waited)
                     if event := self._heard(job.call.id, piece):
                         news.put_nowait(event)
         except (Exception, asyncio.CancelledError) as problem:
@@ -435,7 +435,7 @@ class Toolbox:
         """What a call at work lets be known, as an event; None where there is nobody whom it could concern."""
         match piece:
             case ToolText(text=text):
-                self.begun[call_id] = (self.begun.get(call_id, "") + text)[-SHOWN:]
+                self.begun[call_id] = (self.begun.get(call_id, "") + text)[-MAX_KEPT_CHARS:]
                 return ToolProgress(call_id, text) if text else None
             case ToolQuestion(text=text, options=options):
                 return QuestionAsked(call_id, self.mask(text), options) if self.gate.ask(call_id, piece) else None

@@ -167,7 +167,7 @@ FILLED = 0.7
 LEAST_FILLED, MOST_FILLED = 0.2, 0.95
 """What it may take then: some write a few lines, whatever they are asked."""
 
-NEWEST = 3
+LEARNED_FROM = 3
 """Passes by which it is told how much of what they may take the next summaries will."""
 
 
@@ -175,7 +175,7 @@ def seen_to_fill(ledger: Ledger, writer: str, usual: float) -> float:
     """The share of its room that the next summary of this model will probably take: as its last ones of the session, or else as
     is `usual` for it; 0 where none was seen."""
     records = (c.record for c in ledger.compactions if c.record)
-    shares = [r.filled for r in records if r.filled and r.model == writer][-NEWEST:]
+    shares = [r.filled for r in records if r.filled and r.model == writer][-LEARNED_FROM:]
     return sum(shares) / len(shares) if shares else usual
 
 

@@ -22,7 +22,7 @@ from ctxchat.agent.replies import Replies
 from ctxchat.agent.setup import Setup
 from ctxchat.agent.tool_calls import Stuck, ToolCalls
 from ctxchat.agent.toolbox import Toolbox
-from ctxchat.agent.unsealed import CANCELLED, ENOUGH, FAILED, Unsealed
+from ctxchat.agent.unsealed import CANCELLED, FAILED, LAST_ROUND, Unsealed
 from ctxchat.core.errors import CtxchatError, ModelError, StorageError
 from ctxchat.core.events import Failed, Notice, Steered, TurnFinished, TurnStarted, TurnStatus
 from ctxchat.core.grouping import single
@@ -174,7 +174,7 @@ class Turn:
             await to_the_end(self._open.seal(FAILED))
             await emit(failure(problem, begun, talk.model.name))
             return "error"
-        await self._open.seal(ENOUGH)
+        await self._open.seal(LAST_ROUND)
         await emit(Notice("warning", f"Stopped after {self._rounds} rounds. /continue goes on (or say «go on»)."))
         return "max_rounds"
 

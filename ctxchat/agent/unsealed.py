@@ -20,7 +20,7 @@ from ctxchat.core.messages import Group, Message
 CANCELLED = "[cancelled by the user before it finished]"
 FAILED = "[not run: the turn ended with an error]"
 NOT_KEPT = "[this ran, but the turn ended with an error and its result was not kept]"
-ENOUGH = "[not run: the turn had reached its last round]"
+LAST_ROUND = "[not run: the turn had reached its last round]"
 
 STOPPED_RESULT = 1000
 """Tokens kept of what a call had shown when it was stopped."""

@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from ctxchat.models.settings import ModelSettings
 
 
-PATIENCE = 30.0
+FIRST_WORD_TIMEOUT_S = 30.0
 """Seconds a model has for its first word."""
 
 LEAST_OUTPUT = 16
 """Tokens it may answer with; some providers refuse fewer."""
 
 
-async def answers_after(model: ModelPort, patience: float = PATIENCE) -> float:
+async def answers_after(model: ModelPort, patience: float = FIRST_WORD_TIMEOUT_S) -> float:
     """Seconds until something came. Raises ModelError; costs some twenty tokens."""
     question = single("user", Message(1, "user", "Say ok."), 1)
     view = compile(Ledger().append(question), Head("Answer with one word."), Meter(model.count))

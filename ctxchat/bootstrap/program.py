@@ -85,10 +85,10 @@ class DailyBackup:
                 backups.daily(self._database, kept, most, self._stop)
 
 
-TAKEN_IN = 0.05
+INDEXING_PAUSE_S = 0.05
 """Seconds between two short strokes in which messages that wait are taken into the search index."""
 
-LOOKED = 5.0
+INDEXING_INTERVAL_S = 5.0
 """Seconds after the start, and between two looks whether some wait."""
 
 
@@ -97,10 +97,10 @@ async def indexing(database: Database) -> AsyncGenerator[None, None]:
     """For as long as the block lasts the search index is completed beside it, where it was made anew or much was imported."""
 
     async def complete() -> None:
-        pause = LOOKED
+        pause = INDEXING_INTERVAL_S
         while True:
             await asyncio.sleep(pause)
-            pause = TAKEN_IN if await database.run(database.take_in_more) else LOOKED
+            pause = INDEXING_PAUSE_S if await database.run(database.take_in_more) else INDEXING_INTERVAL_S
 
     task = asyncio.create_task(complete(), name="search index")
     try:
@@ -110,10 +110,10 @@ async def indexing(database: Database) -> AsyncGenerator[None, None]:
         await asyncio.wait({task})
 
 
-COUNTED = 10_000_000
+MAX_COUNTED_TOKENS = 10_000_000
 """Tokens of what is brought in that are counted at once, in some seconds; more than any window stays a rough estimate."""
 
-SERVERS = 15.0
+SERVERS_TIMEOUT_S = 15.0
 """Seconds that MCP servers have to come up where somebody asks how they are."""
 
 
@@ -203,7 +203,7 @@ class Program(Shared):
         servers, which are not started for that. Raises UsageError and StorageError."""
         session = await self.database.run(import_file, self.database, file, title)
         rough = (await self.database.run(sessions.row, self.database, session)).used
-        if rough > COUNTED:
+        if rough > MAX_COUNTED_TOKENS:
             return session
         with suppress(CtxchatError):  # a model that cannot be had: it stays a rough estimate
             opened = await Opening(self, interactive=False).open(session, only_read=True)
@@ -321,7 +321,7 @@ class Program(Shared):
         """The MCP servers as they are; with `wait` they are started, and told when all are up or have failed."""
         if wait:
             self.servers.start(self.settings.mcp)
-            await self.servers.settled(SERVERS, all=True)
+            await self.servers.settled(SERVERS_TIMEOUT_S, all=True)
         return self.servers.rows
 
     async def warm_up(self, model: str = "") -> None:

@@ -45,21 +45,21 @@ class SystemClock:
     sleep = staticmethod(asyncio.sleep)
 
 
-KEY = "masking.key"
-LENGTH = 32
+MASKING_KEY_FILE = "masking.key"
+MASKING_KEY_BYTES = 32
 
 
 def masking_of(data: Path, settings: Settings) -> Masking:
     """With the key that lies in the data folder; one is made where there is none. A folder that takes none costs marks that stay
     the same from one start to the next. Reads and writes a file."""
-    path = data / KEY
+    path = data / MASKING_KEY_FILE
     key = b""
     with suppress(OSError):
         if not path.exists():
             with suppress(FileExistsError):  # another window was quicker
-                write_private(path, os.urandom(LENGTH))
-        key = path.read_bytes()[:LENGTH]
-    masking = Masking(key if len(key) == LENGTH else os.urandom(LENGTH))
+                write_private(path, os.urandom(MASKING_KEY_BYTES))
+        key = path.read_bytes()[:MASKING_KEY_BYTES]
+    masking = Masking(key if len(key) == MASKING_KEY_BYTES else os.urandom(MASKING_KEY_BYTES))
     adapt(masking, settings)
     return masking
 

@@ -25,7 +25,7 @@ from ctxchat.presentation.figures_text import gauge_words
 from ctxchat.presentation.passes import REASONS
 from ctxchat.storage import archive, exporting
 
-PATIENCE = 10.0
+INDEXING_TIMEOUT_S = 10.0
 """Seconds that a search first takes in what waits, where the index was made anew or much was imported."""
 
 
@@ -144,7 +144,7 @@ def search(query: str, limit: int, role: Role | None, tool: str, before: str, af
         async with Program.started(flags()) as program:
             database = program.database
             scope = Scope(await _session(program), role or "", tool, before, after)
-            await index_completed(database, PATIENCE)
+            await index_completed(database, INDEXING_TIMEOUT_S)
             return await database.run(lambda: archive.search(database, written(query), scope=scope, limit=limit))
 
     hits = run_async(work())

@@ -11,7 +11,7 @@ import msgspec
 
 from ctxchat.bootstrap.flags import settings_from
 from ctxchat.bootstrap.model_choice import Overrides, answers_after
-from ctxchat.bootstrap.program import SERVERS, Program
+from ctxchat.bootstrap.program import SERVERS_TIMEOUT_S, Program
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.cli.common import common_options, emit, flags, run_async
 from ctxchat.config import paths
@@ -26,7 +26,7 @@ from ctxchat.storage.database import INDEX_MENDED
 from ctxchat.storage.inspection import Progress
 from ctxchat.tools.mcp.server import ServerRow
 
-SHOWN = 20
+MAX_FAULTS = 20
 """Faults of the store that are told one by one."""
 
 
@@ -143,7 +143,7 @@ def _found(row: ServerRow, tokens: int) -> str:
             left_out = f", left out: {', '.join(row.left_out)}" if row.left_out else ""
             return f"{count(len(row.tools), 'tool')}, ~{tokens:,} tokens{left_out}"
         case "starting":
-            return f"it did not answer within {SERVERS:.0f} s"
+            return f"it did not answer within {SERVERS_TIMEOUT_S:.0f} s"
         case _:
             return row.trouble or row.state
 
@@ -197,7 +197,7 @@ async def _store(program: Program) -> list[Check]:
     if open_:
         copies = backups.listed(database.folder)
         copy = f" `ctxchat doctor --restore-backup {copies[0].name}` puts the newest copy back." if copies else ""
-        for number, fault in enumerate(open_ if flags().json else open_[:SHOWN]):
+        for number, fault in enumerate(open_ if flags().json else open_[:MAX_FAULTS]):
             mended = fault.what == INDEX_MENDED
             remedy = (
                 ""
@@ -205,7 +205,7 @@ async def _store(program: Program) -> list[Check]:
                 else f"`ctxchat doctor --repair` {'mends it' if fault.mendable else 'keeps what is left'}.{copy}"
             )
             checks.append(Check("store", mended, fault.what, remedy if not number or mended else ""))
-        if (more := len(open_) - SHOWN) > 0 and not flags().json:
+        if (more := len(open_) - MAX_FAULTS) > 0 and not flags().json:
             checks.append(Check("store", False, f"and {count(more, 'fault')} more", "`--json` lists all."))
         checks.append(Check("store", False, f"looked at {looked}"))
     elif not database.only_read:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-LOG = "errors.log"
+FAULTS_FILE = "errors.log"
 """In the data folder: what an error nobody expected looked like."""
 
 
@@ -97,7 +97,7 @@ def _kept(fault: Exception) -> str:
 
     if logging.root.handlers:  # without one it would stand on the screen
         logging.getLogger("ctxchat").error("A fault of ours.", exc_info=fault)
-    log = paths.data_dir() / LOG
+    log = paths.data_dir() / FAULTS_FILE
     text = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {sys.argv[1:2]}\n{''.join(traceback.format_exception(fault))}\n"
     try:
         _append(log, masked(text))

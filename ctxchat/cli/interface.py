@@ -18,7 +18,7 @@ from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.first_frame import FirstFrame, in_browser
 from ctxchat.tui.terminal_input import guard_browser
 
-PATIENCE = 7.0
+ENDING_TIMEOUT_S = 7.0
 """Seconds an orderly end may take once it was asked for."""
 
 ASKED = {"SIGHUP": 129, "SIGINT": 130, "SIGQUIT": 131, "SIGTERM": 143}
@@ -83,7 +83,7 @@ def _asking() -> dict[int, int]:
 def _asked(app: CtxchatApp, loop: asyncio.AbstractEventLoop, code: int, *_: object) -> None:
     """Leave in good order, and in any case: a terminal that takes no output holds up the loop, and the session would stay
     locked. What was said is in the journal long before. Comes in the middle of anything, so the loop does the rest."""
-    end = threading.Timer(PATIENCE, _give_up, (app, code))
+    end = threading.Timer(ENDING_TIMEOUT_S, _give_up, (app, code))
     end.daemon = True
     end.start()
     if not loop.is_closed():

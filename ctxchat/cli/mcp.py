@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from ctxchat.bootstrap.program import SERVERS, Program
+from ctxchat.bootstrap.program import SERVERS_TIMEOUT_S, Program
 from ctxchat.cli.common import common_options, emit, flags, run_async, table, tell
 from ctxchat.core.sanitize import clean
 from ctxchat.tools.mcp.server import ServerRow
 
 NONE = "No MCP server is configured. [mcp.NAME] in config.toml adds one."
-LATE = f"It did not answer within {SERVERS:.0f} s."
+LATE = f"It did not answer within {SERVERS_TIMEOUT_S:.0f} s."
 
 
 @click.command("mcp")

@@ -19,7 +19,7 @@ from ctxchat.core.permissions import Mode
 MOST_INPUT = 50_000_000
 """Characters taken from standard input."""
 
-PATIENCE = 2.0
+INPUT_TIMEOUT_S = 2.0
 """Seconds after which whoever waits for a silent pipe is told so, and other input is no longer waited for."""
 
 
@@ -77,9 +77,11 @@ def _piped(patient: bool) -> str:
     stays open and silent (the socket of a program that started us and forgot it) is not."""
     if sys.stdin is None or sys.stdin.isatty():
         return ""
-    if not patient and not select.select([sys.stdin], [], [], PATIENCE)[0]:
+    if not patient and not select.select([sys.stdin], [], [], INPUT_TIMEOUT_S)[0]:
         if not stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode):
-            narrate(f"Nothing came on standard input within {PATIENCE:.0f} s: going on without it (`-` waits for it).")
+            narrate(
+                f"Nothing came on standard input within {INPUT_TIMEOUT_S:.0f} s: going on without it (`-` waits for it)."
+            )
             return ""
         narrate("Waiting for what comes through the pipe (`< /dev/null` goes on without it).")
     return typed_in(MOST_INPUT)

@@ -10,7 +10,7 @@ from pathlib import Path
 from ctxchat import atomic_write
 from ctxchat.core.errors import CtxchatError
 
-PATIENCE = 5.0
+LOCK_TIMEOUT_S = 5.0
 """Seconds to wait for another window, which needs milliseconds."""
 
 
@@ -21,7 +21,11 @@ def alone(path: Path) -> Iterator[None]:
 
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with FileLock(
-        path.with_name(f".{path.name}.lock"), timeout=PATIENCE, mode=0o600, poll_interval=0.01, fallback_to_soft=False
+        path.with_name(f".{path.name}.lock"),
+        timeout=LOCK_TIMEOUT_S,
+        mode=0o600,
+        poll_interval=0.01,
+        fallback_to_soft=False,
     ):
         yield
 

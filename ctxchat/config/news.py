@@ -13,7 +13,7 @@ from ctxchat.config.options import find
 from ctxchat.config.schema import Settings
 from ctxchat.config.schema.option import NOW
 
-MOST = 24
+MAX_VALUE_CHARS = 24
 """Characters a value may take in such a sentence."""
 
 
@@ -97,4 +97,4 @@ def _short(value: object) -> str:
         value = ", ".join(value)
     text = value if isinstance(value, str) and value else literal(value)
     text = "".join(c if c.isprintable() else "�" for c in text)
-    return text if len(text) <= MOST else text[: MOST - 1] + "…"
+    return text if len(text) <= MAX_VALUE_CHARS else text[: MAX_VALUE_CHARS - 1] + "…"

@@ -21,7 +21,7 @@ from ctxchat.config.problems import Problem
 from ctxchat.config.reading import read
 from ctxchat.config.trees import Tree
 
-MOST = 2000
+MAX_SHOWN_CHARS = 2000
 """Characters of a value: a command is shown whole where that can be, it is what the person decides on."""
 
 
@@ -86,10 +86,10 @@ def _pairs(table: Mapping[str, Any]) -> str:
 
 def _short(text: str) -> str:
     text = _plain(text)
-    return text if len(text) <= MOST else text[: MOST - 1] + "…"
+    return text if len(text) <= MAX_SHOWN_CHARS else text[: MAX_SHOWN_CHARS - 1] + "…"
 
 
-LARGE = 50_000_000
+MAX_HASHED_BYTES = 50_000_000
 """Bytes of a file above which it is known by its size and the moment it last changed, not by what is in it."""
 
 
@@ -204,7 +204,7 @@ def _mark(file: Path, ours: bool) -> str:
     if not ours:
         return hashlib.sha256(os.fsencode(file)).hexdigest()
     info = file.stat()
-    if info.st_size > LARGE:
+    if info.st_size > MAX_HASHED_BYTES:
         about = f"{info.st_size} {info.st_ctime_ns} {info.st_ino}"
         return hashlib.sha256(about.encode()).hexdigest()
     with file.open("rb") as opened:

@@ -83,7 +83,7 @@ LOOSE_TOKENS = 10.0
 SURPRISE = 4.0
 """An error of more standard deviations than this is not chance: another tokenizer behind the same name."""
 
-LEAST_RATE, MOST_RATE = 0.1, 5.0
+LEAST_RATE, MAX_RATE = 0.1, 5.0
 """A server's tokens for one of ours; one that takes every byte for a token comes to four or five."""
 
 MOST_EXTRA = 2.0
@@ -92,13 +92,13 @@ MOST_EXTRA = 2.0
 LEAST_BESIDES, MOST_BESIDES = -300.0, 8_000.0
 """Tokens a request may cost beside what is in it: templates, what a gateway adds."""
 
-MOST = 20_000_000
+MAX_TOKENS = 20_000_000
 """Tokens that nothing has: twice the largest window. A larger count is a mistake, and teaches nothing."""
 
 
 def most_tokens(raw: int) -> int:
     """Tokens beyond which no server's count of a request can be of one that we count as `raw`."""
-    return min(MOST, int(MOST_RATE * max(0, raw) + MOST_BESIDES))
+    return min(MAX_TOKENS, int(MAX_RATE * max(0, raw) + MOST_BESIDES))
 
 
 class Calibration(msgspec.Struct, frozen=True):
@@ -139,7 +139,7 @@ class Calibration(msgspec.Struct, frozen=True):
         What surprises beyond all doubt (another tokenizer behind the same name) is believed, and doubts grow.
         """
         features = (*_numbers(mix), int(whole))
-        if not (50 <= abs(mix.raw) <= MOST and abs(real) <= MOST) or (whole and real <= 0):
+        if not (50 <= abs(mix.raw) <= MAX_TOKENS and abs(real) <= MAX_TOKENS) or (whole and real <= 0):
             return self
         missed, noise = real - self._sum(features), _noise(real)
         doubts = _shaken(self.doubts, features, missed, noise)
@@ -179,7 +179,7 @@ def _noise(tokens: float) -> float:
 def _clamped(rates: Sequence[float]) -> tuple[float, ...]:
     *extras, besides = rates[RATIOS:]
     return (
-        *(min(MOST_RATE, max(LEAST_RATE, ratio)) for ratio in rates[:RATIOS]),
+        *(min(MAX_RATE, max(LEAST_RATE, ratio)) for ratio in rates[:RATIOS]),
         *(min(MOST_EXTRA, max(-MOST_EXTRA, extra)) for extra in extras),
         min(MOST_BESIDES, max(LEAST_BESIDES, besides)),
     )

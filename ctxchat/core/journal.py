@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ctxchat.core.calibration import MOST, MOST_RATE, Anchor, Calibration, most_tokens
+from ctxchat.core.calibration import MAX_RATE, MAX_TOKENS, Anchor, Calibration, most_tokens
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.events import Usage
 from ctxchat.core.files import Checkpoint
@@ -374,14 +374,14 @@ def without_end(records: Iterable[Record]) -> dict[str, PassStarted]:
 def _true(record: Measured) -> bool:
     """False for what was written down when a server's senseless figures were still believed."""
     anchor, counted = record.anchor, max(record.usage.prompt, record.usage.completion, record.used)
-    if not 0 <= counted <= MOST or not 0 <= record.usage.cached <= MOST:
+    if not 0 <= counted <= MAX_TOKENS or not 0 <= record.usage.cached <= MAX_TOKENS:
         return False
     return anchor is None or 0 <= anchor.tokens <= most_tokens(anchor.mix.raw) + HIDDEN_THOUGHTS
 
 
 def _sane(scale: float) -> float:
     """No server counts further from our estimate than this."""
-    return min(MOST_RATE, max(1 / MOST_RATE, scale))
+    return min(MAX_RATE, max(1 / MAX_RATE, scale))
 
 
 def _paid(cost: float) -> float:

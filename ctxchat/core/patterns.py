@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-LONGEST = 8_000
+MAX_PATTERN_CHARS = 8_000
 """Characters of a target that wildcards are tried on; a longer one is covered only where it is equal, or by `**` alone."""
 
 
@@ -46,7 +46,7 @@ def covers_words(pattern: str, words: Sequence[Word]) -> Covers:
         return "yes"
     if pattern == written(words):
         return "yes"
-    if sum(len(word.text) for word in words) > LONGEST:
+    if sum(len(word.text) for word in words) > MAX_PATTERN_CHARS:
         return "maybe"
     wanted = _compiled(pattern)
     tokens = [token for word in words for token in (_GAP, *_letters(word))]
@@ -59,7 +59,7 @@ def covers_text(pattern: str, text: str, stop: str = "/") -> bool:
     """Whether a pattern covers a path or an address; `*` does not cross the characters in `stop`."""
     if pattern in {"**", escaped(text)}:
         return True
-    return len(text) <= LONGEST and _runs(_of_text(pattern, stop), _DOTS.findall(text))
+    return len(text) <= MAX_PATTERN_CHARS and _runs(_of_text(pattern, stop), _DOTS.findall(text))
 
 
 # A pattern becomes a list of elements, a target a list of tokens (characters, gaps between words, unknown words), and the

@@ -28,7 +28,7 @@ UNCUT = 200
 BRIEF = 8
 """Characters of a message that tells nothing by itself."""
 
-LEAST = 30
+MIN_CUT_TOKENS = 30
 """Tokens of a message that is cut, at least: it gets half of what one may have that stays whole, so that more do."""
 
 RULE = 4
@@ -120,9 +120,9 @@ def _in_brief(text: str, max_tokens: int, most: int, count: Count) -> str:
     held = _held(text, count)
     while len(held) > 1 and sum(map(count, held)) > most:
         held.pop(0)
-    if held and sum(map(count, held)) + 2 * LEAST > most:
+    if held and sum(map(count, held)) + 2 * MIN_CUT_TOKENS > most:
         return f"[…] {' […] '.join(held)}"
-    room = max(LEAST, max_tokens - sum(count(s) + 4 for s in held))
+    room = max(MIN_CUT_TOKENS, max_tokens - sum(count(s) + 4 for s in held))
     ends = clip(text, room, count, _CUT)
     flat = plain(ends)
     missing = [s for s in held if s not in flat]
@@ -174,7 +174,7 @@ def _worths(groups: Sequence[Group], memory: Memory) -> dict[str, int]:
 
 
 def _cut(longest: int) -> int:
-    return max(LEAST, longest // 2)
+    return max(MIN_CUT_TOKENS, longest // 2)
 
 
 def _words(message: Message) -> str:

@@ -412,7 +412,7 @@ _KEY_END = re.compile(r"-----END [A-Z ]{0,40}-----")
 class MaskedLines:
     """Masks a text that comes in pieces: gives what no later piece can change, line by line."""
 
-    LONGEST = 16_000
+    MAX_HELD_CHARS = 16_000
     """Characters held back at most for a line, or a private key, that does not end."""
 
     def __init__(self, mask: Callable[[str], str]) -> None:
@@ -424,7 +424,7 @@ class MaskedLines:
         self._held += piece
         cut = max(self._held.rfind("\n"), self._held.rfind("\r")) + 1
         cut = min(cut, self._open_key(cut))
-        if not cut and len(self._held) > self.LONGEST:
+        if not cut and len(self._held) > self.MAX_HELD_CHARS:
             cut = len(self._held)
         ready, self._held = self._held[:cut], self._held[cut:]
         return self._mask(ready) if ready else ""

@@ -5,7 +5,7 @@ What was sent and what came back is known; figures that cannot be of it are trea
 
 from __future__ import annotations
 
-from ctxchat.core.calibration import MOST, most_tokens
+from ctxchat.core.calibration import MAX_TOKENS, most_tokens
 from ctxchat.core.events import Usage
 
 HIDDEN_THOUGHTS = 200_000
@@ -23,7 +23,7 @@ BESIDES = 1.0
 
 def tokens(value: object) -> int:
     """A count as it came; 0 where it makes no sense."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_TOKENS:
         return 0
     return int(value)
 

@@ -16,7 +16,7 @@ from ctxchat.core.messages import Group, ToolCall, spoken
 from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import SAVED, exchanges, failed, first_line, use_of
 
-MOST = 12
+MAX_FILES = 12
 """Files that are looked at, those touched last."""
 
 EACH, LEAST = 5_000, 150
@@ -51,7 +51,7 @@ class CurrentFile(msgspec.Struct, frozen=True):
     names: frozenset[str] = frozenset()
 
 
-def touched(groups: Sequence[Group], most: int = MOST) -> tuple[str, ...]:
+def touched(groups: Sequence[Group], most: int = MAX_FILES) -> tuple[str, ...]:
     """Paths, as calls named them, of the files that the work stands on, `most` at most: those that were changed in the newest
     turn, then those changed before, then those that were read; of each the last ones first."""
     ranks: list[dict[str, None]] = [{}, {}, {}]

@@ -37,13 +37,13 @@ from ctxchat.models.streams import mended, read_line, told_error
 if TYPE_CHECKING:
     import httpx
 
-LONGEST = 64 << 20
+MAX_LINE_BYTES = 64 << 20
 """Bytes of a line, or of a whole answer, that are read at most."""
 
-WORDS = 1 << 20
+MAX_REFUSAL_BYTES = 1 << 20
 """Bytes of a refusal that are read."""
 
-KEPT = 60.0
+KEEPALIVE_S = 60.0
 """Seconds a connection is kept for the next request."""
 
 CLOSING = 0.1
@@ -210,7 +210,7 @@ def _client(url: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(
         **client_options(url),
         headers={"user-agent": f"ctxchat/{__version__}"},
-        limits=httpx.Limits(keepalive_expiry=KEPT),
+        limits=httpx.Limits(keepalive_expiry=KEEPALIVE_S),
     )
 
 
@@ -224,7 +224,7 @@ async def _refusal(response: httpx.Response) -> ServerRefused:
     said = b""
     async for data in response.aiter_bytes():
         said += data
-        if len(said) > WORDS:
+        if len(said) > MAX_REFUSAL_BYTES:
             break
     text = said.decode("utf-8", "replace")
     words = f"The server answered {response.status_code} {response.reason_phrase}."
@@ -242,7 +242,7 @@ async def _chunks(response: httpx.Response, reading: Reading) -> AsyncGenerator[
     readings = response.aiter_bytes()
     async for data in readings:
         held += data
-        if len(held) > LONGEST:
+        if len(held) > MAX_LINE_BYTES:
             raise ValueError("The server sent a piece that cannot be read.")
         if whole or b"\n" not in data:
             continue

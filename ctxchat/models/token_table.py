@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from zlib import crc32
 
-LONGEST = 1_000
+MAX_RUN_BYTES = 1_000
 """Bytes of a run without a border that is counted here, in some 15 ms: merging costs the square of it. A sentence of Chinese
 is a run."""
 
@@ -91,7 +91,7 @@ class TokenTable:
             return None
         if self._rank(whole) != _NONE:
             return 1
-        if len(whole) > LONGEST:
+        if len(whole) > MAX_RUN_BYTES:
             return None
         borders = list(range(len(whole) + 1))
         ranks = [self._rank(whole[at : at + 2]) for at in range(len(whole) - 1)]

@@ -18,7 +18,7 @@ from ctxchat.core.view import Item, ToolSpec, View
 from ctxchat.presentation.text import one_line
 from ctxchat.presentation.tool_words import decoded, key_argument
 
-WIDEST = 160
+MAX_ROW_CHARS = 160
 """Characters of a row's own words that are kept."""
 
 
@@ -124,7 +124,7 @@ def _placed(rows: Sequence[Row], cached: int) -> tuple[Row, ...]:
 
 
 def _tool_row(tool: ToolSpec, tokens: int) -> Row:
-    return Row(0, "tools", "tool", one_line(f"{tool.name}: {tool.description}", WIDEST), "tools", tokens)
+    return Row(0, "tools", "tool", one_line(f"{tool.name}: {tool.description}", MAX_ROW_CHARS), "tools", tokens)
 
 
 def _row(item: Item, call: ToolCall | None, tokens: int) -> Row:
@@ -139,13 +139,13 @@ _TAG = re.compile(r"\A<context source=[^>]*>\s*")
 def _words(item: Item, call: ToolCall | None) -> tuple[str, str, str]:
     """Kind, what it says, and where it comes from."""
     message = item.message
-    text = one_line(message.text, WIDEST)
+    text = one_line(message.text, MAX_ROW_CHARS)
     match item.section:
         case "system" | "memory" | "injected":
-            return item.section, one_line(_TAG.sub("", message.text), WIDEST), one_line(item.source, 40)
+            return item.section, one_line(_TAG.sub("", message.text), MAX_ROW_CHARS), one_line(item.source, 40)
         case "summary":
             body = message.text.removeprefix(OPENING).lstrip().removeprefix(PREFACE)
-            return "summary", one_line(body, WIDEST), "compaction"
+            return "summary", one_line(body, MAX_ROW_CHARS), "compaction"
     if message.role == "tool":
         name = one_line((call.name if call else message.name) or "tool", 40)
         argument = key_argument(decoded(call.arguments)) if call else text

@@ -24,24 +24,24 @@ def one_line(text: str, limit: int = 200) -> str:
 WHO: Mapping[str, str] = {"user": "you", "assistant": "answer", "tool": "result", "system": "system"}
 """Who said a message, by its role."""
 
-LONGEST = 20_000
+MAX_LAID_OUT_CHARS = 20_000
 """Characters of one text that a screen lays out whole: much more, and nothing else happens for seconds."""
 
 
-def cut(text: str, longest: int = LONGEST, where: str = "") -> str:
+def cut(text: str, longest: int = MAX_LAID_OUT_CHARS, where: str = "") -> str:
     """The text cleaned; what is longer says how much more there is, and `where` that can be read."""
     rest = len(text) - longest
     return clean(text) if rest <= 0 else f"{clean(text[:longest])}\n… {rest:,} more characters{where}"
 
 
-WIDEST, MOST = 10_000, 100_000
+WIDEST, MAX_SHOWN_CHARS = 10_000, 100_000
 """Characters of one line, and of all lines, that an editor lays out while a person waits."""
 
 
 def editable(text: str) -> int:
     """How many characters from its beginning on an editor can take."""
     end = 0
-    for line in text[:MOST].splitlines(keepends=True):
+    for line in text[:MAX_SHOWN_CHARS].splitlines(keepends=True):
         if len(line) > WIDEST:
             return end + WIDEST
         end += len(line)

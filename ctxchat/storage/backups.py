@@ -28,7 +28,7 @@ Kind = Literal["daily", "migration", "damaged", "replaced"]
 FOLDER = "backups"
 _DAY = 86_400.0
 _PAGES = 64  # copied at a stroke
-_PAUSE = 0.005  # seconds between two strokes: others have the disk meanwhile
+_PAUSE_S = 0.005  # seconds between two strokes: others have the disk meanwhile
 _KINDS: dict[str, Kind] = {"daily": "daily", "v": "migration", "damaged": "damaged", "replaced": "replaced"}
 
 
@@ -134,7 +134,7 @@ def _only_now(folder: Path, copy: Path) -> list[str]:
 
 def _copy(source: Path, target: Path, stop: threading.Event) -> None:
     def go_on(status: int, remaining: int, total: int) -> None:
-        if stop.wait(_PAUSE):
+        if stop.wait(_PAUSE_S):
             raise Stopped
 
     files.private_file(target)

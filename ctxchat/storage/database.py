@@ -34,11 +34,11 @@ RESERVE = ".room"
 _RESERVED = 512_000  # bytes: what a deletion writes before it gives room
 BACKUPS_KEPT = 5
 INDEX_MENDED = "the search index was damaged; it has been made anew from the messages"
-_ROOM = 2_000_000  # bytes, for a few long replies
-_LOG = 4_000_000  # bytes that the write-ahead log may keep once it is written back
-_FORGOTTEN_AT_ONCE = 400  # rows, of a deletion that is finished later
-_PATIENCE = 30.0  # seconds another process may write before we give up
-_ALONE_PATIENCE = 2.0  # seconds where another one that is there stays for as long as it runs
+_RESERVE_BYTES = 2_000_000  # bytes, for a few long replies
+_MAX_WAL_BYTES = 4_000_000  # bytes that the write-ahead log may keep once it is written back
+_DELETED_ROWS_AT_ONCE = 400  # rows, of a deletion that is finished later
+_LOCK_TIMEOUT_S = 30.0  # seconds another process may write before we give up
+_ALONE_TIMEOUT_S = 2.0  # seconds where another one that is there stays for as long as it runs
 
 
 def utc_now() -> str:
@@ -164,7 +164,7 @@ class Database:
                     self.renew_index()
                 return getattr(problem, "sqlite_errorname", "").startswith("SQLITE_BUSY")
             finally:
-                self._connection.execute(f"PRAGMA busy_timeout = {_PATIENCE * 1000:.0f}")
+                self._connection.execute(f"PRAGMA busy_timeout = {_LOCK_TIMEOUT_S * 1000:.0f}")
 
     @property
     def indexed(self) -> float:
@@ -253,7 +253,7 @@ class Database:
     def cramped(self) -> str:
         """That the disk is all but full, in words; empty where it is not."""
         free = shutil.disk_usage(self.folder).free
-        return f"the disk has only {free // 1000:,} kB left" if free < _ROOM else ""
+        return f"the disk has only {free // 1000:,} kB left" if free < _RESERVE_BYTES else ""
 
     def check(self) -> list[str]:
         """What SQLite finds wrong with the file, in words; empty when all is well. A damaged index is made anew, and told."""
@@ -321,7 +321,7 @@ class Database:
     def _forget_rows(self, session: str) -> None:
         """A little at a time, so that others can write between."""
         for table, key in schema.OF_A_SESSION.items():
-            some = f"SELECT {key} FROM {table} WHERE session = ? LIMIT {_FORGOTTEN_AT_ONCE}"
+            some = f"SELECT {key} FROM {table} WHERE session = ? LIMIT {_DELETED_ROWS_AT_ONCE}"
             with contextlib.suppress(StorageError):
                 while rows := self.read(some, (session,)):
                     self.write(lambda c, table=table, key=key, rows=rows: _forget(c, table, key, session, rows))
@@ -346,7 +346,7 @@ class Database:
         if self.only_read:
             raise NotWritable(self.only_read)
         short = not self.alone and self._connection.execute("PRAGMA locking_mode").fetchone()[0] == "exclusive"
-        if short and shutil.disk_usage(self.folder).free > _ROOM:
+        if short and shutil.disk_usage(self.folder).free > _RESERVE_BYTES:
             wanted = self.fts
             self._connection.close()
             self._connection = _connect(self.path)
@@ -361,7 +361,9 @@ class Database:
             if self._copy:
                 schema.migrate(connection, migrations, lambda number: self.path)
             elif schema.version(connection) != len(migrations) or mode != "wal":
-                with files.lock(self.folder / ".setup.lock", wait=_PATIENCE):  # of two that start at once, one does it
+                with files.lock(
+                    self.folder / ".setup.lock", wait=_LOCK_TIMEOUT_S
+                ):  # of two that start at once, one does it
                     connection.execute("PRAGMA journal_mode = WAL")
                     self.backups = schema.migrate(connection, migrations, self._backup_before)
         except BaseException:
@@ -411,7 +413,11 @@ def _connect(path: Path, mode: str = "mode=rw", *, alone: bool = False) -> sqlit
     process alone can use what is there all the same: it keeps that file in memory."""
     uri = f"file:{quote(str(path.resolve()))}?{mode}"
     connection = sqlite3.connect(
-        uri, uri=True, timeout=_ALONE_PATIENCE if alone else _PATIENCE, isolation_level=None, check_same_thread=False
+        uri,
+        uri=True,
+        timeout=_ALONE_TIMEOUT_S if alone else _LOCK_TIMEOUT_S,
+        isolation_level=None,
+        check_same_thread=False,
     )
     try:
         if alone:
@@ -420,7 +426,7 @@ def _connect(path: Path, mode: str = "mode=rw", *, alone: bool = False) -> sqlit
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = FAST")
-        connection.execute(f"PRAGMA journal_size_limit = {_LOG}")
+        connection.execute(f"PRAGMA journal_size_limit = {_MAX_WAL_BYTES}")
         connection.execute(f"PRAGMA cache_size = {index.CACHE}")
     except BaseException as problem:
         connection.close()

@@ -63,7 +63,7 @@ cut short, and all that is left is well and older."""
 _AT_ONCE, _WEIGHT = 200, 10_000
 """Messages, and their tokens, that are taken in at once: some hundredths of a second."""
 
-SOON = 400
+FIRST_MESSAGES = 400
 """Messages of an index made anew that are taken in before it is used: the newest."""
 
 _VERSION = "4"
@@ -146,7 +146,7 @@ def make_anew(connection: sqlite3.Connection) -> None:
             connection.execute("INSERT OR REPLACE INTO main.meta VALUES (?, ?)", (MISSED, str(missed)))
         connection.execute("COMMIT")
         taken = 0
-        while taken < SOON and (more := take_in_more(connection)):
+        while taken < FIRST_MESSAGES and (more := take_in_more(connection)):
             taken += more
     except (sqlite3.Error, StorageError, OSError):
         if connection.in_transaction:

@@ -21,7 +21,7 @@ from ctxchat.storage import entries, files, index, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.faults import faults
 
-_PIECE = 1_000_000  # bytes that are copied at once
+_COPIED_BYTES = 1_000_000  # bytes that are copied at once
 
 _WEIGHTS = {
     "journal": ("id", "length(body)"),
@@ -189,7 +189,7 @@ def _pieces(database: Database) -> list[tuple[str, str]]:
         for table, (key, weight) in _WEIGHTS.items()
         for first, last in database.read(
             f"SELECT min(at), max(at) FROM (SELECT {key} AS at, sum({weight}) OVER (ORDER BY {key} ROWS UNBOUNDED PRECEDING)"
-            f" / {_PIECE} AS piece FROM aside.{table}) GROUP BY piece"
+            f" / {_COPIED_BYTES} AS piece FROM aside.{table}) GROUP BY piece"
         )
     ]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ctxchat.core.calibration import MOST
+from ctxchat.core.calibration import MAX_TOKENS
 from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.journal import (
     AgentChosen,
@@ -56,8 +56,9 @@ class SessionRow(msgspec.Struct, frozen=True):
 
 
 _RECKONED = {
-    "used": f"iif(used BETWEEN 1 AND {MOST}, used, (SELECT coalesce(sum(tokens), 0) FROM messages WHERE session = sessions.id))",
-    "estimated": f"estimated OR used NOT BETWEEN 1 AND {MOST}",
+    "used": f"iif(used BETWEEN 1 AND {MAX_TOKENS}, used,"
+    " (SELECT coalesce(sum(tokens), 0) FROM messages WHERE session = sessions.id))",
+    "estimated": f"estimated OR used NOT BETWEEN 1 AND {MAX_TOKENS}",
 }
 _LAST_USED = (
     "(SELECT id FROM journal WHERE session = sessions.id AND seq >"

@@ -12,8 +12,8 @@ from ctxchat.storage.words import apart, fold
 _BEFORE, _LENGTH = 60, 200  # characters
 _FOLDED = 50_000  # characters that are searched without regard to accents
 _LINE_END, _SENTENCE_END, _WORD_END = re.compile(r"\n"), re.compile(r"[.!?;。！？](?=\s|$)\s?"), re.compile(r"\s")
-_SLACK = 200  # characters within which a passage is cut at a bound
-_ABOVE, _PASSAGE = 400, 1_200  # characters of a passage: before the place, and in all
+_SLACK_CHARS = 200  # characters within which a passage is cut at a bound
+_CHARS_BEFORE, _PASSAGE_CHARS = 400, 1_200  # characters of a passage: before the place, and in all
 
 
 def snippet(
@@ -39,14 +39,14 @@ def snippet(
 
 def passage(text: str, place: int) -> tuple[str, bool]:
     """The lines around a place, about 1,200 characters, and whether that is all of the text."""
-    if len(text) <= _PASSAGE:
+    if len(text) <= _PASSAGE_CHARS:
         return text, True
-    begin = max(0, min(place - _ABOVE, len(text) - _PASSAGE))
+    begin = max(0, min(place - _CHARS_BEFORE, len(text) - _PASSAGE_CHARS))
     if begin:
-        begin = _bound(text, max(0, begin - _SLACK), begin + 1, first=False)
-    end = min(len(text), begin + _PASSAGE)
+        begin = _bound(text, max(0, begin - _SLACK_CHARS), begin + 1, first=False)
+    end = min(len(text), begin + _PASSAGE_CHARS)
     if end < len(text):
-        end = _bound(text, end, min(len(text), end + _SLACK), first=True)
+        end = _bound(text, end, min(len(text), end + _SLACK_CHARS), first=True)
     return f"{'…' if begin else ''}{text[begin:end]}{'…' if end < len(text) else ''}", False
 
 

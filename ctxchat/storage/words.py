@@ -25,8 +25,8 @@ MARK = "\ue000"
 _APART = re.compile(f"({UNSPACED})")
 _NAME = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
 _SEAM = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_LONGEST = 40  # letters of a word: what is longer is a key or a picture in letters
-_LOOKED = 2_000  # words by which a language is told
+_MAX_WORD_LETTERS = 40  # letters of a word: what is longer is a key or a picture in letters
+_LANGUAGE_WORDS = 2_000  # words by which a language is told
 
 _FUNCTION_WORDS = {
     "english": """a about again all also an and any are as at be because been before being but by can could did do does doing
@@ -78,7 +78,7 @@ def _base(character: str) -> str:
 
 def language_of(text: str) -> str:
     """The language whose function words stand in it most; English where there are none."""
-    return _language(_NAME.findall(text.lower())[:_LOOKED])
+    return _language(_NAME.findall(text.lower())[:_LANGUAGE_WORDS])
 
 
 def empty(word: str, language: str = "english") -> bool:
@@ -88,7 +88,7 @@ def empty(word: str, language: str = "english") -> bool:
 
 def stem(word: str, language: str = "english") -> str:
     """What the forms of a word in lower case have in common. What holds a digit is a name and stays as it is."""
-    return _stem(word, language) if language and word.isalpha() and 2 < len(word) <= _LONGEST else word
+    return _stem(word, language) if language and word.isalpha() and 2 < len(word) <= _MAX_WORD_LETTERS else word
 
 
 @lru_cache(maxsize=10_000)
@@ -104,7 +104,7 @@ _one_by_one = threading.Lock()
 def indexed(text: str, role: str = "", tools: str = "") -> str:
     """The words of the index for a message, with marks for its language, role and tools (names with blanks between them)."""
     names = dict.fromkeys(_NAME.findall(text))
-    language = _language([name.lower() for name in islice(names, _LOOKED)])
+    language = _language([name.lower() for name in islice(names, _LANGUAGE_WORDS)])
     found: dict[str, None] = {mark("language", language): None}
     found.update(dict.fromkeys(mark("role", name) for name in role.split()))
     found.update(dict.fromkeys(mark("tool", name) for name in tools.split()))
@@ -128,7 +128,7 @@ def forms(name: str, language: str = "english") -> dict[str, None]:
 def _forms(name: str, language: str) -> dict[str, None]:
     pieces = [piece.lower() for piece in _SEAM.split(name) if piece]
     whole = "".join(pieces)
-    if len(whole) > 4 * _LONGEST:
+    if len(whole) > 4 * _MAX_WORD_LETTERS:
         return {}
     told = [stem(piece, language) for piece in pieces if not empty(piece, language)]
     if len(pieces) > 1:

@@ -28,7 +28,7 @@ from ctxchat.tools.diffs import Diff, difference
 from ctxchat.tools.encodings import SNIFF, binary_kind, encoding_of
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.text import size
-from ctxchat.tools.tree import LARGEST, MOST, TooMany, Tree, changed, look_at, named, written
+from ctxchat.tools.tree import LARGEST, MAX_ENTRIES, TooMany, Tree, changed, look_at, named, written
 
 MOST_BYTES = 1_000_000_000
 """Bytes of contents kept while a session is open; in a larger folder what commands do cannot be kept."""
@@ -404,7 +404,7 @@ class _faults:
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
         if isinstance(problem, TooMany):
             raise CtxchatError(
-                f"{self._words}: this folder holds more than {MOST:,} files or {size(MOST_BYTES)}.",
+                f"{self._words}: this folder holds more than {MAX_ENTRIES:,} files or {size(MOST_BYTES)}.",
                 "What write_file and edit_file do can.",
             ) from None
         if isinstance(problem, OSError):

@@ -36,13 +36,13 @@ from ctxchat.tools.programs import (
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-LONGEST = 20_000
+MAX_LINE_CHARS = 20_000
 """Characters; a longer line is not taken apart."""
 
-_DEEPEST = 60
+_MAX_DEPTH = 60
 """Levels of nesting, substitutions and `bash -c` in one another included."""
 
-_MOST = 200
+_MAX_PARTS = 200
 """Parts, with what runs below them; a line of more is not judged one by one, and nobody would read the rules for it."""
 
 _MOST_WORDS = 400
@@ -98,7 +98,7 @@ class _Shared:
     """What the lines within a line have in common: how many parts there may still be, and the guarded places of words."""
 
     def __init__(self) -> None:
-        self.left = _MOST
+        self.left = _MAX_PARTS
         self.places: dict[Word, str] = {}
 
 
@@ -133,7 +133,7 @@ class _Line:
     # ── statements ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _statement(self, node: Node, depth: int, piped: bool = False) -> None:
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             raise _Unclear
         match node.type:
             case "command":
@@ -367,7 +367,7 @@ class _Line:
 
     def _holes(self, node: Node, depth: int) -> list[Node]:
         """The outermost places in a word that the shell fills, in order."""
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             raise _Unclear
         match node.type:
             case "command_substitution" | "process_substitution":
@@ -449,7 +449,7 @@ class _Line:
 
 def _check_signs(command: str) -> None:
     """Raises _Unclear for what a shell and a reader may see differently, or not at all."""
-    if len(command) > LONGEST or re.search(r"(?<![ \t])\\\n|\\\n#", command):
+    if len(command) > MAX_LINE_CHARS or re.search(r"(?<![ \t])\\\n|\\\n#", command):
         raise _Unclear
     for sign in set(command):
         if sign not in " \t\n" and (unicodedata.category(sign)[0] in "CZ" or sign == _UNKNOWN):

@@ -18,7 +18,7 @@ import msgspec
 
 from ctxchat.core.guarded import guarded
 
-MOST = 300
+MAX_MOUNTS = 300
 """Places mounted one by one, which takes a second; the time grows with their square."""
 
 _DEPENDENCIES = frozenset({"node_modules", "bower_components", "site-packages"})
@@ -91,7 +91,7 @@ class Guarding:
             if not opened and not covered and not Path(path).is_symlink():
                 kept.append(path)
         kept += self._other_names(kept)
-        return tuple(kept if len(kept) <= MOST else self._wider(kept))
+        return tuple(kept if len(kept) <= MAX_MOUNTS else self._wider(kept))
 
     def take_away(self, folder: str) -> tuple[str, ...]:
         """Move what has come to guarded places since into `folder`; the paths in the workspace. A link that was there before is
@@ -115,7 +115,7 @@ class Guarding:
         """The whole folders at the top of the workspace in which they lie; where these are too many as well, the workspace."""
         below = len(self._workspace) + 1
         tops = dict.fromkeys(f"{self._workspace}/{path[below:].partition('/')[0]}" for path in paths)
-        return list(tops) if len(tops) <= MOST else [self._workspace]
+        return list(tops) if len(tops) <= MAX_MOUNTS else [self._workspace]
 
     def _other_names(self, paths: Sequence[str]) -> Iterator[str]:
         """Hard links: the same file under a name that nobody guards."""

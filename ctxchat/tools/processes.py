@@ -17,7 +17,7 @@ from typing import Any
 from ctxchat.core.secrets import secrets_in
 from ctxchat.own_processes import script_command
 
-GRACE = 1.0
+END_GRACE_S = 1.0
 """Seconds between asking a group of processes to end and ending it."""
 
 _MARK = "CTXCHAT_CALL"
@@ -153,7 +153,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     """SIGTERM and a while to obey where it still runs, then SIGKILL for what is left; also when this is cancelled in turn."""
     try:
         if process.returncode is None and _signal(process.pid, signal.SIGTERM):
-            await _ended(process, GRACE)
+            await _ended(process, END_GRACE_S)
             await asyncio.sleep(0.05)  # its children heard it too
     finally:
         _signal(process.pid, signal.SIGKILL)

@@ -30,7 +30,7 @@ NOW_BYTES, NOW_CHARS, NOW_LINES = 1_000_000, 400_000, 20_000
 
 _NAME = re.compile(r"[A-Za-z_$][\w$]{2,}")
 
-_COUNTED = 50_000_000
+_MAX_COUNTED_CHARS = 50_000_000
 """Characters beside the wanted ones that are still read, to learn how many lines there are and how long one is."""
 
 
@@ -171,7 +171,7 @@ def _lines(stop: threading.Event, text: io.TextIOWrapper, end: str, first: int, 
                 found.lines.append(shown)
                 found.last = number
         beyond += extra + (len(line) if number > last else 0)
-        if beyond > _COUNTED:
+        if beyond > _MAX_COUNTED_CHARS:
             break
     return found
 
@@ -179,7 +179,7 @@ def _lines(stop: threading.Event, text: io.TextIOWrapper, end: str, first: int, 
 def _skip_line(stop: threading.Event, text: io.TextIOWrapper, end: str) -> int:
     """Read on to the end of a long line, or of our patience; how many characters that were."""
     skipped = 0
-    while skipped <= _COUNTED and not stop.is_set() and (piece := text.readline(65536)):
+    while skipped <= _MAX_COUNTED_CHARS and not stop.is_set() and (piece := text.readline(65536)):
         skipped += len(piece)
         if piece.endswith(end):
             return skipped - 1
@@ -189,7 +189,7 @@ def _skip_line(stop: threading.Event, text: io.TextIOWrapper, end: str) -> int:
 def _numbered(number: int, line: str, extra: int) -> str:
     line = line.removesuffix("\n").removesuffix("\r")
     over = max(0, len(line) - MAX_LINE) + extra
-    least = "at least " if extra > _COUNTED else ""
+    least = "at least " if extra > _MAX_COUNTED_CHARS else ""
     mark = f" [… {least}{over:,} more characters in this line]" if over else ""
     return f"{number:>5}\t{line[:MAX_LINE]}{mark}"
 

@@ -16,7 +16,7 @@ _LONGEST_LINE = 20_000
 _HELD = 200_000
 """Characters of all lines that can still be drawn again."""
 
-_WIDEST = 2_000
+_MAX_COLUMNS = 2_000
 """Columns that the cursor can be moved to."""
 
 _TOKEN = re.compile(
@@ -147,7 +147,7 @@ class Redraws:
     def _go(self, row: int, column: int) -> None:
         self._row = max(0, row)
         self._lines += [""] * (self._row + 1 - len(self._lines))
-        self._column = max(0, min(column, max(_WIDEST, len(self._lines[self._row]))))
+        self._column = max(0, min(column, max(_MAX_COLUMNS, len(self._lines[self._row]))))
         self._moved = True
 
     def _save(self) -> None:

@@ -28,7 +28,7 @@ from ctxchat.tools.tool import Arguments, Pieces, Tool
 TICK = 0.1
 """Seconds between two pieces of output shown."""
 
-_SHOWN = 8_000
+_SHOWN_BYTES_A_TICK = 8_000
 """Bytes shown of what comes in during one tick."""
 
 _EAGER = 1_000_000
@@ -41,7 +41,7 @@ _AFTERGLOW = 0.3
 LONGEST_COMMAND = 100_000
 """Characters: Linux takes 128 kB as one argument."""
 
-LONGEST = 600.0
+MAX_TIMEOUT_S = 600.0
 """Seconds a call may ask for, where the settings do not allow more anyway."""
 
 
@@ -136,7 +136,7 @@ class Shell(Tool[ShellArguments]):
         except UnicodeEncodeError as error:
             raise ToolError("The command holds characters that cannot be written.") from error
         usual = context.seconds
-        seconds = usual if arguments.timeout is None else min(max(1, arguments.timeout), max(LONGEST, usual))
+        seconds = usual if arguments.timeout is None else min(max(1, arguments.timeout), max(MAX_TIMEOUT_S, usual))
         shell = find_program("bash", context.workspace) or "/bin/sh"
         workspace, allowed = context.workspace, context.allowance
         sandboxed = bool(self.sandbox) and not allowed.outside
@@ -191,7 +191,7 @@ class _Run:
             self._received += len(data)
             self._kept.add(self._redraws.add(data))
             self._fresh += data
-            over = len(self._fresh) - _SHOWN
+            over = len(self._fresh) - _SHOWN_BYTES_A_TICK
             if over > 0:
                 self._skipped += over
                 del self._fresh[:over]

@@ -16,7 +16,7 @@ from ctxchat.core.files import FileState
 from ctxchat.tools.contents import digest_of
 from ctxchat.tools.walking import DEEPEST, SYSTEM, Rules, ignored, own_rules, rules_above
 
-MOST = 50_000
+MAX_ENTRIES = 50_000
 """Files and folders that are looked at; in a larger folder what commands do cannot be kept."""
 
 LARGEST = 10_000_000
@@ -27,8 +27,10 @@ _USUAL = """node_modules .venv venv __pycache__ target dist .tox .nox .mypy_cach
 USUAL = frozenset(_USUAL.split())
 """Folders left out whatever the ignore rules say: what is in them is made anew."""
 
-_BATCH = 4_000_000  # bytes gathered before they are handed on
-_SURE = 2_000_000_000  # nanoseconds: a file touched later before a look may change again within one tick of its clock
+_BATCH_BYTES = 4_000_000  # bytes gathered before they are handed on
+_CLOCK_TICK_NS = (
+    2_000_000_000  # nanoseconds: a file touched later before a look may change again within one tick of its clock
+)
 _OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 Keep = Callable[[Mapping[str, bytes]], None]
@@ -36,7 +38,7 @@ Keep = Callable[[Mapping[str, bytes]], None]
 
 
 class TooMany(Exception):
-    """The folder holds more than MOST files."""
+    """The folder holds more than MAX_ENTRIES files."""
 
 
 class SeenPath(msgspec.Struct, frozen=True, gc=False):
@@ -80,12 +82,12 @@ class Tree:
         size = 0
         for name, seen, data in self._folder("", (), 1):
             found[name] = seen
-            if len(found) > MOST:
+            if len(found) > MAX_ENTRIES:
                 raise TooMany
             if data is not None:
                 fresh[seen.state.digest] = data
                 size += len(data)
-            if size > _BATCH:
+            if size > _BATCH_BYTES:
                 keep(fresh)
                 fresh, size = {}, 0
         if fresh:
@@ -153,7 +155,7 @@ class Tree:
             state, data = looked
             if data is None and known and known.state.kept and _same_but_mode(known.stamp, stamp):
                 state = msgspec.structs.replace(known.state, mode=state.mode)  # it cannot be read any more
-            yield name, SeenPath(state, stamp, began - max(st.st_mtime_ns, st.st_ctime_ns) > _SURE), data
+            yield name, SeenPath(state, stamp, began - max(st.st_mtime_ns, st.st_ctime_ns) > _CLOCK_TICK_NS), data
 
 
 def state_of(path: str, st: os.stat_result) -> tuple[FileState, bytes | None] | None:

@@ -397,7 +397,7 @@ class CtxchatApp(InOrder):
         elif (session := self.work.session) and session.read_only:
             self._not_sent(session.read_only, "/branch goes on in a copy.")
         elif self.work.trouble:
-            self._not_sent(self.work.trouble, starting.AGAIN)
+            self._not_sent(self.work.trouble, starting.NEW_TRIES_AGAIN)
         elif not draft.along and self.chat.questions.reply(draft.text):
             self.chat.composer.sent()
         else:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 EVERY = 5.0
 """Seconds between two looks at the files; who comes back from an editor to this terminal waits for none."""
 
-MOST = 3
+MAX_PROBLEMS = 3
 """Problems that are told; how many more there are is said."""
 
 MOST_LINES = 8
@@ -133,7 +133,7 @@ class Edits:
 
     def _told(self, problems: Sequence[Problem]) -> tuple[str, ...]:
         """The first of them in a line each, their files by a short name."""
-        told = tuple(brief(problem, self._folder) for problem in problems[:MOST])
+        told = tuple(brief(problem, self._folder) for problem in problems[:MAX_PROBLEMS])
         more = len(problems) - len(told)
         return (*told, f"and {more} more: `ctxchat config check` lists them") if more else told
 

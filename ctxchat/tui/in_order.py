@@ -23,7 +23,7 @@ from textual.widgets import Input, TextArea
 
 from ctxchat.tui.style.themed_app import ThemedApp
 
-PATIENCE = 10.0
+KEY_TIMEOUT_S = 10.0
 """Seconds after which the next key is looked at in any case: something hangs. Less would send it to the wrong screen where the
 machine is only slow."""
 LEAVING = 2.0
@@ -126,7 +126,7 @@ class InOrder(ThemedApp):
     async def _within_reason(self, waiting: Coroutine[Any, Any, None]) -> None:
         done, ahead = asyncio.ensure_future(waiting), asyncio.ensure_future(self._ahead.wait())
         try:
-            await asyncio.wait({done, ahead}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({done, ahead}, timeout=KEY_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
             if done.done():
                 done.result()
         finally:

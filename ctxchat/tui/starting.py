@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ctxchat.tui.chat.screen import ChatScreen
     from ctxchat.tui.services import Services
 
-AGAIN = "/new tries again."
+NEW_TRIES_AGAIN = "/new tries again."
 
 GLANCE = 0.2
 """Seconds between two looks at servers on their way."""
@@ -45,7 +45,7 @@ async def open_first(app: CtxchatApp, session_id: str, notices: Sequence[str]) -
     except Exception as problem:  # whatever it was: nobody is to write into nowhere
         known = isinstance(problem, CtxchatError)
         words = str(problem) if known else f"No session could be opened: {type(problem).__name__}: {problem}."
-        app.chat.announce(f"{words} {AGAIN}")
+        app.chat.announce(f"{words} {NEW_TRIES_AGAIN}")
         app.work.cannot_open(words)
         return False
 

@@ -21,7 +21,7 @@ from textual._xterm_parser import XTermParser
 from textual.keys import Keys
 
 ESC, START, END = "\x1b", "\x1b[200~", "\x1b[201~"
-PATIENCE = 5.0
+PASTE_TIMEOUT_S = 5.0
 """Seconds of silence after which a paste whose end never came is taken for whole: else every later key would belong to it."""
 LONE_KEY_AFTER_S = 1.0
 """Seconds of silence within a paste after which a control character that comes alone is a key: a paste comes in a run, and who
@@ -111,7 +111,7 @@ class InputParser(XTermParser):
 
     def tick(self) -> Iterable[Any]:
         yield from self._guarded(super().tick())
-        if self._pastes.inside and self._now() - self._last > PATIENCE:
+        if self._pastes.inside and self._now() - self._last > PASTE_TIMEOUT_S:
             yield from self._parsed(self._pastes.end())
             yield from self._parsed(self._lone)  # the last that came, and all by itself: it was a key
             self._lone = ""

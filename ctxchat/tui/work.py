@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ctxchat.agent.turn import Meanwhile
     from ctxchat.core.messages import Part
 
-PATIENCE = 5.0
+LEAVING_TIMEOUT_S = 5.0
 """Seconds that work under way is given to end when the app is left."""
 
 NOT_MADE = "Stopped. Nothing was compacted: everything is as it was."
@@ -142,7 +142,7 @@ class Work:
         workers.cancel_all()
         ends = (worker.wait() for worker in workers if worker.is_running)
         with suppress(TimeoutError):  # each was cancelled, or failed, or is who leaves: either way it is over
-            await asyncio.wait_for(asyncio.gather(*ends, return_exceptions=True), PATIENCE)
+            await asyncio.wait_for(asyncio.gather(*ends, return_exceptions=True), LEAVING_TIMEOUT_S)
         if not (
             kept and self.session and self.session.state.ledger.groups
         ):  # an empty session is not kept, nor is its draft

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.agent.replies import LEAST, Continuation
+from ctxchat.agent.replies import MIN_REPEATED_CHARS, Continuation
 from ctxchat.core.errors import CtxchatError, ModelError
 from ctxchat.core.events import Event, Failed, TextDelta, TurnFinished, TurnStarted
 from ctxchat.core.notes import CONTINUE_REQUEST
@@ -42,7 +42,7 @@ async def test_a_half_reply_goes_on_without_a_message_of_the_person():
     assert desk.folded() == desk.state and desk.state.ledger.turn == 1
 
 
-@pytest.mark.parametrize("again", [HALF, HALF.rstrip(), HALF[-LEAST:], HALF[4:]])
+@pytest.mark.parametrize("again", [HALF, HALF.rstrip(), HALF[-MIN_REPEATED_CHARS:], HALF[4:]])
 async def test_what_the_model_says_again_is_left_out(again: str):
     desk = Desk(ScriptedModel([fails(LOST, after=HALF), says(again + "to the logger Cormorant.")]))
     await desk.say("hi")
@@ -104,7 +104,7 @@ def test_nothing_is_left_out_but_what_ends_the_text_before(before: str, pieces: 
     assert any(end.endswith(gone[:n]) and not gone[n:].strip() for n in range(dropped + 1) for end in ends)
 
 
-@given(st.text(min_size=LEAST, max_size=200), st.text(max_size=50), st.integers(1, 9))
+@given(st.text(min_size=MIN_REPEATED_CHARS, max_size=200), st.text(max_size=50), st.integers(1, 9))
 def test_a_beginning_that_comes_back_whole_is_said_once(before: str, new: str, size: int):
     again = before + new
     assert through(before, [again[i : i + size] for i in range(0, len(again), size)]).strip() == new.strip()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ctxchat.agent.permissions import judge
 from ctxchat.core.permissions import Rule, parse_rules
-from ctxchat.tools.commands import LONGEST, parts_of
+from ctxchat.tools.commands import MAX_LINE_CHARS, parts_of
 
 from .judging import demand, offered, rules, verdict
 
@@ -185,7 +185,7 @@ def test_rules_that_are_offered_cover_the_command_as_they_are_written(
         "$(" * 500 + "ls" + ")" * 500,
         "bash -c " * 20 + "ls",
         "a" * 19_000,
-        "x" * (LONGEST + 1),
+        "x" * (MAX_LINE_CHARS + 1),
         "echo " + "'" * 19_001,
         "cp " + "a/b " * 4000,
     ],

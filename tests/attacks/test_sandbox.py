@@ -18,7 +18,7 @@ import pytest
 
 from ctxchat.core.permissions import Allowance
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
-from ctxchat.tools.guarding import MOST, Guarding
+from ctxchat.tools.guarding import MAX_MOUNTS, Guarding
 from ctxchat.tools.sandbox import NOTHING, find_sandbox
 from ctxchat.tools.shell import Shell
 
@@ -175,11 +175,11 @@ async def test_what_repositories_point_to_is_guarded_too(house: House) -> None:
 
 
 def test_very_many_places_are_guarded_by_the_folders_they_lie_in(tmp_path: Path) -> None:
-    for number in range(MOST):
+    for number in range(MAX_MOUNTS):
         (tmp_path / "a" / str(number) / ".git").mkdir(parents=True)
     (tmp_path / ".git").mkdir()
     assert set(Guarding(str(tmp_path)).paths()) == {f"{tmp_path}/.git", f"{tmp_path}/a"}
-    for number in range(MOST):
+    for number in range(MAX_MOUNTS):
         (tmp_path / str(number) / ".git").mkdir(parents=True)
     assert Guarding(str(tmp_path)).paths() == (str(tmp_path),)
 

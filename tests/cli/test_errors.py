@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.cli.ending import LOG, ended
+from ctxchat.cli.ending import FAULTS_FILE, ended
 from tests.cli.conftest import Cli, Home
 
 
@@ -110,7 +110,7 @@ def test_what_nobody_expected_is_a_sentence_and_a_log_without_secrets(
     assert said.count("\n") == 1
     assert "RuntimeError: a fault with" in said
     assert "\x1b" not in said
-    log = home.data / LOG
+    log = home.data / FAULTS_FILE
     assert str(log) in said
     assert "Traceback" in log.read_text()
     assert "abcdefgh12345678" not in log.read_text()

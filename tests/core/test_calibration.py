@@ -12,7 +12,7 @@ from ctxchat.core.calibration import (
     DOUBT,
     LEAST_DOUBT,
     LEAST_RATE,
-    MOST_RATE,
+    MAX_RATE,
     PRIOR,
     RATIOS,
     Calibration,
@@ -92,7 +92,7 @@ def test_whatever_it_is_taught_it_stays_within_bounds(samples: list[tuple[float,
     learned = Calibration()
     for counted, mix, whole in samples:
         learned = learned.learn(counted, mix, whole=whole)
-        assert all(LEAST_RATE <= rate <= MOST_RATE for rate in learned.rates[:RATIOS])
+        assert all(LEAST_RATE <= rate <= MAX_RATE for rate in learned.rates[:RATIOS])
         assert all(math.isfinite(number) for number in (*learned.rates, *learned.doubts))
         assert all(doubt > 0 for doubt in learned.doubts)
     assert learned.whole(asked) >= 0 and learned.error(asked, whole=True) > 0

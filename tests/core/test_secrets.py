@@ -253,7 +253,7 @@ def test_a_private_key_whose_last_line_is_on_its_way_is_held_back_whole() -> Non
 
 def test_a_line_without_end_is_not_held_back_for_ever() -> None:
     lines = MaskedLines(masked)
-    assert lines.feed("x" * (MaskedLines.LONGEST + 1)) and lines.rest() == ""
+    assert lines.feed("x" * (MaskedLines.MAX_HELD_CHARS + 1)) and lines.rest() == ""
 
 
 def test_halves_of_characters_hide_nothing_and_end_nothing() -> None:

@@ -16,7 +16,7 @@ from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.builtin import builtin_strategies
-from ctxchat.core.strategies.folding import LEAST
+from ctxchat.core.strategies.folding import MIN_PART_TOKENS
 from ctxchat.core.strategies.oversize import KEPT, clip_kept
 from ctxchat.core.strategies.planning import Basis, PlanOptions
 from ctxchat.core.summaries import earlier
@@ -231,5 +231,5 @@ def test_caps_are_weighed_by_what_stays_once_it_was_shortened(lines: int, said: 
     assert plan is not None and mended is not None
     fold = mended.steps[-1]
     stays = mended.after - fold.summary_tokens - fold.evidence_tokens
-    least = 2 * LEAST
+    least = 2 * MIN_PART_TOKENS
     assert mended.after <= max(budget.target, stays + least) + 200, "the caps fit what the target leaves"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxchat.models.token_table import LONGEST, TokenTable
+from ctxchat.models.token_table import MAX_RUN_BYTES, TokenTable
 from ctxchat.models.tokenizers import SLICE, counter
 from ctxchat.models.vocabularies import NEWER, OLDER
 
@@ -76,7 +76,7 @@ def test_of_files_as_well(tables: dict[str, TokenTable], by_tiktoken: dict[str, 
 
 
 def test_what_cannot_be_counted_here_is_left(tables: dict[str, TokenTable]) -> None:
-    assert tables[OLDER].count("q" * (LONGEST + 1)) is None
+    assert tables[OLDER].count("q" * (MAX_RUN_BYTES + 1)) is None
     assert tables[OLDER].count("\ud800") is None
 
 

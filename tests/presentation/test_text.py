@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.presentation.text import (
-    LONGEST,
-    MOST,
+    MAX_LAID_OUT_CHARS,
+    MAX_SHOWN_CHARS,
     WIDEST,
     clean,
     clock,
@@ -97,8 +97,8 @@ def test_a_moment_that_is_none_is_left_out(at: str) -> None:
 
 
 def test_a_text_too_long_for_a_screen_says_how_much_more_there_is() -> None:
-    assert cut("a\x1b[2Jb") == clean("a\x1b[2Jb") and cut("x" * LONGEST) == "x" * LONGEST
-    assert cut("x" * (LONGEST + 1_234)) == "x" * LONGEST + "\n… 1,234 more characters"
+    assert cut("a\x1b[2Jb") == clean("a\x1b[2Jb") and cut("x" * MAX_LAID_OUT_CHARS) == "x" * MAX_LAID_OUT_CHARS
+    assert cut("x" * (MAX_LAID_OUT_CHARS + 1_234)) == "x" * MAX_LAID_OUT_CHARS + "\n… 1,234 more characters"
     assert cut("abc", 2, ": the export holds them") == "ab\n… 1 more characters: the export holds them"
 
 
@@ -106,4 +106,4 @@ def test_an_editor_takes_a_text_up_to_a_line_that_is_too_long() -> None:
     lines = "word " * 20 + "\n"
     assert editable("") == 0 and editable(lines * 3) == len(lines) * 3
     assert editable(lines * 3 + "x" * (WIDEST + 9) + lines) == len(lines) * 3 + WIDEST
-    assert editable(lines * MOST) == MOST
+    assert editable(lines * MAX_SHOWN_CHARS) == MAX_SHOWN_CHARS

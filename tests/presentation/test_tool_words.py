@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxchat.agent.unsealed import CANCELLED, ENOUGH, FAILED, NOT_KEPT
+from ctxchat.agent.unsealed import CANCELLED, FAILED, LAST_ROUND, NOT_KEPT
 from ctxchat.core.events import ToolFinished, ToolStatus
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.presentation.tool_words import counted, decoded, diff_size, ending, key_argument, outcome
@@ -66,7 +66,7 @@ def test_the_heads_of_a_diff_are_no_changes() -> None:
         ("grep", CANCELLED, "cancelled", None),
         ("grep", FAILED, "cancelled", None),
         ("shell", f"line 1\n{NOT_KEPT}", "cancelled", None),
-        ("grep", ENOUGH, "cancelled", None),
+        ("grep", LAST_ROUND, "cancelled", None),
         ("shell", INTERRUPTED, "cancelled", None),
         ("shell", "The user did not allow this. They said: too dangerous", "denied", None),
         ("read_file", "[error] no such file", "error", None),

@@ -17,7 +17,7 @@ from ctxchat.storage import archive, index, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.origins import SessionListing, SessionOrigin, bring
 
-MANY = index.SOON + 300
+MANY = index.FIRST_MESSAGES + 300
 
 
 def talk(words: list[str]) -> Sealed:

@@ -358,7 +358,7 @@ async def test_a_link_put_in_the_way_is_not_followed(session: Session, outside: 
 async def test_in_a_folder_that_is_too_large_commands_are_said_not_to_be_kept(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ctxchat.tools.tree.MOST", 3)
+    monkeypatch.setattr("ctxchat.tools.tree.MAX_ENTRIES", 3)
     tree(session.root)
     with pytest.raises(CtxchatError, match="cannot be undone: this folder holds more than"):
         await session.port.begin("run", "a command")

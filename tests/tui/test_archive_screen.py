@@ -23,7 +23,7 @@ from ctxchat.storage.archive import Archived
 from ctxchat.storage.exporting import FOLDER, write_pass
 from ctxchat.tui.panels.archive import ArchiveScreen
 from ctxchat.tui.panels.panel import Confirm, Heading
-from ctxchat.tui.panels.reader import SHOWN, ReaderScreen, whole
+from ctxchat.tui.panels.reader import MAX_SHOWN_CHARS, ReaderScreen, whole
 from ctxchat.tui.panels.undoing import UndoScreen
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Rows
@@ -402,7 +402,7 @@ def test_the_previous_summary_is_that_of_the_one_before() -> None:
 
 
 def test_a_message_longer_than_can_be_shown_says_so() -> None:
-    text = whole(Message(1, "tool", "x" * (SHOWN + 1_234), call_id="c"))
+    text = whole(Message(1, "tool", "x" * (MAX_SHOWN_CHARS + 1_234), call_id="c"))
     assert text.endswith("1,234 more characters: the export holds them")
 
 

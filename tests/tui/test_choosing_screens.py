@@ -21,7 +21,7 @@ from ctxchat.presentation.figures_text import fit_words, percent
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tui.panels.agents import own_words
 from ctxchat.tui.panels.models import ModelsScreen, matching, price_words
-from ctxchat.tui.panels.panel import PAUSE, AskText, Confirm
+from ctxchat.tui.panels.panel import CONFIRM_PAUSE_S, AskText, Confirm
 from ctxchat.tui.panels.sessions import NEW, SessionsScreen, as_tree
 from ctxchat.tui.panels.themes import ThemesScreen
 from ctxchat.tui.widgets.rows import Rows
@@ -156,7 +156,7 @@ async def test_deleting_asks_first_and_no_keeps_it(tmp_path: Path) -> None:
         await pilot.press("enter")
         await pilot.pause()
         assert isinstance(app.screen, Confirm) and len(doors.rows) == 4, "it came too soon after the key that asked"
-        time[0] += PAUSE
+        time[0] += CONFIRM_PAUSE_S
         await pilot.press("enter")
         await app.settle()
         await pilot.pause()

@@ -28,7 +28,7 @@ from ctxchat.tui.chat.empty_chat import Example
 from ctxchat.tui.early_keys import EarlyKeys
 from ctxchat.tui.graphemes import sign_after, sign_before
 from ctxchat.tui.terminal_input import InputParser
-from ctxchat.tui.unsent.input_history import MOST, InputHistory
+from ctxchat.tui.unsent.input_history import MAX_ENTRIES, InputHistory
 from ctxchat.tui.unsent.outside_editor import edited
 from ctxchat.tui.unsent.workspace_files import examples, files_of
 from ctxchat.tui.widgets.field import Field
@@ -157,9 +157,9 @@ def test_two_windows_share_a_history_and_a_long_one_is_made_short(tmp_path: Path
     second.add("from the second")
     both = InputHistory(file)
     assert [both.back(""), both.back("")] == ["from the second", "from the first"]
-    file.write_text("".join(f'"{number}"\n' for number in range(5 * MOST)))
-    assert InputHistory(file).back("") == str(5 * MOST - 1)
-    assert len(file.read_text().splitlines()) == MOST
+    file.write_text("".join(f'"{number}"\n' for number in range(5 * MAX_ENTRIES)))
+    assert InputHistory(file).back("") == str(5 * MAX_ENTRIES - 1)
+    assert len(file.read_text().splitlines()) == MAX_ENTRIES
 
 
 async def test_slash_and_at_complete(tmp_path: Path) -> None:

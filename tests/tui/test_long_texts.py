@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from ctxchat.core.events import ApprovalRequested
-from ctxchat.presentation.text import LONGEST, MOST, WIDEST
+from ctxchat.presentation.text import MAX_LAID_OUT_CHARS, MAX_SHOWN_CHARS, WIDEST
 from ctxchat.tui.chat.approval import ApprovalPanel, RuleEditor
 from ctxchat.tui.panels.panel import AskText
 from ctxchat.tui.panels.summary import SummaryEditor, SummaryScreen
@@ -21,7 +21,7 @@ from tests.tui.chatting import ASK, chatting, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
 from tests.tui.hostile import Hostile
 
-LONG = "x" * (LONGEST + 5_000)
+LONG = "x" * (MAX_LAID_OUT_CHARS + 5_000)
 
 
 async def opened(app: Any, pilot: Any, screen: Screen[Any]) -> list[Any]:
@@ -66,7 +66,9 @@ async def test_a_change_of_any_length_is_shown_as_far_as_it_can_and_a_command_wh
     tmp_path: Path, access: Any, end: str
 ) -> None:
     async with chatting(tmp_path, FakeSession()) as (app, _):
-        panel = ApprovalPanel(ApprovalRequested("c", "t", "does it", access=access, preview="x" * (MOST + 1_234)))
+        panel = ApprovalPanel(
+            ApprovalRequested("c", "t", "does it", access=access, preview="x" * (MAX_SHOWN_CHARS + 1_234))
+        )
         await app.chat.mount(panel)
         assert str(panel.query_one(".preview", VerticalScroll).query_one(Static).content).endswith(end)
 
@@ -79,7 +81,11 @@ async def test_a_rule_takes_no_paste_that_no_editor_holds(tmp_path: Path) -> Non
         await pilot.press("e")
         editor = app.query_one(RuleEditor)
         before = editor.text
-        for paste in (LONG, "x\n" * (MOST // 2 + 1), "x" * WIDEST):  # the last is too much with what is there
+        for paste in (
+            LONG,
+            "x\n" * (MAX_SHOWN_CHARS // 2 + 1),
+            "x" * WIDEST,
+        ):  # the last is too much with what is there
             app._notifications.clear()
             app.post_message(Paste(paste))
             await until(pilot, lambda: any("The paste was left out." in told.message for told in app._notifications))

@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 from ctxchat.core.events import ApprovalRequested, CompactionSuggested, QuestionAsked
 from ctxchat.core.permissions import Allowance, Answer
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.chat.asked import AFTER_TAB, GRACE, Asked
-from ctxchat.tui.panels.panel import PAUSE, Confirm
+from ctxchat.tui.chat.asked import AFTER_TAB_S, KEY_PAUSE_S, Asked
+from ctxchat.tui.panels.panel import CONFIRM_PAUSE_S, Confirm
 from ctxchat.tui.transcript.blocks import CompactionMark
 from tests.tui.chatting import blocks, chatting, focus_on, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
@@ -60,10 +60,10 @@ async def test_letters_under_flying_fingers_are_the_draft(
     async with chatting(tmp_path, session, now=watch) as (app, pilot):
         panel = await appear(app, pilot, session)
         for letter in typed:
-            watch.time += GRACE * 0.9  # slow fingers, and never a pause
+            watch.time += KEY_PAUSE_S * 0.9  # slow fingers, and never a pause
             await pilot.press(letter)
         assert app.chat.composer.draft == typed and not session.answers and not session.replies
-        await wait(app, pilot, watch, GRACE)
+        await wait(app, pilot, watch, KEY_PAUSE_S)
         assert not panel.held and app.focused is app.chat.composer.prompt, "someone is writing: the focus stays"
 
 
@@ -72,15 +72,15 @@ async def test_after_a_pause_the_question_takes_keys_where_nobody_writes(tmp_pat
     async with chatting(tmp_path, session, now=watch) as (app, pilot):
         panel = await appear(app, pilot, session)
         assert panel.held and "a moment" in words(app)
-        await wait(app, pilot, watch, GRACE)
+        await wait(app, pilot, watch, KEY_PAUSE_S)
         assert not panel.held and panel.has_focus and "a moment" not in words(app)
         for _ in range(5):
             app.post_message(Key("y", "y"))  # held down: it is one answer, and the second question is not meant
         await pilot.pause()
         assert not session.answers
-        await wait(app, pilot, watch, GRACE)
+        await wait(app, pilot, watch, KEY_PAUSE_S)
         await until(pilot, lambda: len(session.answers) == 1 and app.query(Asked) and app.query_one(Asked).held)
-        await wait(app, pilot, watch, GRACE * 0.9)
+        await wait(app, pilot, watch, KEY_PAUSE_S * 0.9)
         await pilot.press("y")
         assert [call for call, _ in session.answers] == ["c1"] and app.chat.composer.draft.endswith("y")
         session.gate("answer:c2").set()
@@ -118,7 +118,7 @@ async def test_a_sentence_typed_at_a_question_is_the_draft_and_approves_nothing(
             await until(pilot, lambda: panel.has_focus)
             for letter in sentence:
                 await pilot.press("space" if letter == " " else letter)
-                watch.time += GRACE * 0.9
+                watch.time += KEY_PAUSE_S * 0.9
                 app.chat.questions._look()
             assert app.chat.composer.draft == sentence and not panel.has_focus
             await wait(app, pilot, watch, 60)
@@ -132,20 +132,20 @@ async def test_what_holds_from_now_on_is_confirmed_with_enter(tmp_path: Path) ->
     session, watch = asks(ASK), Watch()
     async with chatting(tmp_path, session, now=watch) as (app, pilot):
         panel = await appear(app, pilot, session)
-        await wait(app, pilot, watch, GRACE)
+        await wait(app, pilot, watch, KEY_PAUSE_S)
         await pilot.press("a", "enter")
-        await wait(app, pilot, watch, GRACE)
+        await wait(app, pilot, watch, KEY_PAUSE_S)
         assert "enter allow it from now on" in words(app) and "deny" not in words(app)
         await pilot.press("enter")
         assert not session.answers, "the line that is typed may end here"
         await pilot.press("l")
         assert "deny" in words(app) and app.chat.composer.draft == "l"
         await pilot.press("backspace", "tab")
-        await wait(app, pilot, watch, GRACE)
+        await wait(app, pilot, watch, KEY_PAUSE_S)
         await until(pilot, lambda: panel.has_focus)
         await pilot.press("a")
-        await wait(app, pilot, watch, GRACE)
-        await wait(app, pilot, watch, GRACE)
+        await wait(app, pilot, watch, KEY_PAUSE_S)
+        await wait(app, pilot, watch, KEY_PAUSE_S)
         await pilot.press("enter")
         await until(pilot, lambda: [answer.verdict for _, answer in session.answers] == ["always"])
 
@@ -157,12 +157,12 @@ async def test_no_answer_is_taken_from_the_mouse_at_once(tmp_path: Path) -> None
         always = next(a for a in panel.query(".answer") if "always" in str(a.render()))
         await pilot.click(always)
         assert not session.answers
-        await wait(app, pilot, watch, GRACE)
+        await wait(app, pilot, watch, KEY_PAUSE_S)
         await pilot.click(always)
         confirm = next(a for a in panel.query(".answer") if "from now on" in str(a.render()))
         await pilot.click(confirm)
         assert not session.answers, "a second click is no second thought"
-        await wait(app, pilot, watch, GRACE)
+        await wait(app, pilot, watch, KEY_PAUSE_S)
         await pilot.click(confirm)
         await until(pilot, lambda: [a.verdict for _, a in session.answers] == ["always"])
 
@@ -191,7 +191,7 @@ async def test_a_paste_is_the_draft_and_an_unmarked_one_too(tmp_path: Path) -> N
         await until(pilot, lambda: app.chat.composer.draft == "yesyes")
         await wait(app, pilot, watch, 60)
         await pilot.press("tab")
-        await wait(app, pilot, watch, AFTER_TAB)
+        await wait(app, pilot, watch, AFTER_TAB_S)
         await until(pilot, lambda: panel.has_focus)
         app.post_message(Paste("no"))
         await until(pilot, lambda: app.chat.composer.draft == "yesyesno")
@@ -204,10 +204,10 @@ async def test_tab_goes_to_the_question_as_soon_as_it_may_be_answered(tmp_path: 
         panel = await appear(app, pilot, session)
         await pilot.press(*"wait", "tab")
         assert not panel.has_focus
-        await wait(app, pilot, watch, GRACE)
+        await wait(app, pilot, watch, KEY_PAUSE_S)
         assert panel.has_focus
         await pilot.press("y")
-        await wait(app, pilot, watch, GRACE)
+        await wait(app, pilot, watch, KEY_PAUSE_S)
         await until(pilot, lambda: session.answers == [("c1", Answer("once"))])
         assert app.chat.composer.draft == "wait"
 
@@ -220,11 +220,11 @@ async def test_the_suggestion_to_make_room_waits_as_well(tmp_path: Path) -> None
         await until(pilot, lambda: app.query(Asked))
         await pilot.press("tab", "n")
         assert not session.agreed and app.chat.composer.draft == "n"
-        await wait(app, pilot, watch, GRACE)
+        await wait(app, pilot, watch, KEY_PAUSE_S)
         await pilot.press("tab")
-        await wait(app, pilot, watch, AFTER_TAB)
+        await wait(app, pilot, watch, AFTER_TAB_S)
         await pilot.press("n")
-        await wait(app, pilot, watch, GRACE)
+        await wait(app, pilot, watch, KEY_PAUSE_S)
         await until(pilot, lambda: session.agreed == [("now", "")])
 
 
@@ -233,7 +233,7 @@ async def test_that_it_is_held_is_said_whole_and_the_way_to_it_once(tmp_path: Pa
     async with chatting(tmp_path, FakeSession(), (80, 24), now=watch) as (app, pilot):
         await app.chat.questions.unreached("m/x", "http://x", waiting=True)
         await until(pilot, lambda: "esc not now  a moment" in words(app) and "tab" not in words(app))
-        await wait(app, pilot, watch, GRACE)
+        await wait(app, pilot, watch, KEY_PAUSE_S)
         await until(pilot, lambda: "tab first" in words(app))
         assert "tab to answer" not in words(app)
 
@@ -251,7 +251,7 @@ async def test_the_mode_in_which_nothing_asks_is_confirmed_with_enter_after_a_pa
         await until(pilot, lambda: session.sent == ["go on"] and mode.mode == "ask")
         await pilot.press(*["shift+tab"] * 4)
         await until(pilot, lambda: isinstance(app.screen, Confirm))
-        watch.time += PAUSE
+        watch.time += CONFIRM_PAUSE_S
         await pilot.press("enter")
         await until(pilot, lambda: mode.mode == "all")
         await pilot.press("shift+tab")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from textual import events
 from textual.drivers import web_driver
 
-from ctxchat.tui.terminal_input import END, PATIENCE, START, InputParser, PasteFilter, forgiving, guard_browser
+from ctxchat.tui.terminal_input import END, PASTE_TIMEOUT_S, START, InputParser, PasteFilter, forgiving, guard_browser
 from tests.examples import examples
 
 PRESSES = [
@@ -147,7 +147,7 @@ def test_a_paste_whose_end_never_comes_keeps_no_key_for_ever() -> None:
     parser = InputParser(now=lambda: time[0])
     assert list(parser.feed(f"{START}half a paste \x1b[20")) == []
     assert list(parser.tick()) == []
-    time[0] = PATIENCE + 1
+    time[0] = PASTE_TIMEOUT_S + 1
     assert typed(parser.tick()) == "half a paste [20"
     assert keys(parser.feed("q")) == [("q", "q")]
 
@@ -166,7 +166,7 @@ def test_a_lone_key_after_a_silence_ends_a_paste_that_nobody_ended() -> None:
     assert keys(parser.feed("q")) == [("q", "q")]
     list(parser.feed(f"{START}begun"))
     assert list(parser.feed("\x11")) == []
-    time[0] += PATIENCE + 1
+    time[0] += PASTE_TIMEOUT_S + 1
     paste, key = parser.tick()
     assert (paste.text, key.key) == ("begun", "ctrl+q")
     list(parser.feed(f"{START}x"))

@@ -20,7 +20,7 @@ from ctxchat.presentation.inventory import inventory
 from ctxchat.presentation.text import short
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.transcript.blocks import Block, CompactionMark, NoticeBlock, ReplyBlock, UserBlock, Waiting
-from ctxchat.tui.transcript.column import MOST, TranscriptColumn
+from ctxchat.tui.transcript.column import MAX_DRAWN_ITEMS, TranscriptColumn
 from ctxchat.tui.transcript.tool_block import ToolBlock
 from tests.tui.chatting import blocks, chatting, focus_on, said, sure, until, words
 from tests.tui.fakes import AT, FakeSession, Pause, reply
@@ -82,7 +82,7 @@ async def test_scrolling_through_everything_never_holds_more_than_a_part(tmp_pat
             transcript.scroll_to(y=transcript.max_scroll_y * share / 30)
             await pilot.pause()
             most = max(most, len(blocks(app, Block)))
-        assert MOST // 2 < most < 2 * MOST
+        assert MAX_DRAWN_ITEMS // 2 < most < 2 * MAX_DRAWN_ITEMS
         await until(pilot, lambda: numbers(app)[:1] == [1])
         transcript.to_end()
         await until(pilot, lambda: "message number 1500." in words(app))
@@ -147,9 +147,9 @@ async def test_the_end_stays_in_sight_for_one_who_did_not(tmp_path: Path) -> Non
 
 
 async def test_what_was_said_here_is_forgotten_and_made_again_like_the_rest(tmp_path: Path) -> None:
-    async with chatting(tmp_path, FakeSession(messages=long_talk(2 * MOST))) as (app, pilot):
+    async with chatting(tmp_path, FakeSession(messages=long_talk(2 * MAX_DRAWN_ITEMS))) as (app, pilot):
         app.work.say("question one")
-        await until(pilot, lambda: len(app.chat.transcript.items) == 2 * MOST + 2 and not app.work.busy)
+        await until(pilot, lambda: len(app.chat.transcript.items) == 2 * MAX_DRAWN_ITEMS + 2 and not app.work.busy)
         for share in range(20, -1, -1):
             app.chat.transcript.scroll_to(y=app.chat.transcript.max_scroll_y * share / 20)
             await pilot.pause()

@@ -22,7 +22,7 @@ from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.record import Fact, FactKind, Gone
 from ctxchat.core.tooluse import BETWEEN, command_line, exchanges, exit_code, failed, patched, refused, use_of
 
-MOST = 300
+MAX_GONE = 300
 """Things gone that are carried on, the newest."""
 
 _SAID: frozenset[FactKind] = frozenset({"rule", "decision"})
@@ -75,7 +75,7 @@ def turns_down(words: str) -> bool:
 def newest(several: Iterable[Gone]) -> tuple[Gone, ...]:
     """Each thing once, the newest last, no more than are carried on."""
     kept = {(gone.kind, gone.key, gone.where, gone.turn): gone for gone in sorted(several, key=lambda g: g.seq)}
-    return tuple(sorted(kept.values(), key=lambda g: g.seq)[-MOST:])
+    return tuple(sorted(kept.values(), key=lambda g: g.seq)[-MAX_GONE:])
 
 
 def still_true(facts: Iterable[Fact], gone: Iterable[Gone]) -> list[Fact]:

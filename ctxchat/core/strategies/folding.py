@@ -19,7 +19,7 @@ from ctxchat.core.summaries import evidence_after, merged_digest, overhead_token
 NEAR = 0.05
 """Share of the limit by which a pass may miss its target, to end where a turn does."""
 
-LEAST = 1_200
+MIN_PART_TOKENS = 1_200
 """Tokens that a summary and the evidence each get at least, as far as their caps go, however little the target leaves."""
 
 
@@ -81,8 +81,12 @@ def caps_to_target(basis: Basis, budget: Budget, weight: int) -> tuple[int, int,
     share = (budget.target - stays) / max(1, summary + evidence)
     if not 0 < share < 1:
         return summary, recap, evidence
-    least = max(LEAST, basis.written_tokens)
-    return max(int(summary * share), min(summary, least)), recap, max(int(evidence * share), min(evidence, LEAST))
+    least = max(MIN_PART_TOKENS, basis.written_tokens)
+    return (
+        max(int(summary * share), min(summary, least)),
+        recap,
+        max(int(evidence * share), min(evidence, MIN_PART_TOKENS)),
+    )
 
 
 def covers(basis: Basis, entries: Sequence[Entry]) -> tuple[str, ...]:

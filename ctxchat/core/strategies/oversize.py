@@ -36,7 +36,7 @@ CAPS = (8, 16, 32, 64)
 LEAST_KEPT = 500
 """Tokens below which no such result is cut."""
 
-LEAST = 64
+MIN_CLIP_TOKENS = 64
 """A clip below this many tokens would be all mark."""
 
 
@@ -51,7 +51,7 @@ class Oversize:
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
         basis = Basis(view, ledger, self.options)
-        cap = max(LEAST, self.options.oversize_tokens or budget.limit // 4)
+        cap = max(MIN_CLIP_TOKENS, self.options.oversize_tokens or budget.limit // 4)
         return one_step(self.name, basis, clip_step(self.name, basis, basis.entries, cap, view.raw - budget.target))
 
 
@@ -139,7 +139,7 @@ def clip_message(
         return None, ()
     saved: tuple[Spill, ...] = ()
     if message.calls:
-        message, saved = short_calls(message, original, max(LEAST, cap // (2 * len(message.calls))), meter)
+        message, saved = short_calls(message, original, max(MIN_CLIP_TOKENS, cap // (2 * len(message.calls))), meter)
     if meter.message(message) > cap and original.text:
         message, texts = _clip_text(message, original, cap, meter)
         saved = (*texts, *saved)
@@ -151,7 +151,7 @@ def _clip_text(message: Message, original: Message, cap: int, meter: Meter) -> t
     whole = msgspec.structs.replace(original, reasoning=message.reasoning)
     pointer, spills = spill_of(whole, meter.message(whole))
     rest = meter.message(msgspec.structs.replace(message, content=""))
-    room = max(LEAST // 2, cap - max(rest, MESSAGE_OVERHEAD))
+    room = max(MIN_CLIP_TOKENS // 2, cap - max(rest, MESSAGE_OVERHEAD))
     text = clip(original.text, room, meter.text, f"\n[… {{lines}}{{tokens}} tokens left out; {pointer}]\n")
     if isinstance(original.content, tuple) and not any(isinstance(p, Text) for p in original.content):
         text, spills = f"{text}\n[left out to make room; {message.id} in the record]", ()

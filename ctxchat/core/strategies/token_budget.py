@@ -6,7 +6,7 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.folding import recap_to_target
-from ctxchat.core.strategies.oversize import LEAST, clip_step
+from ctxchat.core.strategies.oversize import MIN_CLIP_TOKENS, clip_step
 from ctxchat.core.strategies.planning import Basis, PlanOptions, after_step
 from ctxchat.core.view import View
 
@@ -23,7 +23,7 @@ class TokenBudget:
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
         if view.raw <= budget.target:
             return None
-        cap = max(LEAST, budget.target // 2)
+        cap = max(MIN_CLIP_TOKENS, budget.target // 2)
         steps: list[Step] = []
         now, state = view, ledger
         for make in (_fold, _clip):

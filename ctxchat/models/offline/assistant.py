@@ -24,7 +24,7 @@ from ctxchat.models.offline.commands import carry_out, command
 from ctxchat.models.offline.research import research
 from ctxchat.models.offline.transcript import Reply, read
 
-PIECE = 12
+PIECE_CHARS = 12
 """Characters of a piece of an answer, or more where that would be over `MOST_PIECES`."""
 
 MOST_PIECES = 150
@@ -184,5 +184,5 @@ def _overflow(prompt: int, window: int) -> ModelError:
 
 def _pieces(text: str) -> Iterator[str]:
     """The text in pieces of about one size, so that a long answer does not take long to show."""
-    size = max(PIECE, -(-len(text) // MOST_PIECES))
+    size = max(PIECE_CHARS, -(-len(text) // MOST_PIECES))
     return (text[i : i + size] for i in range(0, len(text), size))

@@ -68,7 +68,7 @@ BLOCKED = expression(
     _FLAGS,
 )
 
-MOST = 400
+MAX_NOTE_CHARS = 400
 """Characters of one note; a longer sentence is cut there, and the cut marked."""
 
 _SENTENCE = expression(r"(?<=[.!?…])\s+(?=[^\sa-z])|(?<=[。！？])|\n+")
@@ -298,7 +298,7 @@ def _exact(messages: Sequence[Message]) -> list[Note]:
     return [Note("exact", f"`{text}`", score=0.5 * counts[text] / most) for text in best if "`" not in text]
 
 
-def _clipped(text: str, most: int = MOST) -> str:
+def _clipped(text: str, most: int = MAX_NOTE_CHARS) -> str:
     """One line, at most `most` characters."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"

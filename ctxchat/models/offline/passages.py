@@ -23,7 +23,7 @@ CLOSE, REACH = 2, 12
 
 MOST_LINES = 20_000
 LONG_LINE = 2_000
-FEW = 3
+MAX_BARE_DEFINITIONS = 3
 """Definitions at the margin that say little of a program by themselves."""
 
 GAP = "…"
@@ -289,7 +289,7 @@ def outline(path: str, text: str, most: int = 12) -> str:
     else:
         heads = [x.text for x in lines if _NAMES.match(x.text) and not x.text.startswith("#")]
         outer = [text for text in heads if not text[0].isspace()]
-        heads = outer if len(outer) > FEW else [text for text in heads if not text.startswith("     ")]
+        heads = outer if len(outer) > MAX_BARE_DEFINITIONS else [text for text in heads if not text.startswith("     ")]
         return fence(head(heads, most), path) if heads else ""
     return fence(head(heads, most), path) if len(heads) > 1 else ""
 

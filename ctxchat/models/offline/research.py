@@ -42,7 +42,7 @@ MOST_HITS = 200
 AROUND = 12
 """Lines read above and below the best one."""
 
-ENOUGH = 0.34
+MIN_QUESTION_SHARE = 0.34
 """The share of a question that what was found must hold before reading starts."""
 
 SURE = 3.0
@@ -374,7 +374,7 @@ def _next_step(asked: Question, seen: ReadView) -> Reply | None:
     ranking, best = asked.ranked(_pool(seen))
     covered = max((ranking.coverage(p) for p in best), default=0.0)
     if (
-        covered < ENOUGH
+        covered < MIN_QUESTION_SHARE
         and len(searched) == 1
         and not any(k.search for k in asked.kinds)
         and (step := _widen(asked, seen))

@@ -199,7 +199,7 @@ def _line(note: Note) -> str:
 # ── as a Summariser: for sessions without a model, and as the last resort of those with one ──
 
 MOST_TOKENS = 1_200
-SHARE = 0.3
+MAX_SUMMARY_SHARE = 0.3
 """A summary takes at most this share of what it stands for, so that it always helps."""
 
 LEAST_TOKENS = 60
@@ -228,7 +228,9 @@ class OfflineSummariser:
         """The whole of it at once. Blocking, pure."""
         said = conversation(groups)
         meter = Meter(self._count)
-        share = int(SHARE * sum(meter.message(m) for g in groups for m in g.messages)) + self._count(previous)
+        share = int(MAX_SUMMARY_SHARE * sum(meter.message(m) for g in groups for m in g.messages)) + self._count(
+            previous
+        )
         room = min(max(LEAST_TOKENS, share), MOST_TOKENS, max_tokens if max_tokens > 0 else MOST_TOKENS)
         return extractive_summary(said, room, previous, count=self._count, focus=instructions)
 

@@ -13,7 +13,7 @@ import msgspec
 
 from ctxchat.core.expressions import expression
 
-LONGEST = 4_000
+MAX_QUESTION_CHARS = 4_000
 """Characters of a question that are read; a paste behind it does not change what is asked."""
 
 
@@ -21,7 +21,7 @@ def _bag(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-SMALL = _bag(
+COMMON_WORDS = _bag(
     """a about above after again all also am an and any are as at be because been before being between both but by can could did
     do does doing done down each few for from further had has have having he her here hers him his how i if in into is it its
     itself just let me more most much many my no nor not now of off often on once only or other our out over own please same she
@@ -70,7 +70,7 @@ _PROPER = expression(r"(?<![.!?¿¡:] )(?<!^)\b([^\W\d_a-z]\w+(?: (?:[^\W\d_a-z]
 _CLITIC = expression(r"\b(?:[ldjcnsmt]|qu|dell|nell|sull|all|un)['’]|['’](?:s|re|ve|ll|d|m|t)\b", re.I)
 _HIRAGANA = expression("[\u3041-\u309f]+")
 _PARTICLES = "|".join(
-    sorted({w for w in SMALL if re.match(f"[{_CJK}]", w)} | set("はがをにのでもとへや"), key=len, reverse=True)
+    sorted({w for w in COMMON_WORDS if re.match(f"[{_CJK}]", w)} | set("はがをにのでもとへや"), key=len, reverse=True)
 )
 _IRREGULAR = {
     "kept": "keep", "sent": "send", "ran": "run", "wrote": "write", "written": "write", "built": "build", "made": "make",
@@ -97,7 +97,7 @@ class Topic(msgspec.Struct, frozen=True):
 
 def topic(question: str) -> Topic:
     """What to look for."""
-    question = question[:LONGEST].strip()
+    question = question[:MAX_QUESTION_CHARS].strip()
     quoted = (g.strip() for groups in _QUOTED.findall(question) for g in groups if g.strip())
     names = tuple(dict.fromkeys((*quoted, *(n.rstrip(".") for n in _NAME.findall(question)))))
     plain = _CLITIC.sub(" ", question)
@@ -182,7 +182,7 @@ def _content(question: str) -> list[str]:
         for run in _RUN.findall(question)
         for w in (re.split(_PARTICLES, run) if re.match(f"[{_CJK}]", run) else [run])
     ]
-    words = [w for w in runs if w and w.casefold() not in SMALL and (len(w) > 1 or w.isdigit())]
+    words = [w for w in runs if w and w.casefold() not in COMMON_WORDS and (len(w) > 1 or w.isdigit())]
     for useless in (FILLERS, PLACES):
         words = [w for w in words if w.casefold() not in useless] or words
     return words

@@ -348,7 +348,7 @@ async def _logged(log: Path) -> AsyncGenerator[TextIO, None]:
 def _copy(reading: int, file: TextIO) -> None:
     lines = MaskedLines(masked)
     with file, os.fdopen(reading, encoding="utf-8", errors="replace") as said:
-        while piece := said.readline(MaskedLines.LONGEST):
+        while piece := said.readline(MaskedLines.MAX_HELD_CHARS):
             file.write(lines.feed(piece))
             file.flush()
         file.write(lines.rest())

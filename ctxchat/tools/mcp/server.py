@@ -27,7 +27,7 @@ from ctxchat.tools.text import clip, clip_line
 
 State = Literal["off", "starting", "ready", "failed"]
 
-PATIENCE = 30.0
+START_TIMEOUT_S = 30.0
 """Seconds: some fetch themselves first."""
 
 LATE = 2.0
@@ -120,7 +120,7 @@ class McpServer:
         workspace: str,
         log: Path,
         only: Collection[str] | None = None,
-        patience: float = PATIENCE,
+        patience: float = START_TIMEOUT_S,
         *,
         host: McpHost,
     ) -> None:

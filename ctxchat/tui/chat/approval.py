@@ -21,8 +21,8 @@ from textual.widgets import Static
 
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Answer, Rule, Verdict, parse_rules
-from ctxchat.presentation.text import LONGEST, MOST, clean, one_line, visible
-from ctxchat.tui.chat.asked import GRACE, MOVING, AnswerButton, KeyedAnswer, Keys, Offered
+from ctxchat.presentation.text import MAX_LAID_OUT_CHARS, MAX_SHOWN_CHARS, clean, one_line, visible
+from ctxchat.tui.chat.asked import KEY_PAUSE_S, MOVING, AnswerButton, KeyedAnswer, Keys, Offered
 from ctxchat.tui.widgets.field import Editor
 
 SHOWN_LINES = 2_000
@@ -168,7 +168,7 @@ class ApprovalPanel(Offered):
         self.confirm("")
         self._tick(int(letter))
         self._letters += letter
-        self._acts_at = self.now() + GRACE
+        self._acts_at = self.now() + KEY_PAUSE_S
         self.post_message(self.KeyTaken())
         return True
 
@@ -234,7 +234,7 @@ class ApprovalPanel(Offered):
             self.app.notify("There is no narrower rule." if by < 0 else "There is no wider rule.", markup=False)
 
     def _edit(self) -> None:
-        if len(self.rule) > LONGEST:
+        if len(self.rule) > MAX_LAID_OUT_CHARS:
             self.app.notify("The rule is too long to be edited here. y allows this call.", markup=False)
         elif self._rules and not self.query(RuleEditor):
             box = self.query_one(".rule")
@@ -337,7 +337,9 @@ def _shown(text: str, lines: int) -> str:
 
 def _preview(text: str, access: str) -> Content:
     text = text.rstrip("\n")
-    whole = len(text) if access == "run" else MOST  # a command is shown whole: it is no longer than a system takes
+    whole = (
+        len(text) if access == "run" else MAX_SHOWN_CHARS
+    )  # a command is shown whole: it is no longer than a system takes
     lines, more = _folded(visible(text[:whole]).split("\n")), len(text) - whole
     rest = 0 if access == "run" else len(lines) - SHOWN_LINES
     shown = [_line(line, access) for line in lines[: len(lines) - max(0, rest)]]

@@ -68,10 +68,10 @@ MOVING: Keys = (("=tab", "next"), ("palette", "all commands"))
 """What no question says of itself."""
 
 
-GRACE = 0.5
+KEY_PAUSE_S = 0.5
 """Seconds without a key before a question takes one, and before one that it took acts."""
 
-AFTER_TAB = 0.1
+AFTER_TAB_S = 0.1
 """Seconds that take its place where `tab` came after a pause: enough for the rest of a paste that came as keys."""
 
 
@@ -234,7 +234,7 @@ class Offered(Asked, can_focus=True):
         self._forget()
         confirming = self._confirming
         if what == "confirm" and self.now() < self._acts_at:
-            self._acts_at = self.now() + GRACE  # a key held down, or a second click
+            self._acts_at = self.now() + KEY_PAUSE_S  # a key held down, or a second click
             return
         self.confirm("")
         if what == self.IN_WORDS:
@@ -249,7 +249,7 @@ class Offered(Asked, can_focus=True):
     def confirm(self, what: str) -> None:
         """Ask once more before this; empty for nothing."""
         if what != self._confirming:
-            self._confirming, self._acts_at = what, self.now() + GRACE
+            self._confirming, self._acts_at = what, self.now() + KEY_PAUSE_S
             self.set_class(bool(what), "-confirming")
             if what:
                 self.query(".confirm AnswerButton").first(AnswerButton).reword(self.CONFIRMED[what])
@@ -296,7 +296,7 @@ class Offered(Asked, can_focus=True):
         elif event.key == "escape":
             self.action_answer("back" if self._confirming or self._letters else self.ON_ESCAPE)
         elif event.key == "enter" and self._letters:
-            self._acts_at = self.now() + GRACE  # it may be the end of a line that is being typed
+            self._acts_at = self.now() + KEY_PAUSE_S  # it may be the end of a line that is being typed
         elif event.key == "enter" and self._confirming:
             self.action_answer("confirm")
         elif not self._press((event.character or "") if event.is_printable else ""):
@@ -315,6 +315,6 @@ class Offered(Asked, can_focus=True):
         else:
             self._letters += letter
             self._chosen = what
-            self._acts_at = self.now() + GRACE
+            self._acts_at = self.now() + KEY_PAUSE_S
             self.post_message(self.KeyTaken())
         return True

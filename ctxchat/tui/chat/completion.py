@@ -17,8 +17,8 @@ from ctxchat.tools.mentions import mention
 from ctxchat.tui.commands import COMMANDS
 from ctxchat.tui.widgets.field import AnySizeList
 
-MOST = 8
-TALLEST = 8
+MAX_SUGGESTIONS = 8
+MAX_LINES = 8
 """Lines of the list; more are scrolled to."""
 
 _FILE = re.compile(r"(?:^|(?<=[\s(\"']))@([^\s@]*)$")
@@ -61,7 +61,7 @@ def command_choices(typed: str) -> list[Completion]:
     return [Completion(f"/{c.name} ", f"/{c.name} {c.argument}".rstrip(), c.help) for c in found]
 
 
-def file_choices(typed: str, files: Sequence[str], most: int = MOST) -> list[Completion]:
+def file_choices(typed: str, files: Sequence[str], most: int = MAX_SUGGESTIONS) -> list[Completion]:
     """The files that match best; shorter paths first among equals."""
     if not typed:
         best = sorted(files, key=lambda f: (f.count("/"), f))[:most]
@@ -110,7 +110,7 @@ class CompletionList(AnySizeList, can_focus=False):
         )
         self.add_options([Option(line) for line in lines])
         self.highlighted = 0
-        self.styles.offset = (0, -min(len(choices), TALLEST))  # over the line above the composer, never over it
+        self.styles.offset = (0, -min(len(choices), MAX_LINES))  # over the line above the composer, never over it
 
     def move(self, step: int) -> None:
         """The highlight up or down, around the ends."""

@@ -21,7 +21,7 @@ from ctxchat.tui.widgets.gauge import Gauge
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
 
-GLANCE, MOST = 1.0, 300
+GLANCE_INTERVAL_S, MAX_GLANCES = 1.0, 300
 """Seconds between two looks, and after how many we give up."""
 
 
@@ -37,7 +37,9 @@ class PrefetchWatch:
         self.stop()
         figures = session.figures
         if self.soft_mark and not session.compaction.ghost and figures.used >= self.soft_mark * figures.limit > 0:
-            self._timer = self._widget.set_interval(GLANCE, lambda: self._glance(session), repeat=MOST)
+            self._timer = self._widget.set_interval(
+                GLANCE_INTERVAL_S, lambda: self._glance(session), repeat=MAX_GLANCES
+            )
 
     def _glance(self, session: Session) -> None:
         if session.compaction.ghost:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OFFLINE = "offline/assistant"
 
-MOST = 4
+MAX_NAMED_PLACES = 4
 """Places that are offered by name; all of them are in the list of models."""
 
 
@@ -90,7 +90,7 @@ class FirstChoice(Offered):
 
 def foremost(places: Sequence[Offer]) -> tuple[Offer, ...]:
     """As many as are shown, in their order; an account whose key is set is among them, however many servers run here."""
-    first, rest = places[:MOST], places[MOST:]
+    first, rest = places[:MAX_NAMED_PLACES], places[MAX_NAMED_PLACES:]
     accounts = [place for place in rest if not place.model.api_base]
     if accounts and all(place.model.api_base for place in first):
         first = [*first[:-1], accounts[0]]

@@ -20,7 +20,7 @@ from ctxchat.tui.first_frame import invitation
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.field import TextEditor, with_newlines
 
-HUGE = 8_192
+MIN_ATTACHED_CHARS = 8_192
 """Characters from which a paste becomes an attachment instead of text in the editor."""
 
 
@@ -239,7 +239,7 @@ class Prompt(TextEditor):
         paths = [] if image else pasted_images(text)
         if image or paths:
             self.post_message(self.ImagesPasted(text, paths, image))
-        elif len(text) >= HUGE:
+        elif len(text) >= MIN_ATTACHED_CHARS:
             self._fold(text)
         elif text:
             self._pasted(text)

@@ -27,7 +27,7 @@ from ctxchat.core.events import ApprovalRequested, CompactionSuggested, Question
 from ctxchat.core.figures import Figures
 from ctxchat.presentation.text import clean, cut, one_line
 from ctxchat.tui.chat.approval import ApprovalPanel
-from ctxchat.tui.chat.asked import AFTER_TAB, GRACE, Asked, Keys
+from ctxchat.tui.chat.asked import AFTER_TAB_S, KEY_PAUSE_S, Asked, Keys
 from ctxchat.tui.chat.offers import FirstChoice, ImportLine, ImportOffer, SuggestionPanel, UnreachedPanel
 from ctxchat.tui.widgets.field import AnySizeList, Field
 
@@ -280,7 +280,7 @@ class Questions(Vertical):
         self._tabbed = key == "tab"
         for panel in self.query(Asked):
             if panel.held or not panel.answering:
-                pause = AFTER_TAB if key == "tab" and not panel.held else GRACE
+                pause = AFTER_TAB_S if key == "tab" and not panel.held else KEY_PAUSE_S
                 panel.hold(self._now() + pause)
         self._look()
 
@@ -298,7 +298,7 @@ class Questions(Vertical):
 
     async def _put(self, panel: Asked, before: int | None = None) -> None:
         panel.now = self._now
-        panel.hold(self._now() + GRACE)
+        panel.hold(self._now() + KEY_PAUSE_S)
         self.take_room()
         await self.mount(panel, before=before)
         self._look()

@@ -34,7 +34,7 @@ from ctxchat.tui.widgets.rows import Cell, Column, Rows
 Result = TypeVar("Result")
 Value = TypeVar("Value")
 
-PAUSE = 0.5
+CONFIRM_PAUSE_S = 0.5
 """Seconds without a key before enter confirms."""
 
 WAYS_BACK = frozenset({"back", "say(False)"})
@@ -355,7 +355,7 @@ class Confirm(Dialog[bool]):
 
     def on_key(self, event: Key) -> None:
         before, self._last_key = self._last_key, self._now()
-        if event.key == "enter" and self._last_key - before < PAUSE:
+        if event.key == "enter" and self._last_key - before < CONFIRM_PAUSE_S:
             event.stop()
         elif event.is_printable and event.key != "n":
             event.stop()

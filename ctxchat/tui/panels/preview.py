@@ -42,7 +42,7 @@ class PreviewResult(msgspec.Struct, frozen=True):
     edit: bool = False
 
 
-PAUSE = 0.15
+TYPING_PAUSE_S = 0.15
 """Seconds of rest before the session is asked for another preview, so that a held key asks once."""
 
 COLUMNS = (
@@ -328,7 +328,7 @@ class PreviewScreen(Panel[PreviewResult]):
     async def _reckon(self) -> None:
         """What is ticked, as the planner weighs it; the figures before stand until it has."""
         if self._unticked and self.ticked:
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(TYPING_PAUSE_S)
             seen = await self.attempt(self._session.planner.with_steps(self._preview, self.ticked))
             self._seen = seen or self._preview
             self._show()
@@ -342,7 +342,7 @@ class PreviewScreen(Panel[PreviewResult]):
         self.run_worker(partial(self._ask, event.messages), group="preview", exclusive=True, exit_on_error=False)
 
     async def _ask(self, keep: int) -> None:
-        await asyncio.sleep(PAUSE)
+        await asyncio.sleep(TYPING_PAUSE_S)
         found = await self.attempt(self._session.preview(self.query_one(Field).text, keep))
         wish, self._wish = self._wish, None
         if found is None:

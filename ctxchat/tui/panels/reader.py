@@ -10,7 +10,7 @@ from ctxchat.core.messages import Message
 from ctxchat.presentation.text import WHO, clock, cut, one_line
 from ctxchat.tui.panels.panel import Panel
 
-SHOWN = 400_000
+MAX_SHOWN_CHARS = 400_000
 """Characters that are shown; what is longer says so and is whole in an export."""
 
 
@@ -19,7 +19,7 @@ def whole(message: Message) -> str:
     parts = [f"(reasoning)\n{message.reasoning.text}"] if message.reasoning else []
     parts += [message.text] if message.text else []
     parts += [f"{call.name} {call.arguments}" for call in message.calls]
-    return cut("\n\n".join(parts), SHOWN, ": the export holds them")
+    return cut("\n\n".join(parts), MAX_SHOWN_CHARS, ": the export holds them")
 
 
 class ReaderScreen(Panel[str]):

@@ -28,7 +28,7 @@ from ctxchat.tui.widgets.field import Field
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
 
-PAUSE = 0.12
+TYPING_PAUSE_S = 0.12
 """Seconds of rest after a key before a search begins."""
 
 HITS = 50
@@ -97,7 +97,7 @@ class SearchScreen(Panel[tuple[str, str]]):
     def look(self, event: Input.Changed | Input.Submitted | Choice.Changed) -> None:
         """Search for what stands in the field, and go into the hits after Enter; an answer to something older is dropped."""
         event.stop()
-        pause, into = PAUSE * isinstance(event, Input.Changed), isinstance(event, Input.Submitted)
+        pause, into = TYPING_PAUSE_S * isinstance(event, Input.Changed), isinstance(event, Input.Submitted)
         self.run_worker(partial(self._search, pause, into), group="search", exclusive=True, exit_on_error=False)
 
     async def _search(self, pause: float, into: bool) -> None:

@@ -131,7 +131,7 @@ def _seen(colour: RichColor | None, otherwise: Color) -> Color:
     return Color.from_rich_color(colour) if colour and not colour.is_default else otherwise
 
 
-NARROW, MOST, BESIDE = 60, 1_000, 5
+NARROW_COLUMNS, MAX_NOTICE_CHARS, BESIDE = 60, 1_000, 5
 """Columns below which a window is narrow, characters of what goes by itself, columns of a toast that hold no text."""
 
 USUAL = "dark"
@@ -143,7 +143,7 @@ class ThemedApp(App[int]):
 
     CSS_PATH = STYLE / "ctxchat.tcss"
     PAUSE_GC_ON_SCROLL = True
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-normal"), (110, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW_COLUMNS, "-normal"), (110, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (9, "-short"), (18, "-tall"), (36, "-high")]
 
     now: Callable[[], float] = staticmethod(monotonic)
@@ -205,10 +205,10 @@ class ThemedApp(App[int]):
 
     def notify(self, message: str, *, title: str = "", markup: bool = False, **more: Any) -> None:
         """As Textual's, but text is text, and leaves room for what it is about: three lines in a narrow window."""
-        words = clean(message[:MOST])
-        if self.size.width < NARROW:
+        words = clean(message[:MAX_NOTICE_CHARS])
+        if self.size.width < NARROW_COLUMNS:
             words = "\n".join(wrap(words, max(8, self.size.width - BESIDE), max_lines=3, placeholder=" …"))
-        super().notify(words, title=clean(title[:MOST]), markup=markup, **more)
+        super().notify(words, title=clean(title[:MAX_NOTICE_CHARS]), markup=markup, **more)
 
     def say_briefly(self, text: str) -> None:
         """A sentence that goes by itself."""

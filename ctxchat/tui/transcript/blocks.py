@@ -20,7 +20,7 @@ from ctxchat.core.words import count, made_smaller
 from ctxchat.presentation.history import folded_messages
 from ctxchat.presentation.text import clean, clock, cut, one_line, short
 from ctxchat.tui.transcript.markdown import GrowingMarkdown
-from ctxchat.tui.widgets.lines import LEAST, NOTHING, DrawnLine, excerpt, hung, packed, spread, target, wrapped
+from ctxchat.tui.widgets.lines import MIN_TEXT_CELLS, NOTHING, DrawnLine, excerpt, hung, packed, spread, target, wrapped
 from ctxchat.tui.widgets.notice import SIGNS
 
 ATTACHED_SIGN = "▪"
@@ -99,7 +99,7 @@ def attached_size(attached: Attached) -> str:
 
 def signed(sign: str, words: Content, width: int, style: str) -> list[DrawnLine]:
     """The words hanging behind a sign."""
-    sign = f" {sign} " if width >= LEAST else ""
+    sign = f" {sign} " if width >= MIN_TEXT_CELLS else ""
     lines = wrapped(words.stylize_before(style), max(1, width - len(sign)))
     return hung(lines, Content.styled(sign, style))
 
@@ -146,7 +146,7 @@ class QuoteBlock(Block):
         who = f"put back {group.source[8:]}" if group.source.startswith("restore:") else group.source or group.kind
         text = "\n".join(m.text for m in group.messages)
         words = Content.styled(f"{one_line(who, 60)}\n", "italic").append(excerpt(clean(text), 8, 2))
-        bar = INDENT.append(Content.styled("│ ", "$rule")) if width >= LEAST else INDENT
+        bar = INDENT.append(Content.styled("│ ", "$rule")) if width >= MIN_TEXT_CELLS else INDENT
         return hung(wrapped(words.stylize_before("$text-muted"), max(1, width - bar.cell_length)), bar, bar)
 
 
@@ -229,7 +229,7 @@ class Fold(Block):
         if foot := self.foot(room):
             lines.append(DrawnLine(foot, INDENT))
         if self.unfolded and (body := self.body()):
-            bar = Content.assemble("   ", ("│", "$rule"), " ") if width >= LEAST else INDENT
+            bar = Content.assemble("   ", ("│", "$rule"), " ") if width >= MIN_TEXT_CELLS else INDENT
             lines += hung(wrapped(body, max(1, width - bar.cell_length)), bar, bar)
             lines.append(DrawnLine(NOTHING))
         return lines
@@ -278,7 +278,7 @@ class ThinkingBlock(Fold):
 WORDS = Content.styled("◌ interrupted, kept as it was", "$text-warning")
 OFFER = WORDS.append("   ").append(Content.styled("/continue", "$text-accent")).append(" goes on from here")
 
-LONGEST = 400_000
+MAX_REPLY_CHARS = 400_000
 """Characters of a stored reply that are drawn; of a longer one, which no model writes, a line says how much more there is."""
 
 
@@ -322,7 +322,7 @@ class ReplyBlock(Block):
     def draw(self, width: int) -> list[DrawnLine]:
         if self._growing is None or self._growing.width != width:
             self._growing = GrowingMarkdown(width, INDENT)
-            self._growing.feed(cut(self.text, LONGEST))
+            self._growing.feed(cut(self.text, MAX_REPLY_CHARS))
         lines = self._growing.lines()
         if self.interrupted:
             lines += hung(wrapped(OFFER if self._offered else WORDS, max(1, width - 1)), INDENT)

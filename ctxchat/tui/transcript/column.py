@@ -18,7 +18,7 @@ from ctxchat.tui.transcript.blocks import Block, Fold, NoticeBlock, UserBlock
 from ctxchat.tui.transcript.record import Tokens, blocks_for, weigh
 from ctxchat.tui.widgets.lines import DrawnLine
 
-CHUNK = 256
+CHUNK_ITEMS = 256
 
 
 class Heights:
@@ -31,7 +31,9 @@ class Heights:
 
     def _add_up(self, chunk: int) -> None:
         found = self._heights
-        self._sums[chunk:] = (sum(found[i : i + CHUNK]) for i in range(chunk * CHUNK, len(found), CHUNK))
+        self._sums[chunk:] = (
+            sum(found[i : i + CHUNK_ITEMS]) for i in range(chunk * CHUNK_ITEMS, len(found), CHUNK_ITEMS)
+        )
 
     def __len__(self) -> int:
         return len(self._heights)
@@ -48,18 +50,18 @@ class Heights:
         """It is so high; by how much that is more than before."""
         more = height - self._heights[index]
         self._heights[index] = height
-        self._sums[index // CHUNK] += more
+        self._sums[index // CHUNK_ITEMS] += more
         return more
 
     def splice(self, start: int, stop: int, heights: Iterable[int]) -> None:
         """These in place of those from `start` up to `stop`."""
         self._heights[start:stop] = heights
-        self._add_up(start // CHUNK)
+        self._add_up(start // CHUNK_ITEMS)
 
     def top(self, index: int) -> int:
         """The line it begins at; for one behind the last the line everything ends at."""
-        chunk = index // CHUNK
-        return sum(self._sums[:chunk]) + sum(self._heights[chunk * CHUNK : index])
+        chunk = index // CHUNK_ITEMS
+        return sum(self._sums[:chunk]) + sum(self._heights[chunk * CHUNK_ITEMS : index])
 
     def at(self, y: int) -> tuple[int, int]:
         """Which one stands at a line, and which of its lines that is; the nearest where there is none. Empty: (0, 0)."""
@@ -71,7 +73,7 @@ class Heights:
             chunk += 1
         if chunk == len(self._sums):
             return len(self._heights) - 1, max(0, self._heights[-1] - 1)
-        index = chunk * CHUNK
+        index = chunk * CHUNK_ITEMS
         while left >= self._heights[index]:
             left -= self._heights[index]
             index += 1
@@ -81,7 +83,7 @@ class Heights:
 GUESS = 4
 """Lines of an item that was never seen."""
 
-MOST = 400
+MAX_DRAWN_ITEMS = 400
 """Items that are kept drawn; of more the farther half is forgotten."""
 
 NARROW = 56
@@ -321,11 +323,11 @@ class TranscriptColumn:
 
     def forget(self, y: int, keep: Callable[[Stack], bool]) -> None:
         """Where many were drawn, those far from this line go; what a person unfolded stays so."""
-        if self._drawn <= MOST:
+        if self._drawn <= MAX_DRAWN_ITEMS:
             return
         reading, self._drawn = self.heights.at(y)[0], 0
         for place, stack in enumerate(self._stacks):
-            if stack and abs(place - reading) <= MOST // 4:
+            if stack and abs(place - reading) <= MAX_DRAWN_ITEMS // 4:
                 self._drawn += stack.lines is not None
             elif stack:
                 stack.lines = None

@@ -14,7 +14,7 @@ from textual.content import Content, Span
 from textual.style import Style
 
 from ctxchat.presentation.text import clean, one_line
-from ctxchat.tui.widgets.lines import LEAST, NOTHING, DrawnLine, hung, wrapped
+from ctxchat.tui.widgets.lines import MIN_TEXT_CELLS, NOTHING, DrawnLine, hung, wrapped
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -147,7 +147,7 @@ def _block(node: SyntaxTreeNode, width: int, depth: int) -> list[DrawnLine]:
         case "list_item":
             return _item(node, width, depth)
         case "blockquote":
-            if width < LEAST:
+            if width < MIN_TEXT_CELLS:
                 return _blocks(node.children, width, depth)
             lines = _blocks(node.children, width - 2, depth)
             bar = Content.styled("▌ ", RULE)
@@ -170,7 +170,7 @@ def _item(node: SyntaxTreeNode, width: int, depth: int) -> list[DrawnLine]:
     """A point of a list under its sign; a list in it follows without a gap."""
     parent, info = node.parent, node.info
     sign = f"{info}." if parent and parent.type == "ordered_list" else BULLETS[min(depth, len(BULLETS) - 1)]
-    sign = f"{sign} " if width >= LEAST else ""
+    sign = f"{sign} " if width >= MIN_TEXT_CELLS else ""
     lines = _blocks(
         node.children, width - len(sign), depth + 1, tight=all(c.type != "paragraph" for c in node.children[1:])
     )
@@ -180,7 +180,7 @@ def _item(node: SyntaxTreeNode, width: int, depth: int) -> list[DrawnLine]:
 def _code(code: str, language: str, width: int, *, head: bool = True) -> list[DrawnLine]:
     """Code on a ground of its own, its language named above it; what is too long for a line goes on in the next."""
     code = code.removesuffix("\n")
-    pad = 1 if width >= LEAST else 0
+    pad = 1 if width >= MIN_TEXT_CELLS else 0
     words = _highlighted(code, language)
     lines = [line for text in words.split("\n", allow_blank=True) for line in _folded(text, width - 2 * pad)]
     if head and language:

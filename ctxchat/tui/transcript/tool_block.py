@@ -40,7 +40,7 @@ OUTCOME_AT = 34
 """The column where outcomes begin when the call itself is shorter, so that they stand under each other."""
 
 HEAD_LINES, TAIL_LINES = 80, 40
-KEPT = 65_536
+MAX_OUTPUT_CHARS = 65_536
 """Characters kept of the output of a tool at work; what it wrote is whole in its result."""
 
 
@@ -72,7 +72,7 @@ class ToolBlock(Fold):
 
     def progress(self, text: str) -> None:
         """More output of a call at work."""
-        self._progress = (self._progress + text)[-KEPT:]
+        self._progress = (self._progress + text)[-MAX_OUTPUT_CHARS:]
         self.changed()
 
     def ask(self, asking: bool) -> None:

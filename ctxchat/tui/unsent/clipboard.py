@@ -11,7 +11,7 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.images import kind_of
 from ctxchat.own_processes import find_program
 
-PATIENCE = 5.0
+PROGRAM_TIMEOUT_S = 5.0
 """Seconds such a program has."""
 
 KINDS = ("image/png", "image/jpeg", "image/webp", "image/gif")
@@ -60,7 +60,7 @@ def _output(command: list[str], environment: Mapping[str, str]) -> bytes:
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=PATIENCE,
+            timeout=PROGRAM_TIMEOUT_S,
             check=False,
             env=dict(environment),
         )

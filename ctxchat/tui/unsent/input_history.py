@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ctxchat.config.atomic import write_text
 
-MOST = 500
-LONGEST = 20_000
+MAX_ENTRIES = 500
+MAX_ENTRY_CHARS = 20_000
 
 
 class InputHistory:
@@ -25,8 +25,8 @@ class InputHistory:
     def add(self, text: str) -> bool:
         """What was sent. A file that cannot be written costs the memory of it, nothing else. False where it is not kept beyond
         this run."""
-        if text.strip() and len(text) <= LONGEST and (not self._lines or self._lines[-1] != text):
-            self._lines = [*self._lines, text][-MOST:]
+        if text.strip() and len(text) <= MAX_ENTRY_CHARS and (not self._lines or self._lines[-1] != text):
+            self._lines = [*self._lines, text][-MAX_ENTRIES:]
             if self._file:
                 try:
                     _append(self._file, text)
@@ -66,11 +66,11 @@ def _read(file: Path) -> list[str]:
     """The newest lines; what is damaged is left out. A file that has grown long is made short."""
     try:
         found = [line for written in file.read_text("utf-8", "replace").split("\n") for line in _lines(written)]
-        if len(found) > 4 * MOST:
-            write_text(file, "".join(json.dumps(line) + "\n" for line in found[-MOST:]))
+        if len(found) > 4 * MAX_ENTRIES:
+            write_text(file, "".join(json.dumps(line) + "\n" for line in found[-MAX_ENTRIES:]))
     except OSError:
         return []
-    return found[-MOST:]
+    return found[-MAX_ENTRIES:]
 
 
 def _lines(written: str) -> Iterator[str]:

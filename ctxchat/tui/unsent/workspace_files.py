@@ -11,7 +11,7 @@ from pathlib import Path
 from ctxchat.tools.mentions import mention
 from ctxchat.tools.walking import Rules, ignored, own_rules, rules_above
 
-MOST = 20_000
+MAX_FILES = 20_000
 SKIPPED = frozenset(
     {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
 )
@@ -37,7 +37,7 @@ _WORDS = (
 """How names of files end that have words in them."""
 
 
-def files_of(root: Path, most: int = MOST) -> tuple[str, ...]:
+def files_of(root: Path, most: int = MAX_FILES) -> tuple[str, ...]:
     """Paths below `root` with `/`, at most `most`, without what `.gitignore` files leave out. Unreadable folders are skipped."""
     found: list[str] = []
     for path in _walk(root):

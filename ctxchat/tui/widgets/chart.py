@@ -20,7 +20,7 @@ AXIS = 7
 
 LINE = "╌"
 
-WIDEST = 5
+MAX_BAR_CELLS = 5
 """Cells a bar may take where there are few; from three on the last is a gap."""
 
 
@@ -62,7 +62,7 @@ class FillChart(Widget):
     @property
     def _wide(self) -> int:
         """Cells of one bar with its gap."""
-        return max(1, min(WIDEST, (self.size.width - self._axis) // max(1, len(self._flight))))
+        return max(1, min(MAX_BAR_CELLS, (self.size.width - self._axis) // max(1, len(self._flight))))
 
     @property
     def _height(self) -> int:

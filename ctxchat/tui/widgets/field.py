@@ -12,7 +12,7 @@ from textual.document._edit import Edit
 from textual.events import Key, Paste
 from textual.widgets import Input, OptionList, TextArea
 
-from ctxchat.presentation.text import LONGEST, MOST, WIDEST, clean, editable
+from ctxchat.presentation.text import MAX_LAID_OUT_CHARS, MAX_SHOWN_CHARS, WIDEST, clean, editable
 from ctxchat.tui.graphemes import JOINERS, sign_after, sign_before
 
 _RARE_LINE_END = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -29,12 +29,12 @@ class Field(Input):
     """
 
     def __init__(self, text: str = "", *, placeholder: str = "", **given: object) -> None:
-        long = len(text) > LONGEST
+        long = len(text) > MAX_LAID_OUT_CHARS
         self._as_it_was = text if long else ""
         super().__init__(
             "" if long else clean(text),
             placeholder=f"{len(text):,} characters stay unless you write here" if long else placeholder,
-            max_length=LONGEST,
+            max_length=MAX_LAID_OUT_CHARS,
             **given,  # type: ignore[arg-type]
         )
 
@@ -69,7 +69,7 @@ class Field(Input):
             self.cursor_position = sign_after(self.value, at)
 
     def restricted(self) -> None:
-        self.notify(f"A line takes {LONGEST:,} characters. The paste was left out.", markup=False)
+        self.notify(f"A line takes {MAX_LAID_OUT_CHARS:,} characters. The paste was left out.", markup=False)
 
 
 class TextEditor(TextArea):
@@ -104,10 +104,13 @@ class Editor(TextEditor):
 
     async def _on_paste(self, event: Paste) -> None:
         line = self.document.get_line(self.cursor_location[0]) + event.text
-        if editable(line) < len(line) or len(self.text) + len(event.text) > MOST:
+        if editable(line) < len(line) or len(self.text) + len(event.text) > MAX_SHOWN_CHARS:
             event.stop()
             event.prevent_default()
-            self.notify(f"A line takes {WIDEST:,} characters here, all {MOST:,}. The paste was left out.", markup=False)
+            self.notify(
+                f"A line takes {WIDEST:,} characters here, all {MAX_SHOWN_CHARS:,}. The paste was left out.",
+                markup=False,
+            )
 
 
 class AnySizeList(OptionList):

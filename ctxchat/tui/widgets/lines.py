@@ -10,10 +10,10 @@ from textual.style import Style
 HARD = "\n"
 """What stands behind a line where its text ends there."""
 
-LONGEST = 20_000
+MAX_LINE_CHARS = 20_000
 """Characters of one line of text from which on only its beginning is drawn: much more, and nothing else happens for seconds."""
 
-LEAST = 12
+MIN_TEXT_CELLS = 12
 """Cells below which nothing is given away for an indent."""
 
 NOTHING = Content("")
@@ -45,9 +45,9 @@ def wrapped(words: Content, width: int) -> list[DrawnLine]:
     """The text in lines of at most `width` cells, broken between words where that can be."""
     lines: list[DrawnLine] = []
     for text in words.split("\n", allow_blank=True):
-        if len(text) > LONGEST:
-            rest = len(text) - LONGEST
-            text = text[:LONGEST].append(Content.styled(f" … {rest:,} more characters", "$text-muted"))
+        if len(text) > MAX_LINE_CHARS:
+            rest = len(text) - MAX_LINE_CHARS
+            text = text[:MAX_LINE_CHARS].append(Content.styled(f" … {rest:,} more characters", "$text-muted"))
         if text.cell_length <= width:
             lines.append(DrawnLine(text))
             continue

@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from ctxchat.core.events import Level
 from ctxchat.presentation.text import cut
-from ctxchat.tui.widgets.lines import LEAST
+from ctxchat.tui.widgets.lines import MIN_TEXT_CELLS
 
 SIGNS: Mapping[Level, str] = {"info": "·", "warning": "!", "error": "✗"}
 
@@ -33,7 +33,7 @@ class Hanging(Visual):
 
     def render_strips(self, width: int, height: int | None, style: Style, options: RenderOptions) -> list[Strip]:
         """The lines, each as wide as they are."""
-        if width < LEAST:
+        if width < MIN_TEXT_CELLS:
             return self._whole.render_strips(width, height, style, options)
         lines = self.words.render_strips(width - self._indent, height, style, options)
         blank = Strip.blank(self._indent, style.rich_style)
@@ -48,7 +48,7 @@ class Hanging(Visual):
         """In lines."""
         return (
             self._whole.get_height(rules, width)
-            if width < LEAST
+            if width < MIN_TEXT_CELLS
             else self.words.get_height(rules, width - self._indent)
         )
 
