@@ -32,7 +32,8 @@ async def chatting(
 ) -> AsyncIterator[tuple[CtxchatApp, Pilot[int]]]:
     services = more.pop("services", None) or FakeServices(tmp_path, session)
     more.setdefault("now", count().__next__)  # time flies: a question is answered as soon as it is seen
-    app = more.pop("app", CtxchatApp)(services, Settings(), load_themes(tmp_path).themes, **more)
+    settings = more.pop("settings", Settings())
+    app = more.pop("app", CtxchatApp)(services, settings, load_themes(tmp_path).themes, **more)
     async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
         await until(pilot, lambda: app.session is not None)
         yield app, pilot

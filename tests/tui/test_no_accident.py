@@ -8,13 +8,15 @@ import pytest
 from textual.events import Key, Paste
 from textual.pilot import Pilot
 
+from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.core.events import ApprovalRequested, CompactionSuggested, QuestionAsked
 from ctxchat.core.permissions import Allowance, Answer
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.chat.asked import AFTER_TAB_S, KEY_PAUSE_S, Asked
 from ctxchat.tui.panels.panel import CONFIRM_PAUSE_S, Confirm
+from ctxchat.tui.panels.trust import TrustScreen
 from ctxchat.tui.transcript.blocks import CompactionMark
-from tests.tui.chatting import blocks, chatting, focus_on, until, words
+from tests.tui.chatting import blocks, chatting, focus_on, sure, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
 
 ASK = ApprovalRequested("c1", "shell", "run make", "run", "make deploy", ("shell: make deploy",))
@@ -256,6 +258,38 @@ async def test_the_mode_in_which_nothing_asks_is_confirmed_with_enter_after_a_pa
         await until(pilot, lambda: mode.mode == "all")
         await pilot.press("shift+tab")
         await until(pilot, lambda: mode.mode == "ask")
+
+
+async def test_an_agent_whose_mode_is_all_is_confirmed_and_one_that_asks_is_not(tmp_path: Path) -> None:
+    session = FakeSession()
+    settings = Settings(agents={"bold": AgentSettings(permissions="all"), "shy": AgentSettings(permissions="plan")})
+    async with chatting(tmp_path, session, settings=settings) as (app, pilot):
+        await pilot.press(*"/agent shy", "enter")
+        await until(pilot, lambda: session.agent == "shy")
+        await pilot.press(*"/agent bold", "enter")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        assert "The agent bold works in mode all." in words(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.chat)
+        assert session.agent == "shy"
+        await pilot.press(*"/agent bold", "enter")
+        await sure(pilot)
+        await until(pilot, lambda: session.agent == "bold")
+
+
+async def test_trust_is_given_with_enter_after_a_pause_and_by_no_letter(tmp_path: Path) -> None:
+    session, watch, said = FakeSession(), Watch(), list[bool | None]()
+    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+        for pressed, answer in ((["y"], False), (["y", "enter"], False), (["escape"], False), (["enter"], True)):
+            app.push_screen(TrustScreen(tmp_path, ["hook at error: runs make"]), said.append)
+            shown = ("Trust", "hook at error: runs make", "trust it")
+            await until(pilot, lambda shown=shown: all(word in words(app) for word in shown))
+            await pilot.press("enter")
+            assert isinstance(app.screen, TrustScreen), "enter was on its way before it could be read"
+            watch.time += CONFIRM_PAUSE_S
+            await pilot.press(*pressed)
+            await until(pilot, lambda: app.screen is app.chat)
+            assert said.pop() is answer
 
 
 async def test_a_word_typed_at_a_compaction_is_the_draft_and_changes_nothing(tmp_path: Path) -> None:

@@ -94,8 +94,14 @@ async def agents(app: CtxchatApp, argument: str = "") -> None:
     if name is None or name == before:
         return
     name = "" if name == "usual" and name not in app.settings.agents else name
-    figures = await session.setup.switch_agent(name)
     who = f"The agent {one_line(name, 40)}" if name else "The usual agent"
+    own = app.settings.agents.get(name)
+    wanted = (own and own.permissions) or app.settings.permissions.mode
+    if wanted == "all" != session.permissions.mode and not await app.ask(
+        Confirm(NOTHING_ASKS, danger=f"{who} works in mode all.")
+    ):
+        return
+    figures = await session.setup.switch_agent(name)
     app.chat.changed(figures, f"{who} goes on from here, with {figures.model}, {session.permissions.mode}.")
     for notice in session.setup.notices:
         app.chat.notice("warning", notice)

@@ -12,20 +12,21 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ctxchat.presentation.text import clean, cut
-from ctxchat.tui.panels.panel import Dialog
+from ctxchat.tui.panels.panel import Confirm
 
 
-class TrustScreen(Dialog[bool]):
-    """Yes or no; anything but yes is no. `lines` say what waits for it, `before` what was trusted at an earlier time."""
+class TrustScreen(Confirm):
+    """Whether a folder is to be trusted: enter after a pause, and nothing else, is yes. `lines` say what waits for it, `before`
+    what was trusted at an earlier time."""
 
-    BINDINGS = [Binding("y", "say(True)", "trust it"), Binding("n,escape", "say(False)", "no", key_display="n")]
+    BINDINGS = [Binding("enter", "say(True)", "trust it")]
 
     def __init__(self, folder: Path, lines: Sequence[str], before: Sequence[str] | None = None) -> None:
-        super().__init__()
-        self._folder, self._lines, self._before = folder, lines, before
+        super().__init__(f"Trust {clean(str(folder))}?")
+        self._lines, self._before = lines, before
 
     def body(self) -> ComposeResult:
-        yield Static(Content(f"Trust {clean(str(self._folder))}?"), markup=False)
+        yield from super().body()
         yield Static(self._about(), classes="quiet", markup=False)
         with VerticalScroll(classes="held"):
             for sign, line in marked(self._lines, self._before):
