@@ -115,7 +115,7 @@ async def test_a_mounted_file_is_edited(tmp_path: Path) -> None:
         demand = edit.demand(arguments, context)
         await kept.begin(demand.access, demand.target)
         [piece async for piece in edit.run(arguments, context)]
-        _, changes = await kept.settle()
+        _, changes, _ = await kept.settle()
         assert source.read_text() == "x = 2\n" and [change.path for change in changes] == ["m"]
         atomic_write.write(workspace / "m", b"x = 3\n")
         assert source.read_text() == "x = 3\n"

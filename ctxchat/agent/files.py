@@ -66,21 +66,23 @@ class Files:
             await self._settle()
 
     async def _settle(self) -> Checkpoint | None:
-        name, changes = await self._port.settle()
+        name, changes, unnamed = await self._port.settle()
         if not name or any(c.id == name for c in self._conversation.state.checkpoints):
             return None
-        checkpoint = self._checkpoint(name, changes)
+        checkpoint = self._checkpoint(name, changes, unnamed=unnamed)
         await self._conversation.write_or_owe(checkpoint)
         self._port.forget()
         return checkpoint
 
     def note(self, event: FilesChanged) -> None:
         """A call of the turn under way changed files; written down with its result."""
-        self._conversation.note(self._checkpoint(event.id, event.changes, event.call_id))
+        self._conversation.note(self._checkpoint(event.id, event.changes, event.call_id, event.unnamed))
 
-    def _checkpoint(self, name: str, changes: tuple[FileChange, ...], call_id: str = "") -> Checkpoint:
-        talk = self._conversation
-        return Checkpoint(name, talk.ledger.turn, changes, call_id, talk.ledger.next_seq, at=talk.clock.now())
+    def _checkpoint(
+        self, name: str, changes: tuple[FileChange, ...], call_id: str = "", unnamed: tuple[str, ...] = ()
+    ) -> Checkpoint:
+        talk, turn = self._conversation, self._conversation.ledger.turn
+        return Checkpoint(name, turn, changes, call_id, talk.ledger.next_seq, at=talk.clock.now(), unnamed=unnamed)
 
     def noted(self) -> None:
         """What was noted last is on disk."""
@@ -127,8 +129,8 @@ class Files:
     # ── changing ──
 
     async def restore(self, wanted: Restoring, keep: Keep = "mine") -> Checkpoint:
-        """Take back what was looked at. Files a person changed since stay (`mine`), or are restored with a copy beside; what
-        stood there is kept either way, and a redo brings it back. The model is told."""
+        """Take back what was looked at. Files a person changed, or may have, stay (`mine`), or are restored, with a copy beside
+        or without; what stood there is kept either way, and a redo brings it back. The model is told."""
         async with self._lock.alone():
             return await self._carry_out(wanted, keep, tell=True)
 
@@ -159,8 +161,8 @@ class Files:
         if not undoes:
             await talk.write(*records)
             return checkpoint
-        mine = {m.path for m in wanted.mine} if wanted and keep == "copy" else set[str]()
-        done = await self._port.restore(checkpoint, mine)
+        beside = wanted.doubtful if wanted and keep == "copy" else ()
+        done = await self._port.restore(checkpoint, beside)
         note = (Sealed((self._note(done),)),) if tell and done.changes else ()
         try:
             await talk.write(done, *records, *note)

@@ -104,7 +104,7 @@ def offers(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder:
     """The rules a person can be offered, from this very call to the widest: each one or several rules, one a line, which
     together cover what is not covered yet. None where no rule would do, where something would be destroyed, and where the name of
     a program passes for another."""
-    named = (piece.words[0].text for part in demand.parts for piece in _with_inner(part) if piece.words)
+    named = (piece.words[0].text for part in demand.parts for piece in part.with_inner if piece.words)
     if _guarded(demand) or harms(demand.parts) or any(map(has_lookalikes, named)):
         return ()
     if not demand.parts:
@@ -193,7 +193,7 @@ def _pieces(demand: Demand) -> Sequence[Demand | Part]:
 
 def _forbids(rule: Rule, tool: str, demand: Demand, folder: str) -> Covers:
     """Whether a deny rule covers any of what a call does, however deep."""
-    pieces = [piece for part in demand.parts for piece in _with_inner(part)]
+    pieces = [piece for part in demand.parts for piece in part.with_inner]
     said = {covers(rule, tool, piece, folder) for piece in pieces} | {_touches(rule, piece, folder) for piece in pieces}
     said.add(covers(rule, tool, demand, folder) if not demand.parts else "no")
     return "yes" if "yes" in said else "maybe" if "maybe" in said else "no"
@@ -213,12 +213,8 @@ def _touches(rule: Rule, part: Part, folder: str) -> Covers:
 
 
 def _guarded(demand: Demand) -> str:
-    places = (piece.guarded for part in demand.parts for piece in _with_inner(part))
+    places = (piece.guarded for part in demand.parts for piece in part.with_inner)
     return demand.guarded or next(filter(None, places), "")
-
-
-def _with_inner(part: Part) -> Sequence[Part]:
-    return (part, *(deeper for inner in part.inner for deeper in _with_inner(inner)))
 
 
 def _allowed(

@@ -408,7 +408,7 @@ class Toolbox:
         ):
             return None
         try:
-            await self._files.begin(job.demand.access, job.demand.target)
+            await self._files.begin(job.demand.access, job.demand.target, job.demand.changing_words)
         except CtxchatError as problem:
             self._warn(str(problem), news)
             return None
@@ -416,12 +416,12 @@ class Toolbox:
 
     async def _tell(self, files: WorkspaceFiles, job: Job, news: News) -> None:
         try:
-            name, changes = await files.settle()
+            name, changes, unnamed = await files.settle()
         except CtxchatError as problem:
             self._warn(str(problem), news)
             return
         if name:
-            news.put_nowait(FilesChanged(name, job.call.id, changes))
+            news.put_nowait(FilesChanged(name, job.call.id, changes, unnamed))
             if unkept := [c.name for c in changes if any(s and not s.kept for s in (c.before, c.after))]:
                 self._warn(f"Too large to be kept, so no undo brings it back: {', '.join(unkept[:5])}.", news)
 

@@ -76,11 +76,13 @@ class ToolFinished(msgspec.Struct, frozen=True, tag="tool_finished", omit_defaul
 
 
 class FilesChanged(msgspec.Struct, frozen=True, tag="files_changed"):
-    """What a call did to files of the workspace, told right before it is said to have finished. `id` is the checkpoint's."""
+    """What a call did to files of the workspace, told right before it is said to have finished. `id` is the checkpoint's,
+    `unnamed` the paths of which nobody can tell whether it was the call or a person who changed them meanwhile."""
 
     id: str
     call_id: str
     changes: tuple[FileChange, ...]
+    unnamed: tuple[str, ...] = ()
 
 
 class ApprovalRequested(msgspec.Struct, frozen=True, tag="approval_requested", omit_defaults=True):

@@ -10,7 +10,11 @@ from typing import Literal
 
 import msgspec
 
+from ctxchat.core.expressions import expression
+
 FileKind = Literal["file", "link", "folder"]
+_WORD = expression(r"[\w./@+~%-]+")
+
 ChangeWord = Literal["created", "deleted", "changed", "renamed", "mode"]
 
 
@@ -54,7 +58,8 @@ class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True, tag="checkpoin
 
     `seq` is the place in the record where it came about: what has a lower one was said before. `call_id` is the call's, empty
     where it was a person or a call that was cut off. `undoes` are the ids of the checkpoints that
-    this one took back; `change` is the rewind it is part of, where there is one.
+    this one took back; `change` is the rewind it is part of, where there is one. `unnamed` are the paths among its changes that
+    the call does not name: a person may have changed them while it ran.
     """
 
     id: str
@@ -65,13 +70,16 @@ class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True, tag="checkpoin
     undoes: tuple[str, ...] = ()
     change: str = ""
     at: str = ""
+    unnamed: tuple[str, ...] = ()
 
 
 class Net(msgspec.Struct, frozen=True):
-    """What several checkpoints come to for one path. `meddled`: a person worked on it between two of them."""
+    """What several checkpoints come to for one path. `meddled`: a person worked on it between two of them; `unnamed`: one of
+    the calls does not name it."""
 
     change: FileChange
     meddled: bool = False
+    unnamed: bool = False
 
 
 class Mine(msgspec.Struct, frozen=True):
@@ -90,8 +98,9 @@ class Restoring(msgspec.Struct, frozen=True):
     """What taking back checkpoints would do.
 
     `undoes` are their ids, oldest first, `first` and `last` the turns they are of. `changes` are from what the turns left to what
-    stood there before. `mine` are the paths among them that a person changed since; `lost` are paths that stay as they are:
-    their content, the earlier or the present one, is not kept.
+    stood there before. `mine` are the paths among them that a person changed since, `unnamed` those of files that would go or
+    be overwritten although no call names them, so that a person may have made them while it ran; `lost` are paths that stay as
+    they are: their content, the earlier or the present one, is not kept.
     """
 
     undoes: tuple[str, ...]
@@ -100,10 +109,32 @@ class Restoring(msgspec.Struct, frozen=True):
     changes: tuple[FileChange, ...]
     mine: tuple[Mine, ...] = ()
     lost: tuple[str, ...] = ()
+    unnamed: tuple[str, ...] = ()
+
+    @property
+    def doubtful(self) -> frozenset[str]:
+        """The paths at which something of a person's stands, or may."""
+        return frozenset({*(m.path for m in self.mine), *self.unnamed})
 
 
-Keep = Literal["mine", "copy"]
-"""What becomes of files a person changed since: they stay as they are, or are restored, the person's version kept beside."""
+Keep = Literal["mine", "copy", "none"]
+"""What becomes of files that a person changed, or may have: they stay as they are, are restored with their present version
+beside, or are restored."""
+
+
+def unnamed(changes: Sequence[FileChange], texts: Iterable[str], workspace: str) -> tuple[str, ...]:
+    """The paths of files that came about or were changed while a call ran whose `texts` name neither them nor a folder that came
+    about with them. Nobody knows who did that: the call, or a person meanwhile."""
+    words = {word for text in texts for word in (text, *_WORD.findall(text))}
+    names = {word.removeprefix(f"{workspace}/").removeprefix("./").rstrip("/") for word in words}
+    new = {c.path for c in changes if c.before is None and c.after and c.after.kind == "folder"}
+
+    def named(path: str) -> bool:
+        parts = path.split("/")
+        above = path.rpartition("/")[0]
+        return any("/".join(parts[n:]) in names for n in range(len(parts))) or (above in new and named(above))
+
+    return tuple(c.path for c in changes if c.after and c.after.kind != "folder" and not named(c.path))
 
 
 def standing(checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
@@ -154,17 +185,18 @@ def net(checkpoints: Iterable[Checkpoint]) -> dict[str, Net]:
     for checkpoint in checkpoints:
         for change in checkpoint.changes:
             earlier = found.get(change.path)
-            found[change.path] = _joined(earlier, change) if earlier else Net(change)
+            new = change.path in checkpoint.unnamed
+            found[change.path] = _joined(earlier, change, new) if earlier else Net(change, unnamed=new)
     return {path: one for path, one in found.items() if one.meddled or one.change.before != one.change.after}
 
 
-def _joined(earlier: Net, change: FileChange) -> Net:
+def _joined(earlier: Net, change: FileChange, unnamed: bool) -> Net:
     first = earlier.change
     meddled = earlier.meddled or first.after != change.before
     joined = FileChange(
         change.path, first.before, change.after, first.added + change.added, first.removed + change.removed
     )
-    return Net(joined, meddled)
+    return Net(joined, meddled, earlier.unnamed or unnamed)
 
 
 def restoring(
@@ -175,6 +207,7 @@ def restoring(
     changes: list[FileChange] = []
     mine: list[Mine] = []
     lost: list[str] = []
+    doubtful: list[str] = []
     for path, one in net(checkpoints).items():
         left, wanted = one.change.after, one.change.before
         stands = now.get(path)
@@ -187,16 +220,18 @@ def restoring(
         changes.append(FileChange(path, stands, wanted, one.change.removed, one.change.added))
         if stands != left or one.meddled:
             mine.append(Mine(path, stands))
+        elif one.unnamed and stands is not None:
+            doubtful.append(path)
     turns = [c.turn for c in checkpoints] or [0]
     names = tuple(c.id for c in checkpoints)
-    return Restoring(names, min(turns), max(turns), tuple(changes), tuple(mine), tuple(lost))
+    return Restoring(names, min(turns), max(turns), tuple(changes), tuple(mine), tuple(lost), tuple(doubtful))
 
 
 def chosen(wanted: Restoring, keep: Keep) -> tuple[FileChange, ...]:
     """What is done of what was looked at: without a person's files where they keep them, and without folders these lie in."""
-    if keep == "copy":
+    if keep != "mine":
         return wanted.changes
-    stays = {m.path for m in wanted.mine}
+    stays = wanted.doubtful
     return tuple(
         c
         for c in wanted.changes

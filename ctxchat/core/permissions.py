@@ -68,6 +68,11 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     inner: tuple[Part, ...] = ()
     through: bool = False
 
+    @property
+    def with_inner(self) -> tuple[Part, ...]:
+        """It and all that runs below it, however deep."""
+        return (self, *(deeper for inner in self.inner for deeper in inner.with_inner))
+
 
 class Demand(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one call would do, for a judgement and for the person who is asked.
@@ -90,6 +95,13 @@ class Demand(msgspec.Struct, frozen=True, omit_defaults=True):
     parts: tuple[Part, ...] = ()
     asks: Allowance = Allowance()
     shut_in: bool = False
+
+    @property
+    def changing_words(self) -> tuple[str, ...]:
+        """The texts by which the call may name a file that it changes: all its words, but for commands that only read."""
+        pieces = [piece for part in self.parts for piece in part.with_inner if not piece.reads]
+        words = [text for piece in pieces for text in (piece.writes, *piece.paths, *(w.text for w in piece.words))]
+        return tuple(words) if self.parts else (self.target, self.preview)
 
 
 SHELL_FOLDER = "shell-folder"

@@ -243,14 +243,14 @@ class ToolPort(Protocol):
 class WorkspaceFiles(Protocol):
     """The files of a workspace: what calls do to them is kept, and can be taken back. All of it off the event loop."""
 
-    async def begin(self, access: Access, target: str) -> None:
-        """A call is about to run that may change `target` (an absolute path; for `write`), or anything. Raises CtxchatError where
-        what it does cannot be undone."""
+    async def begin(self, access: Access, target: str, words: Sequence[str] = ()) -> None:
+        """A call is about to run that may change `target` (an absolute path; for `write`), or anything; `words` are those by
+        which it may name what it changes. Raises CtxchatError where what it does cannot be undone."""
         ...
 
-    async def settle(self) -> tuple[str, tuple[FileChange, ...]]:
-        """What came of the call that began last, and an id for it: also where a cancel or a kill cut it off. Both empty where
-        nothing did. Raises CtxchatError."""
+    async def settle(self) -> tuple[str, tuple[FileChange, ...], tuple[str, ...]]:
+        """An id for the call that began last, what came of it, and the paths that it does not name (`core.files.unnamed`): also
+        where a cancel or a kill cut it off. All empty where nothing came of it. Raises CtxchatError."""
         ...
 
     def forget(self) -> None:

@@ -21,7 +21,7 @@ import msgspec
 
 from ctxchat import atomic_write
 from ctxchat.core.errors import CtxchatError, ToolError
-from ctxchat.core.files import Checkpoint, FileChange, FileState, is_folder
+from ctxchat.core.files import Checkpoint, FileChange, FileState, is_folder, unnamed
 from ctxchat.core.permissions import Access
 from ctxchat.tools.contents import Contents
 from ctxchat.tools.diffs import Diff, difference
@@ -40,11 +40,13 @@ Left = TypeVar("Left")
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """A call that may change files: what stood there before it. `paths` are those it may touch, None for the whole folder."""
+    """A call that may change files: what stood there before it. `paths` are those it may touch, None for the whole folder,
+    `words` those by which it may name what it changes."""
 
     id: str
     before: dict[str, FileState]
     paths: tuple[str, ...] | None = None
+    words: tuple[str, ...] = ()
 
 
 class Checkpoints:
@@ -64,16 +66,16 @@ class Checkpoints:
 
     # ── around a call ──
 
-    async def begin(self, access: Access, target: str) -> None:
+    async def begin(self, access: Access, target: str, words: Sequence[str] = ()) -> None:
         """A call is about to run. Raises CtxchatError where what it does cannot be undone, and why."""
-        await asyncio.to_thread(self._begin, access, target)
+        await asyncio.to_thread(self._begin, access, target, words)
 
-    async def settle(self) -> tuple[str, tuple[FileChange, ...]]:
-        """What the call that began did, and an id for it; both empty where none began, or nothing came of it. Also for one that a
-        kill cut off."""
+    async def settle(self) -> tuple[str, tuple[FileChange, ...], tuple[str, ...]]:
+        """An id for the call that began, what it did, and the paths that it does not name; all empty where none began, or nothing
+        came of it. Also for one that a kill cut off."""
         return await asyncio.to_thread(self._settle)
 
-    def _begin(self, access: Access, target: str) -> None:
+    def _begin(self, access: Access, target: str, words: Sequence[str]) -> None:
         with self._working:
             self._begun = None
             self.forget()
@@ -82,14 +84,14 @@ class Checkpoints:
             with _faults("What this call does to files cannot be undone"):
                 paths = self._touched(target) if access == "write" else None
                 before = self._look(paths, again=False)
-                self._begun = Begun(secrets.token_hex(6), before, paths)
+                self._begun = Begun(secrets.token_hex(6), before, paths, tuple(words))
                 self._write("begun", _coded(self._begun))
 
-    def _settle(self) -> tuple[str, tuple[FileChange, ...]]:
+    def _settle(self) -> tuple[str, tuple[FileChange, ...], tuple[str, ...]]:
         with self._working:
             begun, self._begun = self._begun or self._cut_off(), None
             if begun is None:
-                return "", ()
+                return "", (), ()
             with _faults("What the last call did to files cannot be undone"):
                 after = self._look(begun.paths, again=True)
                 for path in changed(begun.before, after):
@@ -103,7 +105,8 @@ class Checkpoints:
                 seen.own(self._root, changes)
             if not changes:
                 self.forget()  # or what somebody does later would be taken for the call's
-            return (begun.id, changes) if changes else ("", ())
+                return "", (), ()
+            return begun.id, changes, unnamed(changes, begun.words, self._root) if begun.paths is None else ()
 
     def _cut_off(self) -> Begun | None:
         left = self._left("begun", Begun)
@@ -424,9 +427,10 @@ def _coded(begun: Begun) -> bytes:
     """As bytes; names that are no UTF-8 in another form."""
     before = {named(path): state for path, state in begun.before.items()}
     paths = begun.paths and tuple(named(path) for path in begun.paths)
-    return msgspec.msgpack.encode(Begun(begun.id, before, paths))
+    words = tuple(word.encode("utf-8", "replace").decode() for word in begun.words)
+    return msgspec.msgpack.encode(Begun(begun.id, before, paths, words))
 
 
 def _decoded(begun: Begun) -> Begun:
     before = {written(path): state for path, state in begun.before.items()}
-    return Begun(begun.id, before, begun.paths and tuple(written(path) for path in begun.paths))
+    return Begun(begun.id, before, begun.paths and tuple(written(path) for path in begun.paths), begun.words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -123,6 +124,37 @@ async def test_what_a_person_wrote_since_stays_or_lies_beside(tmp_path: Path) ->
     assert (room.root / "a").read_text() == "agent\nmine\n"
 
 
+async def test_what_a_person_makes_while_a_command_runs_is_named_and_stays_unless_they_say_otherwise(
+    tmp_path: Path,
+) -> None:
+    command = "mkdir -p d/e; echo 1 > d/e/f; echo x >> a; until [ -e mine ]; do sleep 0.02; done; cat mine > /dev/null"
+    room = Room(tmp_path, [write("a", "1\n"), write("odd", "2\n"), DONE, shell(command), DONE])
+    await room.say()
+    before = snapshot(room.root)
+
+    def person() -> None:
+        while "x" not in (room.root / "a").read_text():
+            time.sleep(0.02)
+        (room.root / "odd").write_text("theirs")
+        (room.root / "mine").write_text("theirs")
+
+    await asyncio.gather(room.say(), asyncio.to_thread(person))
+    after = snapshot(room.root)
+    looked = await room.files.undoing()
+    assert looked.unnamed == ("mine", "odd") and not looked.mine
+    assert room.desk.folded().checkpoints[-1].unnamed == ("mine", "odd")
+    await room.files.restore(looked)
+    assert snapshot(room.root) == before | {name: after[name] for name in ("mine", "odd")}
+    await room.files.restore(await room.files.redoing())
+    await room.files.restore(await room.files.undoing(), "copy")
+    assert {"mine.yours", "odd.yours"} <= snapshot(room.root).keys()
+    await room.files.restore(await room.files.redoing())
+    await room.files.restore(await room.files.undoing(), "none")
+    assert snapshot(room.root) == before
+    await room.files.restore(await room.files.redoing())
+    assert snapshot(room.root) == after
+
+
 async def test_rewind_takes_talk_and_files_back_and_an_undo_brings_both(tmp_path: Path) -> None:
     room = Room(tmp_path, [write("a", "1\n"), DONE, shell("rm a; echo 2 > b"), DONE, says("Third."), says("Other.")])
     await room.say("first")
@@ -185,7 +217,7 @@ async def test_a_call_that_is_stopped_can_be_undone(tmp_path: Path) -> None:
 async def test_a_kill_in_a_command_is_found_when_the_session_opens(tmp_path: Path) -> None:
     room = Room(tmp_path, [DONE])
     await room.say()
-    await room.port.begin("run", "x")
+    await room.port.begin("run", "x", ("touch", "a"))
     (room.root / "a").write_text("half")
     later = Room(tmp_path, [DONE], room.desk.journal)
     assert "1 file created" in await later.files.recover()

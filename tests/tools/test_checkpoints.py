@@ -33,7 +33,7 @@ class Session:
         """One call of the turn."""
         await self.port.begin(access, target)  # type: ignore[arg-type]
         work()
-        name, changes = await self.port.settle()
+        name, changes, _ = await self.port.settle()
         if name:
             self.done.append(Checkpoint(name, self.turn, changes, seq=self.turn))
 
@@ -270,11 +270,11 @@ async def test_a_kill_in_the_middle_of_a_command_loses_nothing(session: Session,
     await session.port.begin("run", "a command")
     havoc(session.root)
     session.port = Checkpoints(session.root, tmp_path / "kept")
-    name, changes = await session.port.settle()
+    name, changes, unnamed = await session.port.settle()
     session.done.append(Checkpoint(name, 1, changes))
-    assert await Checkpoints(session.root, tmp_path / "kept").settle() == (name, changes), "until it is written down"
+    assert await Checkpoints(session.root, tmp_path / "kept").settle() == (name, changes, unnamed), "until it is written down"
     session.port.forget()
-    assert await session.port.settle() == ("", ())
+    assert await session.port.settle() == ("", (), ())
     await session.take_back(await session.look(session.done))
     assert snapshot(session.root) == before
 

@@ -89,6 +89,26 @@ async def test_undo_asks_about_what_the_person_changed_since(tmp_path: Path) -> 
         assert set(snapshot(work)) == {"notes.txt", "odd [b]name"}
 
 
+async def test_undo_asks_about_what_a_command_or_the_person_made(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    script = [calls(("shell", {"command": "for i in 1 2; do echo $i > f$i; done"})), says("Done.")]
+    tools, port = [Shell(Sandbox(), os.environ)], Checkpoints(work, tmp_path / "kept")
+    async with talking(work, script, size=(40, 24), tools=tools, files=port, mode="all") as (app, pilot, _):
+        await say(app, pilot, "count")
+        await pilot.press("alt+u")
+        await until(pilot, lambda: "by a command or by you" in " ".join(words(app).split()) and "f2" in words(app))
+        await pilot.press("k")
+        await until(pilot, lambda: "left as they are: f1" in " ".join(words(app).split()))
+        assert set(snapshot(work)) == {"f1", "f2"}
+        await pilot.press("alt+z")
+        await until(pilot, lambda: "Redone" in words(app))
+        await pilot.press("alt+u")
+        await until(pilot, lambda: "by a command or by you" in " ".join(words(app).split()))
+        await pilot.press("r")
+        await until(pilot, lambda: not snapshot(work))
+
+
 async def test_what_lies_under_something_the_person_put_there_is_left_out_and_named(tmp_path: Path) -> None:
     work = tmp_path / "work"
     for folder in ("here", "taken", "gone"):

@@ -84,11 +84,12 @@ class RewindScreen(Panel[RewindChoice]):
 
 
 class MineScreen(Dialog[Keep]):
-    """Files the person changed since would be taken back: comes back with what is to become of them, or None."""
+    """Files that the person changed, or may have, would be taken back: comes back with what is to become of them, or None."""
 
     BINDINGS = [
-        Binding("k", "say('mine')", "keep mine"),
-        Binding("c", "say('copy')", "restore, a copy of mine beside"),
+        Binding("k", "say('mine')", "keep them"),
+        Binding("c", "say('copy')", "restore, a copy beside"),
+        Binding("r", "say('none')", "restore"),
     ]
 
     def __init__(self, wanted: Restoring) -> None:
@@ -96,11 +97,23 @@ class MineScreen(Dialog[Keep]):
         self._wanted = wanted
 
     def body(self) -> ComposeResult:
-        mine = self._wanted.mine
-        names = [clean(m.name) + ("" if m.now else "  (you deleted it)") for m in mine[:NAMED]]
-        more = [f"and {len(mine) - NAMED:,} more"] if len(mine) > NAMED else []
-        head = "You changed this file since:" if len(mine) == 1 else f"You changed these {len(mine):,} files since:"
-        yield Static(Content("\n".join([head, *(f"  {name}" for name in [*names, *more])])), markup=False)
+        mine = [clean(m.name) + ("" if m.now else "  (you deleted it)") for m in self._wanted.mine]
+        unnamed = [clean(path.removeprefix("\0")) for path in self._wanted.unnamed]
+        if mine:
+            yield self._list("You changed this file since:", "You changed these {:,} files since:", mine)
+        if unnamed:
+            one = "This file was written while a command ran that does not name it, by the command or by you:"
+            several = "These {:,} files were written while commands ran that do not name them, by a command or by you:"
+            yield self._list(one, several, unnamed)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """What a person changed for sure is not lost sight of: there is a copy then."""
+        return not (parameters == ("none",) and self._wanted.mine) and super().check_action(action, parameters)
+
+    def _list(self, one: str, several: str, names: Sequence[str]) -> Static:
+        more = [f"and {len(names) - NAMED:,} more"] if len(names) > NAMED else []
+        head = one if len(names) == 1 else several.format(len(names))
+        return Static(Content("\n".join([head, *(f"  {name}" for name in [*names[:NAMED], *more])])), markup=False)
 
 
 class DiffScreen(Panel[None]):

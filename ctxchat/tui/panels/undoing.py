@@ -110,8 +110,8 @@ async def redo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | No
 
 
 async def agreed(ask: Ask, wanted: Restoring) -> Keep | None:
-    """What becomes of files the person changed since; asked only where there are some. None: nothing is to be done."""
-    return await ask(MineScreen(wanted)) if wanted.mine else "mine"
+    """What becomes of files the person changed, or may have; asked only where there are some. None: nothing is to be done."""
+    return await ask(MineScreen(wanted)) if wanted.doubtful else "mine"
 
 
 async def _back(session: Session, files: Files, ask: Ask, wanted: Restoring, word: str, again: str) -> UndoDone | None:
@@ -139,6 +139,8 @@ def files_told(done: Checkpoint, wanted: Restoring, keep: Keep) -> str:
     words = [files_words([c for c in done.changes if c not in beside])]
     if keep == "mine" and wanted.mine:
         words.append(f"as you left them: {_names([m.name for m in wanted.mine])}")
+    if keep == "mine" and wanted.unnamed:
+        words.append(f"left as they are: {_names([path.removeprefix(chr(0)) for path in wanted.unnamed])}")
     if under := [c.name for c in chosen(wanted, keep) if c.path not in carried]:
         words.append(f"left out, for you put something else in place of their folder: {_names(under)}")
     if beside:
