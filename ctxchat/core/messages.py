@@ -215,9 +215,20 @@ _PROGRAM = re.compile(
 """What programs put into a person's message, and a command to one: nothing the person says to the agent."""
 
 
+_COMMAND = re.compile(
+    r"\s*<command-message>[^<]*</command-message>\s*<command-name>([^<]*)</command-name>(?:\s*<command-args>(.*?)</command-args>)?",
+    re.DOTALL,
+)
+"""How Claude Code writes down a command that asks something of the model: its name and what stood behind it."""
+
+
 def own_words(message: Message) -> str:
     """What a person said themselves: the words of a message without what came along, and without what programs put there."""
-    return _PROGRAM.sub("", spoken(message)).strip()
+    text = spoken(message)
+    command = _COMMAND.match(text)
+    asked = f"{command[1].strip()} {(command[2] or '').strip()}".strip() if command else ""
+    said = _PROGRAM.sub("", text[command.end() :] if command else text).strip()
+    return f"{asked}\n{said}".strip()
 
 
 def attached(parts: str | Sequence[Part], tokens: Sequence[int] = ()) -> tuple[Attached, ...]:

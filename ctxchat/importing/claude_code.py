@@ -23,7 +23,6 @@ _TITLES = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title"
 _CONTINUED = "This session is being continued from a previous conversation"
 _HARNESS = (
     "<command-name>",
-    "<command-message>",
     "<local-command-",
     "<bash-",
     "<system-reminder>",
@@ -32,7 +31,8 @@ _HARNESS = (
     "Caveat: The messages below",
     "[Request interrupted by user",
 )
-"""How texts begin that the program wrote under the person's name."""
+"""How texts begin that the program wrote under the person's name. A command that asks something of the model begins with
+`<command-message>`: that is the person's request."""
 
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

@@ -18,7 +18,7 @@ import msgspec
 from ctxchat.core.group_ids import GroupIds, Runs, pairs, runs
 from ctxchat.core.journal import Changed, Measured, ModelChosen, Named, Partial, Record, Sealed, Undone
 from ctxchat.core.ledger import Change
-from ctxchat.core.messages import Group, Message
+from ctxchat.core.messages import Group, Message, own_words
 from ctxchat.core.sanitize import whole_text
 from ctxchat.core.secrets import masked
 from ctxchat.core.tokens import MESSAGE_OVERHEAD, Count
@@ -131,7 +131,7 @@ class _Writer:
         for message in group.messages:
             self._take_message(message, called)
         if group.kind == "user" and not self._titled:
-            opening = " ".join(masked(whole_text(group.first.text[:400])).split())[:80]
+            opening = " ".join(masked(whole_text((own_words(group.first) or group.first.text)[:400])).split())[:80]
             self._titled = bool(opening)
             self._set("title = iif(title = '', ?, title)", opening)
         self._place += 1

@@ -28,6 +28,7 @@ from ctxchat.core.journal import (
     fold,
     without_end,
 )
+from ctxchat.core.messages import own_words
 from ctxchat.core.sanitize import whole_text
 from ctxchat.storage import around, entries, files, loading, removal
 from ctxchat.storage.database import Database
@@ -159,7 +160,7 @@ def _from_journal(database: Database, session: str) -> SessionRow:
     state = loading.load(database, session).state
     messages = [m for m in state.ledger.messages() if not m.synthetic]
     times = [m.at for m in messages if m.at] or [database.now()]
-    opening = next((" ".join(m.text[:400].split())[:80] for m in messages if m.role == "user"), "")
+    opening = next((" ".join((own_words(m) or m.text)[:400].split())[:80] for m in messages if m.role == "user"), "")
     return SessionRow(
         session,
         state.title or opening,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import cache
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.evidence import Way, summarised, truncated
+from benchmarks.pending import KEPT, STRATEGIES, cuts, look
 from benchmarks.recorded import joined, run
 from benchmarks.recordings import recordings
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.ledger import Change, Ledger
-from ctxchat.core.messages import Group
+from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import earlier
@@ -72,6 +75,41 @@ def test_every_strategy_over_recorded_work(
             assert [i.message for i in shown.items if i.group == group] == list(after.group(group).messages)
         assert see(after.undo(f"p{passes - 1}"), options) == before
         ledger = after
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    kinds=st.lists(
+        st.sampled_from(["asks", "asks", "answers", "is cut off", "calls", "calls"]), min_size=4, max_size=14
+    ),
+    strategy=st.sampled_from(STRATEGIES),
+    keep=st.sampled_from(KEPT),
+)
+def test_what_is_pending_is_right_wherever_a_session_is_cut(kinds: list[str], strategy: str, keep: int) -> None:
+    """Also in the middle of a round; `benchmarks.pending` tells what is open from the messages alone."""
+    cut = look([*_said(kinds)], strategy, PlanOptions(meter=METER, keep_recent=keep, keep_turns=1, recent_results=0))
+    assert cut is None or not cut.wrong
+
+
+def test_what_is_pending_is_right_in_recorded_work() -> None:
+    found = [cut for one in recordings() for _, _, cut in cuts(one.messages, 4, Random(3))]
+    assert any(cut.open for cut in found) and not [cut for cut in found if cut.wrong]
+
+
+def _said(kinds: Sequence[str]) -> Iterator[Message]:
+    """Messages of these kinds; the answer to a call is missing now and then."""
+    for number, kind in enumerate(kinds):
+        seq = 2 * number + 1
+        match kind:
+            case "asks":
+                yield Message(seq, "user", f"Request {number}: look at gauge {number}.\n\nAnd say what it shows.")
+            case "calls":
+                call = ToolCall(f"k{number}", "shell", '{"command": "make gauge"}')
+                yield Message(seq, "assistant", "I look at it." * (number % 2), calls=(call,))
+                if number % 3:
+                    yield Message(seq + 1, "tool", "It shows 3 m. " * 90, call_id=call.id)
+            case _:
+                yield Message(seq, "assistant", "It shows 3 m. " * 90, interrupted=kind != "answers")
 
 
 @pytest.mark.parametrize("way", [summarised, truncated])

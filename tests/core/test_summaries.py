@@ -403,38 +403,15 @@ def test_what_a_program_put_there_is_not_what_the_person_said() -> None:
         "<command-name>/clear</command-name>",
         "Draw it.",
     ]
+    asked = "<command-message>tide is running…</command-message>\n<command-name>/tide</command-name>"
+    assert own_words(Message(1, "user", asked)) == "/tide"
+    assert own_words(Message(1, "user", f"{asked}\n<command-args>pier 7</command-args>\nnow")) == "/tide pier 7\nnow"
     words += ["[Image: source: /tmp/a.png]", "[Request interrupted by user]"]
     groups = group_messages(m for n, w in enumerate(words) for m in exchange(10 * n + 1, w))
     assert person_said(groups, 500, rough_count).split("\n")[1:] == ["- m31: Draw it."]
     assert [
         g.id for g in open_requests(group_messages([Message(1, "user", "Draw."), Message(2, "user", "/exit")]))
     ] == ["g1"]
-
-
-@given(
-    histories,
-    st.integers(1, 40),
-    st.sampled_from(["summarize", "truncate", "pipeline", "sliding_window", "reactive_full"]),
-)
-def test_the_newest_open_request_is_there_whole_wherever_a_session_is_cut(
-    history: list[Message], cut: int, name: str
-) -> None:
-    """Also in the middle of a turn. Nothing that was answered is called open."""
-    groups = group_messages(history)[:cut]
-    ledger = Ledger(groups=groups)
-    options = PlanOptions(keep_recent=2, summary_tokens=300)
-    plan = builtin_strategies(options)[name].plan(see(ledger, options), ledger, BUDGET)
-    if plan is None:
-        return
-    after = see(ledger.apply(apply_plan(ledger, plan, "p", options, summary="the record")), options)
-    text = "\n".join(item.message.text for item in after.items)
-    asked = open_requests(ledger.standing)
-    summary = next((item.message.text for item in after.items if item.section == "summary"), "")
-    told = summary.partition("not answered as of")[2].partition("\n\n")[0]
-    if asked:
-        assert own_words(asked[0].first) in text
-    answered = {g.first.id for g in groups if g.kind == "user"} - {g.first.id for g in asked}
-    assert not [name for name in answered if f"- {name}" in told.split()]
 
 
 def test_a_request_that_was_cut_short_stands_first_and_what_was_answered_is_called_so() -> None:

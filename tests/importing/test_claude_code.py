@@ -105,3 +105,18 @@ def test_two_that_were_resumed_from_one_are_two(database: Database, brought: Bri
         name = f"{digit * 8}-1111-4111-8111-111111111111.jsonl"
         assert [one.outcome for one in brought(put(tmp_path / name, wild.claude()[:many]))] == ["new"]
     assert len(sessions.rows(database)) == 2
+
+
+def test_a_command_that_asks_the_model_is_the_persons_request(
+    database: Database, brought: Bring, tmp_path: Path
+) -> None:
+    lines = wild.claude()[:8]
+    asked = "<command-message>tide</command-message>\n<command-name>/tide</command-name>\n<command-args>7</command-args>"
+    lines[1]["message"]["content"] = asked
+    lines.append(
+        lines[1] | {"uuid": "u9", "parentUuid": "a4", "message": {"role": "user", "content": "<command-name>/exit"}}
+    )
+    (told,) = brought(put(tmp_path / "5e55.jsonl", lines))
+    groups = state(database, told.id).ledger.groups
+    assert [g.kind for g in groups if g.first.role == "user"] == ["user", "note"]
+    assert groups[0].first.text == asked
