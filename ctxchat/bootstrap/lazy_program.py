@@ -7,10 +7,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ctxchat.bootstrap.flags import Flags, in_force, settings_from
 from ctxchat.bootstrap.workspace import sandbox_of, workspace_of
@@ -18,6 +18,7 @@ from ctxchat.core.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from types import CoroutineType
 
     from ctxchat.bootstrap.program import Program
     from ctxchat.config.files import Loaded
@@ -29,11 +30,17 @@ BESIDE_KEYS = 0.0005
 """Seconds after which the import lets the interface have a go; with the usual 0.005 each key waits several times as long."""
 
 
-def later(verb: str) -> Any:
-    """A verb of `Program`, which is waited for; `tui.services.Services` says what it takes and gives."""
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
-    async def call(lazy: LazyProgram, *args: object, **named: object) -> Any:
-        return await getattr(await lazy.program(), verb)(*args, **named)
+
+def later(
+    verb: Callable[[Program], Callable[_P, Awaitable[_T]]],
+) -> Callable[Concatenate[LazyProgram, _P], CoroutineType[Any, Any, _T]]:
+    """A method that waits for the program, then calls this method of it."""
+
+    async def call(lazy: LazyProgram, *args: _P.args, **named: _P.kwargs) -> _T:
+        return await verb(await lazy.program())(*args, **named)
 
     return call
 
@@ -88,21 +95,21 @@ class LazyProgram:
         assert self._running
         return self._running.masking
 
-    open = later("open")
-    sessions = later("sessions")
-    glance = later("glance")
-    delete = later("delete")
-    fork = later("fork")
-    hand_off = later("hand_off")
-    search = later("search")
-    indexed = later("indexed")
-    group = later("group")
-    models = later("models")
-    first_look = later("first_look")
-    importable = later("importable")
-    first_found = later("first_found")
-    mcp_servers = later("mcp_servers")
-    warm_up = later("warm_up")
+    open = later(lambda program: program.open)
+    sessions = later(lambda program: program.sessions)
+    glance = later(lambda program: program.glance)
+    delete = later(lambda program: program.delete)
+    fork = later(lambda program: program.fork)
+    hand_off = later(lambda program: program.hand_off)
+    search = later(lambda program: program.search)
+    indexed = later(lambda program: program.indexed)
+    group = later(lambda program: program.group)
+    models = later(lambda program: program.models)
+    first_look = later(lambda program: program.first_look)
+    importable = later(lambda program: program.importable)
+    first_found = later(lambda program: program.first_found)
+    mcp_servers = later(lambda program: program.mcp_servers)
+    warm_up = later(lambda program: program.warm_up)
 
     async def importing(self, path: Path | None = None) -> AsyncGenerator[ImportNews, None]:
         """Import sessions of other agents, in a process of its own. Raises CtxchatError."""
