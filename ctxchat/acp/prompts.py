@@ -67,7 +67,7 @@ async def message(
                     parts += await _image(image(name, _decoded(blob)), session, tell)
                 else:
                     tell(f"{name}: {kind or 'no text'}, only its name goes along.")
-            case AudioContentBlock():
+            case _:
                 raise UsageError("Sound cannot be sent to a model from here.", "Send text, files or images.")
     text = "".join(words)
     if not text.strip() and not parts:

@@ -14,7 +14,7 @@ from ctxchat.tui.first_frame import FirstFrame, in_browser
 
 TYPE_CHECKING = False  # without the import
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Mapping
     from typing import Any
 
 NO_TERMINAL = (
@@ -52,7 +52,7 @@ def _painted(given: Mapping[str, Any], tour: Callable[[], object] | None) -> int
 
 
 @contextmanager
-def painting_often() -> Iterator[None]:
+def painting_often() -> Generator[None]:
     """For the import of Textual, which reads it there; a person's own `TEXTUAL_FPS` stands, and no process below is told ours."""
     if "TEXTUAL_FPS" in os.environ:
         yield

@@ -115,7 +115,8 @@ def written(text: str) -> str:
 
 def typed_in(most: int = -1) -> str:
     """What stands on standard input, up to so many characters, whatever bytes these are; see `written`."""
-    if not isinstance(sys.stdin, io.TextIOWrapper):
+    given: object = sys.stdin
+    if not isinstance(given, io.TextIOWrapper):
         return written(sys.stdin.read(most))
     # Not by changing how `sys.stdin` decodes: once something was read from it that is refused.
     text = codecs.getreader("utf-8")(sys.stdin.buffer, "replace").read(chars=most)

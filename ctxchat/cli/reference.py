@@ -58,12 +58,12 @@ def commands(command: click.Command = ctxchat, parent: click.Context | None = No
 
 
 def _common(parameter: click.Parameter) -> bool:
-    return parameter.name is not None and parameter.name.startswith("given_")
+    return (parameter.name or "").startswith("given_")
 
 
 def markdown() -> str:
     """Every command with its options; those that all take stand with the first."""
-    parts = []
+    parts: list[str] = []
     for command in commands():
         words = command.usage.split(" [")[0]
         rows = "".join(f"| `{name}` | {_cell(told)} |\n" for name, told in command.options)

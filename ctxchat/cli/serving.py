@@ -27,7 +27,7 @@ class ChatServer(Server):
 
     def __init__(self, command: str, port: int, ready: Callable[[str], None]) -> None:
         self._place = f"/{secrets.token_urlsafe(32)}"
-        super().__init__(command, host=HOST, port=port, title="ctxchat")
+        super().__init__(command, host=HOST, port=port, title="ctxchat")  # pyright: ignore[reportUnknownMemberType]  # its paths are untyped
         self._token = secrets.token_urlsafe(32)
         self._cookie = f"ctxchat-{port}"
         self._ready = ready

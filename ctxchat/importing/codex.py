@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
+from typing import cast
 
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.events import Usage
@@ -156,7 +157,7 @@ class _Rollout:
             for part, item in enumerate(items(line.get("items"))):
                 yield from self._item(obj(item), f"{place}.{part}")
         elif kind in _ENVELOPES or isinstance(payload, dict):
-            yield from self._envelope(text(kind), obj(payload), str(place))
+            yield from self._envelope(text(kind), obj(cast("object", payload)), str(place))
         elif kind is not None:
             yield from self._item(line, str(place))
 
@@ -360,7 +361,7 @@ def _output(output: object) -> str | tuple[Part, ...]:
     if isinstance(output, str):
         return output
     if isinstance(output, list):
-        return _parts(output)
+        return _parts(cast("list[object]", output))
     inner = obj(output)
     content = inner.get("content")
     return content if isinstance(content, str) else _parts(content) if content else as_json(output or "")

@@ -88,7 +88,11 @@ def whole(file: Path, progress: Progress = silent) -> Object | list[Any] | Damag
     data = file.read_bytes()
     progress(len(data))
     value = _value(data.strip(b"\0 \t\r\n\xef\xbb\xbf"))
-    return value if isinstance(value, dict | list) else Damaged(f"{file.name}:{_line(data)}", "not a JSON document")
+    return (
+        cast("Object | list[Any]", value)
+        if isinstance(value, dict | list)
+        else Damaged(f"{file.name}:{_line(data)}", "not a JSON document")
+    )
 
 
 def _line(data: bytes) -> int:

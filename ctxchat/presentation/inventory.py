@@ -146,6 +146,8 @@ def _words(item: Item, call: ToolCall | None) -> tuple[str, str, str]:
         case "summary":
             body = message.text.removeprefix(OPENING).lstrip().removeprefix(PREFACE)
             return "summary", one_line(body, MAX_ROW_CHARS), "compaction"
+        case _:
+            pass
     if message.role == "tool":
         name = one_line((call.name if call else message.name) or "tool", 40)
         argument = key_argument(decoded(call.arguments)) if call else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import cast
 
 from ctxchat.core.events import ToolFinished, ToolStatus
 from ctxchat.core.messages import Message, ToolCall
@@ -40,7 +41,7 @@ def decoded(arguments: str) -> dict[str, object] | str:
         value = json.loads(arguments or "{}")
     except (ValueError, RecursionError):
         return arguments
-    return value if isinstance(value, dict) else arguments
+    return cast("dict[str, object]", value) if isinstance(value, dict) else arguments
 
 
 def key_argument(arguments: dict[str, object] | str) -> str:

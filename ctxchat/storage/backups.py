@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -212,7 +212,7 @@ def checked(path: Path, newest: int) -> None:
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _alone(path: Path) -> Generator[None]:
     """Hold the database so that nobody else has it open, its log written back; one that cannot be read is held by nobody."""
     connection = sqlite3.connect(path, timeout=2.0, isolation_level=None)
     try:

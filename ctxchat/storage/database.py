@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -105,7 +105,7 @@ class Database:
             return self._connection.execute(sql, values).fetchall()
 
     @contextlib.contextmanager
-    def transaction(self, *, linked: bool = True) -> Iterator[sqlite3.Connection]:
+    def transaction(self, *, linked: bool = True) -> Generator[sqlite3.Connection]:
         """Everything inside is written, and is on disk at the end; or nothing is. Where it is not `linked`, rows may go that
         others point to. Raises StorageError."""
         with self._mutex, faults(self.path), self._links(linked):
@@ -202,7 +202,7 @@ class Database:
                 files.write_private(place, bytes(_RESERVED))
 
     @contextlib.contextmanager
-    def _links(self, wanted: bool) -> Iterator[None]:
+    def _links(self, wanted: bool) -> Generator[None]:
         if wanted:
             yield
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,7 +33,7 @@ _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 @contextmanager
-def faults(path: Path, *, alone: bool = False) -> Iterator[None]:
+def faults(path: Path, *, alone: bool = False) -> Generator[None]:
     """Raise StorageError, with a remedy, for whatever goes wrong with the file or folder `path` inside. `alone`: only one process
     at a time can use it there."""
     try:

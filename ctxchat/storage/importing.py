@@ -9,7 +9,7 @@ import re
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -129,11 +129,11 @@ def _bad_json(file: Path, line: int, error: ValueError) -> UsageError:
 
 def _conversation(value: object, where: str) -> Iterator[tuple[str, object]]:
     """The messages of one JSON value: a message, an array of them, or an object that holds them."""
-    if isinstance(value, dict) and "role" not in value and isinstance(value.get("messages"), list):
-        value = value["messages"]
-    if isinstance(value, list):
-        yield from ((where, message) for message in value)
-    elif isinstance(value, dict) and "role" in value:
+    fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    listed: object = fields["messages"] if "messages" in fields and "role" not in fields else cast("object", value)
+    if isinstance(listed, list):
+        yield from ((where, message) for message in cast("list[object]", listed))
+    elif "role" in fields:
         yield where, value
     else:
         raise UsageError(f"{where}: no chat messages.", _SHAPES)
@@ -144,6 +144,7 @@ def _message(wire: object, seq: int, at: str, where: str, *, halves: bool) -> Me
         raise UsageError(
             f"{where}: message {seq}: {type(wire).__name__}, not an object with role and content.", _SHAPES
         )
+    wire = cast("dict[str, Any]", wire)
     clean = _without_halves(wire) if halves else wire
     try:
         message = openai.from_wire(clean, seq, at)

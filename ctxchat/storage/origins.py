@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
@@ -116,7 +116,7 @@ def bring(
         database.read("ATTACH ? AS aside", (f"file:{quote(str(aside.resolve()))}?mode=rw",))
         held.callback(database.read, "DETACH aside")
         since = _first_that_differs(database, row, entry) if renewed else 0
-        left = [] if renewed else _copied_in_pieces(database, _pieces(database), going_on)
+        left: Sequence[tuple[str, str]] = [] if renewed else _copied_in_pieces(database, _pieces(database), going_on)
 
         def work(connection: sqlite3.Connection) -> None:
             if renewed:
@@ -141,7 +141,7 @@ def bring(
 
 
 @contextmanager
-def _unseen(database: Database, session: str) -> Iterator[None]:
+def _unseen(database: Database, session: str) -> Generator[None]:
     """A session that is in no list until its row is written. What is there of it until then counts as deleted, and goes when
     this fails; after a kill at the next start."""
     try:
@@ -155,7 +155,7 @@ def _unseen(database: Database, session: str) -> Iterator[None]:
 
 
 @contextmanager
-def _file_aside(folder: Path) -> Iterator[Path]:
+def _file_aside(folder: Path) -> Generator[Path]:
     """An empty file of our own in a session's folder, gone at the end."""
     path = folder / files.ASIDE
     with faults(path):

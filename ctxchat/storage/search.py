@@ -158,7 +158,8 @@ class _Search(_Scan):
         rarity = {unit: rarity_of(max(often[unit], len(held[unit])), newest) for unit in self._query.units}
         whole = sum(rarity.values()) or 1.0
         self._worth = {unit: value / whole for unit, value in rarity.items()}
-        every = set.intersection(*held.values())
+        first, *others = held.values()
+        every = first.intersection(*others)
         found: list[Match] = []
         if every and not self._query.question:
             found = self._best(dict.fromkeys(held, every), rarity)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from types import MappingProxyType
@@ -223,7 +223,7 @@ def latest(database: Database, folder: str = "") -> str:
 
 
 @contextmanager
-def held(database: Database, session: str) -> Iterator[None]:
+def held(database: Database, session: str) -> Generator[None]:
     """Hold a session for a short while. Raises SessionBusy while another window or command has it, StorageError when
     it is gone."""
     row(database, session)
