@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -20,6 +20,8 @@ from ctxchat.agent.session_config import SessionConfig
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.budget import Budget, Window, make_budget
 from ctxchat.core.budget_note import BUDGET, budget_note
+from ctxchat.core.cache import Beginning, CacheRules, cache_state, found_beginnings, marked_lengths
+from ctxchat.core.cache_state import CacheState
 from ctxchat.core.calibration import Mix
 from ctxchat.core.clip import clip
 from ctxchat.core.errors import StorageError
@@ -31,9 +33,10 @@ from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.notes import change_note, context_note, known_context, tools_block, without_tool_told
 from ctxchat.core.permissions import Mode
-from ctxchat.core.ports import Clock, JournalPort, ModelPort, ModelRequest
+from ctxchat.core.ports import Clock, JournalPort, ModelPort, ModelRequest, ReplyNotes
 from ctxchat.core.prefix_break import PrefixBreak
 from ctxchat.core.prefix_guard import PrefixGuard, SentPrefix, request_of
+from ctxchat.core.prices import MILLION, ModelPrices
 from ctxchat.core.sections import section_of
 from ctxchat.core.tool_share import Afforded, afford
 from ctxchat.core.view import Item, View, compile
@@ -82,7 +85,6 @@ class Conversation(JournalWriter):
         tools: Sequence[ToolSpec],
         assumptions: Assumptions | None = None,
         known: Known | None = None,
-        price_of: Callable[[str], TokenPrice] = lambda model: TokenPrice(),
         masked: MaskedRecord | None = None,
     ) -> None:
         super().__init__(journal, state)
@@ -95,7 +97,6 @@ class Conversation(JournalWriter):
         self._tools = tuple(tools)
         self._mode: Mode = config.mode
         self._assumptions: Assumptions = assumptions or NothingKnown()
-        self._price_of = price_of
         self.masked = masked or MaskedRecord(str)
         """What of the record a model is told."""
         self._afforded = Afforded()
@@ -123,7 +124,9 @@ class Conversation(JournalWriter):
     def use(self, learned: Learned) -> None:
         """Go on with the model of which this is known; what it can hold is asked at the next refresh."""
         self.model = learned.model
-        self._price: TokenPrice | None = None
+        self._prices: ModelPrices | None = None
+        self._rules = CacheRules()
+        self._held: tuple[Beginning, ...] = ()  # beginnings of the next request that its server keeps
         self.learned = learned
         self.meter = learned.meter
 
@@ -186,7 +189,7 @@ class Conversation(JournalWriter):
         self._looks += 1
         look, model = self._looks, self.model
         claimed = await self.learned.asked()
-        price = self._price or await asyncio.to_thread(self._price_of, model.name)
+        prices, rules = await asyncio.to_thread(self._asked_prices, model)
         every_request = await self._config.context_sources.every_request()
         if not self.under_way or self._around is None:
             await self.look_around()
@@ -194,9 +197,14 @@ class Conversation(JournalWriter):
             if look < self._newest or model is not self.model:
                 return self.figures
             self.learned.take(*claimed)
-            self._newest, self._price, self._every_request = look, price, every_request
+            self._newest, self._every_request = look, every_request
+            self._prices, self._rules = prices, rules
             await self._afford_tools()
             return self._adopt(await self.compiled(self.ledger))
+
+    def _asked_prices(self, model: ModelPort) -> tuple[ModelPrices | None, CacheRules]:
+        """What it costs now, some at other hours less, and how its server keeps what it is sent."""
+        return model.prices(), model.cache_rules(lasting=self._config.lasting)
 
     async def look_around(self) -> None:
         """Ask what stands around the conversation now: for the next head, and for the note on what has changed."""
@@ -279,7 +287,9 @@ class Conversation(JournalWriter):
             request = request_of(self.view, self._explanations, self.effort)
         if broke and not broke.cause and STRICT:
             raise UnexplainedBreak(broke, self.view)
-        prefix = await asyncio.to_thread(self._prefix_guard.remember, self.model.name, request)
+        marked = marked_lengths(self.view) if self._rules.marks else ()
+        prefix = await asyncio.to_thread(self._prefix_guard.remember, self.model.name, request, marked)
+        prefix = msgspec.structs.replace(prefix, started=self.clock.now(), life=self._rules.life)
         self._sent = (prefix, broke)
         return self.view
 
@@ -303,10 +313,11 @@ class Conversation(JournalWriter):
         await self.again()
         return True
 
-    def as_sent(self, measured: Measured) -> Measured:
-        """With what is to be remembered of the request that was counted."""
+    def as_sent(self, measured: Measured, notes: ReplyNotes = ReplyNotes()) -> Measured:  # noqa: B008 (frozen)
+        """With what is to be remembered of the request that was counted, and what its server told besides."""
         sent, broke = self._sent
-        return msgspec.structs.replace(measured, sent=sent, broke=broke)
+        miss, prefill = notes.cache_miss, notes.prefill
+        return msgspec.structs.replace(measured, sent=sent, broke=broke, cache_miss=miss, prefill=prefill)
 
     def _bound_thoughts(self, broke: PrefixBreak) -> tuple[int, int] | None:
         """The numbers of the messages whose reasoning stands behind the first difference."""
@@ -387,7 +398,10 @@ class Conversation(JournalWriter):
             self._weighed = len(self.ledger.changes)
             self.meter.forget_all_but(item.message for item in view.items)
         self.view, self._streamed = view, Mix()
-        self._breaks = self._prefix_guard.check(self.model.name, request_of(view, self._explanations, self.effort))
+        request, model = request_of(view, self._explanations, self.effort), self.model.name
+        self._breaks = self._prefix_guard.check(model, request)
+        held = self._prefix_guard.held_part(model, request, self.state.held.get(model, ()))
+        self._held = found_beginnings(view, held, self._rules)
         self.figures = self.measured()
         return self.figures
 
@@ -462,7 +476,24 @@ class Conversation(JournalWriter):
             past=Past(state.fills, len(state.ledger.compactions), state.cost_usd, cached, state.cut),
             automatic=automatic,
         )
-        return figures if view is not None or self._breaks is None else self._breaking(figures, self._breaks)
+        if view is not None:
+            return figures
+        figures = msgspec.structs.replace(figures, cache=self._cache_state(figures.used))
+        return figures if self._breaks is None else self._breaking(figures, self._breaks)
+
+    def _cache_state(self, used: int) -> CacheState:
+        """What the server holds of a next request of so many tokens."""
+        state, name = self.state, self.model.name
+        return cache_state(
+            self._held,
+            used=used,
+            known=bool(state.held.get(name)),
+            rules=self._rules,
+            prices=self._prices,
+            reply=state.replied,
+            prefill=state.prefill.get(name, 0.0),
+            broke=state.cache_break,
+        )
 
     def _breaking(self, figures: Figures, breaks: PrefixBreak) -> Figures:
         """With what the next request does to the beginning of the one before, in tokens as the gauge counts them."""
@@ -475,8 +506,16 @@ class Conversation(JournalWriter):
     @property
     def _counting(self) -> Counting:
         learned = self.learned
-        price = self._price or TokenPrice()
-        return Counting(self.model.name, learned.calibration, learned.anchor, price, self.state.scale)
+        return Counting(self.model.name, learned.calibration, learned.anchor, self._price, self.state.scale)
+
+    @property
+    def _price(self) -> TokenPrice:
+        """What a token of a prompt as long as the present one costs."""
+        rates = self._prices.rates_at(self.state.used) if self._prices else None
+        if rates is None:
+            return TokenPrice()
+        written = rates.written_long if self._rules.long else rates.written
+        return TokenPrice(rates.input / MILLION, rates.cached / MILLION, written / MILLION)
 
 
 def lengths_of(ledger: Ledger) -> Counter[str]:

@@ -336,8 +336,9 @@ class Hooks:
 
     def _line(self, hook: Hook, event: Event | None, moment: Moment) -> bytes:
         """The event as `run --json` shows it, with the hook's name and what its condition saw, in plain ASCII."""
-        body = fields(event) if event else {}
-        head = {"type": hook.event, "session": self._conversation.journal.session, "at": self._conversation.clock.now()}
+        at = self._conversation.clock.now()
+        body = fields(event, at) if event else {}
+        head = {"type": hook.event, "session": self._conversation.journal.session, "at": at}
         more = {"hook": hook.name, "moment": msgspec.to_builtins(moment)}
         return (json.dumps(body | head | more) + "\n").encode()
 

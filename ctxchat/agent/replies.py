@@ -18,6 +18,7 @@ from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.model_calls import ArrivingReply, TokenTally, ask
 from ctxchat.agent.rescue import Rescue
 from ctxchat.agent.unsealed import Unsealed
+from ctxchat.core.cache_state import NOTHING_KNOWN
 from ctxchat.core.changes import without_media
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Notice, ReasoningDelta, Retry, TextDelta, Usage
@@ -203,7 +204,7 @@ class Replies:
         self.follow_up = CONTINUE_REQUEST if self.goes_on else MISSING_CALL if missing else ""
         turn_end = not message.calls and not self.follow_up
         measured = talk.learned.counted(usage, talk.view, message, talk.clock.now(), turn_end=turn_end)
-        measured = talk.as_sent(measured)
+        measured = talk.as_sent(measured, end.notes)
         if message.calls:
             talk.note(measured)
             await talk.keep(message)
@@ -213,7 +214,9 @@ class Replies:
             self._open.reply = None
             figures = await talk.again()
         said = remarks(end, message, measured.cut, goes_on=self.goes_on)
-        for event in (usage, *(Notice("info" if self.goes_on else "warning", text) for text in said), figures):
+        cache = (figures.cache,) if figures.cache != NOTHING_KNOWN else ()
+        notices = (Notice("info" if self.goes_on else "warning", text) for text in said)
+        for event in (usage, *cache, *notices, figures):
             await self._emit(event)
         await talk.learned.unlearn_window(usage)
 

@@ -77,7 +77,7 @@ class SessionLock:
                     continue
                 told = event
                 self._seq += 1
-                if _LOG.isEnabledFor(logging.DEBUG) and (line := log_line(event)):
+                if _LOG.isEnabledFor(logging.DEBUG) and (line := log_line(event, self._conversation.clock.now())):
                     _LOG.debug("%s %d %s", self._conversation.journal.session, self._seq, line)
                 yield Stamped(self._conversation.journal.session, self._seq, self._conversation.clock.now(), event)
 

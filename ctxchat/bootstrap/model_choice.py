@@ -15,7 +15,6 @@ from ctxchat.config.schema.program import Transport
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Usage
-from ctxchat.core.figures import TokenPrice
 from ctxchat.core.grouping import single
 from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
@@ -152,12 +151,3 @@ def price(model: str, prompt: int, completion: int) -> float:
 
     known = prices(model)
     return cost(known, Usage(prompt, completion)) if known else 0.0
-
-
-def token_price(model: str) -> TokenPrice:
-    """What a token of a short prompt costs by the price list; zeros where it has no price. Reads the list the first time."""
-    from ctxchat.models.catalogue import prices
-
-    known = prices(model)
-    rates = known.rates if known else None
-    return TokenPrice(rates.input / 1e6, rates.cached / 1e6, rates.written / 1e6) if rates else TokenPrice()

@@ -25,7 +25,7 @@ from ctxchat.bootstrap.configuring import Configuring, remembered
 from ctxchat.bootstrap.extensions import Extensions, with_plugins
 from ctxchat.bootstrap.flags import in_force
 from ctxchat.bootstrap.hooks import HookCommands
-from ctxchat.bootstrap.model_choice import Overrides, price, settings_of, token_price
+from ctxchat.bootstrap.model_choice import Overrides, price, settings_of
 from ctxchat.bootstrap.recall import Recollection
 from ctxchat.bootstrap.remembered import StoredAssumptions
 from ctxchat.bootstrap.shared import Shared, SystemClock, masked_record
@@ -195,7 +195,6 @@ class Opening:
             tools=toolbox.specs,
             assumptions=assumptions,
             known=await asyncio.to_thread(assumptions.load, model.name),
-            price_of=token_price,
             masked=masked_record(shared.masking),
         )
         if not self._notices and (state.model, state.address) != (model.name, model.address):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import click
 import msgspec
 
@@ -72,4 +74,6 @@ def context_json(session: str, figures: Figures) -> dict[str, object]:
     fields: dict[str, object] = msgspec.to_builtins(figures)
     fields.pop("type")
     sections = [msgspec.to_builtins(s) | {"over": s.over} for s in figures.sections]
-    return {"session": session} | fields | {"sections": sections, "saved_usd": round(figures.saved, 6)}
+    cache = figures.cache.told(time.time())
+    more: dict[str, object] = {"sections": sections, "saved_usd": round(figures.saved, 6), "cache": cache}
+    return {"session": session} | fields | more

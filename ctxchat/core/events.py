@@ -10,11 +10,13 @@ from typing import Literal
 
 import msgspec
 
+from ctxchat.core.cache_state import CacheState
 from ctxchat.core.figures import Figures
 from ctxchat.core.files import FileChange
 from ctxchat.core.messages import Attached
 from ctxchat.core.permissions import Access, Allowance, Verdict
 from ctxchat.core.record import CompactionRecord, Reason
+from ctxchat.core.times import epoch
 
 ToolStatus = Literal["ok", "error", "denied", "cancelled", "timeout"]
 TurnStatus = Literal["done", "cancelled", "error", "max_rounds"]
@@ -218,6 +220,7 @@ Event = (
     | Delegated
     | Usage
     | Figures
+    | CacheState
     | CompactionStarted
     | SummaryDelta
     | CompactionRecord
@@ -240,31 +243,50 @@ class Stamped(msgspec.Struct, frozen=True):
     def json(self) -> bytes:
         """One JSON line: type, session, seq, at, then the event's own fields."""
         head = {"type": type(self.event).__struct_config__.tag, "session": self.session, "seq": self.seq, "at": self.at}
-        return msgspec.json.encode(head | fields(self.event))
+        return msgspec.json.encode(head | fields(self.event, self.at))
 
 
-def fields(event: Event) -> dict[str, object]:
-    """The fields of an event, JSON-ready, as programs are told them."""
+def fields(event: Event, at: str) -> dict[str, object]:
+    """The fields of an event, JSON-ready, as programs are told them at that time."""
     if isinstance(event, CompactionRecord):
         return event.told()
+    if isinstance(event, CacheState):
+        return event.told(epoch(at))
     body: dict[str, object] = msgspec.to_builtins(event)
+    if isinstance(event, Figures):
+        body["cache"] = event.cache.told(epoch(at))
     return {name: value for name, value in body.items() if name != "type"}
 
 
 _NAMES = frozenset(
-    {"id", "call_id", "message", "name", "status", "kind", "strategy", "access", "verdict", "model", "agent", "level"}
+    {
+        "id",
+        "call_id",
+        "message",
+        "name",
+        "status",
+        "kind",
+        "strategy",
+        "access",
+        "verdict",
+        "model",
+        "agent",
+        "level",
+        "state",
+    }
 )
 _UNLOGGED = (TextDelta, ReasoningDelta, ToolProgress, SummaryDelta)
 _IN_WORDS = (Failed, Notice, Retry)
 
 
-def log_line(event: Event) -> str:
-    """The event for a log: its kind, its names and its figures. Of any other text only the length in characters, of a list how
+def log_line(event: Event, at: str = "") -> str:
+    """The event for a log, at that time: its kind, its names and its figures. Of any other text only the length in characters, of a list how
     many there are: nothing of what was said stands there, but what ctxchat said of a fault. Empty for a piece of a text."""
     if isinstance(event, _UNLOGGED):
         return ""
     told = [
-        f"{name}={_logged(name, value, in_words=isinstance(event, _IN_WORDS))}" for name, value in fields(event).items()
+        f"{name}={_logged(name, value, in_words=isinstance(event, _IN_WORDS))}"
+        for name, value in fields(event, at).items()
     ]
     return " ".join([str(type(event).__struct_config__.tag), *told])
 

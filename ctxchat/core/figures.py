@@ -11,6 +11,7 @@ import msgspec
 
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.budget import Budget, WindowSource
+from ctxchat.core.cache_state import NOTHING_KNOWN, CacheState
 from ctxchat.core.calibration import Anchor, Calibration, Mix
 from ctxchat.core.prefix_break import PrefixBreak
 from ctxchat.core.sections import OUTSIDE, SECTIONS, Section, SectionName
@@ -60,7 +61,7 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
     is what the window was believed to be before it was learned better, else 0; where a refusal taught it and the server did not
     say what it holds, `window` is a guess, and `refused_window` were too many; `cut` what the server seems to have left out
     of the last prompt without saying so. `automatic` is whether compaction starts by itself. `breaks` is where the next request
-    does not begin as the one before did, None where it does.
+    does not begin as the one before did, None where it does; `cache` what its server holds of it.
     """
 
     model: str
@@ -85,6 +86,7 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
     automatic: Automatic = Automatic()
     refused_window: int = 0
     breaks: PrefixBreak | None = None
+    cache: CacheState = NOTHING_KNOWN
 
     @property
     def over(self) -> int:

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from ctxchat.core.cache import break_of, held_after
+from ctxchat.core.cache_state import CacheBreak, HeldPrefix
 from ctxchat.core.calibration import MAX_RATE, MAX_TOKENS, Anchor, Calibration, most_tokens
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.events import Usage
@@ -48,7 +50,9 @@ class Undone(msgspec.Struct, frozen=True, tag="undone"):
 class Measured(msgspec.Struct, frozen=True, tag="measured", omit_defaults=True):
     """A model's reply was counted. `used` is what the gauge showed then, in tokens; `turn_end` marks the last of a turn; `cut` is
     what the server seems to have left out of the prompt in silence; `parts` are tokens by section, as the gauge showed them.
-    `sent` is what is remembered of the request, `broke` where its beginning was not that of the one before."""
+    `sent` is what is remembered of the request, `broke` where its beginning was not that of the one before, `cache_miss` the
+    server's own reason for not reading its cache; `prefill` the tokens a second in which a server of one's own read the prompt.
+    """
 
     model: str
     usage: Usage
@@ -61,6 +65,8 @@ class Measured(msgspec.Struct, frozen=True, tag="measured", omit_defaults=True):
     parts: dict[str, int] = {}
     sent: SentPrefix | None = None
     broke: PrefixBreak | None = None
+    cache_miss: str = ""
+    prefill: float = 0.0
 
 
 class PassStarted(msgspec.Struct, frozen=True, tag="pass_started", omit_defaults=True):
@@ -212,7 +218,9 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     learned of models and `hooks` how often hooks with a limit did something, both by name; `cut` is the newest Measured's, for as
     long as the same view goes to the same model; `checkpoints` what was done to files; `imported` is the last place in the
     record that came from a file, 0 for none; `continues` the id of the session whose work was handed off to this one; `sent` is
-    the last request to each model, by its name, and `broke` where the newest differed from the one before it;
+    the last request to each model, by its name, `held` what its server was left holding and `prefill` the tokens a second in
+    which it reads a prompt; `cache_break` is the newest request of which a server did not read what it might have, and `replied`
+    the tokens of the last reply;
     `refused_tools` those that a model is not told of, by model.
     """
 
@@ -244,7 +252,10 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     checkpoints: tuple[Checkpoint, ...] = ()
     imported: int = 0
     sent: dict[str, SentPrefix] = {}
-    broke: PrefixBreak | None = None
+    held: dict[str, tuple[HeldPrefix, ...]] = {}
+    prefill: dict[str, float] = {}
+    cache_break: CacheBreak | None = None
+    replied: int = 0
 
 
 def fold(records: Iterable[Record], state: SessionState | None = None) -> SessionState:
@@ -294,6 +305,7 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
         case Measured(usage=usage):
             true = _true(record)
             used = record.used if true else state.used
+            state = _cached(state, record) if true and record.sent else state
             return ledger, replace(
                 state,
                 model=state.model or record.model,  # older versions did not write down which model a session began with
@@ -307,7 +319,7 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
                 cached=usage.cached if true else 0,
                 cut=record.cut if true else 0,
                 sent={**state.sent, record.sent.model: record.sent} if record.sent else state.sent,
-                broke=record.broke,
+                replied=usage.completion if true else state.replied,
             )
         case PassStarted():
             return ledger, state
@@ -342,6 +354,17 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, state if known else replace(state, checkpoints=(*state.checkpoints, record))
         case HookFired(hook=hook, turn=turn):
             return ledger, replace(state, hooks={**state.hooks, hook: state.hooks.get(hook, Tally()).after(turn)})
+
+
+def _cached(state: SessionState, record: Measured) -> SessionState:
+    """What the server is left holding, and what it did not read."""
+    sent, usage = record.sent, record.usage
+    assert sent is not None
+    held, before = state.held.get(sent.model, ()), state.sent.get(sent.model)
+    broke = break_of(held, before, sent, usage, record.broke, record.cache_miss, record.at) or state.cache_break
+    prefill = {**state.prefill, sent.model: record.prefill} if record.prefill else state.prefill
+    held_now = {**state.held, sent.model: held_after(held, sent, usage)}
+    return msgspec.structs.replace(state, held=held_now, cache_break=broke, prefill=prefill)
 
 
 def _ended(state: SessionState, record: CompactionRecord) -> SessionState:

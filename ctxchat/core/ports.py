@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from ctxchat.core.budget import Window
+from ctxchat.core.cache import CacheRules
 from ctxchat.core.calibration import Calibration
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -61,13 +62,14 @@ Finish = Literal["stop", "tool_calls", "length", "content_filter", "refusal"]
 class ReplyNotes(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a server tells about a request besides the reply. `message_id` is its id of the reply; `thoughts_dropped` counts
     earlier thoughts it left out, for `drop_reason`; `cache_miss` names why its cache was not read, with `cache_missed` tokens
-    of it."""
+    of it; `prefill` is how many tokens a second it read of the prompt, 0 where it does not say."""
 
     message_id: str = ""
     thoughts_dropped: int = 0
     drop_reason: str = ""
     cache_miss: str = ""
     cache_missed: int = 0
+    prefill: float = 0.0
 
 
 class ReplyEnd(msgspec.Struct, frozen=True, tag="end"):
@@ -128,6 +130,10 @@ class ModelPort(Protocol):
 
     def prices(self) -> ModelPrices | None:
         """What it costs now, None where nobody says. Reads a file the first time."""
+        ...
+
+    def cache_rules(self, *, lasting: bool) -> CacheRules:
+        """How its server keeps a request, `lasting` or not. Reads a file the first time."""
         ...
 
     @property

@@ -7,24 +7,39 @@ plus something at its end. Pure; what is done about a difference is the agent's 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from ctxchat.core.cache_state import HeldPrefix
 from ctxchat.core.head import ToolSpec
 from ctxchat.core.messages import Message
 from ctxchat.core.prefix_break import UNKNOWN_PLACE, PrefixBreak
 from ctxchat.core.view import View
 
 
+class MarkedPrefix(msgspec.Struct, frozen=True, array_like=True):
+    """A beginning of a request that is kept as well as its end: its messages (tools the first), their digest, and the share it
+    has of the request's tokens by our count."""
+
+    length: int
+    digest: str
+    share: float
+
+
 class SentPrefix(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is remembered over restarts of the request last sent to a model: how many messages it had, tools counted as the first,
-    a digest of them, and what stood around it."""
+    a digest of them, and what stood around it. `started` is when it went out (ISO 8601, UTC), `life` the seconds for which its
+    server promised to keep it, and `marked` what of it is kept as well."""
 
     model: str
     length: int
     digest: str
     explanations: dict[str, str] = {}
+    started: str = ""
+    life: int = 0
+    marked: tuple[MarkedPrefix, ...] = ()
+    effort: str = ""
 
 
 class SentRequest(msgspec.Struct, frozen=True):
@@ -71,7 +86,7 @@ class SentRequest(msgspec.Struct, frozen=True):
 
     def differs_from(self, before: SentPrefix) -> PrefixBreak | None:
         """As `first_difference`, for one that an earlier process sent."""
-        if len(self.messages) + 1 >= before.length and _digest(self, before.length).hexdigest() == before.digest:
+        if len(self.messages) + 1 >= before.length and _digests(self)[0][before.length - 1] == before.digest:
             return None
         cause = explanation(before.explanations, self.explanations)
         return PrefixBreak(UNKNOWN_PLACE, cause, lost=sum(self.tokens), thoughts=self._thoughts(0))
@@ -87,7 +102,7 @@ class PrefixGuard:
     def __init__(self, earlier: Mapping[str, SentPrefix]) -> None:
         self._earlier = dict(earlier)
         self._sent: dict[str, SentRequest] = {}
-        self._digests: dict[str, tuple[int, hashlib.blake2b]] = {}
+        self._digests: dict[str, tuple[list[str], hashlib.blake2b]] = {}
 
     def check(self, model: str, request: SentRequest) -> PrefixBreak | None:
         """Where the beginning of this request differs from the last one to this model; None where it goes on with it, or is the
@@ -96,13 +111,32 @@ class PrefixGuard:
             return request.first_difference(before)
         return request.differs_from(self._earlier[model]) if model in self._earlier else None
 
-    def remember(self, model: str, request: SentRequest) -> SentPrefix:
-        """It goes out now; what is to be remembered of it. Costs what is new in it where it goes on with the one before."""
-        length, begun = self._digests.get(model, (0, None))
-        goes_on = begun is not None and model in self._sent and request.first_difference(self._sent[model]) is None
-        digest = _digest(request, len(request.messages) + 1, (length, begun) if begun and goes_on else None)
-        self._sent[model], self._digests[model] = request, (len(request.messages) + 1, digest)
-        return SentPrefix(model, len(request.messages) + 1, digest.hexdigest(), request.explanations)
+    def remember(self, model: str, request: SentRequest, marked: Collection[int] = ()) -> SentPrefix:
+        """It goes out now; what is to be remembered of it, and of its beginnings of these lengths. Costs what is new in it where
+        it goes on with the one before."""
+        begun = self._digests[model] if self._goes_on(model, request) else None
+        digests, whole = self._digests[model] = _digests(request, begun)
+        self._sent[model] = request
+        whole_tokens = max(1, sum(request.tokens))
+        return SentPrefix(
+            model,
+            len(digests),
+            whole.hexdigest(),
+            request.explanations,
+            marked=tuple(MarkedPrefix(n, digests[n - 1], sum(request.tokens[:n]) / whole_tokens) for n in marked),
+            effort=request.effort,
+        )
+
+    def held_part(self, model: str, request: SentRequest, held: Sequence[HeldPrefix]) -> tuple[HeldPrefix, ...]:
+        """Those of the beginnings that a server holds with which this request begins."""
+        held = [each for each in held if each.effort == request.effort and each.length <= len(request.messages) + 1]
+        if not held:
+            return ()
+        digests = self._digests[model][0] if self._goes_on(model, request) else _digests(request)[0]
+        return tuple(e for e in held if e.length <= len(digests) and digests[e.length - 1] == e.digest)
+
+    def _goes_on(self, model: str, request: SentRequest) -> bool:
+        return model in self._sent and request.first_difference(self._sent[model]) is None
 
 
 def request_of(view: View, explanations: Mapping[str, str], effort: str = "") -> SentRequest:
@@ -117,14 +151,18 @@ def explanation(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     return ", ".join([*names, *(name for name in now if name not in before)])
 
 
-def _digest(request: SentRequest, length: int, begun: tuple[int, hashlib.blake2b] | None = None) -> hashlib.blake2b:
-    """Of the first `length` messages, tools being the first; `begun` is one of fewer of them, to go on with."""
-    done, digest = (begun[0], begun[1].copy()) if begun else (0, hashlib.blake2b(digest_size=12))
-    if not done:
+def _digests(
+    request: SentRequest, begun: tuple[list[str], hashlib.blake2b] | None = None
+) -> tuple[list[str], hashlib.blake2b]:
+    """The digest of each beginning of it, tools being the first message, and of all; `begun` is of one that it goes on with."""
+    found, digest = (list(begun[0]), begun[1].copy()) if begun else ([], hashlib.blake2b(digest_size=12))
+    if not found:
         digest.update(msgspec.json.encode(request.tools))
-    for message in request.messages[max(0, done - 1) : length - 1]:
+        found.append(digest.hexdigest())
+    for message in request.messages[len(found) - 1 :]:
         digest.update(_bytes(message))
-    return digest
+        found.append(digest.hexdigest())
+    return found, digest
 
 
 def _bytes(message: Message) -> bytes:

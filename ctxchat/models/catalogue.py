@@ -121,12 +121,18 @@ def prefixes() -> frozenset[str]:
 def find(name: str) -> CatalogueModel | None:
     """What is known of a model: by its full name, else by the name without its provider where that provider made it; one that is
     newer than litellm's list by `newer_models`, or as a model of its family, without prices (`guessed`)."""
+    name = _without_form(name)
     if key := _listed(name):
         return entries()[key]
     if newer := newer_models.find(name):
         return entries().get(newer.like)
     alike = entries().get(newer_models.family(name))
     return msgspec.structs.replace(alike, guessed=True) if alike else None
+
+
+def _without_form(name: str) -> str:
+    """The name without what says only in which form the model is asked: `openai/responses/gpt-6.2-sol`."""
+    return name.replace("/responses/", "/", 1)
 
 
 def _listed(name: str) -> str:
@@ -148,6 +154,7 @@ def _prefixes(provider: str) -> set[str]:
 def prices(name: str, at: datetime | None = None) -> ModelPrices | None:
     """What a model costs at a moment (now), with its steps and how long its provider keeps what it was sent; None where nobody
     says. Reads litellm's file the first time a model is asked for."""
+    name = _without_form(name)
     if key := _listed(name):
         fields, entry = _fields(key), entries()[key]
     elif newer := newer_models.find(name):
@@ -166,6 +173,7 @@ def prices(name: str, at: datetime | None = None) -> ModelPrices | None:
 
 def usual_prices(name: str) -> tuple[float | None, float | None]:
     """US dollars a million tokens of a short prompt, and of a reply; None where unknown. Quick enough for all models at once."""
+    name = _without_form(name)
     entry = find(name)
     newer = newer_models.find(name) if entry and not _listed(name) else None
     if entry is None or entry.guessed:

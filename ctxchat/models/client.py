@@ -16,6 +16,7 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from ctxchat.core.budget import Window
+from ctxchat.core.cache import CacheRules
 from ctxchat.core.calibration import Calibration
 from ctxchat.core.errors import ModelError
 from ctxchat.core.images import addressed
@@ -125,6 +126,17 @@ class ModelClient:
     def prices(self) -> ModelPrices | None:
         """By its provider's list, else the catalogue."""
         return self._listed.prices or catalogue.prices(self.settings.name)
+
+    def cache_rules(self, *, lasting: bool) -> CacheRules:
+        """By what its provider promises, and the marks that are set."""
+        prices, marked = self.prices(), self._dialect.markers
+        if prices is None:
+            return CacheRules(marks=marked)
+        long = marked and self._lasts_an_hour(lasting) and prices.long_cache_life > 0
+        return CacheRules(prices.long_cache_life if long else prices.cache_life, long, marked)
+
+    def _lasts_an_hour(self, lasting: bool) -> bool:
+        return lasting and self.settings.provider.prefix in _HOUR_LONG_MARKS
 
     @property
     def efforts(self) -> tuple[str, ...] | None:
@@ -261,7 +273,7 @@ class ModelClient:
     def _messages(self, request: ModelRequest) -> list[Wire]:
         """The conversation on the wire, with marks for the provider's cache where it takes them."""
         items = self._placed(request)
-        lasting = request.lasting and self.settings.provider.prefix in _HOUR_LONG_MARKS
+        lasting = self._lasts_an_hour(request.lasting)
         messages = dialects.shape(
             items, self._dialect, keep_reasoning=self.keeps_reasoning, model=self.name, lasting=lasting
         )

@@ -17,6 +17,7 @@ from ctxchat.core.messages import Received
 from ctxchat.core.network import with_path
 from ctxchat.core.openai import Wire
 from ctxchat.core.ports import ReplyNotes
+from ctxchat.core.usage import tokens
 from ctxchat.models import catalogue
 from ctxchat.models.protocol import encode
 from ctxchat.models.settings import ModelSettings
@@ -106,10 +107,24 @@ class ChatReading:
         self.notes = ReplyNotes()
 
     def piece(self, event: Wire) -> Wire:
-        """As it came; the first names the reply."""
+        """As it came; the first names the reply, the last of llama.cpp's tells how long it read."""
         if not self.notes.message_id and isinstance(event.get("id"), str):
             self.notes = ReplyNotes(message_id=event["id"])
+        if isinstance(timings := event.get("timings"), dict):
+            self.notes = msgspec.structs.replace(self.notes, prefill=_prefill(timings))
         return event
+
+
+def _prefill(timings: Wire) -> float:
+    """Tokens of a prompt that llama.cpp read in a second; 0 where it read too few to tell."""
+    read, milliseconds = tokens(timings.get("prompt_n")), timings.get("prompt_ms")
+    if read < LEAST_TIMED or not isinstance(milliseconds, int | float) or not milliseconds > 0:
+        return 0.0
+    return 1000 * read / milliseconds
+
+
+LEAST_TIMED = 64
+"""Tokens that have to be read for their time to say how fast a server reads."""
 
 
 SERVERS: dict[str, Server] = {

@@ -18,7 +18,6 @@ from ctxchat.agent.session_config import Configure, ContextSources, FallbackOf, 
 from ctxchat.agent.toolbox import Toolbox
 from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
-from ctxchat.core.figures import TokenPrice
 from ctxchat.core.head import ContextBlock, Surroundings, ToolSpec
 from ctxchat.core.hooks import Hook, RunCommand
 from ctxchat.core.journal import Partial, Record, Sealed, SessionState, fold
@@ -226,7 +225,6 @@ class Desk:
         masked: MaskedRecord | None = None,
         configure: Configure | None = None,
         clock: StillClock | None = None,
-        price: TokenPrice | None = None,
         transforms: Sequence[Transform] = (),
     ) -> None:
         self.journal = journal or MemoryJournal(records)
@@ -255,7 +253,6 @@ class Desk:
             assumptions=assumptions,
             known=assumptions.load(model.name) if assumptions else None,
             masked=masked,
-            price_of=lambda model: price or TokenPrice(),
         )
         self.compactor = Compactor(self.conversation, summariser=summariser, files_now=files_now)
         self.hooks = Hooks(hooks, self.conversation, self.compactor, run or Recorded())

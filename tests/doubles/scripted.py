@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from ctxchat.core.budget import Window
+from ctxchat.core.cache import CacheRules
 from ctxchat.core.calibration import Calibration
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import ReasoningDelta, TextDelta, Usage
@@ -103,7 +104,10 @@ class ScriptedModel:
         binds_thinking: bool = False,
         efforts: tuple[str, ...] | None = (),
         limit: int = 0,
+        prices: ModelPrices | None = None,
+        rules: CacheRules = CacheRules(),  # noqa: B008 (frozen)
     ) -> None:
+        self._prices, self._rules = prices, rules
         self.efforts = efforts
         self._limit = limit  # tokens a reply is allowed, where a request does not say
         self._script = iter(script)
@@ -153,8 +157,12 @@ class ScriptedModel:
         return self._window
 
     def prices(self) -> ModelPrices | None:
-        """Nobody says."""
-        return None
+        """As handed in."""
+        return self._prices
+
+    def cache_rules(self, *, lasting: bool) -> CacheRules:
+        """As handed in."""
+        return self._rules
 
     async def reached(self) -> bool:
         """As long as it is said to be `there`."""

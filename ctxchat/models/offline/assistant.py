@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 import msgspec
 
 from ctxchat.core.budget import Window
+from ctxchat.core.cache import CacheRules
 from ctxchat.core.calibration import Calibration, level
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import ReasoningDelta, TextDelta, Usage
@@ -110,6 +111,10 @@ class OfflineAssistant:
 
     def prices(self) -> None:
         """It costs nothing."""
+
+    def cache_rules(self, *, lasting: bool) -> CacheRules:
+        """It keeps nothing."""
+        return CacheRules()
 
     async def reached(self) -> bool:
         """It is here."""

@@ -18,6 +18,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
+from ctxchat.core.cache_state import CacheState
 from ctxchat.core.events import (
     ApprovalRequested,
     ApprovalResolved,
@@ -261,8 +262,8 @@ class ChatScreen(Screen[None]):
             case ApprovalResolved():
                 await self.questions.answered(event.call_id)
                 live.take(event, stamped.at)
-            case Usage():
-                pass
+            case Usage() | CacheState():
+                pass  # the figures have it
             case Figures():
                 self.show_figures(event)
                 self.show_header()  # another model may answer

@@ -212,7 +212,7 @@ class StrictClaude(StrictServer):
         lives = [mark.get("ttl", "5m") for _, mark in marks]
         if lives != sorted(lives):  # 1h sorts before 5m
             raise Refused("a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block")
-        places = ends([_bare(block) for block in blocks])
+        places = ends([_bare(block) for block in blocks], body["model"])  # a cache is one model's
         total = places[-1].tokens
         read = max((found for at, _ in marks if (found := self._found(blocks, places, at)) is not None), default=None)
         if read is not None:

@@ -165,7 +165,7 @@ class StrictOpenAI(StrictServer):
         """Read at the longest end that was written before, write at the end of the last eligible message."""
         body = exchange.body
         items = _items(body) if "input" in body else body["messages"]
-        head = ends([[body.get("tools") or [], body.get("instructions") or ""]])[0]
+        head = ends([[body.get("tools") or [], body.get("instructions") or ""]], body["model"])[0]
         places = ends([_plain(item) for item in items], head.hash, head.tokens)
         eligible = _eligible(items)
         looked_up = [places[at] for at in eligible[-LOOKED_UP:]]

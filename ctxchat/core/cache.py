@@ -1,0 +1,191 @@
+"""The cache gauge: what a server is left holding by each request, and what that comes to for the next one. A fold over what was
+sent and what the server counted. Pure.
+
+Providers keep the beginning of a request where it ended, and where its head did if that is marked, for a while from when the
+request *started*; each hit renews what was read. Where nothing is promised, what was read last time is probably there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import msgspec
+
+from ctxchat.core.cache_state import CacheBreak, CacheState, HeldPrefix, Hold, NextCall, Warmth
+from ctxchat.core.events import Usage
+from ctxchat.core.prefix_break import PrefixBreak
+from ctxchat.core.prefix_guard import MarkedPrefix, SentPrefix
+from ctxchat.core.prices import ModelPrices, next_cost
+from ctxchat.core.times import epoch
+from ctxchat.core.view import Item, View
+
+MAX_HELD = 24
+"""Beginnings that are remembered of a model's requests."""
+
+PROBABLE_LIFE_S = 600
+"""Seconds for which what was read last time is believed to be there, where nothing is promised: the shortest that providers
+without a promise speak of."""
+
+READ_SHARE = 0.9
+"""Of what was held, the part that has to be read for it not to count as lost: servers without marks read in steps."""
+
+
+class CacheRules(msgspec.Struct, frozen=True):
+    """How a server keeps what it is sent. `life` are the seconds that it promises, 0 for no promise; `long`: that is its longer
+    life, which costs more to write. `marks`: beginnings of a request are marked, and kept as well (`marked_lengths`)."""
+
+    life: int = 0
+    long: bool = False
+    marks: bool = False
+
+
+def marked_lengths(view: View) -> tuple[int, ...]:
+    """The beginnings of a view that are marked besides its end, by their messages (tools being the first): its head, and where
+    the last two requests ended."""
+    items = view.items
+    head = next((n for n, item in enumerate(items) if item.message.role != "system"), len(items))
+    replies = [n for n, item in enumerate(items) if item.message.role == "assistant"]
+    ends = [n for n in replies if n and items[n - 1].message.role in {"user", "tool"}]
+    return tuple(1 + n for n in sorted({head, *ends[-2:]}))
+
+
+LOOKED_BACK = 20
+"""Blocks before a mark (Anthropic), or places from the end where a request may have ended (OpenAI), at which a cache is looked
+for."""
+
+
+class Beginning(msgspec.Struct, frozen=True):
+    """A beginning of a view that a server holds, and the id of its last message; empty for none of the record."""
+
+    held: HeldPrefix
+    message: str
+
+
+def found_beginnings(view: View, held: Sequence[HeldPrefix], rules: CacheRules) -> tuple[Beginning, ...]:
+    """Those that a server finds of a view of which it holds these, the longest first."""
+    marks = (*marked_lengths(view), len(view.items) + 1) if held and rules.marks else ()
+    found: list[Beginning] = []
+    for each in sorted(held, key=lambda each: -each.length):
+        if not rules.life or _looked_for(view, each.length, marks):
+            last = view.items[each.length - 2].message if each.length > 1 else None
+            found.append(Beginning(each, last.id if last and last.seq else ""))
+    return tuple(found)
+
+
+def _looked_for(view: View, length: int, marks: Sequence[int]) -> bool:
+    """The end of that length is near enough to a mark, or to the end where there are none."""
+    if marks:
+        mark = next(each for each in marks if each >= length)
+        return _blocks(view.items[length - 1 : mark - 1]) < LOOKED_BACK
+    behind = view.items[length - 1 :]
+    results = [item.message.role == "tool" for item in behind] + [False]
+    ends = (i.message.role == "user" or (a and not b) for i, (a, b) in zip(behind, pairwise(results), strict=True))
+    return sum(ends) < LOOKED_BACK
+
+
+def _blocks(items: Sequence[Item]) -> int:
+    """At most so many blocks they are sent as: neighbouring results are one, and so are calls."""
+    total, before = 0, ""
+    for item in items:
+        message = item.message
+        reasoning = message.reasoning.received if message.reasoning else None
+        if reasoning is not None:
+            total += len(msgspec.json.decode(reasoning.blocks)) if reasoning.form == "messages" else 1
+        elif message.role == "tool":
+            total += before != "tool"
+        else:
+            parts = len(message.content) if not isinstance(message.content, str) else bool(message.content)
+            total += parts + bool(message.calls)
+        before = message.role
+    return total
+
+
+def held_after(held: Sequence[HeldPrefix], sent: SentPrefix, usage: Usage) -> tuple[HeldPrefix, ...]:
+    """What a server was left holding after a request, the newest last; what went cold meanwhile stays among it, since its tokens
+    are known."""
+    start = epoch(sent.started)
+    if not sent.life:
+        read = start and usage.cached and not usage.estimated
+        until = start + PROBABLE_LIFE_S
+        return (HeldPrefix(sent.length, sent.digest, usage.prompt, until, 0, False, sent.effort),) if read else ()
+    if usage.estimated or not usage.cached + usage.written:
+        return tuple(held)
+    known = {each.digest: each for each in held}
+    warm = [each for each in known.values() if each.until > start]
+    same = (each for each in reversed(warm) if each.tokens == usage.cached)
+    guessed = (each for each in reversed(warm) if each.estimated and usage.cached)
+    if read := next(same, None) or next(guessed, None):  # its own life begins anew, and it is counted now
+        counted = msgspec.structs.replace(read, tokens=usage.cached, until=start + read.life, estimated=False)
+        known[read.digest] = counted
+    whole = usage.cached + usage.written
+    for part in (*sent.marked, MarkedPrefix(sent.length, sent.digest, 1.0)):
+        before = known.pop(part.digest, None)
+        end = part.digest == sent.digest
+        life = max(sent.life, before.life if before and before.until > start else 0)
+        until = max(start + sent.life, before.until if before else 0.0)
+        tokens = before.tokens if before and not end else round(whole * part.share)
+        estimated = not end and (before is None or before.estimated)
+        known[part.digest] = HeldPrefix(part.length, part.digest, tokens, until, life, True, sent.effort, estimated)
+    return tuple(known.values())[-MAX_HELD:]
+
+
+def break_of(
+    held: Sequence[HeldPrefix],
+    before: SentPrefix | None,
+    sent: SentPrefix,
+    usage: Usage,
+    broke: PrefixBreak | None,
+    miss: str,
+    at: str,
+) -> CacheBreak | None:
+    """Why a server did not read what the request before had left it with; None where it did, or never said that it would.
+    `broke` is where the request itself differs, `miss` the server's own reason."""
+    if broke:
+        return CacheBreak(broke.cause, broke.message, at)
+    last = next((each for each in held if before and each.digest == before.digest and each.tokens), None)
+    if last is None or usage.estimated or usage.cached >= last.tokens * READ_SHARE:
+        return None
+    start = epoch(sent.started)
+    if last.promised and start >= last.until:
+        return CacheBreak(f"its {span(last.life)} were over", "", at)
+    return CacheBreak(
+        f"its server: {miss.replace('_', ' ')}" if miss else "its server did not have it any more", "", at
+    )
+
+
+def cache_state(
+    held: Sequence[Beginning],
+    *,
+    used: int,
+    known: bool,
+    rules: CacheRules,
+    prices: ModelPrices | None,
+    reply: int,
+    prefill: float,
+    broke: CacheBreak | None,
+) -> CacheState:
+    """The state for a next request of `used` tokens, of which a server has these beginnings, the longest first. `known`: a
+    request was counted that left something. `reply` is how many tokens the last one
+    took, `prefill` how many a server of one's own reads in a second, 0 where it does not say."""
+
+    def next_call(warm: int) -> NextCall:
+        new = max(0, used - warm)
+        usd = next_cost(prices, warm, new, reply, long_life=rules.long) if prices else None
+        return NextCall(usd, new / prefill if prefill else None)
+
+    holds: list[Hold] = []
+    for each in held:
+        one = each.held
+        if prices is None or not one.promised or one.tokens >= prices.least_cached:
+            holds.append(Hold(one.tokens, one.until, one.promised, each.message, one.estimated, next_call(one.tokens)))
+    otherwise: Warmth = "cold" if known and rules.life else "unknown"
+    return CacheState(tuple(holds), otherwise, next_call(0), broke)
+
+
+def span(seconds: float) -> str:
+    """A life in words: `5 minutes`, `1 hour`."""
+    minutes = round(seconds / 60)
+    if minutes >= 60 and minutes % 60 == 0:
+        return f"{minutes // 60} hour{'s' * (minutes > 60)}"
+    return f"{minutes} minute{'s' * (minutes != 1)}"

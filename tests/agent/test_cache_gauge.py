@@ -1,0 +1,223 @@
+"""What the cache gauge says before a request is what the server then reads and charges, whatever came before: pauses, tool
+rounds, breaks, restarts, other lives of marks, other models."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxchat.core.budget import Window
+from ctxchat.core.cache_state import CacheState
+from ctxchat.core.changes import rewound
+from ctxchat.core.errors import LedgerError
+from ctxchat.core.events import Usage
+from ctxchat.core.head import ContextBlock
+from ctxchat.core.journal import Changed, Record
+from ctxchat.core.options import Options
+from ctxchat.core.ports import ModelPiece, ModelRequest
+from ctxchat.core.prices import cost, next_cost
+from ctxchat.core.times import epoch, iso
+from ctxchat.models.client import ModelClient
+from ctxchat.models.settings import ModelSettings
+from ctxchat.models.straight import Connections, Straight, server_of
+from tests.agent.desk import Around, Desk, Echo, StillClock
+from tests.doubles.strict import StrictClaude, StrictOpenAI, StrictServer, answers, says, thought, use
+from tests.doubles.strict.script import Answer
+from tests.examples import examples
+
+RULES = "measure before you believe. " * 300
+"""A head that is long enough to be kept by itself."""
+
+
+class WallClock(StillClock):
+    """Stands still until it is moved, and is the server's as well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wall = epoch("2026-11-25T09:00:00.000Z")
+
+    def now(self) -> str:
+        return iso(self.wall)
+
+
+class Watched(ModelClient):
+    """Keeps what the gauge said when each request went out."""
+
+    def __init__(self, name: str, server: StrictServer, connections: Connections, base: str) -> None:
+        settings = ModelSettings(name, api_base=f"{server.root}{base}", window=400_000, timeout=30)
+        way = server_of(settings, {})
+        assert way is not None
+        super().__init__(settings, Straight(settings, way, connections), lambda _: "key")
+        self.said: list[tuple[int, CacheState]] = []
+        self.server = server
+        self.gauge: Any = None
+
+    async def window(self) -> Window:
+        return Window(400_000, "configured")
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:  # type: ignore[override]
+        self.said.append((len(self.server.exchanges), self.gauge().cache))
+        async for piece in super().stream(request):
+            yield piece
+
+
+STEPS = (
+    "say",
+    "tool",
+    "long",
+    "rounds",
+    "4 min",
+    "6 min",
+    "31 min",
+    "61 min",
+    "pin",
+    "drop",
+    "rewind",
+    "restart",
+    "lasting",
+    "other",
+    "memory",
+)
+steps = st.lists(st.sampled_from(STEPS), min_size=3, max_size=12)
+
+
+class Life:
+    """A session over a strict server, its clock and its models."""
+
+    def __init__(self, server: StrictServer, clock: WallClock, models: Sequence[Watched]) -> None:
+        self.server, self.clock, self.models = server, clock, list(models)
+        self.around = Around([ContextBlock("AGENTS.md", RULES)], [ContextBlock("identity", "Date: 1")])
+        self.lasting, self.chosen = False, 0
+        self.when: list[float] = []
+        self.open(())
+
+    def open(self, records: Sequence[Record]) -> None:
+        self.desk = Desk(
+            self.models[self.chosen],
+            tools=[Echo()],
+            around=self.around,
+            records=records,
+            options=Options(consent="off", prepare=False, retries=0),
+            others={model.name: model for model in self.models},
+            clock=self.clock,
+        )
+        self.desk.conversation._config = msgspec.structs.replace(self.desk.config, lasting=self.lasting)
+        for model in self.models:
+            model.gauge = lambda: self.desk.conversation.figures
+
+    async def take(self, number: int, step: str) -> None:
+        desk = self.desk
+        groups = [e.group for e in desk.state.ledger.live() if e.group and e.group.kind in {"user", "reply", "round"}]
+        match step:
+            case "say" | "long" | "tool" | "rounds":
+                words = "the tide reports every ninety seconds. " * (200 if step == "long" else 3)
+                await desk.say(f"{step} {number}: {words}")
+            case "pin" | "drop" if len(groups) > 3:
+                with suppress(LedgerError):  # it is pinned already
+                    await (desk.session.changes.pin if step == "pin" else desk.session.changes.drop)(
+                        groups[number % 3].id
+                    )
+            case "rewind" if [g for g in groups if g.kind == "user"][1:]:
+                last = [g for g in groups if g.kind == "user"][-1]
+                await desk.conversation.write(Changed(rewound(desk.state.ledger, last.id, self.clock.now())))
+                await desk.session.measure()
+            case "restart" | "lasting":
+                self.lasting ^= step == "lasting"
+                self.open(desk.journal.records)
+            case "other":
+                self.chosen = (self.chosen + 1) % len(self.models)
+                await desk.session.setup.switch_model(self.models[self.chosen].name)
+            case "memory":
+                self.around.memory = (ContextBlock("AGENTS.md", f"{RULES}\nrule {number}"),)
+            case _ if step.endswith("min"):
+                self.clock.wall += 60 * int(step.split()[0])
+            case _:
+                pass
+
+
+def answer(body: dict[str, Any]) -> Answer:
+    """What the servers say: calls where a message asks for a tool, eleven rounds of them where it asks for rounds."""
+    last = str((body.get("messages") or body["input"])[-1])
+    left = 11 if "rounds " in last else int(found[1]) if (found := re.search(r"again (\d+)", last)) else 0
+    if left:
+        return answers(thought("hm"), "More.", use("echo", text=f"again {left - 1}"))
+    if "tool " in last and "tide" in last:
+        return answers(thought("hm"), "I look.", use("echo", text="x" * 400), use("echo", text="y"))
+    return says("Seen.", think="well")
+
+
+async def live(server: StrictServer, clock: WallClock, names: Sequence[str], base: str, taken: Sequence[str]) -> int:
+    """Live so, and hold what was said against what was counted; how many requests that were."""
+    connections = Connections()
+    try:
+        models = [Watched(name, server, connections, base) for name in names]
+        life = Life(server, clock, models)
+        when: dict[int, float] = {}
+        for number, step in enumerate(["say", *taken, "say"]):
+            before = len(server.exchanges)
+            await life.take(number, step)
+            when |= dict.fromkeys(range(before, len(server.exchanges)), clock.wall)
+    finally:
+        await connections.close()
+    refused = [e.refused for e in server.exchanges if e.refused]
+    assert all("bound to a different conversation" in words for words in refused), (
+        "another model is told after a change"
+    )
+    for model in models:
+        seen = False
+        for place, said in model.said:
+            if server.exchanges[place].refused:
+                continue
+            holds_true(said, model, server, place, when[place], seen=seen)
+            seen = True
+    assert life.desk.folded() == life.desk.state
+    return len(server.exchanges)
+
+
+def holds_true(said: CacheState, model: Watched, server: StrictServer, place: int, now: float, *, seen: bool) -> None:
+    exchange, warmth, hold = server.exchanges[place], said.warmth(now), said.hold(now)
+    at = f"request {place}: {warmth}, {hold}, read {exchange.read} of {exchange.prompt}"
+    prices = model.prices()
+    assert prices is not None
+    if not seen:
+        assert warmth == "unknown", at
+        return
+    if warmth == "cold":
+        assert exchange.read == 0, at
+    else:
+        assert warmth == "warm" and hold and exchange.read > 0, at
+        assert exchange.read == hold.tokens or (
+            hold.estimated and abs(exchange.read - hold.tokens) < 0.05 * hold.tokens
+        ), at
+    written = exchange.written
+    long = bool((exchange.usage.get("cache_creation") or {}).get("ephemeral_1h_input_tokens"))
+    charged = cost(
+        prices, Usage(exchange.prompt, 0, exchange.read, written=written, written_long=written if long else 0)
+    )
+    assert charged == pytest.approx(
+        next_cost(prices, exchange.read, exchange.prompt - exchange.read, 0, long_life=long)
+    ), at
+
+
+@examples(2, 300)
+@given(steps)
+async def test_claude_charges_what_the_gauge_said(taken: list[str]) -> None:
+    clock = WallClock()
+    async with StrictClaude(answer, clock=lambda: clock.wall) as server:
+        assert await live(server, clock, ("anthropic/claude-opus-5-5", "anthropic/claude-fable-5-2"), "", taken) > 1
+
+
+@examples(2, 300)
+@given(steps)
+async def test_openai_charges_what_the_gauge_said(taken: list[str]) -> None:
+    clock = WallClock()
+    async with StrictOpenAI(answer, clock=lambda: clock.wall) as server:
+        names = ("openai/responses/gpt-6.2-sol", "openai/responses/gpt-6.1-terra")
+        assert await live(server, clock, names, "/v1", taken) > 1
