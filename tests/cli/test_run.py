@@ -34,6 +34,7 @@ EVENTS: dict[str, Kinds] = {
     "approval_requested": {"call_id": str, "name": str, "summary": str},
     "approval_resolved": {"call_id": str, "verdict": str, "rule": str},
     "usage": {"prompt": int, "completion": int, "cached": int, "reasoning": int, "cost_usd": (int, float)},
+    "cache": {"state": str, "next_usd": dict, "next_seconds": dict},
     "context": CONTEXT_FIELDS,
     "retry": {"attempt": int, "after_seconds": (int, float), "cause": str},
     "notice": {"level": str, "text": str},
