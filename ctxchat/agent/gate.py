@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 import msgspec
 
-from ctxchat.agent.permissions import Judgement, judge, offers, stricter
+from ctxchat.agent.permissions import READS, Judgement, judge, offers, stricter
 from ctxchat.core.permissions import Answer, Demand, Mode, Rule, Verdict, parse_rules
 from ctxchat.core.ports import ToolLeave, ToolQuestion
 
@@ -60,6 +60,11 @@ class Gate:
     def held(self) -> tuple[Rule, ...]:
         """The rules in force here: those a person gave since the session was opened, then those in writing; each once."""
         return tuple(r for r in dict.fromkeys((*self._given, *self.rules)) if r.folder in {"", self._folder})
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """The patterns of paths that rules forbid to read."""
+        return tuple(rule.pattern for rule in self.held if rule.denies and rule.tool == READS)
 
     @property
     def _in_force(self) -> Mode:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
-from ctxchat.core.guarded import folded
 from ctxchat.core.harm import harms
-from ctxchat.core.patterns import Covers, covers_text, covers_words, escaped, written
+from ctxchat.core.patterns import Covers, covers_path, covers_text, covers_words, escaped, may_lie_below, written
 from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Demand, Mode, Part, Rule, parse_rule
 from ctxchat.core.sanitize import has_lookalikes
 
@@ -18,6 +16,9 @@ WRITES = "write_file"
 """The tool whose rules a redirection of a command goes by, and an edit besides its own: a part of what may be replaced whole."""
 
 EDITS = "edit_file"
+
+READS = "read_file"
+"""The tool whose rules that forbid hold for every reader: other tools, and commands."""
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -166,9 +167,10 @@ def covers(rule: Rule, tool: str, demand: Demand | Part, folder: str) -> Covers:
             return "no"
         target, access = demand.writes, "write"
     else:
-        if rule.tool not in ({tool, WRITES} if tool == EDITS else {tool}):
-            return "no"
         target, access = demand.target, demand.access
+        ours = {tool, *([WRITES] if tool == EDITS else []), *([READS] if rule.denies and access == "read" else [])}
+        if rule.tool not in ours:
+            return "no"
     if access in {"read", "write"}:
         return "yes" if _covers_path(rule, target, folder) else "no"
     if access == "run":  # a command that nobody took apart
@@ -177,14 +179,7 @@ def covers(rule: Rule, tool: str, demand: Demand | Part, folder: str) -> Covers:
 
 
 def _covers_path(rule: Rule, target: str, folder: str) -> bool:
-    below = posixpath.relpath(target, folder) if folder and f"{target}/".startswith(f"{folder.rstrip('/')}/") else ""
-    pattern = rule.pattern.removeprefix("./")
-    where = target if pattern.startswith("/") or not target.startswith("/") else below
-    if not where:
-        return pattern == "**" and rule.denies
-    if rule.denies:  # a file system may not tell the capitals apart either
-        pattern, where = "/".join(map(folded, pattern.split("/"))), "/".join(map(folded, where.split("/")))
-    return covers_text(pattern, where)
+    return covers_path(rule.pattern, target, folder, folding=rule.denies)
 
 
 def _pieces(demand: Demand) -> Sequence[Demand | Part]:
@@ -194,21 +189,23 @@ def _pieces(demand: Demand) -> Sequence[Demand | Part]:
 def _forbids(rule: Rule, tool: str, demand: Demand, folder: str) -> Covers:
     """Whether a deny rule covers any of what a call does, however deep."""
     pieces = [piece for part in demand.parts for piece in part.with_inner]
-    said = {covers(rule, tool, piece, folder) for piece in pieces} | {_touches(rule, piece, folder) for piece in pieces}
+    said = {covers(rule, tool, piece, folder) for piece in pieces}
+    said |= {_touches(rule, piece, folder, shut_in=demand.shut_in) for piece in pieces}
     said.add(covers(rule, tool, demand, folder) if not demand.parts else "no")
     return "yes" if "yes" in said else "maybe" if "maybe" in said else "no"
 
 
-READS = "read_file"
-
-
-def _touches(rule: Rule, part: Part, folder: str) -> Covers:
+def _touches(rule: Rule, part: Part, folder: str, *, shut_in: bool) -> Covers:
     """Whether a rule that forbids a path is about a file, or all of a folder, that a command names; `maybe` for one that may
-    name any."""
+    name any, or goes through a folder around it. In the sandbox such a file is covered."""
     if rule.tool not in {READS, *(() if part.reads else (WRITES, EDITS))}:
         return "no"
     if any(_covers_path(rule, path, folder) or _covers_path(rule, f"{path}/any", folder) for path in part.paths):
         return "yes"
+    goes_through = part.below or (not part.reads and bool(part.paths))
+    places = part.paths or (folder,)
+    if goes_through and not shut_in and any(may_lie_below(rule.pattern, path, folder) for path in places):
+        return "maybe"
     return "maybe" if any(not word.known and not part.reads for word in part.words) else "no"
 
 

@@ -317,7 +317,9 @@ class Toolbox:
                 )
                 return Outcome(call, ToolOutput(f"The user did not allow this.{reason}", status="denied"), 0.0)
             allowance |= answer.allowance  # a yes to a call is one to what it asks for
-        context = msgspec.structs.replace(context, allowance=allowance, read_only=judgement.read_only)
+        context = msgspec.structs.replace(
+            context, allowance=allowance, read_only=judgement.read_only, unreadable=self.gate.unreadable
+        )
         return Job(call, tool, arguments, context, demand)
 
     async def _settled(self, call: ToolCall, offered: Sequence[str], answer: Answer) -> Sequence[Event]:

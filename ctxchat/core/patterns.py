@@ -6,6 +6,7 @@ stands for any number of words, none included. In a command a quoted star is a s
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ from functools import lru_cache
 from typing import Literal
 
 import msgspec
+
+from ctxchat.core.guarded import folded
 
 MAX_PATTERN_CHARS = 8_000
 """Characters of a target that wildcards are tried on; a longer one is covered only where it is equal, or by `**` alone."""
@@ -60,6 +63,29 @@ def covers_text(pattern: str, text: str, stop: str = "/") -> bool:
     if pattern in {"**", escaped(text)}:
         return True
     return len(text) <= MAX_PATTERN_CHARS and _runs(_of_text(pattern, stop), _DOTS.findall(text))
+
+
+def covers_path(pattern: str, target: str, folder: str, *, folding: bool = False) -> bool:
+    """Whether a pattern covers a path, both counted from `folder` where the pattern is not absolute. `folding`: letters count
+    alike in upper and lower case, for a file system may not tell them apart."""
+    below = posixpath.relpath(target, folder) if folder and f"{target}/".startswith(f"{folder.rstrip('/')}/") else ""
+    pattern = pattern.removeprefix("./")
+    where = target if pattern.startswith("/") or not target.startswith("/") else below
+    if not where:
+        return pattern == "**" and folding
+    return covers_text(_folded(pattern), _folded(where)) if folding else covers_text(pattern, where)
+
+
+def may_lie_below(pattern: str, path: str, folder: str) -> bool:
+    """Whether a path that the pattern covers may lie at or below this one."""
+    fixed = re.split(r"[*\\]", pattern.removeprefix("./"), maxsplit=1)[0]
+    wanted = _folded(posixpath.normpath(posixpath.join(folder, fixed or ".")))
+    above = _folded(posixpath.normpath(path))
+    return f"{wanted}/".startswith(f"{above.rstrip('/')}/") or f"{above}/".startswith(wanted)
+
+
+def _folded(path: str) -> str:
+    return "/".join(map(folded, path.split("/")))
 
 
 # A pattern becomes a list of elements, a target a list of tokens (characters, gaps between words, unknown words), and the

@@ -52,7 +52,8 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     `reads`: it cannot write, whatever becomes of words that are not known yet; `inside`: it stays in the workspace; `plain`: it
     starts no program and loads no code, so it reads only wherever it runs. `patterns`
     are the rules it could be given, from this very command to the widest; none where no rule can hold it. `open`: a word of it
-    may become anything, so that only these and `**` cover it. `paths` are the files it names, resolved. `inner` is what runs
+    may become anything, so that only these and `**` cover it. `paths` are the files it names, resolved; `below`: it goes through
+    the folders among them, or the one it runs in. `inner` is what runs
     below it (`timeout 5 make`); `through`: a rule for that is enough.
     """
 
@@ -65,6 +66,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     patterns: tuple[str, ...] = ()
     open: bool = False
     paths: tuple[str, ...] = ()
+    below: bool = False
     inner: tuple[Part, ...] = ()
     through: bool = False
 

@@ -172,7 +172,7 @@ class ToolLimits(msgspec.Struct, frozen=True):
 class ToolContext(msgspec.Struct, frozen=True):
     """What a call is told: its id, the workspace's resolved root, the session's own folder (where `tool-results/…` lies;
     empty for none), the cap for its output in characters, how long a command runs where the call does not say, what it may do
-    beyond its sandbox, and whether it may only read, because nobody was asked."""
+    beyond its sandbox, whether it may only read, because nobody was asked, and the patterns of paths that nothing may read."""
 
     call_id: str
     workspace: str
@@ -181,6 +181,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     seconds: float = 120.0
     allowance: Allowance = Allowance()
     read_only: bool = False
+    unreadable: tuple[str, ...] = ()
 
 
 class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):

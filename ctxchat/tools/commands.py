@@ -23,6 +23,7 @@ from ctxchat.core.permissions import Part
 from ctxchat.tools.paths import Place, patterns
 from ctxchat.tools.programs import (
     breadths,
+    goes_below,
     goes_elsewhere,
     is_interpreter,
     is_plain,
@@ -257,6 +258,7 @@ class _Line:
             plain=reads and (words[0].text == "cd" or is_plain(words)),
             open=not reads and any(map(_may_be_anything, words)),
             paths=self._paths(plain),
+            below=goes_below(words),
             guarded=place,
             patterns=()
             if fed or inputs

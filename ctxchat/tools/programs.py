@@ -206,6 +206,20 @@ def goes_elsewhere(words: Sequence[Word]) -> bool:
     return name in _INDIRECT and any(re.fullmatch(_INDIRECT[name], text) for text in texts)
 
 
+_WALKERS = frozenset({
+    "rg", "ag", "ack", "find", "fd", "tar", "zip", "7z", "rsync", "git", "bsdtar", "ugrep", "ripgrep", "rgrep", "fdfind",
+})  # fmt: skip
+"""Programs that go through folders whatever they are told."""
+
+_RECURSIVE = expression(r"-[a-zA-Z]*[rRa][a-zA-Z]*|--(recursive|archive|dereference-recursive|directories=recurse)")
+
+
+def goes_below(words: Sequence[Word]) -> bool:
+    """Whether a command reads, or may read, files in a folder that are not among its arguments."""
+    name, *texts = [word.text for word in words]
+    return _name(name) in _WALKERS or any(_RECURSIVE.fullmatch(text) for text in texts)
+
+
 def _meant(word: Word, expand: Expand) -> list[str]:
     """The texts a word may be; one that no list of options has where that is not known."""
     if word.known:

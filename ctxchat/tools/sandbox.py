@@ -113,13 +113,15 @@ class Sandbox(msgspec.Struct, frozen=True):
         *,
         guarded: Sequence[str] = (),
         sockets: Sequence[str] = (),
+        unreadable: Sequence[str] = (),
         allowed: Allowance = NOTHING,
         read_only: bool = False,
     ) -> list[str]:
         """The command that runs `argv` inside, in the workspace. What it writes to `/tmp` stays in the folder `scratch`; without
         one it is gone at the end (seatbelt knows no private one). `guarded` are the paths in the workspace that can be read
-        only, `sockets` such that lie in it, `allowed` is what a person allowed this command. With `read_only` it writes nothing,
-        has no network and sees nothing of the machine but its programs. Looks at the disk: off the event loop."""
+        only, `sockets` such that lie in it, `unreadable` files and folders to be covered, `allowed` is what a person allowed this
+        command. With `read_only` it writes nothing, has no network and sees nothing of the machine but its programs. Looks at the
+        disk: off the event loop."""
         if allowed.outside:
             return list(argv)
         if read_only:
@@ -130,11 +132,14 @@ class Sandbox(msgspec.Struct, frozen=True):
             )
         match self.kind:
             case "bubblewrap" if read_only:
-                return [*_bubblewrap_reading(here, workspace), "--", *argv]
+                return [*_bubblewrap_reading(here, workspace), *_emptied(unreadable), "--chdir", workspace, "--", *argv]
             case "bubblewrap":
-                return [*_bubblewrap(here, workspace, scratch, guarded, sockets), "--", *argv]
+                mounts = _bubblewrap(here, workspace, scratch, guarded, sockets)
+                held = [mount for place in unreadable for mount in _held(place, workspace)]
+                return [*mounts, *held, *_emptied(unreadable), "--chdir", workspace, "--", *argv]
             case "seatbelt":
-                return [self.program, "-p", seatbelt_profile(here, workspace, read_only=read_only), *argv]
+                profile = seatbelt_profile(here, workspace, read_only=read_only, unreadable=unreadable)
+                return [self.program, "-p", profile, *argv]
             case "":
                 return list(argv)
 
@@ -226,7 +231,7 @@ def _bubblewrap(
         argv += ["--bind-try", cache, cache]
     for home in homes:  # what is written there would be gone, and nobody told
         argv += ["--remount-ro", home]
-    return [*argv, *_apart(sandbox.network), "--chdir", workspace]
+    return [*argv, *_apart(sandbox.network)]
 
 
 def _bubblewrap_reading(sandbox: Sandbox, workspace: str) -> list[str]:
@@ -235,7 +240,15 @@ def _bubblewrap_reading(sandbox: Sandbox, workspace: str) -> list[str]:
     for place in (*_SYSTEM, *_NEEDED, *_seen_of_homes(_homes(workspace), workspace), workspace):
         argv += ["--ro-bind-try", place, place]
     argv += _covered(sandbox, workspace)
-    return [*argv, "--remount-ro", "/", *_apart(network=False), "--chdir", workspace]
+    return [*argv, "--remount-ro", "/", *_apart(network=False)]
+
+
+def _emptied(places: Sequence[str]) -> list[str]:
+    """What must not be read, empty and read-only."""
+    argv: list[str] = []
+    for place in places:
+        argv += ["--tmpfs", place, "--remount-ro", place] if Path(place).is_dir() else ["--ro-bind", "/dev/null", place]
+    return argv
 
 
 def _apart(network: bool) -> list[str]:
@@ -299,12 +312,18 @@ def _fixed(folders: Sequence[str]) -> list[str]:
         for folder in folders:
             if not Path(place).is_relative_to(folder):
                 continue
-            between = Path(place).relative_to(folder).parts[:-1]
-            for n in range(1, len(between) + 1):
-                above = str(Path(folder, *between[:n]))
-                argv += ["--bind", above, above]
-            argv += ["--ro-bind-try", place, place]
+            argv += [*_held(place, folder), "--ro-bind-try", place, place]
     return argv
+
+
+def _held(place: str, folder: str) -> list[str]:
+    """The folders between a folder and a place in it, mounted so that none of them can be moved: what is known of the place would
+    be true no more."""
+    if not Path(place).is_relative_to(folder):
+        return []
+    between = Path(place).relative_to(folder).parts[:-1]
+    above = [str(Path(folder, *between[:n])) for n in range(1, len(between) + 1)]
+    return [word for path in above for word in ("--bind", path, path)]
 
 
 def _covered(sandbox: Sandbox, workspace: str, sockets: Sequence[str] = ()) -> list[str]:
@@ -353,7 +372,9 @@ def _hidden(sandbox: Sandbox, workspace: str) -> list[str]:
     return found
 
 
-def seatbelt_profile(sandbox: Sandbox, workspace: str, *, read_only: bool = False) -> str:
+def seatbelt_profile(
+    sandbox: Sandbox, workspace: str, *, read_only: bool = False, unreadable: Sequence[str] = ()
+) -> str:
     """The profile for macOS' `sandbox-exec`; later rules win."""
     temporary = os.path.realpath(os.environ.get("TMPDIR") or "/private/tmp")
     ours = (workspace,) if workspace != "/" and sandbox.can_write(workspace) else ()
@@ -371,7 +392,10 @@ def seatbelt_profile(sandbox: Sandbox, workspace: str, *, read_only: bool = Fals
     lines += [f"(deny file-read-data (subpath {_quoted(home)}))" for home in homes]
     seen = [] if read_only else [*_seen_of_homes(homes, workspace), *sandbox.readable, *sandbox.writable]
     lines += [f"(allow file-read-data (subpath {_quoted(path)}))" for path in (*seen, workspace) if homes]
-    lines += [f"(deny file-read* file-write* (subpath {_quoted(path)}))" for path in _hidden(sandbox, workspace)]
+    lines += [
+        f"(deny file-read* file-write* (subpath {_quoted(path)}))"
+        for path in (*_hidden(sandbox, workspace), *unreadable)
+    ]
     lines += [f"(allow file-read* file-write* (subpath {_quoted(cache)}))"] if cache and not read_only else []
     lines += [] if sandbox.network else ["(deny network*)"]
     return "\n".join(lines)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import cache
 from pathlib import PurePosixPath
 from typing import Annotated
 
 import msgspec
 
 from ctxchat.core.errors import ToolError
+from ctxchat.core.patterns import covers_path
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.paths import Place, locate, missing, patterns
@@ -158,18 +160,24 @@ class Grep(_SearchTool[GrepArguments]):
             wants_hidden(arguments.glob),
         )
         notes: list[str] = []
-        lines = await self._hits(job, place, min(max(1, arguments.max_hits), MAX_HITS), context.max_chars, notes)
+        lines = await self._hits(job, place, min(max(1, arguments.max_hits), MAX_HITS), context, notes)
         yield ToolOutput(_joined(lines or [f"No match for {arguments.pattern}."], notes))
 
-    async def _hits(self, job: GrepJob, place: Place, most: int, room: int, notes: list[str]) -> list[str]:
+    async def _hits(self, job: GrepJob, place: Place, most: int, context: ToolContext, notes: list[str]) -> list[str]:
         lines: list[str] = []
-        hits, last = 0, ("", 0)
+        hits, last, room = 0, ("", 0), context.max_chars
+
+        @cache
+        def forbidden(below: str) -> bool:
+            path = str(place.path / below) if below else str(place.path)
+            return any(covers_path(one, path, context.workspace, folding=True) for one in context.unreadable)
+
         try:
             async with aclosing(self._results(job, notes)) as results:
                 async for found in results:
                     if isinstance(found, Skipped):
                         notes.append(f"not searched: {_shown(place, found.path)} ({found.why})")
-                    if not isinstance(found, MatchLine):
+                    if not isinstance(found, MatchLine) or forbidden(found.path):
                         continue
                     if (found.matches and hits >= most) or room < 0:
                         notes.append(f"only the first {hits} hits are shown")

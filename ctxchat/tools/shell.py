@@ -152,6 +152,7 @@ class Shell(Tool[ShellArguments]):
                 session_folder=context.session_folder,
                 allowed=allowed,
                 read_only=context.read_only,
+                unreadable=context.unreadable,
             ) as ready,
             child(
                 ready.argv, foreign=not sandboxed, cwd=workspace, env=ready.environ, stderr=asyncio.subprocess.STDOUT

@@ -13,6 +13,7 @@ from pathlib import Path
 from ctxchat.core.permissions import Allowance
 from ctxchat.tools.guarding import Guarding
 from ctxchat.tools.sandbox import NOTHING, Sandbox
+from ctxchat.tools.unreadable import unreadable_paths
 
 
 class ShutIn:
@@ -34,15 +35,19 @@ async def shut_in(
     session_folder: str = "",
     allowed: Allowance = NOTHING,
     read_only: bool = False,
+    unreadable: Sequence[str] = (),
 ) -> AsyncGenerator[ShutIn, None]:
-    """The command as it runs in the sandbox, as far as there is one and `allowed` leaves it there. Its processes must have ended
-    when the block is left, however that is. Raises OSError."""
+    """The command as it runs in the sandbox, as far as there is one and `allowed` leaves it there. `unreadable` are patterns of
+    paths that it must not read. Its processes must have ended when the block is left, however that is. Raises OSError, and
+    ToolError where the patterns cover too many."""
     scratch = await asyncio.to_thread(_scratch, session_folder)
     # Else there is nothing to guard, and a disk to walk.
     guards = bool(sandbox.kind) and not (allowed.outside or read_only) and sandbox.can_write(workspace)
     guarding = await asyncio.to_thread(Guarding, workspace) if guards else None
     paths = await asyncio.to_thread(guarding.paths, allowed.folders) if guarding else ()
     sockets = guarding.sockets if guarding else ()
+    shuts = bool(sandbox.kind and unreadable) and not allowed.outside
+    covered = await asyncio.to_thread(unreadable_paths, unreadable, workspace) if shuts else ()
     wrapped = await asyncio.to_thread(
         sandbox.wrap,
         argv,
@@ -50,6 +55,7 @@ async def shut_in(
         scratch,
         guarded=paths,
         sockets=sockets,
+        unreadable=covered,
         allowed=allowed,
         read_only=read_only,
     )

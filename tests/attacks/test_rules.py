@@ -112,6 +112,25 @@ def test_a_file_that_must_not_be_read_is_read_by_no_command_either(command: str,
 @pytest.mark.parametrize(
     "command",
     [
+        "rg x", "rg x src", "grep -r x", "grep -rn x .", "find . -exec cat {} +", "tar c .", "cp -a . /tmp/y", "git diff",
+        "git grep x", "timeout 5 rg x", "diff -r src plain",
+        "mv src s",
+    ],
+)  # fmt: skip
+def test_without_a_sandbox_what_goes_through_folders_is_asked_where_a_file_in_there_must_not_be_read(
+    command: str, project: Path
+):
+    texts = ("shell: **", "deny read_file: src/x.py")
+    for mode in ("ask", "all"):
+        assert verdict(command, project, mode, texts, shut_in=False).verdict != "allow"
+        assert verdict(command, project, mode, ("shell: **", "deny read_file: docs/**", texts[0])).verdict == "allow"
+    if command.split()[0] in {"rg", "grep", "diff"}:  # it is covered in there
+        assert verdict(command, project, "ask", texts).verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
         r"touch $'\x2egit/hooks/pre-commit'",
         "for x in .git/hooks/a; do touch ${x}; done",
         "for x in .git; do touch $x/hooks/a; done",

@@ -7,8 +7,10 @@ import asyncio
 import itertools
 import os
 import re
+import shlex
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import aclosing
@@ -16,15 +18,20 @@ from pathlib import Path
 
 import pytest
 
+from ctxchat.core.errors import ToolError
 from ctxchat.core.permissions import Allowance
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.tools.guarding import MAX_MOUNTS, Guarding
 from ctxchat.tools.sandbox import NOTHING, find_sandbox
 from ctxchat.tools.shell import Shell
+from ctxchat.tools.unreadable import MAX_COVERED
 
 pytestmark = pytest.mark.skipif(
     find_sandbox().kind != "bubblewrap", reason="bubblewrap is missing or does not work here"
 )
+
+
+PYTHON = os.path.realpath(sys.executable)
 
 
 class House:
@@ -263,6 +270,33 @@ async def test_secrets_and_our_own_data_cannot_be_read(house: House) -> None:
     assert "SECRET" not in found.text and "id_ed25519" not in found.text and "# mine" not in found.text
     if os.geteuid() == 0:
         assert "root:" not in (await house.run("cat /etc/shadow")).text
+
+
+async def test_what_a_rule_forbids_to_read_is_empty_for_every_program(house: House) -> None:
+    for name in ("keys/one", "keys/deep/two", "src/.env", "src/.ENV.local", "plain", "seen", "deep/er/one/x"):
+        (house.work / name).parent.mkdir(parents=True, exist_ok=True)
+        (house.work / name).write_text("OPEN\n" if name == "seen" else "SECRET\n")
+    python = "import os; [print(open(os.path.join(d, f), 'rb').read()) for d, _, n in os.walk('.') for f in n if f != 'index']"
+    read = (
+        "grep -r E .; rg -uu E; cat * */* */*/*; find . -type f -exec cat {} +; tar c . | cat; cp -r . /tmp/x; grep -r E /tmp/x; "
+        f"{PYTHON} -c {shlex.quote(python)}; mv keys k; mv src s; mv deep d; cat k/* s/.*; ln plain p; cat p; umount plain; "
+        "cat plain"
+    )
+    patterns = ("keys/**", "**/.env*", "./plain", "deep/er/one/*")
+    for read_only in (False, True):
+        context = ToolContext("c", str(house.work), str(house.session), read_only=read_only, unreadable=patterns)
+        async with aclosing(house.shell.run({"command": read}, context)) as pieces:
+            text = [piece async for piece in pieces if isinstance(piece, ToolOutput)][-1].text
+        assert "OPEN" in text and "SECRET" not in text
+    assert len([path for path in house.work.rglob("*") if path.is_file() and "SECRET" in path.read_text()]) == 6
+    assert not any((house.work / name).exists() for name in "ksd")
+    many = ToolContext("d", str(house.work), str(house.session), unreadable=("many/*.txt",))
+    (house.work / "many").mkdir()
+    for number in range(MAX_COVERED + 1):
+        (house.work / f"many/{number}.txt").touch()
+    (house.work / "many/other").touch()
+    with pytest.raises(ToolError, match="too many"):
+        _ = [piece async for piece in house.shell.run({"command": "ls"}, many)]
 
 
 async def test_of_a_home_folder_only_toolchains_are_seen(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.errors import ToolError
-from ctxchat.core.ports import ToolContext
+from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.searching import Glob, Grep, ListFiles
 from ctxchat.tools.walking import braces, matcher, repository, walk
 
@@ -347,3 +347,11 @@ async def test_folders_nested_without_end_cost_what_lies_deeper_and_no_more(call
     finally:
         remove = ["rm", "-rf", str(workspace / "d")]  # Python's own way is one call a level
         await asyncio.to_thread(subprocess.run, remove, check=True)
+
+
+async def test_grep_shows_nothing_of_files_that_a_rule_forbids_to_read(tree: Path) -> None:
+    context = ToolContext("c", str(tree), unreadable=("src/b.py", "**/.env"))
+    write(tree, **{"src/b.py": "found\n", "a.py": "found\n", ".env": "found\n"})
+    for arguments in ({"pattern": "found"}, {"pattern": "found", "path": "src"}, {"pattern": "found", "glob": ".*"}):
+        text = "".join([piece.text async for piece in grep.run(arguments, context) if isinstance(piece, ToolOutput)])
+        assert "b.py" not in text and ".env" not in text and ("a.py:1:found" in text) == (len(arguments) == 1)
