@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,18 +105,24 @@ class Client:
     def create(self, *, model: str, messages: list[Any], tools: Any = None) -> Any:
         called = tools and messages[-1]["role"] != "tool"
         function = SimpleNamespace(name="read_file", arguments="{}")
-        calls = [SimpleNamespace(id="c1", function=function)] if called else None
+        calls = [SimpleNamespace(id="c1", type="function", function=function)] if called else None
         wire = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
         dumped = {"role": "assistant", "content": "Cormorant."} | ({"tool_calls": [wire]} if called else {})
         reply = SimpleNamespace(content="Cormorant.", tool_calls=calls, model_dump=lambda exclude_none: dumped)
         return SimpleNamespace(choices=[SimpleNamespace(message=reply)])
 
 
-def test_the_library_page_runs_from_top_to_bottom() -> None:
+LIBRARY = "\n".join(blocks(ROOT / "docs" / "library.md", "python"))
+
+
+def test_the_library_page_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     encoding = SimpleNamespace(encode_ordinary=str.split)
     names: dict[str, Any] = {"client": Client(), "long_conversation": talk(12), "encoding": encoding}
-    for code in blocks(ROOT / "docs" / "library.md", "python"):
-        exec(compile(code, "docs/library.md", "exec"), names)
+    sdk = re.findall(r"^from openai\S* import (\w+)$", LIBRARY, re.MULTILINE)  # only types; loading it takes a second
+    names |= dict.fromkeys(sdk, Any)
+    exec(compile(re.sub(r"^from openai.*", "", LIBRARY, flags=re.MULTILINE), "docs/library.md", "exec"), names)
+    assert names["stored"] == names["messages"]
     assert [m["role"] for m in names["messages"]] == ["system", "user", "assistant"]
     done = names["turn"]([*talk(2), {"role": "user", "content": "go"}], [{"name": "read_file"}], lambda *_: "text")
     assert [m["role"] for m in done[-3:]] == ["assistant", "tool", "assistant"]
@@ -122,6 +130,34 @@ def test_the_library_page_runs_from_top_to_bottom() -> None:
     system, turned = names["to_anthropic"](talk(2))
     assert system == "You are helpful."
     assert [m["role"] for m in turned] == ["user", "assistant", "user", "assistant"] * 2
+
+
+@pytest.mark.long  # ten seconds of processor time
+def test_the_library_page_is_typed_as_strictly_as_its_readers_may_be(tmp_path: Path) -> None:
+    checker = pytest.importorskip("basedpyright", reason="comes with the group `check`")
+    given = """\
+from collections.abc import Mapping
+from typing import Protocol, assert_type
+from openai import OpenAI
+class Encoding(Protocol):
+    def encode_ordinary(self, text: str) -> list[int]: ...
+def anything() -> Any: ...  # of the page's own import
+client: OpenAI = anything()
+encoding: Encoding = anything()
+long_conversation: list[Mapping[str, Any]] = anything()
+"""
+    plain = """
+from ctxchat.core import originals
+plain: list[dict[str, Any]] = []
+assert_type(compact(plain, window=1000), list[dict[str, Any]])
+assert_type(originals(plain), list[dict[str, Any]])
+"""
+    (tmp_path / "page.py").write_text(given + LIBRARY + plain)
+    config = {"typeCheckingMode": "strict", "reportMissingModuleSource": False, "extraPaths": [str(ROOT)]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config))
+    command = [sys.executable, "-m", checker.__name__, "-p", str(tmp_path), "--pythonpath", sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout
 
 
 async def test_the_plug_ins_page_runs(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ctxchat.core.applying import apply_plan
     from ctxchat.core.budget import Budget, Window, make_budget
     from ctxchat.core.calibration import Anchor, Calibration, Mix
-    from ctxchat.core.chat_lists import Summary, compact, originals
+    from ctxchat.core.chat_lists import compact
+    from ctxchat.core.chat_messages import Shortened, Summary, from_json, originals, to_json
     from ctxchat.core.compilers import (
         Compiler,
         all_sections,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from ctxchat.core.head import ContextBlock, Head, ToolSpec
     from ctxchat.core.ledger import Change, Edit, Entry, Ledger
     from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text, ToolCall
-    from ctxchat.core.openai import from_wire, to_wire, wire
+    from ctxchat.core.openai import ImportProblem, from_wire, to_wire, wire
     from ctxchat.core.overflow import is_context_overflow
     from ctxchat.core.record import CompactionRecord, Digest, Evidence, Fact, FactCount
     from ctxchat.core.strategies.base import Plan, Spill, Step, Strategy
@@ -52,7 +53,8 @@ _HOMES = {
     "applying": "apply_plan",
     "budget": "Budget Window make_budget",
     "calibration": "Anchor Calibration Mix",
-    "chat_lists": "Summary compact originals",
+    "chat_lists": "compact",
+    "chat_messages": "Shortened Summary from_json originals to_json",
     "compilers": "Compiler all_sections current_tool_trace limited redacted selected_sections",
     "errors": "CtxchatError LedgerError UnpairedCall",
     "facts": "collect render survival",
@@ -61,7 +63,7 @@ _HOMES = {
     "grouping": "close_round group_messages seal_round single",
     "ledger": "Change Edit Entry Ledger",
     "messages": "Group Image Message Opaque Reasoning Text ToolCall",
-    "openai": "from_wire to_wire wire",
+    "openai": "ImportProblem from_wire to_wire wire",
     "overflow": "is_context_overflow",
     "record": "CompactionRecord Digest Evidence Fact FactCount",
     "strategies.base": "Plan Spill Step Strategy",
@@ -74,8 +76,9 @@ _HOMES = {
 """Where each public name lives. Loaded when asked for: most who import a part of the core need little of the rest."""
 
 STABLE = (
-    "compact Summary originals is_context_overflow Ledger View Strategy Pipeline Plan PlanOptions Head Window"
-    " make_budget compile group_messages from_wire to_wire apply_plan builtin_strategies rough_count"
+    "compact Summary Shortened originals to_json from_json ImportProblem is_context_overflow Ledger View Strategy"
+    " Pipeline Plan PlanOptions Head Window make_budget compile group_messages from_wire to_wire apply_plan"
+    " builtin_strategies rough_count"
 )
 """The names that stay as they are until 1.0 but for additions (docs/library.md)."""
 
@@ -99,6 +102,7 @@ __all__ = [
     "Group",
     "Head",
     "Image",
+    "ImportProblem",
     "Item",
     "Ledger",
     "LedgerError",
@@ -111,6 +115,7 @@ __all__ = [
     "Plan",
     "PlanOptions",
     "Reasoning",
+    "Shortened",
     "Spill",
     "Step",
     "Strategy",
@@ -129,6 +134,7 @@ __all__ = [
     "compact",
     "compile",
     "current_tool_trace",
+    "from_json",
     "from_wire",
     "group_messages",
     "is_context_overflow",
@@ -144,6 +150,7 @@ __all__ = [
     "selected_sections",
     "single",
     "survival",
+    "to_json",
     "to_wire",
     "wire",
 ]

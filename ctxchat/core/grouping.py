@@ -52,20 +52,19 @@ def close_round(assistant: Message, results: Sequence[Message], turn: int, next_
     return seal_round(assistant, [*answered, *closing], turn)
 
 
-def group_messages(messages: Iterable[Message], free: int = 1) -> tuple[Group, ...]:
+def group_messages(messages: Iterable[Message], free: int = 1, turn: int = 0) -> tuple[Group, ...]:
     """Groups for a history from outside: late and parallel results found, the rest left where it stood.
 
     A result belongs to a call with its id that stands before it and is still unanswered: of the current turn, else of the
     latest turn before. Where several calls wait under one id, results go to them in order, and where there are fewer
     results than calls the oldest calls stay unanswered. A result that fits none becomes a `stray`. Unanswered calls
     are closed with a synthetic result, behind all of them and not before place `free`. Groups come in the order of their first
-    message.
+    message. What stands before the first user message is of turn number `turn`.
     """
     history = list(messages)
     owner = _pair(history)
     next_seq = max([free - 1, *(m.seq for m in history)]) + 1
     groups: list[Group] = []
-    turn = 0
     for index, message in enumerate(history):
         if message.role == "user":
             turn += 1

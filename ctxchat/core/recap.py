@@ -41,7 +41,8 @@ _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!
 
 _HEAD = "The person's messages, word for word:"
 _CUT = " [… {tokens} tokens left out …] "
-_LEFT_OUT = "- {} messages are left out here; recall finds them."
+_LEFT_OUT = "- {} messages are left out here"
+_FINDS = "; recall finds them"
 
 
 class _Said(msgspec.Struct, frozen=True):
@@ -60,15 +61,18 @@ def person_said(
     count: Count,
     memory: Memory | None = None,
     but: Collection[str] = (),
+    *,
+    recall: bool = True,
 ) -> str:
     """What the person said among these groups of the record (`but` for some), oldest first, in at most `max_tokens`; what they
     said while they refused a call is among it. The longest are cut, as few as it takes, and never inside a sentence that holds
     from then on; before one of `UNCUT` tokens is cut, those go of which nothing came. Where even that is too much others behind
     the first go: agreement before wishes, wishes before rules, refusals and corrections, the oldest first. How many are left out
-    is told. `memory` has the facts found so far."""
-    said = _all_said(groups, memory or Memory(), but)
-    room = max_tokens - count(_HEAD) - count(_LEFT_OUT) - 8
-    weights = {one.id: count(one.text) + 6 for one in said}  # 6: its id, its mark, the line end
+    is told. `memory` has the facts found so far; `recall`: the reader has that tool for the rest."""
+    memory = memory or Memory()
+    said = _all_said(groups, memory, but)
+    room = max_tokens - count(_HEAD) - count(f"{_LEFT_OUT}{_FINDS}.") - 8
+    weights = {one.id: memory.once(count, one.text) + 6 for one in said}  # 6: its id, its mark, the line end
     longest = _fitting(weights.values(), room, UNCUT)
     if not longest:
         kept = [one for one in said if one.worth or one in {said[0], said[-1]}]
@@ -78,6 +82,8 @@ def person_said(
     rules = [one for one in behind if one.worth >= RULE]
     for one in [*rules, *said[:1], *said[1:][-1:], *behind[len(rules) :]]:
         cut = weights[one.id] > longest + 6
+        if (MIN_CUT_TOKENS // 2 if cut else weights[one.id] - 6) > room:
+            continue
         line = f"- {one.id}: {_in_brief(one.text, _cut(longest), longest, count) if cut else one.text}"
         tokens = count(line) + 1
         if tokens > room and cut and (held := _held(one.text, count)):
@@ -88,7 +94,7 @@ def person_said(
             lines[one.id] = line
     shown = [lines[one.id] for one in said if one.id in lines]
     if len(shown) < len(said) and shown:
-        shown.insert(1, _LEFT_OUT.format(len(said) - len(shown)))
+        shown.insert(1, f"{_LEFT_OUT.format(len(said) - len(shown))}{_FINDS if recall else ''}.")
     return "\n".join([_HEAD, *shown]) if shown else ""
 
 
@@ -99,13 +105,21 @@ def _all_said(groups: Sequence[Group], memory: Memory, but: Collection[str]) -> 
     for group in groups:
         if group.id in but:
             continue
-        if group.kind == "user" and (text := _words(group.first)):
+        if group.kind == "user" and (text := memory.once(_words, group.first)):
             found.append(_Said(group.first.id, group.first.seq, text, worth[group.id]))
-        for call, result in zip(group.first.calls, group.messages[1:], strict=False) if group.kind == "round" else ():
-            if words := words_of_refusal(result):
-                about = f"{call.name} {first_line(use_of(call).target, 60)}".rstrip()
-                found.append(_Said(result.id, result.seq, f"(refusing {about}) {words}", RULE))
+        if group.kind == "round":
+            found += memory.once(_refusals, group)
     return found
+
+
+def _refusals(group: Group) -> tuple[_Said, ...]:
+    """What the person said while they refused calls of this round."""
+    found: list[_Said] = []
+    for call, result in zip(group.first.calls, group.messages[1:], strict=False):
+        if words := words_of_refusal(result):
+            about = f"{call.name} {first_line(use_of(call).target, 60)}".rstrip()
+            found.append(_Said(result.id, result.seq, f"(refusing {about}) {words}", RULE))
+    return tuple(found)
 
 
 def _held(text: str, count: Count) -> list[str]:
@@ -159,7 +173,7 @@ def _worths(groups: Sequence[Group], memory: Memory) -> dict[str, int]:
             asked = [*([] if answered else asked), group.id]
             answered = False
             exact = {fact.kind for fact in memory.look(group).facts}
-            holds = "rule" in exact or turns_down(group.first.text)
+            holds = "rule" in exact or memory.once(_turns_down, group.first)
             worth[group.id] = RULE if holds else 3 if "decision" in exact else 1
             only_answered[group.id] = min(worth[group.id], len(exact)) if not holds else RULE
             continue
@@ -171,6 +185,10 @@ def _worths(groups: Sequence[Group], memory: Memory) -> dict[str, int]:
     brief = (g for g in groups if g.kind == "user" and len(g.first.text) <= BRIEF and worth[g.id] != 3)
     answers = {name: told for name, told in only_answered.items() if name not in asked or answered}
     return worth | answers | {group.id: 0 for group in brief}
+
+
+def _turns_down(message: Message) -> bool:
+    return turns_down(message.text)
 
 
 def _cut(longest: int) -> int:

@@ -126,13 +126,16 @@ def summary_group(
     seqs: Iterable[int] | None = None,
     memory: Memory | None = None,
     open_now: Pending = NOTHING_PENDING,
+    *,
+    recall: bool = True,
 ) -> Group:
     """One clearly delimited user message: preface, what is open, summary, the person's messages and the facts, together within
     `evidence_tokens`, and the ids to recall the rest by. What the files `shown` beside it say is not said again. `seqs` are its
-    messages, where `covered` is not all of it."""
+    messages, where `covered` is not all of it; `recall`: the reader has that tool."""
     left = max(0, evidence_tokens - count(open_now.text))
-    said = person_said(covered, int(left * SAID), count, memory, open_now.told)
-    facts = render(digest.evidence, left - count(said), count, "\n".join((digest.summary, said, digest.recap, shown)))
+    said = person_said(covered, int(left * SAID), count, memory, open_now.told, recall=recall)
+    beside = "\n".join((digest.summary, said, digest.recap, shown))
+    facts = render(digest.evidence, left - count(said), count, beside, recall=recall)
     turns = [g.turn for g in covered]
     places = id_ranges((m.seq for g in covered for m in g.messages if not m.synthetic) if seqs is None else seqs)
     when = f"turns {min(turns)}–{max(turns)}" if min(turns) < max(turns) else f"turn {min(turns)}"
@@ -140,7 +143,7 @@ def summary_group(
     both = BACK.format(id_ranges(digest.back)) if digest.summary and digest.back else ""
     parts = [
         OPENING,
-        f"{PREFACE} {where}{both}{RECALL}",
+        f"{PREFACE} {where}{both}{RECALL if recall else ''}",
         open_now.text,
         OLDER if digest.summary and digest.recap else "",
         digest.summary.strip(),

@@ -111,7 +111,7 @@ def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
     if again := not_in_view(options.files, ledger, step.fold):
         paths = ", ".join(f.path for f in again)
         parts.append(f"Of these files, touched last, as much as fits stands beside your record as it is now: {paths}")
-    words = person_said(groups, int(step.evidence_tokens * SAID), count, options.memory)
+    words = person_said(groups, int(step.evidence_tokens * SAID), count, options.memory, recall=options.recall)
     if words:
         parts.append(
             "The messages of the person that you are given stand word for word beside your record, with their ids."
@@ -119,7 +119,7 @@ def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
     if memos := memos_of(ledger):
         parts.append(f"The agent's memos stand word for word beside your record: {', '.join(memos)}.")
     evidence = evidence_after(ledger, step.fold, options.memory)
-    if facts := render(evidence, step.evidence_tokens - count(words), count, words):
+    if facts := render(evidence, step.evidence_tokens - count(words), count, words, recall=options.recall):
         parts.append(f"Facts that code keeps beside your record:\n{facts}")
     return _harmless("\n\n".join(filter(None, parts)))
 

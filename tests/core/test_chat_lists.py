@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
 import sys
@@ -12,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxchat.core import Message, Summary, compact, originals, to_wire
-from ctxchat.core.openai import ImportProblem
+from ctxchat.core import ImportProblem, Message, Shortened, Summary, compact, from_json, originals, to_json, to_wire
 from tests.core import histories
 
 SYSTEM = {"role": "system", "content": "You are helpful."}
@@ -106,6 +106,7 @@ def test_what_is_no_message_is_named() -> None:
         compact([{"role": "wizard", "content": "hi"}], window=1000)
 
 
+@pytest.mark.filterwarnings("ignore:about")
 @settings(max_examples=25)
 @given(history=histories.messages(), keep=st.integers(0, 6))
 def test_any_history_is_given_back(history: list[Message], keep: int) -> None:
@@ -113,8 +114,9 @@ def test_any_history_is_given_back(history: list[Message], keep: int) -> None:
     once = compact(given_, window=200, reserved=0, trigger=0, target=0, keep_recent=keep)
     twice = compact(once, window=200, reserved=0, trigger=0, target=0, keep_recent=keep)
     for messages in (once, twice):
-        there = [m for m in originals(messages) if m in given_]
-        assert sorted(map(repr, there)) == sorted(map(repr, given_))
+        for now in (messages, from_json(to_json(messages))):
+            there = [m for m in originals(now) if m in given_]
+            assert sorted(map(repr, there)) == sorted(map(repr, given_))
 
 
 def test_it_loads_no_adapter() -> None:
@@ -122,3 +124,171 @@ def test_it_loads_no_adapter() -> None:
     code = f"import sys\nfrom ctxchat.core import compact\nprint([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+SMALL: dict[str, Any] = {"window": 16_000, "reserved": 1000}
+
+
+class CountedText:
+    """Counts tokens, and how many characters it was given."""
+
+    def __init__(self) -> None:
+        self.characters = 0
+
+    def __call__(self, text: str) -> int:
+        self.characters += len(text)
+        return len(text) // 3 + 1
+
+
+def test_a_pass_counts_what_is_new_however_much_went_before() -> None:
+    costs: list[int] = []
+    count = CountedText()
+    messages: list[dict[str, Any]] = [SYSTEM]
+    for number in range(60):
+        before, known = count.characters, sum(isinstance(m, Summary) for m in messages)
+        messages = compact([*messages, *turn(number)], **SMALL, count=count)
+        if known and [m for m in messages if isinstance(m, Summary) and len(m.originals) > 20]:
+            costs.append(count.characters - before)
+    assert max(costs[-20:]) < 2 * max(costs[:20])
+    assert originals(messages) == talk(60)
+
+
+def test_a_list_from_json_is_gone_on_with_as_if_it_had_never_left() -> None:
+    asked: list[str] = []
+
+    def summarise(request: list[Any]) -> str:
+        asked.append(request[1]["content"])
+        return f"Summary {len(asked)}."
+
+    there: list[dict[str, Any]] = [SYSTEM]
+    stored: list[dict[str, Any]] = [SYSTEM]
+    for number in range(14):
+        there = compact([*there, *turn(number)], **SMALL, summarise=lambda _: "A summary.")
+        stored = from_json(to_json(compact([*stored, *turn(number)], **SMALL, summarise=lambda _: "A summary.")))
+    assert stored == there
+    assert originals(stored) == originals(there) == talk(14)
+    again = compact([*stored, *turn(14), *turn(15), *turn(16)], **SMALL, trigger=0, summarise=summarise)
+    assert "question 0" not in asked[0].split("<stays>")[0]  # a model has read it, and it is not read again
+    assert "Summary 1." in again[1]["content"]
+    for text in ("nonsense", "{}", "3", '[{"role": "user", "content": "", "ctxchat": 7}]'):
+        with pytest.raises(ImportProblem):
+            from_json(text)
+
+
+@pytest.mark.parametrize("reply", ["", "  \n", None])
+def test_where_a_summariser_returns_nothing_code_stands_in_and_says_so(reply: str | None) -> None:
+    silent = compact(talk(12), **SMALL, summarise=lambda _: reply)
+    assert "The summariser returned nothing" in silent[1]["content"]
+    assert "question 0: never restart at night 0" in silent[1]["content"]
+    asked: list[str] = []
+
+    def summarise(request: list[Any]) -> str:
+        asked.append(request[1]["content"])
+        return "Read."
+
+    for messages in (silent, from_json(to_json(silent))):
+        later = compact([*messages, *turn(12)], **SMALL, trigger=0, summarise=summarise)
+        assert "question 0" in asked[-1].split("<stays>")[0]  # no model has read it yet
+        assert "returned nothing" not in later[1]["content"]
+
+
+def test_what_a_model_has_not_read_is_known_beside_what_it_has() -> None:
+    asked: list[str] = []
+
+    def summarise(request: list[Any]) -> str:
+        asked.append(request[1]["content"].split("<stays>")[0])
+        return f"Summary {len(asked)}."
+
+    one = compact(talk(12), **SMALL, summarise=summarise)
+    folded = len(next(m for m in one if isinstance(m, Summary)).originals)
+    two = compact([*one, *(m for n in range(12, 20) for m in turn(n))], **SMALL, summarise=lambda _: "")
+    (summary,) = (m for m in two if isinstance(m, Summary))
+    assert "Summary 1." in summary["content"]
+    assert summary.unread == tuple(range(folded, len(summary.originals)))
+    for messages in (two, from_json(to_json(two))):
+        compact([*messages, *turn(20)], **SMALL, trigger=0, summarise=summarise)
+        assert "question 0:" not in asked[-1]
+        assert f"question {folded // 4 + 1}:" in asked[-1]
+
+
+def test_the_text_names_no_tool_that_the_caller_has_not() -> None:
+    for summarise in (None, lambda _: "The goal."):
+        record = [SYSTEM, *(m for number in range(200) for m in turn(number, lines=4))]
+        messages = compact(record, **SMALL, summarise=summarise)
+        assert "left out here." in messages[1]["content"]
+        assert "recall" not in messages[1]["content"]
+
+
+def test_a_result_larger_than_the_window_is_shortened_and_kept_whole() -> None:
+    huge = turn(7, lines=3_000)
+    for before in ([], talk(12)):
+        messages = compact([*before, *huge[:3]], **SMALL)
+        result = messages[-1]
+        assert isinstance(result, Shortened)
+        assert len(result["content"]) < 20_000
+        assert "tokens left out" in result["content"]
+        assert originals(messages) == [*before, *huge[:3]]
+        assert originals(from_json(to_json(messages))) == [*before, *huge[:3]]
+        assert paired(messages)
+        folded = compact([*messages, *(m for n in range(20, 32) for m in turn(n))], **SMALL)
+        assert originals(folded)[: len(before) + 3] == [*before, *huge[:3]]
+
+
+def test_where_all_must_stay_and_is_too_much_it_is_said() -> None:
+    with pytest.warns(UserWarning, match="more than the window"):
+        compact([{"role": "user", "content": "word " * 20_000}], window=8000)
+
+
+class Dumped:
+    """A message as an SDK has it."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+
+    def model_dump(self, *, exclude_none: bool) -> dict[str, Any]:
+        return {name: value for name, value in self.fields.items() if value is not None or not exclude_none}
+
+
+def test_objects_of_an_sdk_are_taken_and_given_back() -> None:
+    given_ = [Dumped(**m, refusal=None) for m in talk(12)]
+    messages = compact(given_, **SMALL)
+    assert len(messages) < len(given_)
+    assert messages[-1] is given_[-1]
+    assert originals(messages) == given_
+    assert [m["role"] for m in originals(from_json(to_json(messages)))] == [m["role"] for m in talk(12)]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [None, 3, "text", {"role": "user"}, [None], [7], ["text"], [object()], [Dumped], [{}], [{"role": ["user"]}],
+     [{"role": "user", "content": 7}], [{"role": "user", "content": {"text": "x"}}], [{"role": "user", "content": [object()]}],
+     [{"role": "assistant", "tool_calls": 7}], [{"role": "assistant", "tool_calls": [{"function": {"arguments": object()}}]}]],
+)  # fmt: skip
+def test_wrong_input_of_any_kind_is_one_error(messages: Any) -> None:
+    with pytest.raises(ImportProblem):
+        compact(messages, window=1000)
+
+
+@pytest.mark.parametrize("tool", [None, 7, "x", {"function": 7}, {"function": {"parameters": 7}}])
+def test_wrong_tools_are_named(tool: Any) -> None:
+    with pytest.raises(ImportProblem, match="tool 1"):
+        compact([SYSTEM], window=1000, tools=[tool])
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [{"window": 0}, {"window": -5}, {"window": 9, "trigger": 0.3, "target": 0.5}, {"window": 9, "trigger": 1.5},
+     {"window": 9, "target": -1}, {"window": 9, "reserved": -1}, {"window": 9, "keep_recent": -1}],
+)  # fmt: skip
+def test_senseless_sizes_are_refused(sizes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"window|trigger|reserved|target"):
+        compact([SYSTEM], **sizes)
+
+
+def test_a_list_that_was_changed_by_hand_is_read_anew() -> None:
+    messages = compact(talk(12), **SMALL)
+    (summary,) = (m for m in messages if isinstance(m, Summary))
+    alone = compact([SYSTEM, copy.deepcopy(summary)], **SMALL, trigger=0, keep_recent=0)
+    assert originals(alone)[1:] == list(summary.originals)
+    other = [{"role": "system", "content": "Another prompt."}, summary, *(m for n in range(20, 32) for m in turn(n))]
+    assert originals(compact(other, **SMALL))[1 : len(summary.originals) + 1] == list(summary.originals)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import TypeVar, cast
 
 import msgspec
 
@@ -42,6 +43,10 @@ _CHANGING: frozenset[FactKind] = frozenset({"rule", "decision", "command", "erro
 """What a later message can make untrue."""
 
 
+Asked = TypeVar("Asked", bound=Hashable)
+Answer = TypeVar("Answer")
+
+
 class Found(msgspec.Struct, frozen=True, gc=False):
     """What one group tells: its facts, what it makes untrue, and whether something was changed or run in it."""
 
@@ -62,6 +67,14 @@ class Memory:
         self.shown = shown
         self.names: Mapping[str, frozenset[str]] = {}
         self._found: dict[Message, Found] = {}
+        self._once: dict[object, object] = {}
+
+    def once(self, work: Callable[[Asked], Answer], asked: Asked) -> Answer:
+        """What `work` makes of a value that does not change, worked out the first time: a pass looks at the whole record."""
+        key = (work, asked)
+        if key not in self._once:
+            self._once[key] = work(asked)
+        return cast("Answer", self._once[key])
 
     def look(self, group: Group) -> Found:
         """What a group of the record tells."""

@@ -62,7 +62,8 @@ _LONGEST_FOLDER = (
 _FOLDER_FIRST = expression(r"cd (\S+) && ")
 _LETTER = expression(r"\w", re.ASCII)
 _ODD = expression(r"[{},;\s]")
-_MORE = '{} more facts are left out here: recall("words of it") finds them.'
+_MORE = "{} more facts are left out here"
+_FINDS = ': recall("words of it") finds them'
 
 
 Facts = dict[FactKind, list[Fact]]
@@ -84,7 +85,7 @@ def fitting(evidence: Evidence, max_tokens: int, count: Count, beside: str = "")
     """
     order: Facts = {kind: facts for kind, facts in ranked(evidence.facts).items() if facts}
     writing = _Writing(count, plain(beside))
-    left = max_tokens - sum(count(TITLES[kind]) + 3 for kind in order) - count(_MORE.format(99_999)) - 1
+    left = max_tokens - sum(count(TITLES[kind]) + 3 for kind in order) - count(f"{_MORE.format(99_999)}{_FINDS}.") - 1
     said: Facts = {kind: [f for f in facts if f.by != "tool" or kind == "symbol"] for kind, facts in order.items()}
     for facts, share in ((said, SAID), (order, 1.0)):
         needs: dict[FactKind, int] = {
@@ -115,14 +116,14 @@ def allotted(needs: dict[FactKind, int], room: int) -> dict[FactKind, int]:
     return given
 
 
-def render(evidence: Evidence, max_tokens: int, count: Count, beside: str = "") -> str:
+def render(evidence: Evidence, max_tokens: int, count: Count, beside: str = "", *, recall: bool = True) -> str:
     """The facts as compact text of at most `max_tokens`, without those that the text `beside` says; empty where there are none
-    or no room."""
+    or no room. `recall`: the reader has that tool for the rest."""
     page = fitting(evidence, max_tokens, count, beside)
     blocks = [_block(kind, [f for f in page.facts if f.kind == kind]) for kind in KINDS]
     if not any(blocks):
         return ""
-    more = [_MORE.format(page.left_out)] if page.left_out else []
+    more = [f"{_MORE.format(page.left_out)}{_FINDS if recall else ''}."] if page.left_out else []
     return "\n".join([*filter(None, blocks), *more])
 
 

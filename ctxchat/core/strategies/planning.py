@@ -32,6 +32,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
     message to be clipped (emergencies). `micro_batch_groups` go at a time inside a long turn, and its newest
     `preserve_recent_rounds` stay; what goes there becomes a summary `by_model`, or a recap by code. `files` are those touched
     last as they are now, the last first: what of them nothing else shows stands beside a summary, in at most `files_tokens`.
+    `recall`: the model has that tool, and is told so.
     """
 
     meter: Meter = msgspec.field(default_factory=Meter)
@@ -52,6 +53,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
     by_model: bool = False
     files: tuple[CurrentFile, ...] = ()
     files_tokens: int = 0
+    recall: bool = True
 
     @property
     def files_at_most(self) -> int:
@@ -151,8 +153,10 @@ def fold_edit(
     memos = memos_text(memos_to_carry(ledger, fold))
     evidence_tokens = max(evidence_tokens // 2, evidence_tokens - count(memos))
     asked = pending(ledger, fold, evidence_tokens // 2, count)
-    beside = f"{memos}\n{shown}"
-    group = summary_group(digest, groups, evidence_tokens, count, source, beside, memory=options.memory, open_now=asked)
+    beside, memory, recall = f"{memos}\n{shown}", options.memory, options.recall
+    group = summary_group(
+        digest, groups, evidence_tokens, count, source, beside, memory=memory, open_now=asked, recall=recall
+    )
     more = tuple(Message(seq=0, role="user", content=text) for text in (memos, shown) if text)
     group = msgspec.structs.replace(group, messages=(*group.messages, *more))
     digest = msgspec.structs.replace(digest, files=paths)
