@@ -60,6 +60,25 @@ class GuardedPath(msgspec.Struct, frozen=True):
         return self.device, self.number, self.link
 
 
+class LinkedWorktree(msgspec.Struct, frozen=True):
+    """A worktree that belongs to a `repository` somewhere else (its `.git`); `own` is its part of that."""
+
+    own: str
+    repository: str
+
+
+def linked_worktree(folder: str) -> LinkedWorktree | None:
+    """What a folder is a linked worktree of, where the repository says so too: a file of the folder could name any."""
+    try:
+        named = (Path(folder) / ".git").read_text("utf-8").strip()
+        own = Path(os.path.realpath(Path(folder) / named.removeprefix("gitdir:").strip()))
+        back = Path((own / "gitdir").read_text("utf-8").strip())
+    except (OSError, ValueError):
+        return None
+    known = named.startswith("gitdir:") and back == Path(folder) / ".git" and own.parent.name == "worktrees"
+    return LinkedWorktree(str(own), str(own.parents[1])) if known else None
+
+
 class Guarding:
     """The guarded places of a workspace as they are now. Looks at the disk: off the event loop."""
 
@@ -70,6 +89,8 @@ class Guarding:
         self._places = {place.path: place for place in _places(workspace, self.sockets)}
         named = {os.path.realpath(other) for place in self._places.values() for other in _led_to(place)}
         self._named = {path for path in named if path.startswith(f"{workspace}/")}
+        self._beside: dict[str, frozenset[str]] = {}
+        """Repositories outside the workspace that may be written, with what in them no commit writes."""
         self._not_there = {path for path in self._named if not os.path.lexists(path)}
 
     def paths(self, allowed: Sequence[str] = ()) -> tuple[str, ...]:
@@ -91,7 +112,10 @@ class Guarding:
             if not opened and not covered and not Path(path).is_symlink():
                 kept.append(path)
         kept += self._other_names(kept)
-        return tuple(kept if len(kept) <= MAX_MOUNTS else self._wider(kept))
+        beside = [path for path in allowed if not f"{path}/".startswith(f"{self._workspace}/") and _is_repository(path)]
+        self._beside = {path: frozenset(self._uncommitted(path, path)) for path in beside}
+        kept = kept if len(kept) <= MAX_MOUNTS else self._wider(kept)
+        return (*kept, *sorted(path for paths in self._beside.values() for path in paths))
 
     def take_away(self, folder: str) -> tuple[str, ...]:
         """Move what has come to guarded places since into `folder`; the paths in the workspace. A link that was there before is
@@ -106,10 +130,24 @@ class Guarding:
             if place.itself in known or saved:
                 continue  # it was there, perhaps below a folder that is called otherwise now
             gone.append(_taken(place.path, self._workspace, folder))
+        for repository, before in self._beside.items():
+            for path in set(self._uncommitted(repository, repository)) - before:
+                _move(path, Path(folder) / path.lstrip("/"))
+                gone.append(path)
         for path, place in self._places.items():
             if place.link and not os.path.lexists(path) and Path(path).parent.is_dir():
                 Path(path).symlink_to(place.link)
         return tuple(gone)
+
+    def _uncommitted(self, folder: str, repository: str) -> Iterator[str]:
+        """What in a repository is written by no commit of this worktree."""
+        linked = linked_worktree(self._workspace)
+        own = linked.own if linked else ""
+        for entry in _entries(folder):
+            if own and f"{own}/".startswith(f"{entry.path}/") and not entry.is_symlink():
+                yield from self._uncommitted(entry.path, repository)
+            elif folder not in {repository, own} or not _committed(entry):
+                yield entry.path
 
     def _wider(self, paths: Sequence[str]) -> list[str]:
         """The whole folders at the top of the workspace in which they lie; where these are too many as well, the workspace."""

@@ -25,6 +25,7 @@ from ctxchat.core.expressions import expression
 from ctxchat.core.guarded import GUARDED
 from ctxchat.core.permissions import Allowance
 from ctxchat.own_processes import find_program, own_places
+from ctxchat.tools.guarding import linked_worktree
 
 Kind = Literal["bubblewrap", "seatbelt", ""]
 
@@ -135,8 +136,9 @@ class Sandbox(msgspec.Struct, frozen=True):
                 return [*_bubblewrap_reading(here, workspace), *_emptied(unreadable), "--chdir", workspace, "--", *argv]
             case "bubblewrap":
                 mounts = _bubblewrap(here, workspace, scratch, guarded, sockets)
-                held = [mount for place in unreadable for mount in _held(place, workspace)]
-                return [*mounts, *held, *_emptied(unreadable), "--chdir", workspace, "--", *argv]
+                held = sorted({path for place in unreadable for path in _held(place, workspace)})
+                mounts += [word for path in held for word in ("--bind", path, path)]
+                return [*mounts, *_emptied(unreadable), "--chdir", workspace, "--", *argv]
             case "seatbelt":
                 profile = seatbelt_profile(here, workspace, read_only=read_only, unreadable=unreadable)
                 return [self.program, "-p", profile, *argv]
@@ -223,6 +225,9 @@ def _bubblewrap(
     argv += ["--bind" if writable else "--ro-bind", workspace, workspace] if workspace != "/" else []
     for folder in sandbox.writable:
         argv += ["--bind-try", folder, folder]
+    held = [_held(place, folder) for folder in sandbox.writable for place in guarded]
+    for path in sorted({path for mounts in held for path in mounts}):
+        argv += ["--bind", path, path]
     for place in guarded:
         argv += ["--ro-bind-try", place, place]
     argv += _fixed((workspace, *sandbox.writable))
@@ -291,18 +296,8 @@ def _repository_of(workspace: str) -> list[str]:
     )
     if not around or any(Path(home).is_relative_to(around) for home in homes):
         return []
-    return [around, *_repository_of_worktree(around)]
-
-
-def _repository_of_worktree(workspace: str) -> list[str]:
-    try:
-        named = (Path(workspace) / ".git").read_text("utf-8").strip()
-        own = Path(os.path.realpath(Path(workspace) / named.removeprefix("gitdir:").strip()))
-        back = Path((own / "gitdir").read_text("utf-8").strip())
-    except (OSError, ValueError):
-        return []
-    known = named.startswith("gitdir:") and back == Path(workspace) / ".git" and own.parent.name == "worktrees"
-    return [str(own.parents[1])] if known else []
+    linked = linked_worktree(around)
+    return [around, *([linked.repository] if linked else [])]
 
 
 def _fixed(folders: Sequence[str]) -> list[str]:
@@ -312,18 +307,18 @@ def _fixed(folders: Sequence[str]) -> list[str]:
         for folder in folders:
             if not Path(place).is_relative_to(folder):
                 continue
-            argv += [*_held(place, folder), "--ro-bind-try", place, place]
+            argv += [word for path in _held(place, folder) for word in ("--bind", path, path)]
+            argv += ["--ro-bind-try", place, place]
     return argv
 
 
 def _held(place: str, folder: str) -> list[str]:
-    """The folders between a folder and a place in it, mounted so that none of them can be moved: what is known of the place would
-    be true no more."""
+    """The folders between a folder and a place in it: they are mounted, so that none can be moved and what is known of the place
+    stays true."""
     if not Path(place).is_relative_to(folder):
         return []
     between = Path(place).relative_to(folder).parts[:-1]
-    above = [str(Path(folder, *between[:n])) for n in range(1, len(between) + 1)]
-    return [word for path in above for word in ("--bind", path, path)]
+    return [str(Path(folder, *between[:n])) for n in range(1, len(between) + 1)]
 
 
 def _covered(sandbox: Sandbox, workspace: str, sockets: Sequence[str] = ()) -> list[str]:
@@ -444,7 +439,8 @@ def known_needs(command: str, workspace: str) -> tuple[str, ...]:
     """Folders that a command like this writes in: git's own in the workspace, a package manager's cache where there is one."""
     words = re.findall(r"[\w.-]+", command)
     caches = (Path.home() / _FOLDERS[word] for word in dict.fromkeys(words) if word in _FOLDERS)
-    git = [str(Path(workspace) / ".git")] if _GIT_WRITES.search(command) else []
+    linked = linked_worktree(workspace)
+    git = [linked.repository if linked else str(Path(workspace) / ".git")] if _GIT_WRITES.search(command) else []
     return (*git, *(str(folder.resolve()) for folder in caches if folder.is_dir()))
 
 

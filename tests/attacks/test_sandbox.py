@@ -244,6 +244,47 @@ async def test_with_commits_allowed_daily_work_goes_on_and_nothing_that_git_runs
     assert not any(os.path.lexists(git / name) for name in new) and all(f".git/{name}" in found.text for name in new)
 
 
+async def test_in_a_linked_worktree_commits_work_and_nothing_that_git_runs_changes(house: House) -> None:
+    tree, git = house.root / "tree", house.work / ".git"
+    run = ["git", "-C", str(house.work), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*run, "commit", "-q", "--allow-empty", "-m", "one"], check=True)
+    for name in ("tree", "objects"):
+        subprocess.run([*run, "worktree", "add", "-q", str(house.root / name)], check=True)
+    (git / "config").write_text((git / "config").read_text() + "[user]\n\tname = a\n\temail = a@b\n")
+    main, house.work = house.work, tree
+    commit = "set -e; echo x > a; git add a; git commit -qm two; git checkout -qb side; git stash list; git log --oneline | wc -l"
+    demand = house.shell.demand({"command": commit}, ToolContext("d", str(tree)))
+    assert demand.allowance.folders == (str(git),)
+    allowed = Allowance(folders=demand.allowance.folders)
+    found = await house.run(commit, allowed)
+    assert found.status == "ok" and found.text.endswith("2"), found.text
+    keep = (
+        "config",
+        "hooks",
+        "worktrees/objects",
+        "worktrees/tree/commondir",
+        "worktrees/tree/gitdir",
+        "info",
+        "index",
+    )
+    before = {str(path): _what(path) for name in keep for path in (git / name, *(git / name).rglob("*"))}
+    evil = (
+        f"cd {git}; for f in config hooks/pre-commit worktrees/objects/HEAD worktrees/objects/config.worktree info/attributes "
+        "worktrees/tree/config.worktree worktrees/tree/commondir worktrees/tree/gitdir config.worktree commondir; do "
+        "echo evil > $f; done; mkdir -p worktrees/new modules/x; mv worktrees w; mv hooks h"
+    )
+    found = await house.run(evil, allowed)
+    after = {str(path): _what(path) for name in keep for path in (git / name, *(git / name).rglob("*"))}
+    assert after == before
+    new = [
+        git / name
+        for name in ("config.worktree", "commondir", "modules", "worktrees/new", "worktrees/tree/config.worktree")
+    ]
+    assert not any(map(os.path.lexists, new)) and all(str(path) in found.text for path in new)
+    (tree / ".git").write_text(f"gitdir: {main / 'sub/.git'}\n")
+    assert str(git) not in house.shell.demand({"command": commit}, ToolContext("d", str(tree))).allowance.folders
+
+
 OUTSIDE = [
     "echo evil > ../outside",
     "echo evil >> ../home/.config/ctxchat/config.toml; mkdir -p ../home/.config/ctxchat; touch ../home/.config/ctxchat/x",
