@@ -25,7 +25,7 @@ from ctxchat.core.cache_state import CacheState
 from ctxchat.core.calibration import Mix
 from ctxchat.core.clip import clip
 from ctxchat.core.errors import StorageError
-from ctxchat.core.figures import NO_MIX, Counting, Figures, Past, TokenPrice, measure
+from ctxchat.core.figures import NO_MIX, Counting, Figures, Past, PriceRise, TokenPrice, measure
 from ctxchat.core.head import ContextBlock, Head, Surroundings, ToolSpec
 from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import HeadSet, Measured, Record, Sealed, SessionState, ThoughtsLeftOut
@@ -478,8 +478,17 @@ class Conversation(JournalWriter):
         )
         if view is not None:
             return figures
-        figures = msgspec.structs.replace(figures, cache=self._cache_state(figures.used))
+        cache = self._cache_state(figures.used)
+        figures = msgspec.structs.replace(figures, cache=cache, price_step=self._price_step)
         return figures if self._breaks is None else self._breaking(figures, self._breaks)
+
+    @property
+    def _price_step(self) -> PriceRise | None:
+        """Where the model's price rises first."""
+        if self._prices is None or not self._prices.steps:
+            return None
+        step, usual = self._prices.steps[0], self._prices.rates.input
+        return PriceRise(step.above, round(step.rates.input / usual, 2)) if usual else None
 
     def _cache_state(self, used: int) -> CacheState:
         """What the server holds of a next request of so many tokens."""

@@ -11,6 +11,7 @@ from ctxchat.bootstrap.program import Program
 from ctxchat.cli.common import common_options, emit, flags, run_async, table, tell, typed_in, written
 from ctxchat.core.figures import Figures, fixed, overhead
 from ctxchat.core.words import short
+from ctxchat.presentation.cache_text import cache_lines
 from ctxchat.presentation.figures_text import PARTS, gauge_words, known, share, starts_words, window_words
 
 
@@ -41,6 +42,8 @@ def command(session: str, draft: str) -> None:
         return
     click.echo(f"{gauge_words(figures)[0]} tokens")
     click.echo(f"{window_words(figures)}; {starts_words(figures)}")
+    for line in cache_lines(figures.cache, time.time()):
+        click.echo(f"cache: {line}")
     rows = [
         (
             PARTS[s.name].label,

@@ -86,6 +86,9 @@ ACTIONS: tuple[Action, ...] = (
         argument="[read]",
     ),
     Action(
+        "cache", ("alt+j",), "Cache: what the server still holds, and what comes next costs", "cache", "views.cache"
+    ),
+    Action(
         "archive", ("f3",), "Archive: every compaction, and what it put away", "archive", "views.archive", screen=True
     ),
     Action("xray", ("f4",), "X-ray: every message and its price in tokens", "xray", "views.xray", screen=True),
@@ -224,6 +227,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "sessions": ("alt+s",),
         "models": ("alt+m",),
         "effort": ("ctrl+circumflex_accent",),
+        "cache": ("alt+home",),
         "memos": ("alt+insert",),
         "settings": ("alt+i",),
         "reinsert": ("ctrl+r",),
@@ -243,6 +247,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "handoff": ("ctrl+f10",),
         "rename": ("ctrl+b",),
         "effort": ("ctrl+f5",),
+        "cache": ("ctrl+f7",),
         "memos": ("ctrl+f8",),
         "agents": ("shift+f10",),
         "servers": ("shift+f7",),

@@ -280,8 +280,8 @@ _IN_WORDS = (Failed, Notice, Retry)
 
 
 def log_line(event: Event, at: str = "") -> str:
-    """The event for a log, at that time: its kind, its names and its figures. Of any other text only the length in characters, of
-    a list how many there are: nothing of what was said stands there, but what ctxchat said of a fault. Empty for a piece of a text.
+    """The event for a log, at that time: its kind, its names, its figures. Of any other text only the length in characters, of a
+    list how many there are: nothing of what was said stands there, but what ctxchat said of a fault. Empty for a piece of a text.
     """
     if isinstance(event, _UNLOGGED):
         return ""

@@ -31,6 +31,13 @@ class TokenPrice(msgspec.Struct, frozen=True):
     written: float = 0.0
 
 
+class PriceRise(msgspec.Struct, frozen=True):
+    """Once a prompt holds more than `above` tokens, all of it costs `times` as much."""
+
+    above: int
+    times: float
+
+
 class Counting(msgspec.Struct, frozen=True):
     """How the tokens of the model in use are counted, and what they cost. `anchor` is its server's newest count, `scale` what its
     count of another view made of a token of our estimate: the next one is estimated on the same scale, until it is counted."""
@@ -62,6 +69,7 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
     say what it holds, `window` is a guess, and `refused_window` were too many; `cut` what the server seems to have left out
     of the last prompt without saying so. `automatic` is whether compaction starts by itself. `breaks` is where the next request
     does not begin as the one before did, None where it does; `cache` what its server holds of it.
+    `price_step` is the first length from which all of a request costs more, None where none is known.
     """
 
     model: str
@@ -87,6 +95,7 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
     refused_window: int = 0
     breaks: PrefixBreak | None = None
     cache: CacheState = NOTHING_KNOWN
+    price_step: PriceRise | None = None
 
     @property
     def over(self) -> int:

@@ -10,6 +10,7 @@ from ctxchat.core.figures import FIXED, OVERHEAD, Figures, fixed, overhead
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.core.view import View
 from ctxchat.core.words import server_cut
+from ctxchat.presentation.cache_text import held_words
 from ctxchat.presentation.figures_text import break_words, budget_words, known, money, starts_words
 from ctxchat.presentation.inventory import Row, offenders
 from ctxchat.presentation.text import short
@@ -88,14 +89,18 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def legend(figures: Figures) -> Sequence[str]:
-    """What the marks on the bar stand for, one a line: those that are on it now."""
+def legend(figures: Figures, now: float) -> Sequence[str]:
+    """What the marks on the bar stand for, one a line: those that are on it at that second of the epoch."""
     if not known(figures):
         return ()
     lines = _marks(figures)
     if figures.claimed_window > figures.window:
         guess = f"~{short(figures.window)} (refused {short(figures.refused_window)})" if figures.refused_window else ""
         lines.append(f"┃ learned limit {guess or short(figures.window)}, not {short(figures.claimed_window)}")
+    if figures.cache.hold(now):
+        lines.append(f"◂ {held_words(figures.cache, now)}")
+    if figures.price_step and figures.price_step.above < figures.limit:
+        lines.append(f"¦ above {short(figures.price_step.above)} all costs ×{figures.price_step.times:g}")
     if figures.band:
         lines.append(f": perhaps used, ±{short(round(figures.band * figures.used))}")
     return lines

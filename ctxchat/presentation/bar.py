@@ -12,10 +12,13 @@ from ctxchat.core.sections import OUTSIDE, SectionName
 from ctxchat.core.tokens import apportion
 from ctxchat.presentation.figures_text import PARTS, known
 
-TickName = Literal["", "target", "trigger", "learned"]
+TickName = Literal["", "target", "trigger", "learned", "held", "step"]
 
 TARGET, TRIGGER, LEARNED = "╎", "╷", "┃"
 """Where compaction ends, where it starts, and where the window ends that a server was once said to have more of."""
+
+HELD, STEP = "◂", "¦"
+"""Up to where a server holds the request, and from where all of it costs more."""
 
 SOFT, WARN = ":", "!"
 """Free as far as is known, but within the error of the estimate; and the end of a part that is over its own budget."""
@@ -53,7 +56,7 @@ class Tick(msgspec.Struct, frozen=True):
 
 
 def layout_bar(
-    figures: Figures, width: int, ghost: int = 0, signs: Mapping[SectionName, str] = SIGNS
+    figures: Figures, width: int, ghost: int = 0, signs: Mapping[SectionName, str] = SIGNS, held: int = 0
 ) -> tuple[Cell, ...]:
     """Exactly `width` cells: the parts in their order, free ones, what is reserved at the right end, and the ticks.
 
@@ -61,17 +64,17 @@ def layout_bar(
     it (a quarter of the bar at most). The fill is to scale, and one cell at least; where it has fewer cells than there are parts,
     the largest have one. Over the limit nothing is free and the reserved end is eaten into.
     `ghost` is the tokens a prepared compaction would leave, 0 for none. A window that is not known is all free. `signs` is
-    one character a part.
+    one character a part, `held` the tokens that a server holds.
     """
     if width <= 0:
         return ()
     if not known(figures):
         return (_cell(signs, "free"),) * width
     beyond = _beyond_columns(figures, width)
-    return _window(figures, width - beyond, ghost, signs) + _beyond(beyond)
+    return _window(figures, width - beyond, ghost, signs, held) + _beyond(beyond)
 
 
-def _window(figures: Figures, width: int, ghost: int, signs: Mapping[SectionName, str]) -> tuple[Cell, ...]:
+def _window(figures: Figures, width: int, ghost: int, signs: Mapping[SectionName, str], kept: int) -> tuple[Cell, ...]:
     held: list[tuple[SectionName, int]] = [
         (s.name, s.tokens) for s in figures.sections if s.name not in OUTSIDE and s.tokens > 0
     ]
@@ -94,7 +97,7 @@ def _window(figures: Figures, width: int, ghost: int, signs: Mapping[SectionName
         cells[column] = msgspec.structs.replace(cells[column], char=SOFT, soft=True)
     if eighths:
         cells[filled] = msgspec.structs.replace(cells[filled], eighths=eighths)
-    return _ticked(cells, ticks)
+    return _ticked(cells, (*_cache_ticks(figures, room, filled, kept), *ticks))
 
 
 def _part(cell: Cell, columns: int, *, warn: bool) -> list[Cell]:
@@ -140,6 +143,20 @@ def _ticks(figures: Figures, room: int) -> tuple[Tick, ...]:
     trigger = Tick("trigger", TRIGGER, at(figures.trigger_tokens), figures.trigger_tokens)
     target = Tick("target", TARGET, at(figures.target_tokens), figures.target_tokens)
     return (target, trigger) if target.tokens > 0 and target.column < trigger.column else (trigger,)
+
+
+def _cache_ticks(figures: Figures, room: int, filled: int, held: int) -> tuple[Tick, ...]:
+    """Where what is held ends, and where the price rises, as far as there is room and they fall on the bar."""
+    if room < WIDE_ENOUGH:
+        return ()
+    ticks: list[Tick] = []
+    if held and filled > 1:
+        column = round(held * filled / max(1, figures.used)) - 1
+        ticks.append(Tick("held", HELD, min(filled - 1, max(0, column)), held))
+    step = figures.price_step
+    if step and step.above < figures.limit:
+        ticks.append(Tick("step", STEP, min(room - 1, step.above * room // figures.limit), step.above))
+    return tuple(ticks)
 
 
 def _filled(figures: Figures, room: int, reserved: int, ticks: Sequence[Tick]) -> tuple[int, int]:

@@ -27,7 +27,7 @@ class Row(msgspec.Struct, frozen=True):
     there where it is not as it was.
 
     Rows of a section add up to what the gauge shows for it. `group` is empty for what no verb can touch (system prompt,
-    tools, memory); `cached` where the server said it had it.
+    tools, memory); `cached` where the server still holds it.
     """
 
     number: int
@@ -50,8 +50,9 @@ def summed(rows: Sequence[Row]) -> list[Row]:
     return [msgspec.structs.replace(row, running=total) for row, total in zip(rows, totals, strict=True)]
 
 
-def inventory(view: View, figures: Figures) -> tuple[Row, ...]:
-    """The rows of a view: tools first, as providers place them, then message by message.
+def inventory(view: View, figures: Figures, held: int = 0) -> tuple[Row, ...]:
+    """The rows of a view: tools first, as providers place them, then message by message. `held` are the tokens that its server
+    still has.
 
     What the figures hold beyond the view (a draft, a reply that is arriving) belongs to no row yet.
     """
@@ -60,7 +61,7 @@ def inventory(view: View, figures: Figures) -> tuple[Row, ...]:
     rows = [_tool_row(tool, tokens) for tool, tokens in zip(view.tools, tools, strict=True)]
     for place, (item, tokens) in enumerate(zip(view.items, weighed(view, figures), strict=True)):
         rows.append(_row(item, answered.get(place), tokens))
-    return _placed(rows, figures.cached)
+    return _placed(rows, held)
 
 
 def weighed(view: View, figures: Figures) -> list[int]:

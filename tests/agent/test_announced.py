@@ -93,8 +93,8 @@ async def kept(chosen: Options, guard: str, turns: list[int], draft: int, *, hoo
     for shown in (before, figures):
         at_trigger = shown.automatic.at_trigger
         assert ("trigger" in drawn(shown)) == at_trigger
-        assert any(line.startswith("╷") for line in legend(shown)) == at_trigger
-        words = " ".join([*legend(shown), *alarms(shown, desk.session.view).values(), sentence(shown)]).lower()
+        assert any(line.startswith("╷") for line in legend(shown, 0.0)) == at_trigger
+        words = " ".join([*legend(shown, 0.0), *alarms(shown, desk.session.view).values(), sentence(shown)]).lower()
         assert at_trigger or standing_words(shown.automatic).lower() in words
     if by_itself and of(first, CompactionRecord)[0].outcome == "compacted":
         assert of(first, CompactionRecord)[0].before.used >= starts_at(figures) - 40  # a message's own few tokens
@@ -143,7 +143,7 @@ async def test_what_stopped_stays_on_screen_until_it_is_turned_on_again() -> Non
     assert figures.automatic.standing == "failed"
     assert gauge_words(figures)[0].startswith("compaction stopped")
     assert "turns it on again" in alarms(figures, desk.session.view)["stopped"]
-    assert drawn(figures) == "" and legend(figures)[:1] != ["╷"]
+    assert drawn(figures) == "" and legend(figures, 0.0)[:1] != ["╷"]
     desk.compactor.consent.start_over()
     assert desk.session.figures.automatic.standing == "auto" and "trigger" in drawn(desk.session.figures)
 

@@ -111,7 +111,9 @@ def test_a_command_that_asks_the_model_is_the_persons_request(
     database: Database, brought: Bring, tmp_path: Path
 ) -> None:
     lines = wild.claude()[:8]
-    asked = "<command-message>tide</command-message>\n<command-name>/tide</command-name>\n<command-args>7</command-args>"
+    asked = (
+        "<command-message>tide</command-message>\n<command-name>/tide</command-name>\n<command-args>7</command-args>"
+    )
     lines[1]["message"]["content"] = asked
     lines.append(
         lines[1] | {"uuid": "u9", "parentUuid": "a4", "message": {"role": "user", "content": "<command-name>/exit"}}

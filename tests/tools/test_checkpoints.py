@@ -272,7 +272,9 @@ async def test_a_kill_in_the_middle_of_a_command_loses_nothing(session: Session,
     session.port = Checkpoints(session.root, tmp_path / "kept")
     name, changes, unnamed = await session.port.settle()
     session.done.append(Checkpoint(name, 1, changes))
-    assert await Checkpoints(session.root, tmp_path / "kept").settle() == (name, changes, unnamed), "until it is written down"
+    assert await Checkpoints(session.root, tmp_path / "kept").settle() == (name, changes, unnamed), (
+        "until it is written down"
+    )
     session.port.forget()
     assert await session.port.settle() == ("", (), ())
     await session.take_back(await session.look(session.done))

@@ -16,6 +16,7 @@ from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
 from ctxchat.agent.trial import gains
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.cache_state import NOTHING_KNOWN
 from ctxchat.core.calibration import Calibration, Mix
 from ctxchat.core.changes import Undoing, found, in_part, look, redone, reinserted
 from ctxchat.core.errors import CtxchatError, UsageError
@@ -130,6 +131,7 @@ class FakeSession:
         self.budget = make_budget(Window(window, "catalogue"), 4_096, 0.8, 0.5)
         self.budgets: dict[str, int] = {}
         self.price = TokenPrice()
+        self.cache = NOTHING_KNOWN
         self.permissions = FakeGate(self)
         self.files = None
         self.ghost = 0
@@ -220,13 +222,14 @@ class FakeSession:
 
     def _measure(self, view: View, draft: int = 0) -> Figures:
         state = self.state
-        return measure(
+        figures = measure(
             view,
             msgspec.structs.replace(self.budget, sections=self.budgets),
             Counting(state.model, self.calibration, price=self.price),
             draft=Mix(draft),
             past=Past(state.fills, len(state.ledger.compactions), state.cost_usd, state.cached),
         )
+        return msgspec.structs.replace(figures, cache=self.cache)
 
     def _measured(self, ledger: Ledger) -> tuple[View, Figures]:
         view = compile(ledger, self.frame, self.meter)

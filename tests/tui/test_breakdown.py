@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -10,9 +12,11 @@ from textual.app import ComposeResult
 from textual.widgets import Button, Static
 
 from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.cache_state import CacheBreak, CacheState, Hold, NextCall
 from ctxchat.core.figures import TokenPrice
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
+from ctxchat.core.times import iso
 from ctxchat.presentation.figures_text import off_by
 from ctxchat.presentation.fill import MARK, Point, bar, fill_points, squeezed
 from ctxchat.tui.chat.breakdown import Breakdown, HeadLine, Offenders, PartTable
@@ -135,6 +139,26 @@ async def test_what_the_cache_saves_and_what_overhead_costs_is_told_in_dollars()
         assert f"cached {6_000 * 100 // held.used} %, $0.02 saved a request" in app.said("money")
         alarm = app.said("alarm")
         assert "They cost $0.05 a request." in alarm and "system prompt" in alarm and "($0.0" in alarm
+
+
+@pytest.mark.parametrize("width", [40, 110])
+async def test_the_cache_is_told_as_long_as_it_holds(width: int) -> None:
+    desk = HarbourSession(state(12))
+    hold = Hold(20_000, time.time() + 41.5 * 60, next=NextCall(0.03))
+    desk.cache = CacheState((hold,), "cold", NextCall(0.41), CacheBreak("server files joined", at=iso(time.time())))
+    app = PanelOnly(desk)
+    async with app.run_test(size=(width, 60)):
+        said = app.said("cache")
+        assert said.startswith("warm 41 min · next ≈ $0.03, cold $0.41\nbroke ") and said.endswith(
+            "server files joined"
+        )
+        assert "◂ held up to here, warm 41 min" in app.said("legend")
+        desk.cache = CacheState((Hold(20_000, time.time() - 1),), "cold", NextCall(0.41))
+        app.query_one(Breakdown).show(desk.figures, desk.view, desk.state)
+        assert app.said("cache") == "cold · next ≈ $0.41"
+        desk.cache = CacheState()
+        app.query_one(Breakdown).show(desk.figures, desk.view, desk.state)
+        assert app.said("cache") == ""
 
 
 async def test_pins_that_leave_nothing_to_compact_are_named() -> None:

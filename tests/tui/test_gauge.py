@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.theme import Theme
 
 from ctxchat.core.budget import Window, WindowSource, make_budget
-from ctxchat.core.figures import Figures
+from ctxchat.core.figures import Figures, PriceRise
 from ctxchat.core.sections import OUTSIDE, SECTIONS, Section, SectionName
 from ctxchat.presentation.bar import Cell, layout_bar
 from ctxchat.presentation.figures_text import PARTS, sentence, uncounted
@@ -101,6 +101,18 @@ def test_the_fill_passes_a_tick_exactly_when_the_tokens_do(figures: Figures, wid
         if cell.tick:
             mark = figures.trigger_tokens if cell.tick == "trigger" else figures.target_tokens
             assert (cell.section != "free") == (figures.used >= mark), (i, cell)
+
+
+@given(any_figures(), st.integers(0, 260), st.integers(0, 400_000), st.integers(1, 400_000))
+def test_where_what_is_held_ends_and_the_price_rises_is_on_the_bar_and_moves_nothing(
+    figures: Figures, width: int, held: int, above: int
+) -> None:
+    figures = msgspec.structs.replace(figures, price_step=PriceRise(above, 2.0))
+    cells, plain = layout_bar(figures, width, held=held), layout_bar(figures, width)
+    assert len(cells) == width and [c.section for c in cells] == [c.section for c in plain]
+    marks = [c for c in cells if c.tick == "held"]
+    assert len(marks) <= 1 and all(c.section not in OUTSIDE for c in marks)
+    assert not any(c.tick == "step" for c in cells) or above < figures.limit
 
 
 @given(any_figures(), st.integers(20, 260))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -10,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.widgets import Input
 
+from ctxchat.core.cache_state import CacheState, Hold, NextCall
 from ctxchat.core.journal import SessionState
 from ctxchat.presentation.inventory import inventory
 from ctxchat.tui.panels.panel import Heading
-from ctxchat.tui.panels.xray import XrayScreen
+from ctxchat.tui.panels.xray import RULE, XrayScreen
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Column, Rows, fit, fitted
 from tests.tui.chatting import sure, until
@@ -63,6 +65,23 @@ async def test_the_biggest_come_first_and_enter_goes_there() -> None:
         wanted = app.rows.current.group
         await pilot.press("enter")
         assert app.result == wanted
+
+
+async def test_as_sent_a_line_tells_where_what_the_server_holds_ends() -> None:
+    desk = HarbourSession(state(20))
+    held = ROWS[9].running
+    desk.cache = CacheState((Hold(held, time.time() + 3_000),), cold=NextCall(0.4))
+    app = Opened(desk)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await app.settle()
+        assert not [row for row in app.rows.items if row.kind == RULE], "by size there is no place for it"
+        await pilot.press("o")
+        await until(pilot, lambda: app.rows.items[10].kind == RULE)
+        assert [row.cached for row in app.rows.items[:12]] == [True] * 10 + [False] * 2
+        assert app.rows.items[10].what.startswith("─── held up to here, warm 4")
+        await pilot.press("home", *["down"] * 10, "enter")
+        await until(pilot, lambda: app.told)
+        assert app.result is UNASKED and "holds" in app.told[-1]
 
 
 async def test_c_comes_back_with_what_to_compact_up_to() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from ctxchat.core.sections import SECTIONS
+from ctxchat.presentation.cache_text import cache_sentences
 from ctxchat.presentation.figures_text import sentence
 from ctxchat.tui.actions.compaction import free_up_to
 from ctxchat.tui.actions.sessions import go_on_in
@@ -20,6 +22,11 @@ async def context(app: CtxchatApp, argument: str = "") -> None:
         app.chat.notice("info", sentence(app.work.open_session().figures))
     else:
         app.chat.side.toggle()
+
+
+async def cache(app: CtxchatApp, argument: str = "") -> None:
+    """What the server still holds of the next request, in sentences."""
+    app.chat.notice("info", cache_sentences(app.work.open_session().figures, time.time()))
 
 
 async def archive(app: CtxchatApp, argument: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from rich.segment import Segment
@@ -20,6 +21,7 @@ from ctxchat.core.journal import SessionState
 from ctxchat.core.sections import SECTIONS, Section
 from ctxchat.core.view import View
 from ctxchat.presentation.alarms import TALK, alarms, cached_words, legend
+from ctxchat.presentation.cache_text import cache_lines
 from ctxchat.presentation.figures_text import (
     PARTS,
     count,
@@ -46,6 +48,9 @@ ALWAYS = frozenset({"user", "assistant", "tool_results", "draft", "reserved", "f
 """Parts that have a row even when they hold nothing."""
 
 OFFENDERS = 4
+
+TICK_S = 20.0
+"""Seconds after which what goes by the clock is said anew."""
 
 
 class PartTable(Widget):
@@ -162,6 +167,7 @@ class Breakdown(VerticalScroll):
     def __init__(self) -> None:
         super().__init__(can_focus=False)
         self._view: View | None = None
+        self._figures: Figures | None = None
 
     def compose(self) -> ComposeResult:
         yield HeadLine()
@@ -170,6 +176,7 @@ class Breakdown(VerticalScroll):
         yield FillLine()
         yield Words(classes="forecast")
         yield Offenders()
+        yield Words(classes="cache")
         yield Words(classes="money")
         yield Button(Content("Free up context  F8"), classes="free-up", compact=True)
         yield Words(classes="legend")
@@ -189,11 +196,22 @@ class Breakdown(VerticalScroll):
         line.show(points, figures.limit, figures.trigger_tokens)
         self._say("forecast", forecast_words(figures))
         self._say("money", _money(figures))
+        self._figures = figures
+        self._say_cache()
         self._say("alarm", "\n".join(f"! {text}" for text in alarms(figures, view).values()))
-        self._say("legend", "\n".join(legend(figures)))
         if self._view is not view:
             self.query_one(Offenders).show(offenders(view, figures, OFFENDERS, TALK))
             self._view = view
+
+    def on_mount(self) -> None:
+        self.set_interval(TICK_S, self._say_cache)
+
+    def _say_cache(self) -> None:
+        """What the server holds goes by the clock, whatever else happens."""
+        if self._figures:
+            now = time.time()
+            self._say("cache", "\n".join(cache_lines(self._figures.cache, now)))
+            self._say("legend", "\n".join(legend(self._figures, now)))
 
     def _say(self, which: str, words: str) -> None:
         place = self.query_one(f".{which}", Words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.presentation.alarms import alarms
 from ctxchat.presentation.bar import SIGNS
+from ctxchat.presentation.cache_text import cache_sentences, held_words
 from ctxchat.presentation.figures_text import PARTS, count, exact, share, tilde
 from ctxchat.presentation.inventory import Row, inventory, summed
 from ctxchat.presentation.text import short
@@ -43,6 +45,9 @@ def pin_of(ledger: Ledger, group: str) -> str:
     """The id of the change that pinned a group; empty where none is in force."""
     return next((c.id for c in reversed(ledger.changes) if group in c.pins), "")
 
+
+RULE = "rule"
+"""The kind of the line that stands where what the server holds ends; it is no row of the window."""
 
 UP_TO = "up to:"
 """Before a group that comes back to be compacted up to."""
@@ -106,13 +111,16 @@ class XrayScreen(Listing[str]):
         view = await self._session.seen_view()
         self._figures = self._session.figures
         self.query_one(Gauge).show(self._figures)
-        self._rows = await asyncio.to_thread(inventory, view, self._figures)
+        hold = self._figures.cache.hold(time.time())
+        self._rows = await asyncio.to_thread(inventory, view, self._figures, hold.tokens if hold else 0)
         self._show(group)
 
     def _show(self, group: str = "", top: bool = False) -> None:
         part = [row for row in self._rows if self._section in (None, row.section)]
         found = self.holding(part, lambda row: f"{row.kind} {row.what} {row.source}")
         found = summed(sorted(found, key=lambda row: (-row.tokens, row.number)) if self._by_size else found)
+        if not (self._by_size or self.words or self._section):
+            found = self._ruled(found)
         at = next((i for i, row in enumerate(found) if group and row.group == group), 0 if top else None)
         self._signs = signs_of(self.app)
         marked = "tokens" if self._by_size else "#"
@@ -122,10 +130,18 @@ class XrayScreen(Listing[str]):
         named = PARTS[self._section].label if self._section else "all"
         held = f"{tilde(self._figures)}{short(sum(row.tokens for row in found))}"
         order = "biggest first" if self._by_size else "as sent"
-        left = f"X-ray   {count(len(found), 'row')}   {held}"
+        left = f"X-ray   {count(sum(row.kind != RULE for row in found), 'row')}   {held}"
         self.head(f"{named}, {order}", named if self._section else "", left=left)
 
+    def _ruled(self, rows: list[Row]) -> list[Row]:
+        """With a line behind what the server still holds."""
+        held = sum(row.cached for row in rows)
+        words = held_words(self._figures.cache, time.time())
+        return [*rows[:held], Row(0, "free", RULE, f"─── {words} ───", "", 0), *rows[held:]] if held and words else rows
+
     def cells(self, row: Row) -> tuple[Cell, ...]:
+        if row.kind == RULE:
+            return ("", "", "", "", (row.what, "dim"), "", "", "", "", "")
         used = self._figures.used
         return (
             (str(row.number), "dim"),
@@ -172,6 +188,9 @@ class XrayScreen(Listing[str]):
     def action_choose(self) -> None:
         row = self.chosen
         if row is None:
+            return
+        if row.kind == RULE:
+            self.notify(cache_sentences(self._figures, time.time()), markup=False)
             return
         if row.group:
             self.dismiss(f"change:{row.change}" if row.section == "summary" else row.group)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
@@ -101,6 +102,8 @@ class Gauge(Widget):
         "gauge--trigger",
         "gauge--ghost",
         "gauge--learned",
+        "gauge--held",
+        "gauge--step",
         "gauge--over",
         "gauge--warn",
         "gauge--words",
@@ -153,7 +156,8 @@ class Gauge(Widget):
         text = self.words
         gap = min(2, max(0, width - cell_len(text))) if text else 0
         pad = len(text) - len(text.lstrip())
-        self._cells = layout_bar(self._figures, max(0, width - cell_len(text) - gap), self._ghost, signs_of(self.app))
+        columns, held = max(0, width - cell_len(text) - gap), self._figures.cache.hold(time.time())
+        self._cells = layout_bar(self._figures, columns, self._ghost, signs_of(self.app), held.tokens if held else 0)
         plain = self.rich_style
         beside = plain if self.app.no_color else self.get_component_rich_style("gauge--words")
         segments = [*self._bar(plain), Segment(" " * (gap + pad), plain), Segment(text[pad:], beside)]

@@ -1,0 +1,97 @@
+"""What a server still holds of the next request, in words: how long, what the next message costs, why it broke. Pure."""
+
+from __future__ import annotations
+
+from ctxchat.core.cache_state import CacheState, NextCall
+from ctxchat.core.figures import Figures
+from ctxchat.presentation.figures_text import money
+from ctxchat.presentation.text import clock, one_line, short
+
+WIDEST_CAUSE = 120
+"""Characters of a cause that are shown."""
+
+
+def state_words(cache: CacheState, now: float) -> str:
+    """`warm 41 min`, `probably warm`, `cold`; empty where nobody knows. `now` is a second of the epoch."""
+    hold = cache.hold(now)
+    match cache.warmth(now):
+        case "warm" if hold:
+            return f"warm {life_words(hold.until - now)}"
+        case "probably_warm":
+            return "probably warm"
+        case "cold":
+            return "cold"
+        case _:
+            return ""
+
+
+def life_words(seconds: float) -> str:
+    """What is left of a promise, never too much: `41 min`, `<1 min`, `11 h`."""
+    minutes = int(seconds // 60)
+    return "<1 min" if minutes < 1 else f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
+
+
+def call_words(call: NextCall) -> str:
+    """What a call takes: `$0.03`, `4 s`; empty where that is not known."""
+    if call.usd is not None:
+        return money(call.usd)
+    return f"{call.seconds:.0f} s" if call.seconds is not None else ""
+
+
+def next_words(cache: CacheState, now: float) -> str:
+    """What the next message takes: `next ≈ $0.03, cold $0.41`; empty where that is not known."""
+    hold, cold = cache.hold(now), call_words(cache.cold)
+    if hold and (warm := call_words(hold.next)):
+        return f"next ≈ {warm}, cold {cold}"
+    return f"next ≈ {cold}" if cold and cold != "$0" else ""
+
+
+def broke_words(cache: CacheState) -> str:
+    """When and why a server did not read what it might have: `broke 14:02: pin of m12`; empty for never."""
+    broke = cache.broke
+    if broke is None:
+        return ""
+    cause = one_line(broke.cause, WIDEST_CAUSE) or "for no reason known here"
+    return f"broke {clock(broke.at)}: {cause}"
+
+
+def cache_lines(cache: CacheState, now: float) -> tuple[str, ...]:
+    """A line each for what it is and costs, and for what broke it last; none where nothing is known."""
+    first = " · ".join(filter(None, (state_words(cache, now), next_words(cache, now))))
+    return tuple(filter(None, (first, broke_words(cache))))
+
+
+def held_words(cache: CacheState, now: float) -> str:
+    """`held up to here, warm 41 min`, for the place where what is held ends; empty where nothing is."""
+    return f"held up to here, {state_words(cache, now)}" if cache.hold(now) else ""
+
+
+def cache_sentences(figures: Figures, now: float) -> str:
+    """All that is known of it in sentences, for `/cache`."""
+    cache, hold = figures.cache, figures.cache.hold(now)
+    sign = "about " if hold and (hold.estimated or not hold.promised) else ""
+    match cache.warmth(now):
+        case "warm" | "probably_warm" if hold:
+            place = f", up to {hold.message}" if hold.message else ""
+            sure = f"for {life_words(hold.until - now)} more" if hold.promised else "probably; nobody promises it"
+            said = [f"The server holds {sign}{short(hold.tokens)} of the next request{place} ({sure})."]
+        case "cold":
+            said = ["The server holds nothing of the next request any more."]
+        case _:
+            said = ["Whether the server holds any of the next request is not known."]
+    warm, cold = call_words(hold.next) if hold else "", call_words(cache.cold)
+    if warm:
+        said.append(f"The next message takes about {warm}, and {cold} once it is cold.")
+    elif cold:
+        said.append(f"The next message takes about {cold}.")
+    if figures.price_step:
+        said.append(step_words(figures))
+    if words := broke_words(cache):
+        said.append(f"It {words}.")
+    return " ".join(said)
+
+
+def step_words(figures: Figures) -> str:
+    """Where the model's price rises: `Above 272.0k all of a request costs 2 times as much.`; empty where it does not."""
+    step = figures.price_step
+    return f"Above {short(step.above)} all of a request costs {step.times:g} times as much." if step else ""

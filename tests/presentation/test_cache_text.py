@@ -1,0 +1,53 @@
+"""The cache in words: never longer than it holds, never a price that nobody knows."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxchat.core.cache_state import CacheBreak, CacheState, Hold, NextCall
+from ctxchat.core.times import iso
+from ctxchat.presentation.cache_text import broke_words, cache_lines, held_words, life_words
+
+NOW = 1_795_600_000.0
+calls = st.builds(NextCall, st.none() | st.floats(0, 99), st.none() | st.floats(0, 999))
+holds = st.builds(Hold, st.integers(1, 10**6), st.floats(NOW - 9_000, NOW + 9_000), st.booleans(), next=calls)
+states = st.builds(
+    CacheState, st.lists(holds, max_size=3).map(tuple), st.sampled_from(["cold", "unknown"]), calls, st.none()
+)
+
+
+@given(states)
+def test_what_is_said_holds(cache: CacheState) -> None:
+    lines = cache_lines(cache, NOW)
+    hold = cache.hold(NOW)
+    said = " ".join(lines)
+    assert ("warm" in said) == (hold is not None) == bool(held_words(cache, NOW))
+    if found := re.search(r"warm (\d+) (min|h)", said):
+        assert hold and hold.promised and int(found[1]) * (60 if found[2] == "min" else 3600) <= hold.until - NOW
+    if cache.cold == NextCall() and (not hold or hold.next == NextCall()):
+        assert "$" not in said and " s" not in said
+    if not hold and cache.otherwise == "unknown":
+        assert "cold" not in said
+
+
+def test_its_words() -> None:
+    dollars = Hold(9_000, NOW + 41 * 60, next=NextCall(0.03))
+    assert cache_lines(CacheState((dollars,), "cold", NextCall(0.41)), NOW) == (
+        "warm 41 min · next ≈ $0.03, cold $0.41",
+    )
+    probably = Hold(9_000, NOW + 60, False, next=NextCall(None, 0.6))
+    assert cache_lines(CacheState((probably,), cold=NextCall(None, 21)), NOW) == (
+        "probably warm · next ≈ 1 s, cold 21 s",
+    )
+    assert cache_lines(CacheState(otherwise="cold"), NOW) == ("cold",)
+    assert cache_lines(CacheState(), NOW) == ()
+    assert [life_words(s) for s in (59, 60, 7_199, 7_200, 43_000)] == ["<1 min", "1 min", "119 min", "2 h", "11 h"]
+
+
+def test_a_cause_is_foreign_text() -> None:
+    broke = CacheBreak("tools\x1b[31m\nof a server " * 40, at=iso(NOW))
+    words = broke_words(CacheState(broke=broke))
+    assert "\x1b" not in words and "\n" not in words and len(words) < 150 and words.startswith("broke ")
