@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.agent.guard import BREAKER, REFILLS, Guard
@@ -24,6 +24,7 @@ from tests.agent.desk import Around, Desk, Echo
 from tests.agent.hooked import Hooked
 from tests.agent.test_turn import of
 from tests.doubles.scripted import ScriptedModel, calls, says
+from tests.examples import examples
 
 HOOK = Hook("mine", "turn_started", CompactContext(), When(turn_count=10_000))
 
@@ -106,18 +107,9 @@ def opening(events: list[Event]) -> list[Event]:
     return events[:end]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(10, 300)
 @given(options, guards, sizes, drafts, st.booleans())
 async def test_what_is_announced_is_what_happens(
-    chosen: Options, guard: str, turns: list[int], draft: int, hook: bool
-) -> None:
-    await kept(chosen, guard, turns, draft, hook=hook)
-
-
-@pytest.mark.long
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(options, guards, sizes, drafts, st.booleans())
-async def test_what_is_announced_is_what_happens_in_any_session(
     chosen: Options, guard: str, turns: list[int], draft: int, hook: bool
 ) -> None:
     await kept(chosen, guard, turns, draft, hook=hook)

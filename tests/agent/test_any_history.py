@@ -31,7 +31,7 @@ from tests.doubles.scripted import ScriptedModel, fails, says
 from tests.examples import examples
 
 NAMES = sorted(builtin_strategies(PlanOptions()))
-EXAMPLES = examples(20, 300)  # each is a session of many turns and passes
+EXAMPLES = examples(8, 300)  # each is a session of many turns and passes
 
 
 class Filler:

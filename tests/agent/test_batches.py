@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window
@@ -17,6 +17,7 @@ from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_turn import of
 from tests.doubles.scripted import ScriptedModel, calls, says
+from tests.examples import examples
 
 
 class Watched(Echo):
@@ -136,7 +137,7 @@ async def test_closing_while_a_question_waits_keeps_what_was_read_meanwhile():
 KIND = st.sampled_from(["look", "put", "may"])
 
 
-@settings(max_examples=40, deadline=None)
+@examples(20, 200)
 @given(st.lists(st.tuples(KIND, st.sampled_from(["once", "session", "deny"])), min_size=1, max_size=7))
 def test_any_round_ends_with_its_results_in_order_and_changes_alone(wanted: list[tuple[str, str]]):
     running: list[str] = []

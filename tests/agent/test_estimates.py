@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncGenerator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.agent.learned import Assumptions, Known
@@ -25,6 +25,7 @@ from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_turn import of
 from tests.agent.test_windows import Shelf
 from tests.doubles.scripted import ScriptedModel, calls, says
+from tests.examples import examples
 
 BAND = 0.08
 """Of what is used before, either way."""
@@ -246,7 +247,7 @@ async def smaller_is_less(ratio: float, grown: bool) -> None:
     assert desk.conversation.as_counted == pytest.approx(scale, abs=0.01)
 
 
-@settings(max_examples=25, deadline=None)  # each is a session
+@examples(10, 60)  # each is a session
 @given(st.floats(0.4, 4.5), st.booleans())
 def test_a_pass_that_makes_less_of_a_text_is_never_told_as_more_however_a_server_counts(
     ratio: float, grown: bool

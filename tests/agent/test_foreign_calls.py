@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.events import Failed, ToolFinished, TurnFinished
@@ -14,13 +14,14 @@ from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_turn import of
 from tests.doubles.scripted import End, ScriptedModel, calls, says
+from tests.examples import examples
 
 anything: st.SearchStrategy[Any] = st.text(st.characters(codec=None), max_size=20) | st.sampled_from(
     ["", "a", "x" * 30_000, None, 7, True, {"a": 1}, ["b"], "echo", '{"text": "x"}']
 )
 
 
-@settings(max_examples=40)
+@examples(20, 100)
 @given(st.lists(st.builds(ToolCall, anything, anything, anything), min_size=1, max_size=4))
 def test_any_calls_are_answered_and_the_session_goes_on(wanted: list[ToolCall]) -> None:
     async def run() -> None:

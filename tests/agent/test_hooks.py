@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.agent.hooks import Ran
@@ -36,6 +36,7 @@ from tests.agent.hooked import EVENTS, LONG, Hooked, sent, sound, told
 from tests.agent.test_hook_commands import command
 from tests.agent.test_turn import adds_up, of
 from tests.doubles.scripted import ScriptedModel, calls, fails, hangs, says
+from tests.examples import examples
 
 # ── order ──
 
@@ -234,7 +235,7 @@ any_hooks = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)  # each is a session of several turns
+@examples(12, 100)  # each is a session of several turns
 @given(any_hooks, st.booleans())
 def test_no_set_of_hooks_breaks_a_request_or_loses_a_message(hooks: list[Hook], failing: bool):
     asyncio.run(over_any_hooks(hooks, Ran(1, "E501") if failing else Ran(0, "fine")))

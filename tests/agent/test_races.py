@@ -147,10 +147,11 @@ async def test_a_turn_cancelled_at_any_write_is_sealed_once_however_often_it_is_
         await goes_on(one)
 
 
-async def test_a_turn_cancelled_at_any_step_of_the_loop_goes_on():
+@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.long)])
+async def test_a_turn_cancelled_at_any_step_of_the_loop_goes_on(stride: int):
     steps, cut = 0, True
     while cut:  # until the turn ends before the cancel comes
-        steps += 1
+        steps += stride
         one = desk()
         events: list[object] = []
         task = asyncio.create_task(listen(one.session.send("hi"), events))

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window
@@ -20,6 +20,7 @@ from ctxchat.core.view import problems
 from ctxchat.models.dialects import LOCAL, shape
 from tests.agent.desk import Desk, Echo
 from tests.doubles.scripted import ScriptedModel, calls, says
+from tests.examples import examples
 
 
 class Mailbox:
@@ -112,7 +113,7 @@ async def test_a_turn_closed_around_it_keeps_it_once_or_not_at_all(stop: int):
     assert not problems(model.requests[-1].view)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(12, 100)
 @given(st.lists(st.tuples(st.integers(1, 2), st.integers(0, 2)), max_size=4))
 def test_any_turn_with_words_between_its_rounds_is_valid_for_every_request(rounds: list[tuple[int, int]]):
     model = ScriptedModel(

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from random import Random
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window
@@ -19,6 +19,7 @@ from ctxchat.core.view import Item, problems
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import Writer
 from tests.doubles.scripted import ScriptedModel, calls, says
+from tests.examples import examples
 
 TURNS = 6
 LONG = "The gauge at Pier 7 reports every 90 s to the logger Cormorant. " * 12
@@ -94,7 +95,7 @@ async def there_and_back(wanted: list[tuple[str, int]], order: Any) -> None:
     assert desk.folded().ledger == desk.state.ledger
 
 
-@settings(max_examples=40, deadline=None)  # each is a session with all its changes, undone one by one
+@examples(12, 150)  # each is a session with all its changes, undone one by one
 @example([("shrink", 3), ("drop", 3), ("compact", 0), ("pin", 9)], Random(0))
 @example([("compact", 0), ("shrink", 9), ("restore", 3), ("drop", 9)], Random(1))
 @given(steps, st.randoms(use_true_random=False))

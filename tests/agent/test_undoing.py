@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.agent.passes import survived
@@ -22,6 +22,7 @@ from tests.agent.desk import Desk
 from tests.agent.test_compaction import Writer
 from tests.agent.test_undo_order import done, shown, steps, talked
 from tests.doubles.scripted import ScriptedModel, says
+from tests.examples import examples
 
 LONG = "The gauge at Pier 7 reports every 90 s to the logger Cormorant. " * 12
 
@@ -222,7 +223,7 @@ async def there_and_back_and_there(wanted: list[tuple[str, int]], chance: Any) -
     assert desk.state.undone == () and desk.folded().ledger == desk.state.ledger
 
 
-@settings(max_examples=30, deadline=None)  # each is a session with all its changes, there and back
+@examples(12, 100)  # each is a session with all its changes, there and back
 @given(steps, st.randoms(use_true_random=False))
 def test_redoing_is_the_exact_way_back_from_undoing(wanted: list[tuple[str, int]], chance: Random) -> None:
     asyncio.run(there_and_back_and_there(wanted, chance))

@@ -149,6 +149,7 @@ async def test_the_answer_keeps_to_its_budget_and_names_what_it_left_out(tmp_pat
         assert await recall.search("nothing-like-this") == ""
 
 
+@pytest.mark.long
 def test_every_needle_is_found_after_three_passes(tmp_path: Path) -> None:
     needles, (told,) = asyncio.run(run(tmp_path, window_only, (3,), seed=11))
     everything = {needle.message for needle in needles}

@@ -6,11 +6,12 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.secrets import MaskedLines, Masking, marks_in, masked
 from tests.doubles.planted import Planted, harmless, planted
+from tests.examples import examples
 
 HIDDEN = [
     ("DISCORD_TOKEN=", "MTA5xyzabc.def.ghijklmnop", ""),
@@ -141,7 +142,7 @@ _text = st.text() | st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(25, 200)
 @given(
     st.recursive(
         _text | st.integers() | st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False),
@@ -229,7 +230,7 @@ def test_what_only_looks_like_a_mark_hides_nothing() -> None:
 
 
 @given(st.lists(st.sampled_from([*planted(), "\n", "a line\n", "\r", "word "]), max_size=8), st.data())
-@settings(max_examples=40, deadline=None)
+@examples(25, 200)
 def test_pieces_of_a_text_show_no_more_than_the_whole(parts: list[Planted | str], data: st.DataObject) -> None:
     text = "".join(part if isinstance(part, str) else f"\n{part.text}\n" for part in parts)
     lines = MaskedLines(masked)

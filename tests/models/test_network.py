@@ -149,6 +149,7 @@ async def test_a_key_that_no_header_can_hold_is_named_and_not_sent(connections: 
     assert key_for(settings, lambda _: "sk-fine") == "sk-fine"
 
 
+@pytest.mark.long
 async def test_ranges_and_brackets_in_no_proxy_do_not_stop_litellm() -> None:
     async with ModelDouble([says("through it")]) as proxy:
         environment = {"http_proxy": proxy.root, "NO_PROXY": "localhost,[::1],fd00::/8,10.0.0.0/8"}

@@ -86,6 +86,7 @@ def told_wrongly() -> list[str]:
     return wrong
 
 
+@pytest.mark.long
 def test_for_every_provider_that_litellm_reaches() -> None:
     """In a process of its own: the import is slow, and no other test is to run with it."""
     done = subprocess.run(

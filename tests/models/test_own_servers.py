@@ -56,6 +56,7 @@ async def test_models_on_the_straight_lane(proxy: ModelDouble) -> None:
     await connections.close()
 
 
+@pytest.mark.long
 async def test_models_through_litellm(proxy: ModelDouble) -> None:
     worker = ModelProcess(None, dict(os.environ))
     try:

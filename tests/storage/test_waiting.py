@@ -6,7 +6,7 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ctxchat.bootstrap.recall import Recollection
@@ -16,6 +16,7 @@ from ctxchat.core.messages import Message
 from ctxchat.storage import archive, index, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.origins import SessionListing, SessionOrigin, bring
+from tests.examples import examples
 
 MANY = index.FIRST_MESSAGES + 300
 
@@ -93,7 +94,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@examples(12, 100)
 @given(steps=STEPS)
 @example(["said"] * 14)
 def test_in_any_order(steps: list[str]) -> None:

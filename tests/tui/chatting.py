@@ -21,6 +21,9 @@ from tests.tui.fakes import FakeServices, FakeSession
 
 Kind = TypeVar("Kind", bound=Block)
 
+THEMES = load_themes(Path("no folder of a person's own")).themes
+"""Read once: making their colours readable takes a tenth of a test."""
+
 HOSTILE = "see [/tmp/x] [bold]hi[/bold] [@click=app.quit]boo[/] \x1b]0;x\x07\x1b[2J\u202e\x9b31m"
 
 ASK = ApprovalRequested("c1", "shell", "run a command", "run", "rm -rf /\rls\x1b[1A [/x]", ("shell: rm *",))
@@ -33,7 +36,7 @@ async def chatting(
     services = more.pop("services", None) or FakeServices(tmp_path, session)
     more.setdefault("now", count().__next__)  # time flies: a question is answered as soon as it is seen
     settings = more.pop("settings", Settings())
-    app = more.pop("app", CtxchatApp)(services, settings, load_themes(tmp_path).themes, **more)
+    app = more.pop("app", CtxchatApp)(services, settings, THEMES, **more)
     async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
         await until(pilot, lambda: app.session is not None)
         yield app, pilot

@@ -11,7 +11,6 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from ctxchat.config.schema import Settings
-from ctxchat.config.themes import load_themes
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Notice, Usage
 from ctxchat.core.options import Options
@@ -20,7 +19,7 @@ from ctxchat.core.ports import ModelPort, SummaryTask, ToolPort, WorkspaceFiles
 from ctxchat.tui.app import CtxchatApp
 from tests.agent.desk import Desk
 from tests.doubles.scripted import Script, ScriptedModel
-from tests.tui.chatting import idle, until
+from tests.tui.chatting import THEMES, idle, until
 from tests.tui.fakes import FakeServices
 
 SUMMARY = "## Goal\nFind why the gauge at Pier 7 goes silent.\n\n## Decisions\n- poll every 90 s (settled)\n"
@@ -78,9 +77,7 @@ async def talking(
     )
     for text in said:
         await desk.say(text)
-    app = CtxchatApp(
-        FakeServices(tmp_path, desk.session), Settings(), load_themes(tmp_path).themes, now=count().__next__
-    )
+    app = CtxchatApp(FakeServices(tmp_path, desk.session), Settings(), THEMES, now=count().__next__)
     async with app.run_test(size=size, notifications=True) as pilot:
         await until(pilot, lambda: app.session is not None)
         yield app, pilot, desk

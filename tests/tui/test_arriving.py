@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from ctxchat.config.schema import Settings
-from ctxchat.config.themes import load_themes
 from ctxchat.core.budget import Window
 from ctxchat.core.journal import Record
 from ctxchat.core.messages import Text
@@ -27,7 +26,7 @@ from ctxchat.tui.panels.xray import XrayScreen
 from ctxchat.tui.transcript.blocks import UserBlock
 from tests.agent.desk import Desk
 from tests.doubles.scripted import ScriptedModel, says
-from tests.tui.chatting import idle, said, until
+from tests.tui.chatting import THEMES, idle, said, until
 from tests.tui.fakes import FakeServices
 from tests.tui.real import LONG, Writer
 
@@ -50,7 +49,7 @@ def opened(folder: Path, records: list[Record], window: int, **how: object) -> t
         CtxchatApp(
             FakeServices(folder, desk.session),
             Settings(),
-            load_themes(folder).themes,
+            THEMES,
             session_id="s1",
             now=count().__next__,
         ),
@@ -118,7 +117,7 @@ async def test_a_key_that_needs_the_session_waits_for_it(tmp_path: Path) -> None
     _, desk, _ = opened(tmp_path, await stored(), 100_000)
     services = Slow(tmp_path, desk.session)
     services.go = asyncio.Event()
-    app = CtxchatApp(services, Settings(), load_themes(tmp_path).themes, session_id="s1", now=count().__next__)
+    app = CtxchatApp(services, Settings(), THEMES, session_id="s1", now=count().__next__)
     async with app.run_test(size=(100, 24), notifications=True) as pilot:
         app.run_command(BY_NAME["xray"])
         app.run_command(BY_NAME["archive"])
@@ -146,7 +145,7 @@ async def test_of_keys_that_wait_for_the_session_the_last_counts_and_esc_takes_i
     _, desk, _ = opened(tmp_path, await stored(), 100_000)
     services = Slow(tmp_path, desk.session)
     services.go = asyncio.Event()
-    app = CtxchatApp(services, Settings(), load_themes(tmp_path).themes, session_id="s1", now=count().__next__)
+    app = CtxchatApp(services, Settings(), THEMES, session_id="s1", now=count().__next__)
     async with app.run_test(size=(100, 24), notifications=True) as pilot:
         for key in keys:
             await pilot.press(key)

@@ -13,7 +13,6 @@ import pytest
 from textual.pilot import Pilot
 
 from ctxchat.config.schema import Settings
-from ctxchat.config.themes import load_themes
 from ctxchat.core.errors import StorageError
 from ctxchat.models.discovery import FoundModel, Offer
 from ctxchat.tui.app import CtxchatApp
@@ -27,7 +26,7 @@ from ctxchat.tui.panels.settings import SettingsScreen
 from ctxchat.tui.transcript.blocks import NoticeBlock
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.notice import NoticeText
-from tests.tui.chatting import idle, said, until, words
+from tests.tui.chatting import THEMES, idle, said, until, words
 from tests.tui.fakes import FakeServices, FakeSession
 
 LLAMA = FoundModel(
@@ -65,9 +64,7 @@ class Full(FakeServices):
 async def started(
     tmp_path: Path, services: FakeServices, size: tuple[int, int] = (80, 24)
 ) -> AsyncIterator[tuple[CtxchatApp, Pilot[int]]]:
-    app = CtxchatApp(
-        services, Settings(), load_themes(tmp_path).themes, settings_file=tmp_path / "config.toml", now=count().__next__
-    )
+    app = CtxchatApp(services, Settings(), THEMES, settings_file=tmp_path / "config.toml", now=count().__next__)
     async with app.run_test(size=size, notifications=True) as pilot:
         yield app, pilot
         await idle(app, pilot)
@@ -213,7 +210,7 @@ async def test_a_draft_without_a_session_is_in_the_history_else_in_the_terminal(
         app = CtxchatApp(
             Full(tmp_path, FakeSession()),
             Settings(),
-            load_themes(tmp_path).themes,
+            THEMES,
             history_file=file,
             now=count().__next__,
         )

@@ -10,14 +10,13 @@ import pytest
 from textual.widgets import Static
 
 from ctxchat.config.schema import Settings
-from ctxchat.config.themes import load_themes
 from ctxchat.core.errors import ModelError
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.chat.offers import UnreachedPanel
 from ctxchat.tui.transcript.blocks import ErrorBlock, NoticeBlock, RetryBlock
 from tests.agent.desk import Desk
 from tests.doubles.scripted import ScriptedModel, fails, says
-from tests.tui.chatting import blocks, idle, said, until, words
+from tests.tui.chatting import THEMES, blocks, idle, said, until, words
 from tests.tui.fakes import FakeServices
 from tests.tui.real import say, talking
 
@@ -115,7 +114,7 @@ async def test_a_stored_session_asks_before_anything_is_sent(tmp_path: Path) -> 
     app = CtxchatApp(
         FakeServices(tmp_path, desk.session),
         Settings(),
-        load_themes(tmp_path).themes,
+        THEMES,
         session_id="s1",
         now=count().__next__,
     )
