@@ -61,17 +61,24 @@ class ArrivingReply:
     @property
     def answered(self) -> bool:
         """True when there are words of an answer, and not thoughts alone."""
-        return bool(self.text[self.end.thoughts if self.end else 0 :].strip())
+        return bool(self._parted[1].strip())
+
+    @property
+    def _parted(self) -> tuple[str, str]:
+        """Thoughts and answer, as the end of the reply says what was which."""
+        if self.end and self.end.unthought:
+            return "", "".join((*self._reasoning, self.text))
+        aside = self.end.thoughts if self.end else 0
+        return "".join((*self._reasoning, self.text[:aside].strip())), self.text[aside:]
 
     def message(self, seq: int, at: str, *, interrupted: bool = False) -> Message:
         """The reply as a message; of an interrupted one what had come."""
-        aside = self.end.thoughts if self.end else 0
-        thought = "".join((*self._reasoning, self.text[:aside].strip()))
+        thought, answer = self._parted
         received = self.end.received if self.end else None
         return Message(
             seq=seq,
             role="assistant",
-            content=self.text[aside:],
+            content=answer,
             calls=distinct(self.end.calls, seq) if self.end else (),
             reasoning=Reasoning(thought, received=received) if thought or received else None,
             at=at,

@@ -76,7 +76,7 @@ class ReplyEnd(msgspec.Struct, frozen=True, tag="end"):
     """The reply is whole. `usage` is None where the server sent none, `priced` where its cost is what the server says it was;
     `received` is the reply as its provider sent it, None where text and calls say all. `limit` is how many tokens it was allowed,
     0 where nobody set any. `thoughts`: characters at the beginning of its text that were none of the answer. One that ends with
-    `tool_calls` and holds none announced a call that did not come."""
+    `tool_calls` and holds none announced a call that did not come. `unthought`: all that came as thoughts is the answer."""
 
     finish: Finish
     calls: tuple[ToolCall, ...] = ()
@@ -86,6 +86,7 @@ class ReplyEnd(msgspec.Struct, frozen=True, tag="end"):
     priced: bool = False
     limit: int = 0
     thoughts: int = 0
+    unthought: bool = False
 
 
 ModelPiece = TextDelta | ReasoningDelta | CallPiece | ReplyEnd

@@ -80,13 +80,16 @@ class _Slot:
 
 class ReplyBuilder:
     """One reply of `model` (litellm's name), which was told of the `offered` tools. `empty` is true while nothing has come that
-    an answer could consist of. `signed` False: what its thoughts are signed with is not sent back."""
+    an answer could consist of. `signed` False: what its thoughts are signed with is not sent back. `thinks_first`: the model is
+    known to begin with thoughts that only their end marks, so that they are told as thoughts while they come."""
 
-    def __init__(self, model: str = "", offered: Offered | None = None, *, signed: bool = True) -> None:
+    def __init__(
+        self, model: str = "", offered: Offered | None = None, *, signed: bool = True, thinks_first: bool = False
+    ) -> None:
         self._model = model
         self._signed = signed
         self._offered = offered or {}
-        self._text = ThinkSplitter()
+        self._text = ThinkSplitter(thinks_first=thinks_first)
         self._calls = CallHolder(self._offered)
         self._length = 0  # characters of the text so far
         self._thoughts: int | None = None  # of them, those that turned out to be thoughts
@@ -114,7 +117,17 @@ class ReplyBuilder:
     @property
     def spoken(self) -> bool:
         """Some of the answer has come."""
-        return self._length > (self._thoughts or 0)
+        return self._length > (self._thoughts or 0) or self.unthought
+
+    @property
+    def thinks_first(self) -> bool:
+        """The text began with thoughts that only their end marked."""
+        return self._text.lone
+
+    @property
+    def unthought(self) -> bool:
+        """What was taken for thoughts had no end: it is the answer, unless it was cut, or calls came of it."""
+        return self._text.unended and self.finish == "stop" and not self._slots
 
     @property
     def announced(self) -> bool:
@@ -145,6 +158,8 @@ class ReplyBuilder:
             if not thought and (thought := _text(delta.get(field))):
                 self._field = field
         pieces: list[ModelPiece] = [ReasoningDelta(thought)] if thought else []
+        if thought:
+            self._text.thinks_first = False  # its server tells thoughts by themselves
         self._weigh(delta)
         for block in _objects(delta.get("thinking_blocks")) if self._signed else ():
             self._block(block)
@@ -194,7 +209,9 @@ class ReplyBuilder:
         if finish in {"stop", "tool_calls"}:  # some servers say `stop` behind calls
             finish = "tool_calls" if calls or self.announced else "stop"
         received = received or self._received(calls)
-        return ReplyEnd(finish, calls, usage, received, notes, priced, thoughts=self._thoughts or 0)
+        return ReplyEnd(
+            finish, calls, usage, received, notes, priced, thoughts=self._thoughts or 0, unthought=self.unthought
+        )
 
     def _read_calls(self) -> Iterator[ToolCall]:
         """The calls, read a second time where they are not as they should be; glued ones apart. Each has an id
@@ -218,7 +235,7 @@ class ReplyBuilder:
             elif text := self._calls.feed(piece.text):
                 self._length += len(text)
                 passed.append(TextDelta(text))
-        if self._text.lone and self._thoughts is None:
+        if self._text.lone and self._thoughts is None and not self._text.thinks_first:
             self._thoughts = self._length - self._text.behind
         return passed
 
@@ -408,9 +425,11 @@ _OTHER_MARK = regex.compile(
 class ThinkSplitter:
     """Feed it text as it comes; a tag may be cut anywhere. Only a tag the reply begins with counts: one that is written
     about later is part of the answer. An end without a beginning counts once, where a line begins with it and no fence is open:
-    `lone` then, and `behind` are the characters behind it in the pieces that brought it."""
+    `lone` then, and `behind` are the characters behind it in the pieces that brought it. With `thinks_first` a text begins with
+    thoughts, until such an end; `unended` where none came."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, thinks_first: bool = False) -> None:
+        self.thinks_first = thinks_first
         self._held = ""
         self._end = ""
         self._place: Literal["start", "thought", "gap", "answer", "harmony"] = "start"
@@ -420,6 +439,11 @@ class ThinkSplitter:
         self._fences = 0
         self.lone = False
         self.behind = 0
+
+    @property
+    def unended(self) -> bool:
+        """It was taken for thoughts from the beginning on, and no end of them has come."""
+        return self.thinks_first and self._place == "thought" and not (self._thought_before or self._marked)
 
     def feed(self, text: str) -> Pieces:
         """The pieces that are certain by now."""
@@ -504,7 +528,7 @@ class ThinkSplitter:
                 self._thought_before = True
                 return
         if not any(tag.startswith(start) for tag in (*_TAGS, *_HARMONY)):
-            self._place = "answer"
+            self._end, self._place = _LONE, "thought" if self.thinks_first else "answer"
 
     def _thought(self) -> str:
         at = self._held.find(self._end)
@@ -512,6 +536,7 @@ class ThinkSplitter:
             return self._take(len(self._held) - _overlap(self._held, self._end))
         thought = self._take(at)
         self._take(len(self._end))
+        self.lone = self.lone or self.unended
         self._place = "gap"
         return thought
 

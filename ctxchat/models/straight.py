@@ -131,6 +131,8 @@ class Straight:
         self._settings = settings
         self._server = server
         self._connections = connections
+        self._thinks_first = False
+        """The last reply began with thoughts that only their end marked."""
 
     async def start(self) -> None:
         """Make ready for a first call; nothing is sent."""
@@ -139,7 +141,8 @@ class Straight:
 
     async def stream(self, arguments: dict[str, Any], timeout: float) -> AsyncGenerator[ModelPiece, None]:
         """One reply: pieces, then one ReplyEnd. Raises ModelError. Closing it closes the connection."""
-        reply, trouble = ReplyBuilder(self._settings.name, offered_in(arguments)), None
+        reply = ReplyBuilder(self._settings.name, offered_in(arguments), thinks_first=self._thinks_first)
+        trouble: Exception | None = None
         told: dict[str, Any] = {}
         ended = False
         reading = self._server.reading(self._settings.name)
@@ -158,6 +161,7 @@ class Straight:
             raise failures.failure(trouble, began=not reply.empty) from trouble
         if failed := failures.of_end(reply, ended=ended):
             raise failed
+        self._thinks_first = reply.thinks_first
         usage, priced = _usage(told)
         yield reply.end(usage, reading.received, reading.notes, priced=priced)
 

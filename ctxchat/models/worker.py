@@ -57,6 +57,8 @@ class ModelWorker:
         self._output = output
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._litellm: asyncio.Task[Any] | None = None
+        self._thinking_first: set[tuple[str, str]] = set()
+        """Models and their servers whose last reply began with thoughts that only their end marked."""
 
     async def serve(self, orders: asyncio.StreamReader) -> None:
         """Load litellm beside reading orders, so that a cancel is obeyed even before it is there."""
@@ -97,14 +99,20 @@ class ModelWorker:
 
     async def _run(self, call: protocol.Call) -> None:
         model = str(call.arguments["model"])
+        signed = not is_gemini(model)  # litellm keeps its signatures in call ids
+        server = (model, str(call.arguments.get("api_base", "")))
         reply = ReplyBuilder(
-            model, offered_in(call.arguments), signed=not is_gemini(model)
-        )  # litellm keeps its signatures in call ids
+            model, offered_in(call.arguments), signed=signed, thinks_first=server in self._thinking_first
+        )
         try:
             assert self._litellm is not None
             if (base := str(call.arguments.get("api_base", ""))) and not proxy_for(base, _TOLD):
                 _ask_straight(urlsplit(base).hostname or "")
             await self._stream(await asyncio.shield(self._litellm), call, reply)
+            if reply.thinks_first:
+                self._thinking_first.add(server)
+            else:
+                self._thinking_first.discard(server)
         except Exception as error:
             self._pieces(call.id, reply.flush())
             self._say(protocol.failed(call.id, failures.failure(error, began=not reply.empty)))

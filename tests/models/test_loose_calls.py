@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxchat.agent.model_calls import ArrivingReply
 from ctxchat.core.call_arguments import fault_of, fields_of
 from ctxchat.core.events import ReasoningDelta, TextDelta
 from ctxchat.core.ports import ReplyEnd
@@ -21,9 +22,9 @@ READ = {"properties": {"path": {"type": "string"}, "lines": {"type": "integer"}}
 OFFERED = {"read_file": READ, "write_file": {}, "tracker__find_issue": {}, "other__find_issue": {}, "tracker__list": {}}
 
 
-def reply_of(*deltas: dict[str, Any], finish: str = "stop") -> tuple[str, str, ReplyEnd]:
+def reply_of(*deltas: dict[str, Any], finish: str = "stop", thinks_first: bool = False) -> tuple[str, str, ReplyEnd]:
     """The answer, the thoughts and the end of a stream of these deltas."""
-    reply = ReplyBuilder("openai/m", OFFERED)
+    reply = ReplyBuilder("openai/m", OFFERED, thinks_first=thinks_first)
     pieces = [piece for delta in deltas for piece in reply.feed({"choices": [{"delta": delta}]})]
     reply.feed({"choices": [{"delta": {}, "finish_reason": finish}]})
     pieces += reply.flush()
@@ -251,6 +252,37 @@ def test_an_end_of_thoughts_without_a_beginning(size: int) -> None:
     assert (text, thought.strip()) == ("The answer is `</think>` and 42.", "They want X.\nSo Y.")
     fenced = "See:\n```\n</think>\n```\nThat."
     assert reply_of({"content": fenced})[0] == fenced
+
+
+@given(
+    st.lists(st.sampled_from(["a", " ", "\n", "<", "/think", ">", "```", "<think>"]), max_size=30).map("".join),
+    st.booleans(),
+    st.integers(1, 20),
+)
+def test_what_begins_with_thoughts_is_told_so_while_it_comes(said: str, ends: bool, size: int) -> None:
+    """Where the model did so before; without an end it was the answer all the same."""
+    said = f"x{said}{'</think>' if ends else ''}"
+    deltas = [{"content": said[at : at + size]} for at in range(0, len(said), size)]
+    text, thought, end = reply_of(*deltas, thinks_first=True)
+    inside, mark, outside = said.partition("</think>")
+    assert (thought, text, end.unthought) == (inside, outside.lstrip("\n") if mark else "", not mark)
+    draft = ArrivingReply()
+    for piece in (ReasoningDelta(thought), TextDelta(text), end):
+        draft.take(piece)
+    message = draft.message(1, "")
+    assert message.text == (text if mark else said) and draft.answered == bool(message.text.strip())
+    assert reply_of(*deltas, finish="length", thinks_first=True)[2].unthought is False
+
+
+def test_thoughts_that_a_server_tells_by_themselves_are_those() -> None:
+    text, thought, end = reply_of({"reasoning_content": "Hm."}, {"content": "The answer."}, thinks_first=True)
+    assert (text, thought, end.unthought) == ("The answer.", "Hm.", False)
+    text, thought, _ = reply_of({"content": "<think>Hm.</think>The </think> answer."}, thinks_first=True)
+    assert (text, thought) == ("The </think> answer.", "Hm.")
+    said = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>It.<|return|>"
+    assert reply_of({"content": said}, thinks_first=True)[:2] == ("It.", "Hm.")
+    calls = fragment(*("read_file", '{"path": "a"}'), index=0, id="x")
+    assert reply_of({"content": "I look."}, calls, thinks_first=True)[2].unthought is False
 
 
 @pytest.mark.parametrize("size", [1, 5, 1_000])

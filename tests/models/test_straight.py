@@ -45,6 +45,18 @@ async def test_nobody_is_sent_elsewhere(connections: Connections) -> None:
         assert other.requests == []
 
 
+async def test_a_model_that_began_with_thoughts_is_told_to_think_from_the_next_reply_on(
+    connections: Connections,
+) -> None:
+    replies = [says("So Y.\n</think>\n42", chunk=3), says("So Z.\n</think>\n43", chunk=3), says("Just 44", chunk=3)]
+    async with ModelDouble([*replies, says("Just 45", chunk=3)]) as double:
+        model = model_at(double, connections)
+        heard = [await listen(model, asks("hi")) for _ in range(4)]
+    assert [each.text for each in heard] == ["So Y.\n42", "43", "", "Just 45"]
+    assert [each.reasoning for each in heard] == ["", "So Z.\n", "Just 44", ""]
+    assert heard[0].end and heard[0].end.thoughts == 6 and heard[2].end and heard[2].end.unthought
+
+
 async def test_a_burst_is_few_pieces(connections: Connections) -> None:
     def piece(text: str) -> str:
         return f"data: {json.dumps({'choices': [{'delta': {'content': text}}]})}\n\n"
