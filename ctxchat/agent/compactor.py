@@ -201,7 +201,7 @@ class Compactor:
         await self._prefetch.close()
 
     async def _perform(self, request: PassRequest, emit: Emit) -> CompactionRecord:
-        await self.planner.look_at_files()  # a preview may have been open for long
+        await self.planner.refresh_inputs()  # a preview may have been open for long
         options, summariser = self.planner.options(), self.planner.summariser
         record = await PassUnderWay(self._conversation, request, options, summariser, self._prefetch.fitted).run(emit)
         if record.outcome == "compacted":

@@ -91,6 +91,7 @@ class Planner:
         self._prices = prices
         self._files_now = files_now
         self._files: tuple[CurrentFile, ...] = ()
+        self._looked = 0  # groups whose facts were looked for
         self._filled_before = 0.0  # what summaries of this writer take of their room, in any session
         self.memory = Memory(conversation.masked.group)
         self.summariser = summariser
@@ -119,7 +120,7 @@ class Planner:
         `keep_recent` in messages, `keep_turns` in turns, `target` as a share of the limit; None for the usual. Raises
         UsageError for a name nobody has.
         """
-        await self.look_at_files()
+        await self.refresh_inputs()
         options = self.options(keep_recent, keep_turns, clip_current=clip_current, by_model=by_model)
         return await asyncio.to_thread(
             self._plan, name or self._conversation.options.strategy, options, self._look(target)
@@ -128,23 +129,26 @@ class Planner:
     async def usual(self, name: str = "", target: float | None = None) -> Plan | None:
         """As `plan`, with as many recent messages kept as the settings say. Where that misses the target, as in a window that
         they alone fill, half as many stay, and so on: else the next request would ask for a pass again."""
-        await self.look_at_files()
+        await self.refresh_inputs()
         return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, self._look(target))
 
     async def ahead(self, name: str) -> Plan | None:
         """What a pass will do that is due only when the trigger is reached: it has to free that much more, and the next
         message."""
-        await self.look_at_files()
+        await self.refresh_inputs()
         look = self._look()
         more = max(int(look.budget.limit * NEAR), look.budget.trigger - look.view.raw)
         budget = msgspec.structs.replace(look.budget, target=max(1, look.budget.target - more))
         look = msgspec.structs.replace(look, budget=budget)
         return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, look)
 
-    async def look_at_files(self) -> None:
-        """Read the files that were touched last as they are now, to stand beside the next summary; and what is known of who
-        writes it, where that is not the session's model."""
+    async def refresh_inputs(self) -> None:
+        """Read the files that were touched last as they are now, to stand beside the next summary, find the facts of what was
+        added since, and learn what is known of who writes it, where that is not the session's model."""
         talk = self._conversation
+        fresh = talk.ledger.groups[self._looked :]  # a plan weighs their facts: found a little at a time
+        await look_ahead(self.memory, talk.ledger, [group.id for group in fresh])
+        self._looked = len(talk.ledger.groups)
         self._filled_before = await asyncio.to_thread(talk.learned.filled, self.writer) if self.writer else 0.0
         if self._files_now is None or not talk.options.working_set:
             self._files = ()
@@ -278,7 +282,7 @@ class Planner:
     ) -> Preview:
         """What freeing up context would do now. Raises UsageError for a strategy nobody has, LedgerError for one whose
         plan cannot be carried out."""
-        await self.look_at_files()
+        await self.refresh_inputs()
         goal = target if target is not None else self.goal_by_hand()
         look = self._look(goal)
         name = strategy or self._conversation.options.strategy

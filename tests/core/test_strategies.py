@@ -6,11 +6,12 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Budget
+from ctxchat.core.facts import Memory
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message, ToolCall
@@ -210,6 +211,11 @@ def test_long_arguments_give_way_where_only_the_result_was_superseded() -> None:
     assert clip_kept(Basis(left, done, options), superseded, None, budget) is None, "nothing is left for a second pass"
 
 
+MEMORY = Memory()
+"""The facts of what stands in each of these."""
+
+
+@settings(max_examples=20)
 @given(st.integers(600, 4_000), st.integers(0, 60), st.sampled_from([0.1, 0.2, 0.3, 0.5]))
 def test_caps_are_weighed_by_what_stays_once_it_was_shortened(lines: int, said: int, share: float) -> None:
     call = ToolCall("c", "shell", '{"command": "find ."}')
@@ -221,7 +227,7 @@ def test_caps_are_weighed_by_what_stays_once_it_was_shortened(lines: int, said: 
         Message(32, "tool", listing, call_id="c", name="shell"),
         Message(33, "assistant", "Seen."),
     ]
-    options = PlanOptions(keep_recent=4)
+    options = PlanOptions(keep_recent=4, memory=MEMORY)
     ledger = Ledger(groups=group_messages(history))
     view = see(ledger, options)
     budget = budget_of(32_000, 24_000, int(32_000 * share))

@@ -19,6 +19,9 @@ from ctxchat.core.summaries import evidence_after, merged_digest, overhead_token
 NEAR = 0.05
 """Share of the limit by which a pass may miss its target, to end where a turn does."""
 
+MAX_EMPTY_SHARE = 0.2
+"""Of the target, what may stay empty for that."""
+
 MIN_PART_TOKENS = 1_200
 """Tokens that a summary and the evidence each get at least, as far as their caps go, however little the target leaves."""
 
@@ -41,10 +44,10 @@ def choose(basis: Basis, budget: Budget, takes: int | None = None, old: Sequence
 
 
 def _to_turn_end(basis: Basis, budget: Budget, old: list[Entry], place: int) -> list[Entry]:
-    """The first entries, so many, and the rest of the last one's turn where that is not much more."""
+    """The first entries, so many, and the rest of the last one's turn where that is not much more, nor much of the target."""
     end = next((i for i in range(place, len(old)) if turn_of(old[i]) != turn_of(old[i - 1])), len(old))
     more = sum(basis.weight(e) for e in old[place:end])
-    return old[:end] if more <= budget.limit * NEAR else old[:place]
+    return old[:end] if more <= min(budget.limit * NEAR, budget.target * MAX_EMPTY_SHARE) else old[:place]
 
 
 def turn_of(entry: Entry) -> int:
@@ -101,16 +104,42 @@ def weight_with_summary(basis: Basis, entries: Sequence[Entry]) -> int:
 
 
 def summary_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget) -> Step | None:
-    """A fold that somebody has to write the summary for."""
+    """A fold that somebody has to write the summary for. What code keeps beside it is weighed as it is: the summary may take what
+    the target leaves then."""
     if not entries:
         return None
     weight = weight_with_summary(basis, entries)
+    most = caps(basis, budget, weight)[0]
     summary, _, evidence = caps_to_target(basis, budget, weight)
-    freed = weight - summary - evidence - overhead_tokens(basis.options.meter.text) - basis.options.files_at_most
-    if freed <= 0:
+    if weight <= summary + evidence + overhead_tokens(basis.options.meter.text) + basis.options.files_at_most:
         return None
     fold = covers(basis, entries)
+    beside = _kept_by_code(basis, fold, evidence)
+    summary = max(summary, min(most, budget.target - (basis.view.raw - weight) - beside))
+    freed = weight - summary - beside
     return Step(name, freed, len(entries), fold=fold, summary_tokens=summary, evidence_tokens=evidence)
+
+
+def _kept_by_code(basis: Basis, fold: Sequence[str], evidence_tokens: int) -> int:
+    """Raw tokens of all that stands in the place of these groups but for the summary itself."""
+    evidence = evidence_after(basis.ledger, fold, basis.options.memory)
+    edit = fold_edit(basis.ledger, fold, Digest(evidence=evidence), evidence_tokens, basis.options)
+    assert edit.replacement is not None
+    return basis.weigh(edit.replacement)
+
+
+def summary_to_target(name: str, basis: Basis, budget: Budget) -> Step | None:
+    """A fold of the oldest entries, as few as it takes to come down to the target with what will stand for them."""
+    entries = choose(basis, budget)
+    step = summary_step(name, basis, entries, budget)
+    if step is None:
+        return None
+    fewer = choose(basis, budget, weight_with_summary(basis, entries) - step.tokens_freed)
+    if len(fewer) < len(entries):
+        again = summary_step(name, basis, fewer, budget)
+        if again and basis.view.raw - again.tokens_freed <= budget.target:
+            return again
+    return step
 
 
 def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget) -> Step | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.strategies.base import Plan
-from ctxchat.core.strategies.folding import choose, summary_step
+from ctxchat.core.strategies.folding import summary_to_target
 from ctxchat.core.strategies.planning import Basis, PlanOptions, one_step
 from ctxchat.core.view import View
 
@@ -21,4 +21,4 @@ class Summarize:
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
         basis = Basis(view, ledger, self.options)
-        return one_step(self.name, basis, summary_step(self.name, basis, choose(basis, budget), budget))
+        return one_step(self.name, basis, summary_to_target(self.name, basis, budget))
