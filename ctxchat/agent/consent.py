@@ -135,7 +135,11 @@ class Consent:
         """Advises what would change something: a higher trigger only where the window lets it be higher."""
         options, budget = self._conversation.options, self._conversation.budget
         higher = make_budget(
-            budget.window, options.output_reserved, min(0.95, options.compression_trigger + 0.1), options.target
+            budget.window,
+            options.output_reserved,
+            min(0.95, options.compression_trigger + 0.1),
+            options.target,
+            working=budget.working,
         )
         ways = "A higher context.compression_trigger or a" if higher.trigger > budget.trigger else "A"
         text = "The window fills again right after each compaction, so automatic compaction stops."

@@ -155,8 +155,9 @@ class Conversation(JournalWriter):
     @property
     def budget(self) -> Budget:
         """The token budget with the window as known now."""
-        o = self.options
-        return make_budget(self.window, o.output_reserved, o.compression_trigger, o.target, o.section_budgets)
+        o, step = self.options, self._price_step
+        working = o.working_limit or (step.above if step else 0)
+        return make_budget(self.window, o.output_reserved, o.compression_trigger, o.target, o.section_budgets, working)
 
     @property
     def by_hook(self) -> bool:

@@ -7,7 +7,7 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.passes import PassRequest
 from ctxchat.agent.planner import Planner
 from ctxchat.core.events import CompactionSuggested
-from ctxchat.core.figures import Due, Figures, due, overhead
+from ctxchat.core.figures import Due, Figures, due, inside_tokens, overhead
 from ctxchat.core.record import Reason
 from ctxchat.core.summaries import too_little
 
@@ -40,7 +40,7 @@ class Scheduler:
         standing = due(figures, options.soft_mark)
         if not inside or standing == "overhead":
             return standing
-        if figures.pressure >= options.micro_trigger:
+        if figures.used >= inside_tokens(figures, options.micro_trigger):
             return "compact"
         return "prepare" if standing == "compact" else standing
 

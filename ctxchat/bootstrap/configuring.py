@@ -46,6 +46,7 @@ def agent_options(settings: Settings, model: str, max_rounds: int = 0, *, ahead:
     context, reactive = settings.context, settings.context.reactive
     return Options(
         output_reserved=context.output_reserved,
+        working_limit=context.working_limit,
         compression_trigger=context.compression_trigger,
         target=context.target,
         keep_recent=context.keep_recent,

@@ -36,13 +36,15 @@ class Window(msgspec.Struct, frozen=True):
 
 class Budget(msgspec.Struct, frozen=True):
     """All in tokens. `limit` is what a prompt may hold; `trigger` and `target` are where a pass starts and ends; `sections` is
-    what single sections are meant to hold, by name."""
+    what single sections are meant to hold, by name. `working` is where a pass is due at the latest, though more would fit; 0
+    where nothing says so."""
 
     window: Window
     reserved: int
     trigger: int
     target: int
     sections: Mapping[str, int] = {}
+    working: int = 0
 
     @property
     def limit(self) -> int:
@@ -60,22 +62,29 @@ def limit_of(window: int, reserved: int) -> int:
 
 
 def make_budget(
-    window: Window, reserved: int, trigger: float, target: float, sections: Mapping[str, int] | None = None
+    window: Window,
+    reserved: int,
+    trigger: float,
+    target: float,
+    sections: Mapping[str, int] | None = None,
+    working: int = 0,
 ) -> Budget:
     """A budget that always leaves usable space.
 
     `reserved` in tokens, clamped to a quarter of the window; `trigger` and `target` as shares of the limit; `sections` in
-    tokens.
+    tokens, `working` as well: 0, or as much as the limit, is no working limit.
     """
     tokens = max(1, window.tokens)
     kept = min(max(0, reserved), tokens // 4)
     limit = limit_of(tokens, reserved)
     start = min(int(limit * trigger), limit - min(SAFETY_TOKENS, limit // 4))
-    start = max(1, start)
+    working = working if 0 < working < limit else 0
+    start = max(1, min(start, working or start))
     return Budget(
         window=msgspec.structs.replace(window, tokens=tokens),
         reserved=kept,
         trigger=start,
-        target=min(int(limit * target), start),
+        target=min(int((working or limit) * target), start),
         sections=sections or {},
+        working=working,
     )

@@ -69,7 +69,8 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
     say what it holds, `window` is a guess, and `refused_window` were too many; `cut` what the server seems to have left out
     of the last prompt without saying so. `automatic` is whether compaction starts by itself. `breaks` is where the next request
     does not begin as the one before did, None where it does; `cache` what its server holds of it.
-    `price_step` is the first length from which all of a request costs more, None where none is known.
+    `price_step` is the first length from which all of a request costs more, None where none is known; `working_limit` is where a
+    pass is due though more would fit, 0 where nothing says so.
     """
 
     model: str
@@ -96,6 +97,7 @@ class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
     breaks: PrefixBreak | None = None
     cache: CacheState = NOTHING_KNOWN
     price_step: PriceRise | None = None
+    working_limit: int = 0
 
     @property
     def over(self) -> int:
@@ -182,6 +184,7 @@ def measure(
         price=counting.price,
         automatic=automatic,
         refused_window=budget.window.refused,
+        working_limit=budget.working,
     )
 
 
@@ -233,6 +236,22 @@ def starts_at(figures: Figures) -> int:
             return 0
 
 
+SOFT_SHARE = 0.8
+"""Of a working limit, the part from which a summary is made ahead: as far before it as the usual marks are apart."""
+
+
+def soft_tokens(figures: Figures, soft_mark: float) -> float:
+    """Tokens from which a summary is made ahead, for a mark as a share of the limit."""
+    soft = figures.limit * soft_mark
+    return min(soft, figures.working_limit * SOFT_SHARE) if figures.working_limit else soft
+
+
+def inside_tokens(figures: Figures, mark: float) -> float:
+    """Tokens from which rounds of a turn are folded, for a mark as a share of the limit."""
+    inside = figures.limit * mark
+    return min(inside, figures.working_limit) if figures.working_limit else inside
+
+
 def due(figures: Figures, soft_mark: float = 0.60) -> Due:
     """Whether a pass should run before the next request.
 
@@ -241,5 +260,5 @@ def due(figures: Figures, soft_mark: float = 0.60) -> Due:
     """
     used = figures.used - figures.tokens("draft")
     if used < figures.trigger_tokens:
-        return "prepare" if used >= figures.limit * soft_mark else "no"
+        return "prepare" if used >= soft_tokens(figures, soft_mark) else "no"
     return "overhead" if fixed(figures) >= figures.trigger_tokens else "compact"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ctxchat.core.automatic import AGAIN, standing_words
-from ctxchat.core.figures import FIXED, OVERHEAD, Figures, fixed, overhead
+from ctxchat.core.figures import FIXED, OVERHEAD, Figures, fixed, inside_tokens, overhead
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.core.view import View
 from ctxchat.core.words import server_cut
@@ -80,7 +80,7 @@ def _marks(figures: Figures) -> list[str]:
         return []  # an alarm says so
     if not automatic.at_trigger:
         return [words]
-    inside = int(figures.limit * automatic.inside)
+    inside = int(inside_tokens(figures, automatic.inside))
     within = [f"  inside a turn from {short(inside)}"] if inside else []
     return [f"╷ {words}", *within, f"╎ down to {short(figures.target_tokens)}"]
 

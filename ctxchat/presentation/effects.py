@@ -38,7 +38,8 @@ def with_marks(figures: Figures, **given: float) -> Figures:
         Window(window, figures.window_source),
         int(given.get("output_reserved", figures.reserved_output)),
         float(given.get("compression_trigger", figures.trigger_tokens / figures.limit)),
-        float(given.get("target", figures.target_tokens / figures.limit)),
+        float(given.get("target", figures.target_tokens / (figures.working_limit or figures.limit))),
+        working=int(given.get("working_limit", figures.working_limit)),
     )
     trigger = budget.trigger if {"compression_trigger", "max_tokens", "output_reserved"} & set(given) else None
     free = max(0, budget.window.tokens - budget.reserved - figures.used)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ctxchat.core.budget import Budget, Window, make_budget
 from ctxchat.core.calibration import Anchor, Mix, level
 from ctxchat.core.events import Usage
-from ctxchat.core.figures import Counting, Figures, forecast, measure
+from ctxchat.core.figures import Counting, Figures, forecast, inside_tokens, measure, soft_tokens
 from ctxchat.core.grouping import single
 from ctxchat.core.head import Head
 from ctxchat.core.journal import Changed, Measured, Sealed, Undone, fold
@@ -68,6 +68,21 @@ def test_what_streams_in_counts_as_the_assistants_and_a_draft_as_a_draft() -> No
     view = compile(Ledger(groups=(single("user", Message(1, "user", "hi"), 1),)), Head(), METER)
     got = measure(view, budget, Counting("m"), draft=Mix(30), streamed=Mix(70))
     assert (got.tokens("draft"), got.tokens("assistant"), got.used) == (30, 70, view.raw + 100)
+
+
+@given(st.integers(1_000, 10**6), st.floats(0.1, 0.98), st.floats(0.05, 0.9), st.integers(0, 10**6))
+def test_a_working_limit_is_where_room_is_made_and_lets_nothing_begin_later(
+    window: int, trigger: float, target: float, working: int
+) -> None:
+    usual = make_budget(Window(window, "loaded"), 0, trigger, target)
+    budget = make_budget(Window(window, "loaded"), 0, trigger, target, working=working)
+    if not 0 < working < usual.limit:
+        assert budget == usual
+        return
+    assert budget.trigger == min(usual.trigger, working) and budget.target <= min(usual.target, budget.trigger)
+    figures = measure(compile(Ledger(), Head(), METER), budget, Counting("m"))
+    assert figures.working_limit == working
+    assert soft_tokens(figures, 0.6) < working and inside_tokens(figures, 0.85) <= working
 
 
 def test_a_window_of_nothing_divides_nothing_by_zero() -> None:

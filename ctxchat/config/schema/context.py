@@ -173,6 +173,17 @@ class ContextSettings(Table, frozen=True):
             le=1000,
         ),
     ] = USUAL.keep_turns
+    working_limit: Annotated[
+        int,
+        opt(
+            "Compaction is due here, though the window would hold more; 0 for where the model's price rises with the length of a "
+            "request, where it does.",
+            unit="tokens",
+            effect="Lower: requests are cheaper and quicker, compaction comes earlier. As large as the window: it may be filled.",
+            ge=0,
+            le=100_000_000,
+        ),
+    ] = USUAL.working_limit
     compression_trigger: Annotated[
         float,
         opt(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from textual.timer import Timer
 from textual.widget import Widget
 
-from ctxchat.core.figures import Figures
+from ctxchat.core.figures import Figures, soft_tokens
 from ctxchat.tui.chat.composer import Composer
 from ctxchat.tui.chat.side_panel import Side
 from ctxchat.tui.commands import parse
@@ -36,7 +36,8 @@ class PrefetchWatch:
         """A turn is over; look from now on, where one may be in the making."""
         self.stop()
         figures = session.figures
-        if self.soft_mark and not session.compaction.ghost and figures.used >= self.soft_mark * figures.limit > 0:
+        soft = soft_tokens(figures, self.soft_mark)
+        if self.soft_mark and not session.compaction.ghost and figures.used >= soft > 0:
             self._timer = self._widget.set_interval(
                 GLANCE_INTERVAL_S, lambda: self._glance(session), repeat=MAX_GLANCES
             )
