@@ -136,11 +136,11 @@ def binary_kind(head: bytes) -> str:
     return kind if kind == "PDF document" else ""  # the only one of them that may look like text
 
 
-def encoding_of(data: bytes, whole: bool = True) -> Encoding:
-    """The encoding of a text. `whole` False: this is only its beginning.
+def encoding_of(data: bytes, whole: bool = True, *, agreed: str = "") -> Encoding:
+    """The encoding of a text. `whole` False: this is only its beginning. `agreed` is what its project says, as a codec.
 
-    Asked in this order: the byte order mark, UTF-8 (nothing else looks like it by chance), what the file declares, UTF-8 with a
-    few bytes that are none, its letters. Latin-1, which takes every byte, comes last.
+    Asked in this order: the byte order mark, UTF-8 (nothing else looks like it by chance), what the file declares, what is
+    agreed, UTF-8 with a few bytes that are none, its letters. Latin-1, which takes every byte, comes last.
     """
     for bom, codec in _BOMS:
         if data.startswith(bom) and _decodes(data[len(bom) :], codec, whole):
@@ -154,7 +154,15 @@ def encoding_of(data: bytes, whole: bool = True) -> Encoding:
         return Encoding(stated) if stated and data.isascii() else Encoding()
     if stated and stated != "utf-8" and _decodes(data, stated, whole):
         return Encoding(stated)
+    if agreed == "latin-1" and _C1.search(data):
+        agreed = "cp1252"  # which is what is mostly meant by it
+    if agreed and agreed != "utf-8" and _decodes(data, agreed, whole):
+        return Encoding(agreed)
     return _mostly_utf8(data, whole) or _guessed(data, whole)
+
+
+_C1 = re.compile(rb"[\x80-\x9f]")
+"""Control characters in Latin-1, which no text has."""
 
 
 def declared(data: bytes) -> str:

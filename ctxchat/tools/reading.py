@@ -15,6 +15,7 @@ from ctxchat.core.errors import CtxchatError, ToolError
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.working_set import CurrentFile
+from ctxchat.tools.editorconfig import agreed_encoding
 from ctxchat.tools.encodings import LATIN1, SNIFF, Encoding, binary_kind, encoding_of
 from ctxchat.tools.paths import MAX_BYTES, Place, locate, open_file, patterns
 from ctxchat.tools.seen import SeenFiles
@@ -90,7 +91,7 @@ class ReadNow:
                 data = file.read(NOW_BYTES + 1)
             if not data or len(data) > NOW_BYTES or binary_kind(data[:SNIFF]):
                 return None
-            encoding = encoding_of(data)
+            encoding = encoding_of(data, agreed=agreed_encoding(place))
             excerpt = _excerpt(stop, io.BytesIO(data), encoding, 1, NOW_LINES, NOW_CHARS)
             names = frozenset(_NAME.findall(data.decode(encoding.codec, "replace")))
             text = self._mask(_drawn(place, excerpt, encoding, 1))
@@ -128,9 +129,9 @@ def _read(stop: threading.Event, place: Place, first: int, last: int, max_chars:
             )
         if small:
             seen.saw(place.path, data)
-            encoding = encoding_of(data)  # of all of it: an edit will go by that, too
+            encoding = encoding_of(data, agreed=agreed_encoding(place))  # of all of it: an edit will go by that, too
             return _drawn(place, _excerpt(stop, io.BytesIO(data), encoding, first, last, max_chars), encoding, first)
-        encoding = encoding_of(data, whole=False)
+        encoding = encoding_of(data, whole=False, agreed=agreed_encoding(place))
         try:
             excerpt = _excerpt(stop, file, encoding, first, last, max_chars)
         except UnicodeDecodeError:  # further on than we had looked

@@ -20,6 +20,7 @@ from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.words import count
 from ctxchat.tools.diffs import Diff, difference, matched
+from ctxchat.tools.editorconfig import agreed_encoding
 from ctxchat.tools.encodings import SNIFF, Encoding, binary_kind, declared, encoding_of
 from ctxchat.tools.paths import MAX_BYTES, Place, locate, missing, open_file, patterns, unmoved
 from ctxchat.tools.resemblance import resemblance
@@ -107,8 +108,11 @@ class WriteFile(_WritingTool[WriteArguments]):
         content = arguments.content
         before = _content(place) if _writable(place) else None
         if before is None:
-            encoding = Encoding(declared(_head(content)) or "utf-8")
-            recoded = "" if encoding == Encoding() else f"{encoding.codec}, as it states"
+            stated, agreed = declared(_head(content)), agreed_encoding(place)
+            by = "it states" if stated else ".editorconfig says"
+            fits = agreed == "latin-1" and _fits(content, Encoding(agreed))
+            encoding = Encoding(stated or (agreed if fits else "utf-8"))
+            recoded = "" if encoding == Encoding() else f"{encoding.codec}, as {by}"
             return Rewrite(
                 place, None, _encoded(content, encoding, place), difference("", content, place.shown), recoded
             )
@@ -116,7 +120,7 @@ class WriteFile(_WritingTool[WriteArguments]):
         if kind := binary_kind(before[:SNIFF]):
             diff = difference("", content, f"{place.shown} ({kind}, {size(len(before))}, replaced by this text)")
             return Rewrite(place, before, _encoded(content, Encoding(), place), diff)
-        encoding = encoding_of(before)
+        encoding = encoding_of(before, agreed=agreed_encoding(place))
         old = encoding.decode(before)
         if "\r" not in content or only_crlf(old):
             content = with_line_ends_of(old, content)
@@ -146,7 +150,7 @@ class EditFile(_WritingTool[EditArguments]):
         if kind := binary_kind(before[:SNIFF]):
             raise ToolError(f"{place.shown} is not text: {kind}, {size(len(before))}.")
         self._seen.check(place, before, whole=False)
-        encoding = encoding_of(before)
+        encoding = encoding_of(before, agreed=agreed_encoding(place))
         text = encoding.decode_exactly(before)
         if encoding.encode(text) != before:
             raise ToolError(

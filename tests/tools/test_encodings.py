@@ -161,6 +161,33 @@ async def test_a_new_file_is_what_it_states(call: Callable, workspace: Path) -> 
         await call(write, path="other.py", content="# coding: cp1251\ns = 'é'\n")
 
 
+async def test_a_charset_of_the_project_is_kept_to(call: Callable, workspace: Path) -> None:
+    (workspace / "deep").mkdir()
+    ours = "root = true\n[*]\nindent_size = 2\n[*.{txt,old}] # ours\nCharset = LATIN1\n[deep/*.old]\ncharset=utf-8\n"
+    (workspace / ".editorconfig").write_text(ours + "[\ncharset = utf-16le\n")
+    (workspace / "deep/.editorconfig").write_text("[new.txt]\ncharset = utf-8\n[*.utf]\ncharset: utf-16le\n")
+    read, edit, write = ReadFile(), EditFile(), WriteFile()
+    for name, codec in {
+        "a.txt": "latin-1",
+        "b.txt": "cp1252",
+        "deep/c.utf": "utf-16-le",
+        "deep/d.txt": "latin-1",
+    }.items():
+        before = "a ä\n" if codec != "cp1252" else "a ä €\n"
+        (workspace / name).write_bytes(before.encode(codec))
+        assert f"encoding: {codec}]" in (await call(read, path=name)).text, name
+        await call(edit, path=name, old="a", new="ö")
+        assert (workspace / name).read_bytes() == before.replace("a", "ö").encode(codec)
+    (workspace / "e.txt").write_text("a ä\n", "utf-8")
+    assert "encoding" not in (await call(read, path="e.txt")).text
+    for name, text, codec in (("f.txt", "ä", "latin-1"), ("g.txt", "漢", "utf-8"), ("deep/new.txt", "ä", "utf-8")):
+        await call(write, path=name, content=text)
+        assert (workspace / name).read_bytes() == text.encode(codec)
+    (workspace / ".editorconfig").unlink()
+    (workspace / ".editorconfig").symlink_to("/dev/zero")
+    assert "ä" in (await call(read, path="e.txt")).text
+
+
 async def test_bytes_that_are_no_characters_stay_through_an_edit(call: Callable, workspace: Path) -> None:
     file, (read, edit, _) = workspace / "f.txt", tools(workspace)
     file.write_bytes("Größe, Länge, Höhe, fünf Äpfel\n".encode() + b"caf\xe9\nx = 1\n")
