@@ -42,21 +42,22 @@ class Extensions:
 
     def tools(self, taken: Sequence[str]) -> list[ToolPort]:
         """Tools of other packages whose name is not taken."""
-        made = self._made("ctxchat.tools", lambda factory: factory())
+        made = self.made("ctxchat.tools", lambda factory: factory())
         return [tool for tool in made.values() if tool.spec.name not in taken]
 
     def providers(self, names: Sequence[str], workspace: Path) -> dict[str, ContextProvider]:
         """The named context providers, by name."""
-        return self._made("ctxchat.providers", lambda factory: factory(workspace), names)
+        return self.made("ctxchat.providers", lambda factory: factory(workspace), names)
 
     def transforms(self, names: Sequence[str]) -> list[Transform]:
         """The named transforms, in the order of the names."""
-        made = self._made("ctxchat.transforms", lambda factory: factory(), names) if names else {}
+        made = self.made("ctxchat.transforms", lambda factory: factory(), names) if names else {}
         return [made[name] for name in names if name in made]
 
-    def _made(
+    def made(
         self, group: Group, make: Callable[[Callable[..., Any]], Any], names: Sequence[str] | None = None
     ) -> dict[str, Any]:
+        """What the factories of a group make, by name; only of those that are named, where any are."""
         found = load(group)
         self.problems += found.problems
         made: dict[str, Any] = {}
@@ -68,3 +69,17 @@ class Extensions:
             except Exception as problem:  # foreign code
                 self.problems.append(f"Plug-in {name} was left out: {type(problem).__name__}: {problem}")
         return made
+
+
+def broken_plugins(workspace: Path) -> list[str]:
+    """A sentence for each installed plug-in that cannot be loaded or made."""
+    makes: dict[Group, Callable[[Callable[..., Any]], Any]] = {
+        "ctxchat.tools": lambda factory: factory(),
+        "ctxchat.strategies": lambda factory: factory(PlanOptions()),
+        "ctxchat.providers": lambda factory: factory(workspace),
+        "ctxchat.transforms": lambda factory: factory(),
+    }
+    extensions = Extensions()
+    for group, make in makes.items():
+        extensions.made(group, make)
+    return extensions.problems

@@ -10,6 +10,7 @@ import msgspec
 
 from ctxchat.agent.changes import Changes
 from ctxchat.bootstrap.program import Program
+from ctxchat.cli import completing
 from ctxchat.cli.common import common_options, emit, flags, index_completed, narrate, run_async, table, written
 from ctxchat.cli.context import context_json
 from ctxchat.core.errors import UsageError
@@ -36,7 +37,7 @@ def command() -> None:
 
 
 @command.command("list")
-@click.argument("session", required=False, default="")
+@click.argument("session", required=False, default="", shell_complete=completing.sessions)
 @common_options
 def list_(session: str) -> None:
     """The compactions of a session, or of all."""
@@ -79,7 +80,7 @@ def _why(row: archive.CompactionRow) -> str:
 
 
 @command.command("show")
-@click.argument("id")
+@click.argument("id", shell_complete=completing.compactions)
 @common_options
 def show(id: str) -> None:
     """One compaction: its record, summary, facts, and the messages as they were."""
@@ -162,7 +163,7 @@ def search(query: str, limit: int, role: Role | None, tool: str, before: str, af
 
 
 @command.command("restore")
-@click.argument("id")
+@click.argument("id", shell_complete=completing.compactions)
 @click.option("--message", default="", metavar="M", help="Put back only this message's group, as a marked quotation.")
 @click.option("--part", is_flag=True, help="Only the newest messages, as many as fit without another compaction.")
 @common_options

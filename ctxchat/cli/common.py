@@ -17,6 +17,7 @@ import click
 import msgspec
 
 from ctxchat.bootstrap.flags import Flags
+from ctxchat.cli import completing
 from ctxchat.cli.options import SWITCHES, TEXTS
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.sanitize import clean, harmless_json
@@ -37,9 +38,13 @@ def _option(name: str, **about: Any) -> Callable[[Any], Any]:
 
 
 _TYPES = {"window": click.IntRange(min=0), "config": click.Path()}
+_COMPLETED = {"session": completing.sessions, "model": completing.models}
 
 _OPTIONS = (
-    *(_option(name, type=_TYPES.get(name), metavar=value, help=told) for name, (value, told) in TEXTS.items()),
+    *(
+        _option(name, type=_TYPES.get(name), metavar=value, help=told, shell_complete=_COMPLETED.get(name))
+        for name, (value, told) in TEXTS.items()
+    ),
     *(_option(name, is_flag=True, help=told) for name, told in SWITCHES.items()),
 )
 

@@ -10,6 +10,7 @@ import click
 
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.program import Program
+from ctxchat.cli import completing
 from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, tell
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.events import Notice
@@ -28,8 +29,14 @@ class _Share(click.FloatRange):
 
 
 @click.command("compact")
-@click.argument("session", required=False)
-@click.option("--strategy", default="", metavar="S", help="Another strategy than in the settings.")
+@click.argument("session", required=False, shell_complete=completing.sessions)
+@click.option(
+    "--strategy",
+    default="",
+    metavar="S",
+    shell_complete=completing.strategies,
+    help="Another strategy than in the settings.",
+)
 @click.option("--keep-recent", type=click.IntRange(min=0), metavar="N", help="Newest messages that stay as they are.")
 @click.option("--target", type=_Share(0, 1), metavar="R", help="Free down to this share of the limit.")
 @click.option("--instructions", default="", metavar="T", help="What the summary must keep.")

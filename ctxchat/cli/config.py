@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
+from ctxchat.bootstrap.extensions import broken_plugins
 from ctxchat.bootstrap.flags import settings_from
 from ctxchat.bootstrap.workspace import workspace_of
+from ctxchat.cli import completing
 from ctxchat.cli.common import common_options, emit, end_with_problems, flags, narrate, readable, table, tell
 from ctxchat.config import explain, files, paths, write
 from ctxchat.config.reference import json_schema
@@ -38,7 +40,7 @@ def path() -> None:
 
 
 @command.command("show")
-@click.argument("key", required=False, default="")
+@click.argument("key", required=False, default="", shell_complete=completing.setting_keys)
 @common_options
 def show(key: str) -> None:
     """Every option in force with its default and where it was set, or only KEY (and what is under it)."""
@@ -57,14 +59,14 @@ def show(key: str) -> None:
 @click.argument("file", required=False, default="")
 @common_options
 def check(file: str) -> None:
-    """All problems of FILE (or of everything in force) at once; exit code 2 when there are any."""
+    """All problems of FILE (or of everything in force) and of installed plug-ins at once; exit code 2 when there are any."""
     loaded = files.load(None, config=readable(file), environ={}) if file else settings_from(flags(), workspace_of(""))
     texts = [problem.text for problem in loaded.problems]
-    end_with_problems(texts)
+    end_with_problems([*texts, *broken_plugins(workspace_of(""))])
 
 
 @command.command("set", context_settings={"ignore_unknown_options": True})  # a value may begin with a minus
-@click.argument("key")
+@click.argument("key", shell_complete=completing.setting_keys)
 @click.argument("value")
 @common_options
 def set_(key: str, value: str) -> None:

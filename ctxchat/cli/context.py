@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from ctxchat.bootstrap.program import Program
+from ctxchat.cli import completing
 from ctxchat.cli.common import common_options, emit, flags, run_async, table, tell, typed_in, written
 from ctxchat.core.figures import Figures, fixed, overhead
 from ctxchat.core.words import short
@@ -16,7 +17,7 @@ from ctxchat.presentation.figures_text import PARTS, gauge_words, known, share, 
 
 
 @click.command("context")
-@click.argument("session", required=False, default="")
+@click.argument("session", required=False, default="", shell_complete=completing.sessions)
 @click.option(
     "--draft", default="", metavar="TEXT", help="With this message about to be sent; - reads it from standard input."
 )

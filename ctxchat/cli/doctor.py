@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import click
 import msgspec
 
+from ctxchat.bootstrap.extensions import broken_plugins
 from ctxchat.bootstrap.flags import settings_from
 from ctxchat.bootstrap.model_choice import Overrides, answers_after
 from ctxchat.bootstrap.program import SERVERS_TIMEOUT_S, Program
@@ -107,7 +108,7 @@ def _progress(what: str) -> Progress:
 
 
 async def _checks() -> list[Check]:
-    checks = [*_settings(), _themes(), _tokenizer()]
+    checks = [*_settings(), *_plugins(), _themes(), _tokenizer()]
     try:
         async with Program.started(flags()) as program:
             checks += await _store(program)
@@ -154,6 +155,11 @@ def _settings() -> Iterator[Check]:
         yield Check("settings", True, f"{paths.user_file(paths.config_dir())}")
     for problem in loaded.problems:
         yield Check("settings", False, problem.text, "Correct the file; `ctxchat config check` lists all problems.")
+
+
+def _plugins() -> Iterator[Check]:
+    for trouble in broken_plugins(workspace_of("")):
+        yield Check("plug-in", False, trouble, "Mend or uninstall its package; everything else works without it.")
 
 
 def _themes() -> Check:

@@ -13,6 +13,7 @@ import msgspec
 
 from ctxchat.bootstrap.flags import settings_from
 from ctxchat.bootstrap.workspace import workspace_of
+from ctxchat.cli import completing
 from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, table
 from ctxchat.config import paths
 from ctxchat.core.errors import UsageError
@@ -91,7 +92,7 @@ def list_() -> None:
 
 
 @command.command("show")
-@click.argument("session", required=False, default="")
+@click.argument("session", required=False, default="", shell_complete=completing.sessions)
 @common_options
 def show(session: str) -> None:
     """What was said in a session (the one used last without an id)."""
@@ -114,7 +115,7 @@ def show(session: str) -> None:
 
 
 @command.command("export")
-@click.argument("session")
+@click.argument("session", shell_complete=completing.sessions)
 @click.option("--view", type=click.Choice(["model", "record"]), default="record", help="What the model sees, or all.")
 @click.option(
     "--format",
@@ -188,7 +189,7 @@ def _view(database: Database, session: Session, form: exporting.Format) -> str:
 
 
 @command.command("fork")
-@click.argument("session")
+@click.argument("session", shell_complete=completing.sessions)
 @click.option("--message", default="", metavar="M", help="The last message (m12) or compaction to take along.")
 @common_options
 def fork(session: str, message: str) -> None:
@@ -212,7 +213,7 @@ async def _named(program: Program, session: str) -> str:
 
 
 @command.command("rename")
-@click.argument("session")
+@click.argument("session", shell_complete=completing.sessions)
 @click.argument("title")
 @common_options
 def rename(session: str, title: str) -> None:
@@ -230,7 +231,7 @@ def rename(session: str, title: str) -> None:
 
 
 @command.command("delete")
-@click.argument("session")
+@click.argument("session", shell_complete=completing.sessions)
 @common_options
 def delete(session: str) -> None:
     """Delete a session and what belongs to it, its sub-agents' sessions too, for good."""

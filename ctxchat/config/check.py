@@ -123,10 +123,12 @@ class _Checker:
         if not foreign:
             return
         every = (*own, *self._known(names))
-        wrong = next((w for w in foreign if w not in every), "")
-        if wrong and (every or names != "tools"):  # tools are known to the agent only
-            right = f"one of {', '.join(every) or 'none'}"
-            raise self._fault(at, f"{shown(wrong)} is none of the {names}", right, nearest(wrong, every))
+        wrong = [w for w in foreign if w not in every]
+        if not wrong or (names == "tools" and not every):  # tools are known to the agent only
+            return
+        right = f"one of {', '.join(every) or 'none'}"
+        faults = [self._fault(at, f"{shown(w)} is none of the {names}", right, nearest(w, every)) for w in wrong]
+        raise faults[0]
 
 
 def _below(name: str, table: type[Table]) -> str:

@@ -16,12 +16,14 @@ from typing import cast
 import msgspec
 
 from ctxchat.core.group_ids import GroupIds, Runs, pairs, runs
-from ctxchat.core.journal import Changed, Measured, ModelChosen, Named, Partial, Record, Sealed, Undone
-from ctxchat.core.ledger import Change
+from ctxchat.core.head import Head
+from ctxchat.core.journal import Changed, HeadSet, Measured, ModelChosen, Named, Partial, Record, Sealed, Undone
+from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message, own_words
 from ctxchat.core.sanitize import whole_text
 from ctxchat.core.secrets import masked
-from ctxchat.core.tokens import MESSAGE_OVERHEAD, Count
+from ctxchat.core.tokens import MESSAGE_OVERHEAD, Count, Meter
+from ctxchat.core.view import compile
 from ctxchat.storage import index
 from ctxchat.storage.salvage import LOST
 
@@ -93,6 +95,7 @@ class _Writer:
         self._groups: list[tuple[object, ...]] = []
         self._messages: list[tuple[object, ...]] = []
         self._counted = 0
+        self._since_measured = 0  # tokens, but of whole replies: their server counts them, with all before
         self._known: dict[str, int] | None = None
         self._titled = False  # the first user message names a session that has no title
 
@@ -108,11 +111,14 @@ class _Writer:
             case Undone(change=change):
                 self._undo(change)
             case Measured(used=used, model=model):
+                self._since_measured = 0
                 self._set("used = ?, estimated = 0, model = iif(model = '', ?, model)", used, whole_text(model))
             case Named(title=title):
                 self._set("title = ?", whole_text(title))
             case ModelChosen(model=model):
                 self._set("model = ?", whole_text(model))
+            case HeadSet(head=head):
+                self._take_head(head)
             case _:
                 pass
         self._entries.append((self._session, self._seq, self._at, encode(stored)))
@@ -121,7 +127,21 @@ class _Writer:
 
     def finish(self) -> None:
         self._flush()
+        self._add_since_measured()
         self._set("updated = ?, messages = messages + ?", self._at, self._counted)
+
+    def _take_head(self, head: Head) -> None:
+        """What a session that no server has counted yet holds: this and its messages. Its first turn may be broken off."""
+        self._flush()
+        self._add_since_measured()
+        said = "(SELECT coalesce(sum(tokens), 0) FROM messages WHERE session = sessions.id)"
+        tokens = compile(Ledger(), head, Meter(self._count)).raw
+        self._set(f"estimated = iif(used, estimated, 1), used = iif(used, used, ? + {said})", tokens)
+
+    def _add_since_measured(self) -> None:
+        if self._since_measured:
+            self._set("estimated = iif(used, 1, estimated), used = iif(used, used + ?, 0)", self._since_measured)
+        self._since_measured = 0
 
     def _take_group(self, group: Group) -> None:
         self._groups.append((self._session, self._place, group.id, group.kind, group.turn, self._seq))
@@ -148,6 +168,8 @@ class _Writer:
         tool = whole_text(" ".join(dict.fromkeys(names))) if message.calls or message.role == "tool" else ""
         row = (self._message, self._session, message.seq, self._place, message.role, at, tokens, text, tool)
         self._messages.append(row)
+        if message.role != "assistant" or message.interrupted:
+            self._since_measured += tokens
 
     def _take_change(self, record: Changed) -> Record | Packed:
         self._flush()
@@ -186,6 +208,7 @@ class _Writer:
         self._connection.execute(f"INSERT OR REPLACE INTO compactions VALUES ({marks})", row)
         spans = [(self._session, change.id, first, first + many - 1) for edit in covers for first, many in pairs(edit)]
         self._connection.executemany("INSERT INTO covers VALUES (?, ?, ?, ?)", spans)
+        self._since_measured = 0
         if record and again:
             self._set("used = max(0, used - ?), estimated = 1", record.freed)
         elif record:

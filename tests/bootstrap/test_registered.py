@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from ctxchat.bootstrap.configuring import agent_options, compiler_of
-from ctxchat.bootstrap.extensions import with_plugins
+from ctxchat.bootstrap.extensions import broken_plugins, with_plugins
 from ctxchat.config.files import load
 from ctxchat.config.schema import DEFAULTS, own_names
 from ctxchat.context.standard import standard_providers
@@ -102,3 +102,20 @@ def test_settings_and_agent_have_the_same_defaults() -> None:
     told, plan = PlanOptions(), USUAL
     assert (told.keep_recent, told.recent_results) == (plan.keep_recent, plan.recent_results)
     assert (told.summary_tokens, told.preserve_recent_rounds) == (plan.summary_max_tokens, plan.preserve_recent_rounds)
+
+
+@pytest.mark.usefixtures("package")
+def test_each_broken_plug_in_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert broken_plugins(tmp_path) == []
+    made = tmp_path / "more" / "broken-1.dist-info"
+    made.mkdir(parents=True)
+    (made / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
+    groups = ("tools", "strategies", "providers", "transforms")
+    (made / "entry_points.txt").write_text("".join(f"[ctxchat.{g}]\n{g}_no = not_there:make\n" for g in groups))
+    monkeypatch.syspath_prepend(str(made.parent))
+    assert [text.split(" was")[0] for text in broken_plugins(tmp_path)] == [f"Plug-in {g}_no of broken" for g in groups]
+
+
+def test_every_wrong_name_of_a_list_is_told(tmp_path: Path) -> None:
+    told = wrong(tmp_path, '[context]\nproviders = ["weather", "moon"]\n')
+    assert ["weather" in told[0], "moon" in told[1], len(told)] == [True, True, 2]

@@ -8,6 +8,10 @@ import pytest
 
 from ctxchat.cli import COMPLETING, main
 from ctxchat.cli.reference import commands, write
+from ctxchat.storage import sessions
+from ctxchat.storage.database import Database
+from tests.cli.conftest import Home
+from tests.storage.samples import compaction, turns
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("docs/commands.md", "man/ctxchat.1")
@@ -45,3 +49,26 @@ def test_a_shell_is_told_what_comes_next(
 def test_each_shell_has_its_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0
     assert COMPLETING in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("ctxchat sessions show 0", "{session}"),
+        ("ctxchat --session 0", "{session}"),
+        ("ctxchat archive show c", "{compaction}"),
+        ("ctxchat run --model offline/a", "offline/assistant"),
+        ("ctxchat compact --strategy slid", "sliding_window"),
+        ("ctxchat config set context.keep_r", "context.keep_recent"),
+    ],
+)
+def test_a_shell_is_told_ids_models_strategies_and_keys(
+    typed: str, offered: str, home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Database(home.data) as database:
+        session = sessions.create(database, records=[*turns(8), compaction("c1", "g1", "g2")])
+    words = {COMPLETING: "bash_complete", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    for name, value in words.items():
+        monkeypatch.setenv(name, value)
+    assert main([]) == 0
+    assert f"plain,{offered.format(session=session, compaction='c1')}" in capsys.readouterr().out.splitlines()

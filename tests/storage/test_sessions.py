@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.errors import CtxchatError, StorageError, UsageError
-from ctxchat.core.journal import Named, Partial, PassStarted, Undone
+from ctxchat.core.events import Usage
+from ctxchat.core.grouping import single
+from ctxchat.core.head import Head, ToolSpec
+from ctxchat.core.journal import HeadSet, Measured, Named, Partial, PassStarted, Sealed, Undone
+from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
+from ctxchat.core.tokens import Meter
+from ctxchat.core.view import compile
 from ctxchat.storage import archive, files, loading, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
@@ -291,3 +297,21 @@ def test_contents_of_changed_files_go_along_with_a_branch_and_go_with_their_sess
     sessions.delete(database, session)
     assert not kept.parent.parent.exists()
     assert (branch / files.CHECKPOINTS / "kept").read_bytes() == b"contents"
+
+
+def test_a_first_turn_that_was_broken_off_counts_with_what_stands_around_it(database: Database) -> None:
+    head = Head(system="You are careful. " * 200, tools=(ToolSpec("echo", "says it again " * 40, {}),))
+    asked, half = Message(1, "user", "count to ten"), Message(2, "assistant", "one, two", interrupted=True)
+    ledger = Ledger((single("user", asked, 1), single("reply", half, 1)))
+    records = [Sealed((ledger.groups[0],)), HeadSet(head), Sealed((ledger.groups[1],))]
+    for parts in ([records], [[record] for record in records]):
+        session = sessions.create(database)
+        for part in parts:
+            sessions.append(database, session, *part)
+        row = sessions.row(database, session)
+        assert row.estimated
+        assert row.used == pytest.approx(compile(ledger, head, Meter(database.count)).raw, rel=0.1)
+    counted = sessions.create(database, records=[*records, Measured("m", Usage(90, 10), 100)])
+    assert (sessions.row(database, counted).used, sessions.row(database, counted).estimated) == (100, False)
+    sessions.append(database, counted, Sealed((single("user", Message(3, "user", "word " * 100), 2),)))
+    assert sessions.row(database, counted).used > 200
