@@ -314,6 +314,9 @@ def _changes(call: ToolCall) -> Iterator[str]:
 
 
 def _diff(old: str, new: str) -> str:
+    """The lines that differ, with one around them and a mark where lines between them are left out; empty where none does."""
     before, after = old[:_DIFFED].splitlines(), new[:_DIFFED].splitlines()
-    lines = list(unified_diff(before, after, lineterm="", n=1))[2:]
-    return "\n".join(line for line in lines if not line.startswith("@@"))
+    lines = list(unified_diff(before, after, lineterm="", n=1))[3:]
+    more = max(len(old), len(new)) - _DIFFED
+    behind = [f"[… {more:,} more characters, not compared]"] if more > 0 and old[_DIFFED:] != new[_DIFFED:] else []
+    return "\n".join([*("[…]" if line.startswith("@@") else line for line in lines), *behind])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import msgspec
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.clip import clip, head, safe_cut
 from ctxchat.core.errors import LedgerError
-from ctxchat.core.facts import Memory, collect
+from ctxchat.core.facts import Memory, collect, facts_of
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Image, Message, Opaque, Text, ToolCall, own_words
@@ -193,6 +194,19 @@ def test_what_only_a_recap_stands_for_is_read_again_as_it_was() -> None:
         r"These messages stay in view: m\d.*m49\. The newest of them, in short but for the last results:\n- m\d",
         task.beside,
     )
+
+
+def test_nothing_of_an_edit_is_left_out_without_a_mark() -> None:
+    old = "\n".join(f"line {n}" for n in range(40))
+    new = old.replace("line 3\n", "line three\n").replace("line 25\n", "line 5 x 5\n")
+
+    def read(old: str, new: str) -> str:
+        call = ToolCall("c", "edit_file", json.dumps({"path": "a.py", "old": old, "new": new}))
+        said = [Message(1, "user", "go"), Message(2, "assistant", calls=(call,)), Message(3, "tool", "ok", call_id="c")]
+        return render_input(group_messages(said)[1], rough_count)
+
+    assert " line 4\n[…]\n line 24\n" in read(old, new)
+    assert "[… 3 more characters, not compared]" in read("x" * 20_000 + "abc", "x" * 20_000 + "abd")
 
 
 def test_the_summariser_reads_edits_as_diffs_the_last_list_and_the_persons_words_whole() -> None:
@@ -403,6 +417,7 @@ def test_what_a_program_put_there_is_not_what_the_person_said() -> None:
         "<command-name>/clear</command-name>",
         "Draw it.",
     ]
+    assert not facts_of(group_messages([Message(1, "user", words[1].replace("do this", "touch src/tide.py"))])[0])
     asked = "<command-message>tide is running…</command-message>\n<command-name>/tide</command-name>"
     assert own_words(Message(1, "user", asked)) == "/tide"
     assert own_words(Message(1, "user", f"{asked}\n<command-args>pier 7</command-args>\nnow")) == "/tide pier 7\nnow"

@@ -158,7 +158,8 @@ def merged(several: Iterable[Evidence], per_kind: int | None = PER_KIND) -> Evid
     standing = _standing(kept.values())
     carried = {fact for some in ranked(standing).values() for fact in some[:per_kind]}
     facts = sorted((fact for fact in standing if fact in carried), key=lambda f: f.seq)
-    return Evidence(tuple(facts), dropped + len(standing) - len(facts), gone)
+    dropped += sum(fact.by != "tool" for fact in standing if fact not in carried)
+    return Evidence(tuple(facts), dropped, gone)
 
 
 def _thing(fact: Fact) -> tuple[FactKind, str]:

@@ -15,7 +15,7 @@ from ctxchat.core.facts.numbers import numbers
 from ctxchat.core.facts.shared import At, plain, some
 from ctxchat.core.facts.symbols import SHOUT, names_read, symbols
 from ctxchat.core.facts.troubles import troubles
-from ctxchat.core.messages import Group, Message, Text, ToolCall
+from ctxchat.core.messages import Group, Message, Text, ToolCall, own_words, spoken
 from ctxchat.core.record import Fact
 from ctxchat.core.sanitize import clean
 from ctxchat.core.tooluse import (
@@ -269,10 +269,11 @@ def _pastes_left_out(text: str, message: Message) -> str:
 
 
 def _words(message: Message) -> str:
-    """What somebody said: without code blocks, quoted lines and the texts of files that came along."""
-    content = (Text(message.content),) if isinstance(message.content, str) else message.content
-    parts = (part for part in content if isinstance(part, Text))
-    return _SHOWN.sub("\n", "\n".join(part.name if part.name else part.text for part in parts))
+    """What somebody said: without code blocks, quoted lines, the texts of files that came along, and what programs put there."""
+    content = () if isinstance(message.content, str) else message.content
+    along = [part.name for part in content if isinstance(part, Text) and part.name]
+    said = own_words(message) if message.role == "user" else spoken(message)
+    return _SHOWN.sub("\n", "\n".join([said, *along]))
 
 
 # ── what was done ──

@@ -96,7 +96,7 @@ def fitting(evidence: Evidence, max_tokens: int, count: Count, beside: str = "")
     for some in order.values():  # what rounding and common folders have left
         left -= writing.take(some, left)
     facts = tuple(f for f in evidence.facts if f in writing.taken)
-    missing = sum(not writing.has(f) for f in evidence.facts)
+    missing = sum(f.by != "tool" and not writing.has(f) for f in evidence.facts)  # as `survival` counts
     return Page(facts, missing + evidence.dropped)
 
 
