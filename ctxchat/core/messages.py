@@ -87,14 +87,15 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
     arguments: str
 
 
-ReplyForm = Literal["messages", "responses", "chat"]
-"""Whose form a received reply has: Anthropic's messages, OpenAI's responses, or chat completions."""
+ReplyForm = Literal["messages", "responses", "chat", "signature"]
+"""Whose form a received reply has: Anthropic's messages, OpenAI's responses, or chat completions; or nothing but what its text is
+signed with (Gemini)."""
 
 
 class Received(msgspec.Struct, frozen=True, gc=False):
     """A reply as its provider sent it, to be sent back so. `model` wrote it (litellm's name); `blocks` is JSON text: the blocks
     or items in their order, signatures, encrypted thoughts and phases included; in the chat form an object of the fields that
-    held thoughts, null for the thoughts as they were read."""
+    held thoughts, null for the thoughts as they were read; of a signature a list of them."""
 
     form: ReplyForm
     model: str
@@ -108,6 +109,11 @@ class Reasoning(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     text: str
     blocks: str = ""
     received: Received | None = None
+
+    @property
+    def signature(self) -> Reasoning | None:
+        """What of it goes to a model that is sent no thoughts: what its own text is signed with."""
+        return Reasoning("", received=self.received) if self.received and self.received.form == "signature" else None
 
 
 BROKEN_OFF = "[cut off here]"

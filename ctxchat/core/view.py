@@ -196,7 +196,7 @@ def items_of(entry: Entry, sends_reasoning: Callable[[int], bool], meter: Meter)
     for message in group.messages:
         shown = shape(message, group.kind)
         if shown.reasoning and not sends_reasoning(message.seq):
-            shown = msgspec.structs.replace(shown, reasoning=None)
+            shown = msgspec.structs.replace(shown, reasoning=shown.reasoning.signature)
         if shown.empty:
             continue
         mix = meter.mix(shown)

@@ -44,7 +44,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """The rules of one family. `id_length` 0: any up to `id_max`. `wants_thoughts`: no reply with calls may be without one.
     `user_first`: an assistant message never comes first. `alternates`: the person and the model take turns. `user_after_tool`
     False: an assistant message must follow results. `markers`: prompt-cache marks are understood, in the parts of a
-    message. `result_images`: results may hold images; else these come in a message behind them."""
+    message. `result_images`: results may hold images; else these come in a message behind them. `signs_text`: what the
+    model signed its text with goes back, without its thoughts."""
 
     name: str
     id_pattern: str = r"[a-zA-Z0-9_-]+"
@@ -58,13 +59,14 @@ class Dialect(msgspec.Struct, frozen=True):
     wants_thoughts: bool = False
     markers: bool = False
     result_images: bool = False
+    signs_text: bool = False
 
 
 OPENAI = Dialect("openai", user_first=False, alternates=False)
 RESPONSES = Dialect("responses", id_max=64, user_first=False, alternates=False, reasoning="items")
 ANTHROPIC = Dialect("anthropic", id_max=64, alternates=False, reasoning="blocks", markers=True, result_images=True)
 MISTRAL = Dialect("mistral", id_pattern=r"[a-zA-Z0-9]+", id_length=9, user_after_tool=False)
-GEMINI = Dialect("gemini", keep_ids=True)  # litellm keeps thought signatures inside the ids
+GEMINI = Dialect("gemini", keep_ids=True, signs_text=True)  # litellm keeps the signatures of calls inside the ids
 DEEPSEEK = Dialect("deepseek", alternates=False, reasoning="reasoning_content", wants_thoughts=True)
 THINKS_ALOUD = Dialect("thinks-aloud", reasoning="reasoning_content")
 DASHSCOPE = Dialect("dashscope", alternates=False, reasoning="reasoning_content", markers=True)
@@ -168,6 +170,8 @@ def _said(item: Item, dialect: Dialect, thoughts: Thoughts, model: str) -> _Said
         return None
     if item.message.role == "assistant":
         sent |= _thoughts(item.message, sent, thoughts, model)
+        if dialect.signs_text:
+            sent |= _text_signature(item.message, model)
         if dialect.wants_thoughts and sent.get("tool_calls") and "reasoning_content" not in sent:
             sent["reasoning_content"] = _NOTHING_THOUGHT
     results_too = dialect.reasoning != "blocks"  # Anthropic's have a place for a mark of their own
@@ -202,6 +206,14 @@ def _thoughts(message: Message, sent: Wire, thoughts: Thoughts, model: str) -> W
             return {name: value for name, value in kept.items() if value}
         case _:
             return {thoughts: reasoning.text} if reasoning.text else {}
+
+
+def _text_signature(message: Message, model: str) -> Wire:
+    """What Gemini signed a text with, as litellm wants it. Another model cannot read it."""
+    came = message.reasoning.received if message.reasoning else None
+    if came is None or came.form != "signature" or came.model != model:
+        return {}
+    return {"provider_specific_fields": {"thought_signatures": msgspec.json.decode(came.blocks)}}
 
 
 def _fields(came: Received | None) -> Wire:

@@ -99,6 +99,7 @@ class ReplyBuilder:
         self._blocks: list[dict[str, Any]] = []  # in Anthropic's form, in order; calls by their place until the end
         self._details: list[dict[str, Any]] = []
         self._field = ""  # the thoughts came in
+        self._text_signatures: list[str] = []  # Gemini's, of text; those of calls are in litellm's ids
         self._finish = ""
         self._refused = False
         self._chars = 0
@@ -165,6 +166,8 @@ class ReplyBuilder:
             self._block(block)
         for detail in _objects(delta.get("reasoning_details")):
             self._detail(detail)
+        if not delta.get("tool_calls"):
+            self._text_signatures += _text_signatures(delta.get("provider_specific_fields"))
         if refusal := _text(delta.get("refusal")):
             self._refused, text = True, text + refusal
         if text:
@@ -240,11 +243,13 @@ class ReplyBuilder:
         return passed
 
     def _received(self, calls: tuple[ToolCall, ...]) -> Received | None:
-        """The signed blocks in the order they came, or the field that thoughts came in (None in it: the thoughts as they were
-        read)."""
+        """The signed blocks in the order they came, or what the text is signed with, or the field that thoughts came in (None in
+        it: the thoughts as they were read)."""
         if any(block["type"] in {"thinking", "redacted_thinking"} for block in self._blocks):
             blocks = [_used(calls[block["place"]]) if block["type"] == "tool_use" else block for block in self._blocks]
             return Received("messages", self._model, msgspec.json.encode(blocks).decode())
+        if self._text_signatures:
+            return Received("signature", self._model, msgspec.json.encode(self._text_signatures).decode())
         fields = {"reasoning_details": self._details} if self._details else {self._field: None} if self._field else {}
         return Received("chat", self._model, msgspec.json.encode(fields).decode()) if fields else None
 
@@ -345,6 +350,12 @@ def _objects(value: object) -> Iterator[dict[str, Any]]:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _text_signatures(fields: object) -> list[str]:
+    """What litellm tells of the signatures in a chunk."""
+    found = fields.get("thought_signatures") if isinstance(fields, dict) else None
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
 
 
 def joined(pieces: Iterable[ModelPiece]) -> Iterator[ModelPiece]:

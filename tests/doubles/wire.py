@@ -175,8 +175,8 @@ def _line(data: Body) -> bytes:
 
 
 def gemini(reply: Reply, body: Body) -> Iterator[bytes]:
-    """Server-sent events of :streamGenerateContent. Calls come whole, the first of them signed; usage comes with every
-    chunk."""
+    """Server-sent events of :streamGenerateContent. Calls come whole, the first of them signed, else the text's end; usage comes
+    with every chunk."""
     said = reply.usage if isinstance(reply.usage, dict) else {}
     counted = tokens_of([body.get("system_instruction"), body.get("contents"), body.get("tools")])
     usage: Body = {"promptTokenCount": said.get("prompt_tokens", counted + reply.cached)}
@@ -185,8 +185,8 @@ def gemini(reply: Reply, body: Body) -> Iterator[bytes]:
     parts: list[Body] = [{"text": text, "thought": True} for text in reply.texts(reply.reasoning)]
     parts += [{"text": text} for text in reply.texts(reply.text)]
     wanted: list[Body] = [{"functionCall": {"name": c.name, "args": json.loads(c.arguments)}} for c in reply.calls]
-    if wanted and reply.signature:
-        wanted[0]["thoughtSignature"] = reply.signature
+    if reply.signature and (signed := wanted[:1] or parts[-1:]):
+        signed[0]["thoughtSignature"] = reply.signature
     parts += wanted
     for part in parts:
         yield sse({"candidates": [_candidate([part])], "usageMetadata": usage, "modelVersion": "double"})

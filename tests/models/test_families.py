@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from ctxchat.core.errors import ModelError
@@ -67,6 +68,22 @@ async def test_a_reply_comes_whole_and_goes_back_as_documented(way: Way, family:
         assert "c2ln" in json.dumps(double.requests[1].body), "the signature goes back with its calls"
     if family in {"anthropic", "bedrock", "openrouter", "deepseek", "moonshot"}:
         assert "Both at once." in json.dumps(double.requests[1].body), "the thought goes back with its calls"
+
+
+async def test_geminis_signature_of_a_text_goes_back_to_the_model_that_wrote_it(worker: ModelProcess) -> None:
+    async with served("gemini", [says("It is Kittiwake.", signature="dGV4dA=="), says("Yes."), says("No.")]) as double:
+        heard = await listen(model_at(double, worker, "gemini"), asks("Which logger?"))
+        assert heard.end is not None
+        said = Message(3, "assistant", heard.text, reasoning=Reasoning("", received=heard.end.received))
+        talk = view_of(Message(1, "user", "Which logger?"), said, Message(4, "user", "Sure?"))
+        await listen(model_at(double, worker, "gemini"), ModelRequest(talk))
+        came = msgspec.structs.replace(heard.end.received, model="gemini/another")
+        other = msgspec.structs.replace(said, reasoning=Reasoning("", received=came))
+        talk = view_of(Message(1, "user", "Which logger?"), other, Message(4, "user", "Sure?"))
+        await listen(model_at(double, worker, "gemini"), ModelRequest(talk))
+    [back] = [c["parts"] for c in double.requests[1].body["contents"] if c["role"] == "model"]
+    assert back == [{"text": "It is Kittiwake.", "thoughtSignature": "dGV4dA=="}]
+    assert "dGV4dA==" not in json.dumps(double.requests[2].body)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -42,6 +42,7 @@ fi
 
 if [ ! -x "$peers/litellm-proxy/bin/litellm" ]; then
     uv venv "$peers/litellm-proxy"
-    uv pip install --python "$peers/litellm-proxy/bin/python" 'litellm[proxy]>=1.110,<1.111'
+    uv pip install --python "$peers/litellm-proxy/bin/python" 'litellm[proxy]>=1.110,<1.111' ||
+        echo "litellm's proxy could not be installed; its tests are skipped." >&2
 fi
 echo "Ready: uv run pytest -m peer"
