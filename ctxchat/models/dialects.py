@@ -35,9 +35,9 @@ _NOTHING_THOUGHT = " "
 
 _KINDS = {"user": {"text", "image_url", "input_audio", "file"}, "tool": {"text", "image_url"}}
 
-Thoughts = Literal["", "blocks", "items", "reasoning_details", "reasoning_content", "as received"]
+Thoughts = Literal["", "blocks", "items", "reasoning_details", "reasoning_content", "as received", "in text"]
 """In which form a reply's thoughts go back: not at all; the whole reply as Anthropic's blocks or as OpenAI's items; as
-OpenRouter's blocks; as text in that field, or in the field they came in."""
+OpenRouter's blocks; as text in that field; in the field they came in, or, in text, before the answer where they came there."""
 
 
 class Dialect(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ GEMINI = Dialect("gemini", keep_ids=True, signs_text=True)  # litellm keeps the 
 DEEPSEEK = Dialect("deepseek", alternates=False, reasoning="reasoning_content", wants_thoughts=True)
 THINKS_ALOUD = Dialect("thinks-aloud", reasoning="reasoning_content")
 DASHSCOPE = Dialect("dashscope", alternates=False, reasoning="reasoning_content", markers=True)
-MINIMAX = Dialect("minimax", alternates=False, reasoning="as received")
+MINIMAX = Dialect("minimax", alternates=False, reasoning="in text")
 LOCAL = Dialect("local", reasoning="as received")
 HOSTED = Dialect("hosted")
 OPENROUTER = Dialect("openrouter", user_first=False, alternates=False, reasoning="reasoning_details")
@@ -201,8 +201,10 @@ def _thoughts(message: Message, sent: Wire, thoughts: Thoughts, model: str) -> W
             if came is None:
                 details = [b for b in _old(reasoning.blocks) if str(b.get("type")).startswith("reasoning.")]
             return {thoughts: details} if details else {}
-        case "as received":
+        case "as received" | "in text":
             kept = {name: reasoning.text if value is None else value for name, value in _fields(came).items()}
+            if not kept and thoughts == "in text" and reasoning.text:
+                return {"content": f"<think>\n{reasoning.text}\n</think>\n\n{sent.get('content') or ''}"}
             return {name: value for name, value in kept.items() if value}
         case _:
             return {thoughts: reasoning.text} if reasoning.text else {}

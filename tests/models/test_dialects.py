@@ -151,12 +151,14 @@ def check_common(messages: list[dict[str, Any]], dialect: Dialect) -> None:
 def test_what_everybody_asks_for(history: list[Item], dialect: Dialect, keep: bool) -> None:
     shaped = shape(history, dialect, keep_reasoning=keep, model=NAME)
     check_common(shaped, dialect)
-    fields = {"blocks": "blocks", "items": "blocks", "as received": "reasoning"}.get(
+    fields = {"blocks": "blocks", "items": "blocks", "as received": "reasoning", "in text": "reasoning"}.get(
         dialect.reasoning, dialect.reasoning
     )
     goes = {fields, *({"thinking_blocks"} if fields == "blocks" else ())} if keep else set()
-    goes |= {"reasoning_content"} if dialect.wants_thoughts or dialect.reasoning == "as received" else set()
-    goes |= {"reasoning_details"} if keep and dialect.reasoning == "as received" else set()
+    goes |= (
+        {"reasoning_content"} if dialect.wants_thoughts or dialect.reasoning in {"as received", "in text"} else set()
+    )
+    goes |= {"reasoning_details"} if keep and dialect.reasoning in {"as received", "in text"} else set()
     foreign = {"thinking_blocks", "reasoning_content", "reasoning_details", "reasoning", "blocks"} - goes
     assert not any(foreign & set(message) for message in shaped)
     if dialect.wants_thoughts:
@@ -204,6 +206,17 @@ def test_marks_stand_on_the_head_the_end_and_where_the_last_two_requests_ended()
     assert not any(marks(shape(items, ANTHROPIC)))
     passing = [*items, *view_of(Message(0, "user", "It is Monday."), injected=1).items]
     assert marks(shape(passing, ANTHROPIC, lasting=False))[-2:] == [True, False], "what is not sent again has none"
+
+
+def test_minimax_gets_its_thoughts_back_where_they_stood() -> None:
+    def shaped(came: Received | None) -> dict[str, Any]:
+        said = Message(2, "assistant", "done", reasoning=Reasoning("hm", received=came))
+        view = view_of(Message(1, "user", "q"), said, Message(3, "user", "and?"))
+        return shape(view.items, MINIMAX, keep_reasoning=True)[1]
+
+    assert shaped(None)["content"] == "<think>\nhm\n</think>\n\ndone"
+    field = shaped(Received("chat", "minimax/MiniMax-M3", '{"reasoning_content":null}'))
+    assert field["content"] == "done" and field["reasoning_content"] == "hm"
 
 
 def test_thinking_goes_on_only_with_signed_thoughts() -> None:
