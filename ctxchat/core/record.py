@@ -130,8 +130,8 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="com
     is one sentence for people, and `missed` another where the target was missed. `filled` is the share of what it might take that
     a model's summary took. `author` is `you` where a person wrote or mended the summary (`model` drafted it then), and the agent
     whose pass it was in an imported session. `evidence` is the ledger of facts as text, `lost` are the facts that the view no
-    longer held after the pass, a line each. `tools`, `memory` and `recent_calls` are the snapshots a resumed session can be
-    checked against.
+    longer held after the pass, a line each. `tools`, `memory` and `recent_calls` say what there was at that moment, for
+    whoever reads the archive; what a resumed session is told of changes follows from its head.
     """
 
     id: str

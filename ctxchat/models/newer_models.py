@@ -75,7 +75,7 @@ _FAMILIES = (
 
 def find(name: str) -> NewerModel | None:
     """A model of the table, by litellm's name, asked of whoever made it: other houses have prices of their own."""
-    head, slash, rest = name.partition("/")
+    head, slash, rest = name.replace("/responses/", "/").partition("/")
     if not slash:
         return NEWER.get(name)
     return NEWER.get(rest) if _MAKERS.get(rest.split("-")[0]) == head else None
