@@ -54,13 +54,15 @@ def _once(id: str, what: str, allowance: Allowance) -> PermissionChoice:
 
 
 def _standing(rules: Sequence[str]) -> Iterator[PermissionChoice]:
-    """Yes from now on: by the rule for this very call, and by the widest where it is another."""
+    """Yes from now on: for this session by the widest rule, for good by the one for this very call. More than four answers to a
+    simple question are read by nobody."""
     shown = [rule for rule in rules if len(rule) <= LONGEST_RULE]
-    for place, rule in enumerate(dict.fromkeys([*shown[:1], *shown[-1:]])):
-        words = visible(rule).replace("\n", "  +  ")
-        session, always = Answer("session", rule=rule), Answer("always", rule=rule)
-        yield PermissionChoice(f"session-{place}", f"Allow in this session: {words}", "allow_always", session)
-        yield PermissionChoice(f"always-{place}", f"Always allow in this folder: {words}", "allow_always", always)
+    if not shown:
+        return
+    narrow, wide = (visible(rule).replace("\n", "  +  ") for rule in (shown[0], shown[-1]))
+    session, always = Answer("session", rule=shown[-1]), Answer("always", rule=shown[0])
+    yield PermissionChoice("session", f"Allow in this session: {wide}", "allow_always", session)
+    yield PermissionChoice("always", f"Always allow in this folder: {narrow}", "allow_always", always)
 
 
 def options(offered: Sequence[PermissionChoice]) -> list[PermissionOption]:

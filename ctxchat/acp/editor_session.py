@@ -25,12 +25,14 @@ from ctxchat.core.words import short
 from ctxchat.headless import without_secrets
 from ctxchat.presentation.figures_text import PARTS, gauge_words, sentence
 from ctxchat.presentation.history import items
-from ctxchat.storage import sessions
+from ctxchat.storage import archive, sessions
 from ctxchat.tools.todo import last_list
 
 COMMANDS = (
     ("compact", "Compact now: make room in the context window.", "what the summary should keep"),
     ("context", "What fills the context window, part by part.", ""),
+    ("undo", "Take back the last compaction, pin, drop or rewind.", ""),
+    ("archive", "The compactions of this session, and what was put away.", ""),
 )
 
 STOP_REASONS: dict[str, StopReason] = {
@@ -111,6 +113,10 @@ class EditorSession:
                 return await self._compact(" ".join(instructions))
             case ["/context"] if not parts:
                 return await self._context()
+            case ["/undo"] if not parts:
+                return await self._undo()
+            case ["/archive"] if not parts:
+                return await self._archive()
             case _:
                 return await self._run(self.session.send(text, parts))
 
@@ -121,9 +127,12 @@ class EditorSession:
             await self.session.setup.adapt()
             if self.session.permissions.mode != before:
                 await self.tell(updates.mode(self.session.permissions.mode))
-        missing = await self.program.servers_awaited()
-        for notice in (*self.program.notices, *self.session.notices, *missing):
-            if notice not in self._noticed:
+        await self.tell_notices(await self.program.servers_awaited())
+
+    async def tell_notices(self, more: Sequence[str] = ()) -> None:
+        """What is to be known of the session and the settings, each once."""
+        for notice in (self.session.read_only, *self.program.notices, *self.session.notices, *more):
+            if notice and notice not in self._noticed:
                 self._noticed.add(notice)
                 await self.tell(updates.remark(notice))
 
@@ -172,4 +181,23 @@ class EditorSession:
         table = "\n".join(["| part | tokens |", "|---|---:|", *rows])
         await self.tell(updates.said(f"{gauge_words(figures)[0]} tokens. {sentence(figures)}\n\n{table}\n"))
         await self.tell(updates.usage(figures))
+        return "end_turn"
+
+    async def _undo(self) -> StopReason:
+        """Take back the newest change. Raises CtxchatError where there is none."""
+        figures = await self.session.changes.undo()
+        await self.tell(updates.said(f"Taken back: {gauge_words(figures)[0]} tokens now.\n"))
+        await self.tell(updates.usage(figures))
+        return "end_turn"
+
+    async def _archive(self) -> StopReason:
+        """The passes of this session as a table."""
+        database = self.program.database
+        rows = await database.run(archive.compactions, database, self.session.id)
+        lines = [
+            f"| {row.id} | {row.at[:16].replace('T', ' ')} | {row.before:,} → {row.after:,} | {row.messages} |"
+            for row in rows
+        ]
+        table = ["| compaction | when | tokens | messages |", "|---|---|---:|---:|", *lines]
+        await self.tell(updates.said("\n".join(table) + "\n" if rows else "Nothing was compacted in this session.\n"))
         return "end_turn"

@@ -37,39 +37,39 @@ async def message(
     blocks: Sequence[Block], session: Session, workspace: Path, tell: Tell
 ) -> tuple[str, tuple[Part, ...]]:
     """The words and what goes along; `tell` is told what does not. Raises UsageError and StorageError."""
-    words: list[str] = []
+    words: list[tuple[str, bool]] = []  # and whether the person wrote it
     named_by_person: list[str] = []  # a name or address that comes with something else mentions nothing
     chosen: list[str] = []
     parts: list[Part] = []
     for block in blocks:
         match block:
             case TextContentBlock(text=text):
-                words.append(text)
+                words.append((text, True))
                 named_by_person.append(text)
             case ResourceContentBlock(uri=uri) if urlsplit(uri).scheme == "file":
-                words.append(_linked(uri, workspace))
-                named_by_person.append(words[-1])
+                words.append((_linked(uri, workspace), False))
+                named_by_person.append(words[-1][0])
                 chosen.append(_shown(uri, workspace))
             case ResourceContentBlock(uri=uri, name=name):
-                words.append(f"{clean(name)} ({clean(uri)})")
+                words.append((f"{clean(name)} ({clean(uri)})", False))
             case ImageContentBlock(data=data, mime_type=kind, uri=uri):
                 named = image(_image_name(uri, kind), _decoded(data))
-                words.append(f"[{named.name}]")
+                words.append((f"[{named.name}]", False))
                 parts += await _image(named, session, tell)
             case EmbeddedResourceContentBlock(resource=TextResourceContents(uri=uri, text=text)):
                 name = _shown(uri, workspace)
-                words.append(f"`{name}`")
+                words.append((f"`{name}`", False))
                 parts.append(await _text(name, text, session))
             case EmbeddedResourceContentBlock(resource=BlobResourceContents(uri=uri, blob=blob, mime_type=kind)):
                 name = _shown(uri, workspace)
-                words.append(f"`{name}`")
+                words.append((f"`{name}`", False))
                 if (kind or "").startswith("image/"):
                     parts += await _image(image(name, _decoded(blob)), session, tell)
                 else:
                     tell(f"{name}: {kind or 'no text'}, only its name goes along.")
             case _:
                 raise UsageError("Sound cannot be sent to a model from here.", "Send text, files or images.")
-    text = "".join(words)
+    text = _joined(words)
     if not text.strip() and not parts:
         raise UsageError("There is nothing to answer: the prompt is empty.")
     return text, (*parts, *await along(session, "\n".join(named_by_person), workspace, tell, chosen))
@@ -78,7 +78,17 @@ async def message(
 def _linked(uri: str, workspace: Path) -> str:
     """A link to a file as a mention of it, with the lines that are meant."""
     lines = urlsplit(uri).fragment.removeprefix("L").replace(":L", "-").replace(":", "-")
-    return f"{mention(_shown(uri, workspace))}{f' (lines {clean(lines)})' if lines else ''} "
+    return f"{mention(_shown(uri, workspace))}{f' (lines {clean(lines)})' if lines else ''}"
+
+
+def _joined(words: Sequence[tuple[str, bool]]) -> str:
+    """The pieces as they stand; what stands for a file or an image is parted by a space from words it would run into."""
+    text, before = "", True
+    for word, written in words:
+        close = (before and written) or not text or not word or text[-1].isspace() or word[0].isspace()
+        text += word if close or text[-1] in "([{<" or word[0] in ".,;:!?)]}>" else f" {word}"
+        before = written
+    return text
 
 
 def _shown(uri: str, workspace: Path) -> str:

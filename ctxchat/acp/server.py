@@ -39,7 +39,7 @@ from acp.schema import (
 )
 
 from ctxchat import __version__
-from ctxchat.acp.wire import FAILED, INVALID_PARAMS, Wire
+from ctxchat.acp.wire import FAILED, INVALID_PARAMS, NOT_FOUND, Wire
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.core.errors import CtxchatError, UsageError
@@ -191,6 +191,7 @@ class EditorAgent:
 
         opened = await self._stored(cwd, session_id, mcp_servers)
         await opened.retell()
+        await opened.tell_notices()
         return LoadSessionResponse(modes=modes(opened.session), config_options=self._options(session_id))
 
     @told
@@ -210,7 +211,8 @@ class EditorAgent:
         if begin < 0:
             raise UsageError(f"cursor: {clean(cursor or '')!r} is none of ours.")
         program = await self._programs.of(cwd or str(workspace_of("")))
-        rows = [r for r in await program.sessions() if r.folder and r.messages and not r.delegated]
+        stored = [r for r in await program.sessions() if r.folder and not r.delegated]
+        rows = [r for r in stored if r.messages or r.id in self._open]
         if cwd:
             rows = [r for r in rows if r.folder == str(program.workspace)]
         shown = [
@@ -275,14 +277,18 @@ class EditorAgent:
 
     def _session(self, session_id: str) -> EditorSession:
         if session_id not in self._open:
-            raise UsageError(f"No session {clean(session_id)!r} is open.", "Begin one, or load it.")
+            raise RequestError(NOT_FOUND, f"No session {clean(session_id)!r} is open. Begin one, or load it.")
         return self._open[session_id]
 
     async def _stored(self, cwd: str, session_id: str, given: list[EditorServer] | None) -> EditorSession:
         program = await self._programs.of(cwd, given or ())
         if session_id not in {row.id for row in await program.sessions()}:
-            raise UsageError(f"There is no session {clean(session_id)!r}.")
-        if opened := self._open.pop(session_id, None):
+            raise RequestError(NOT_FOUND, f"There is no session {clean(session_id)!r}.")
+        opened = self._open.get(session_id)
+        if opened and opened.program is program and not opened.session.state.ledger.groups:
+            return opened  # closed, it would be forgotten: nothing has been said in it
+        if opened:
+            self._open.pop(session_id)
             await opened.close()
         return await self._take_in(program, await program.open(session_id))
 

@@ -19,6 +19,9 @@ JsonObject = dict[str, Any]
 PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS, FAILED = -32700, -32600, -32601, -32602, -32603
 """The codes of JSON-RPC."""
 
+NOT_FOUND = -32002
+"""The protocol's own, for what a client may then do without, such as a session."""
+
 
 class Wire:
     """Fulfils the library's transport. Threads read and write: any file will do, and an editor that reads nothing holds up

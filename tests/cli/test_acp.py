@@ -127,8 +127,10 @@ async def test_a_turn_is_told_as_it_happens(harbour: Home) -> None:
         assert read["locations"] == [{"path": str(harbour.work / "README.md"), "line": 1}]
         assert 0 < editor.of("usage_update")[-1]["used"] < editor.of("usage_update")[-1]["size"]
         assert {c["name"] for c in editor.of("available_commands_update")[0]["availableCommands"]} == {
+            "archive",
             "compact",
             "context",
+            "undo",
         }
         assert editor.of("session_info_update")[-1]["title"].startswith("Which logger")
         editor.updates.clear()
@@ -142,7 +144,7 @@ async def test_a_turn_is_told_as_it_happens(harbour: Home) -> None:
 
 
 async def test_nothing_is_done_without_a_yes_and_a_rule_is_stored_as_it_is_shown(harbour: Home) -> None:
-    said: list[str] = ["deny", "", "no-such-option", "session-0"]
+    said: list[str] = ["deny", "", "no-such-option", "always"]
     async with editing(harbour, answer=lambda options: said.pop(0)) as editor:
         session = await begun(editor, harbour.work)
         for name in ("a.txt", "b.txt", "c.txt"):
@@ -153,13 +155,16 @@ async def test_nothing_is_done_without_a_yes_and_a_rule_is_stored_as_it_is_shown
         assert call.content and call.content[0].type == "diff"
         assert (call.content[0].path, call.content[0].new_text) == (str(harbour.work / "a.txt"), "hello\n")
         names = {option.option_id: option.name for option in options}
-        assert names["always-0"].endswith("write_file: a.txt") and names["always-1"].endswith("write_file: *")
+        assert list(names) == ["once", "session", "always", "deny"]
+        assert names["always"].endswith("write_file: a.txt") and names["session"].endswith("write_file: *")
         assert await editor.say(session, "create file d.txt with hello") == "end_turn"
         assert await editor.say(session, "create file d.txt with hello again") == "end_turn"
         assert (harbour.work / "d.txt").read_text().startswith("hello again") and len(editor.asked) == 4
-        said.append("always-1")
-        assert await editor.say(session, "create file e.txt with hello") == "end_turn"
-    assert "write_file: *" in (harbour.settings / "permissions.toml").read_text()
+        said.append("session")
+        for name in ("e.txt", "f.txt"):
+            assert await editor.say(session, f"create file {name} with hello") == "end_turn"
+        assert (harbour.work / "f.txt").exists() and len(editor.asked) == 5
+    assert "write_file: d.txt" in (harbour.settings / "permissions.toml").read_text()
 
 
 async def test_modes_and_models_are_set_and_say_what_is_wrong(harbour: Home) -> None:
@@ -183,6 +188,33 @@ async def test_modes_and_models_are_set_and_say_what_is_wrong(harbour: Home) -> 
             with pytest.raises(RequestError) as refused:
                 await wrong
             assert refused.value.code == -32602 and len(str(refused.value)) > 20
+
+
+async def test_a_session_in_which_nothing_was_said_is_there_and_one_that_is_not_has_the_protocols_code(
+    harbour: Home,
+) -> None:
+    async with editing(harbour) as editor:
+        session = await begun(editor, harbour.work)
+        here = str(harbour.work)
+        for _ in range(2):
+            assert [row.session_id for row in (await editor.agent.list_sessions(cwd=here)).sessions] == [session]
+            await editor.agent.load_session(cwd=here, session_id=session, mcp_servers=[])
+        assert await editor.say(session, "hello") == "end_turn"
+        await editor.say(session, "create file a.txt with hello")
+        with pytest.raises(RequestError):
+            await editor.say(session, "/undo")
+        for wrong in (
+            editor.agent.load_session(cwd=here, session_id="nobody", mcp_servers=[]),
+            editor.agent.resume_session(cwd=here, session_id="nobody", mcp_servers=[]),
+            editor.say("nobody", "hello"),
+        ):
+            with pytest.raises(RequestError) as refused:
+                await wrong
+            assert refused.value.code == -32002 and "nobody" in str(refused.value)
+        async with editing(harbour) as other:
+            await other.agent.load_session(cwd=here, session_id=session, mcp_servers=[])
+            assert "hello" in other.text("user_message_chunk")
+            assert "> " in other.text(), "that it is open elsewhere is said at once"
 
 
 async def test_a_cancel_ends_the_turn_wherever_it_is(harbour: Home) -> None:
@@ -252,8 +284,10 @@ async def test_two_sessions_in_two_folders_do_not_wait_for_each_other(harbour: H
 async def test_files_images_and_what_is_embedded_go_along(harbour: Home) -> None:
     long = "line\n" * 20_000
     blocks = [
-        "Look at ",
+        "Look at (",
         resource_link_block("README.md", (harbour.work / "README.md").as_uri()),
+        "), the ",
+        "rest",
         resource_block(embedded_text_resource("file:///elsewhere/unsaved.py", "x = 1\n")),
         resource_block(embedded_text_resource("zed:///long.txt", long)),
         image_block(base64.b64encode(png(8, 6)).decode(), "image/png"),
@@ -272,6 +306,7 @@ async def test_files_images_and_what_is_embedded_go_along(harbour: Home) -> None
                     await editor.say(session, wrong)
                 assert refused.value.code == -32602
         sent = json.dumps(double.requests[0].body["messages"][-1]["content"])
+    assert "Look at (@README.md), the rest `/elsewhere/unsaved.py` `" in sent
     assert "Cormorant" in sent and "x = 1" in sent and "full text: tool-results/" in sent
     assert len(sent) < len(long) and "nobody asked" not in sent
 
@@ -320,6 +355,8 @@ async def test_the_plan_a_question_a_pass_and_a_failure_are_told(harbour: Home) 
             assert [u["status"] for u in made] == ["in_progress", "completed"]
             assert "→" in made[-1]["content"][0]["content"]["text"]
             assert editor.of("usage_update")[-1]["used"] < used
+            assert await editor.say(session, "/archive") == "end_turn"
+            assert "| tokens |" in editor.text() and made[0]["toolCallId"].removeprefix("compaction-") in editor.text()
             with pytest.raises(RequestError, match=r"key.*"):
                 await editor.say(session, "and now?")
             editor.updates.clear()
