@@ -48,7 +48,10 @@ def talk(*texts: str) -> FakeSession:
 
 async def test_what_the_mouse_marks_is_copied_as_the_text_it_is(tmp_path: Path) -> None:
     code = "```python\ndef f():\n    return 1\n```"
-    async with chatting(tmp_path, talk("q", f"{LONG}\n\n- one\n- two\n\n{code}"), (60, 30), app=Copied) as (app, pilot):
+    async with chatting(tmp_path, talk("q", f"{LONG}\n\n- one\n- two\n  1. in it\n\n{code}"), (60, 30), app=Copied) as (
+        app,
+        pilot,
+    ):
         await until(pilot, lambda: "return 1" in words(app))
         x, y = where(app, "The gauge")
         to_x, to_y = where(app, "return 1")
@@ -57,8 +60,8 @@ async def test_what_the_mouse_marks_is_copied_as_the_text_it_is(tmp_path: Path) 
         await pilot.hover(offset=(to_x + 7, to_y))
         await pilot.mouse_up(offset=(to_x + 7, to_y))
         await pilot.press("ctrl+c")
-        await until(pilot, lambda: app.copied)
-        assert app.copied == f"{LONG}\n\none\ntwo\n\n\ndef f():\n    return 1"
+        await until(pilot, lambda: "Copied" in words(app))
+        assert app.copied == f"{LONG}\n\n- one\n- two\n  1. in it\n\n\ndef f():\n    return 1"
 
 
 async def test_two_clicks_mark_a_paragraph_and_three_the_message(tmp_path: Path) -> None:

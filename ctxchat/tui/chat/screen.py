@@ -347,6 +347,11 @@ class ChatScreen(Screen[None]):
             keys = (TO_IT, *keys)
         self.key_line.show(self.questions.keys or keys)
 
+    def action_copy_text(self) -> None:
+        """Copy what is marked, and say so."""
+        super().action_copy_text()
+        self.notify("Copied.", timeout=3)
+
     def action_tab(self) -> None:
         """To the question that waits, else to what goes along with the message or could be asked, else to the next thing."""
         if self.questions.focus_next_question() or self.composer.focus_attached():

@@ -398,7 +398,9 @@ class TranscriptColumn:
             for n in range(start[1] if place == start[0] else 0, len(lines)):
                 if (place, n) > end:
                     break
-                words = lines[n].words.plain[first if (place, n) == start else 0 : last if (place, n) == end else None]
+                begin = first if (place, n) == start else 0
+                words = lines[n].words.plain[begin : last if (place, n) == end else None]
+                words = words if begin else lines[n].sign + words
                 said.append((words.rstrip() if lines[n].glue == "\n" else words) + lines[n].glue)
         return "".join(said).removesuffix("\n")
 

@@ -14,7 +14,7 @@ from textual.content import Content, Span
 from textual.style import Style
 
 from ctxchat.presentation.text import clean, one_line
-from ctxchat.tui.widgets.lines import MIN_TEXT_CELLS, NOTHING, DrawnLine, hung, wrapped
+from ctxchat.tui.widgets.lines import HARD, MIN_TEXT_CELLS, NOTHING, DrawnLine, hung, wrapped
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -174,7 +174,14 @@ def _item(node: SyntaxTreeNode, width: int, depth: int) -> list[DrawnLine]:
     lines = _blocks(
         node.children, width - len(sign), depth + 1, tight=all(c.type != "paragraph" for c in node.children[1:])
     )
-    return hung(lines or [DrawnLine(Content(""))], Content.styled(sign, "$text-accent"))
+    lines = hung(lines or [DrawnLine(Content(""))], Content.styled(sign, "$text-accent"))
+    copied = f"{info}. " if parent and parent.type == "ordered_list" else "- "
+    for place, line in enumerate(lines):
+        if not place:
+            line.sign = copied + line.sign
+        elif lines[place - 1].glue == HARD and line.words:
+            line.sign = " " * len(copied) + line.sign
+    return lines
 
 
 def _code(code: str, language: str, width: int, *, head: bool = True) -> list[DrawnLine]:

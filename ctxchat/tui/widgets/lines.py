@@ -22,15 +22,16 @@ NOTHING = Content("")
 class DrawnLine:
     """One line on screen.
 
-    `gutter` stands before the words and is not copied, `fill` is the style of the cells behind them, `glue` what is between the
-    words of this line and the next when they are copied: a line end, or the blank (or nothing) a long text was broken at.
+    `gutter` stands before the words and is not copied, `sign` is copied in its place (of a point of a list). `fill` is the style
+    of the cells behind them, `glue` what is between the words of this line and the next when they are copied: a line end, or the
+    blank (or nothing) a long text was broken at.
     """
 
-    __slots__ = ("fill", "glue", "gutter", "words")
+    __slots__ = ("fill", "glue", "gutter", "sign", "words")
 
     def __init__(self, words: Content, gutter: Content = NOTHING, glue: str = HARD) -> None:
         self.words, self.gutter, self.glue = words, gutter, glue
-        self.fill = ""
+        self.fill = self.sign = ""
 
     def like(self, other: DrawnLine) -> bool:
         """They look the same."""
