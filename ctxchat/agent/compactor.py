@@ -25,6 +25,7 @@ from ctxchat.core.figures import Figures
 from ctxchat.core.ports import FilesNow, Summariser
 from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.core.strategies.builtin import builtin_strategies
+from ctxchat.core.times import epoch
 
 
 class Compactor:
@@ -65,6 +66,8 @@ class Compactor:
 
     async def _due(self, figures: Figures, emit: Emit, *, inside: bool) -> None:
         standing = self.scheduler.standing(figures, inside=inside)
+        if standing == "prepare" and not inside and self._goes_in_cold(figures):
+            standing = "compact"
         if standing == "overhead":
             for notice in self.consent.about_overhead(figures):
                 await emit(notice)
@@ -82,6 +85,12 @@ class Compactor:
             self._prepare(inside=inside)
             for event in (asked,) if asked else self.consent.about_trigger(figures, inside=inside):
                 await emit(event)
+
+    def _goes_in_cold(self, figures: Figures) -> bool:
+        """The prepared summary goes in before its time: the server would have to read all of the request anew."""
+        talk = self._conversation
+        cold = figures.cache.warmth(epoch(talk.clock.now())) == "cold"
+        return cold and talk.options.auto_cold == "compact" and self._prefetch.prepared is not None
 
     async def _automatic(self, request: PassRequest, emit: Emit, *, inside: bool = False) -> CompactionRecord:
         changes = self._conversation.ledger.changes

@@ -53,6 +53,7 @@ def agent_options(settings: Settings, model: str, max_rounds: int = 0, *, ahead:
         keep_turns=context.keep_turns,
         strategy=context.strategy,
         consent=context.auto_compact,
+        auto_cold=context.auto_cold,
         min_messages=context.min_messages,
         summary_max_tokens=context.summary_max_tokens,
         facts_max_tokens=context.facts_max_tokens,

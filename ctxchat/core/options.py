@@ -8,6 +8,9 @@ import msgspec
 
 Consent = Literal["auto", "ask", "off"]
 
+AutoCold = Literal["ask", "compact", "send"]
+"""What becomes of a message where the server holds nothing any more and a summary stands ready."""
+
 
 class Options(msgspec.Struct, frozen=True):
     """Shares are of the limit, sizes in tokens, times in seconds.
@@ -26,6 +29,7 @@ class Options(msgspec.Struct, frozen=True):
     keep_turns: int = 4
     strategy: str = "pipeline"
     consent: Consent = "auto"
+    auto_cold: AutoCold = "ask"
     min_messages: int = 4
     summary_max_tokens: int = 4000
     facts_max_tokens: int = 4000

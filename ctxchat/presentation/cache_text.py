@@ -91,6 +91,26 @@ def cache_sentences(figures: Figures, now: float) -> str:
     return " ".join(said)
 
 
+WORTH_USD, WORTH_SECONDS = 0.02, 3.0
+"""What a message has to cost more than with a warm cache for that to be said under it."""
+
+
+def cold_words(figures: Figures, ghost: int, key: str, now: float) -> str:
+    """What sending takes where the server holds nothing any more, and what it takes once the prepared summary is in (`ghost`: the
+    tokens it would leave), with the `key` that puts it in: `cold: sent as it is ≈ $0.41 · shift+f8 compacts first ≈ $0.11`.
+    Empty where that is little, or nothing is cold."""
+    cold = figures.cache.cold
+    if figures.cache.warmth(now) != "cold" or max((cold.usd or 0) / WORTH_USD, (cold.seconds or 0) / WORTH_SECONDS) < 1:
+        return ""
+    words = f"cold: sent as it is ≈ {call_words(cold)}"
+    left = ghost + figures.tokens("draft")
+    if not ghost or not key or left >= figures.used:
+        return words
+    usd = None if cold.usd is None else max(0.0, cold.usd - (figures.used - left) * figures.price.written)
+    seconds = None if cold.seconds is None else cold.seconds * left / figures.used
+    return f"{words} · {key} compacts first ≈ {call_words(NextCall(usd, seconds))}"
+
+
 def step_words(figures: Figures) -> str:
     """Where the model's price rises: `Above 272.0k all of a request costs 2 times as much.`; empty where it does not."""
     step = figures.price_step

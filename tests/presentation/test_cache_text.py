@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.cache_state import CacheBreak, CacheState, Hold, NextCall
+from ctxchat.core.figures import TokenPrice
 from ctxchat.core.times import iso
-from ctxchat.presentation.cache_text import broke_words, cache_lines, held_words, life_words
+from ctxchat.presentation.cache_text import broke_words, cache_lines, cold_words, held_words, life_words
+from tests.tui.harbour import HarbourSession
 
 NOW = 1_795_600_000.0
 calls = st.builds(NextCall, st.none() | st.floats(0, 99), st.none() | st.floats(0, 999))
@@ -51,3 +54,31 @@ def test_a_cause_is_foreign_text() -> None:
     broke = CacheBreak("tools\x1b[31m\nof a server " * 40, at=iso(NOW))
     words = broke_words(CacheState(broke=broke))
     assert "\x1b" not in words and "\n" not in words and len(words) < 150 and words.startswith("broke ")
+
+
+FIGURES = HarbourSession(window=200_000).figures
+PRICE = TokenPrice(4e-6, 2e-7, 5e-6)
+
+
+@given(states, st.integers(0, 200_000), st.integers(0, 200_000))
+def test_both_prices_are_said_only_where_it_is_cold_and_a_summary_stands_ready(
+    cache: CacheState, used: int, ghost: int
+) -> None:
+    figures = msgspec.structs.replace(FIGURES, cache=cache, used=used, price=PRICE)
+    said = cold_words(figures, ghost, "shift+f8", NOW)
+    if said:
+        assert cache.warmth(NOW) == "cold" and cache.cold != NextCall()
+    assert ("compacts first" in said) <= (0 < ghost < used)
+
+
+def test_what_both_ways_cost() -> None:
+    figures = msgspec.structs.replace(
+        FIGURES, cache=CacheState(otherwise="cold", cold=NextCall(0.5)), used=100_000, price=PRICE
+    )
+    assert cold_words(figures, 0, "shift+f8", NOW) == "cold: sent as it is ≈ $0.50"
+    both = "cold: sent as it is ≈ $0.50 · shift+f8 compacts first ≈ $0.20"
+    assert cold_words(figures, 40_000, "shift+f8", NOW) == both
+    local = msgspec.structs.replace(figures, cache=CacheState(otherwise="cold", cold=NextCall(None, 50.0)))
+    assert cold_words(local, 40_000, "f9", NOW).endswith("≈ 50 s · f9 compacts first ≈ 20 s")
+    cheap = msgspec.structs.replace(figures, cache=CacheState(otherwise="cold", cold=NextCall(0.001)))
+    assert cold_words(cheap, 40_000, "f9", NOW) == ""

@@ -29,6 +29,7 @@ from ctxchat.core.images import size_in
 from ctxchat.core.journal import Changed, SessionState, Undone, fold
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Group, Image, Message, Part, Text, attached
+from ctxchat.core.options import Options
 from ctxchat.core.permissions import Answer
 from ctxchat.core.record import CompactionRecord, FactCount, SideFigures
 from ctxchat.core.search import Hit, Scope
@@ -132,6 +133,7 @@ class FakeSession:
         self.budgets: dict[str, int] = {}
         self.price = TokenPrice()
         self.cache = NOTHING_KNOWN
+        self.options = Options()
         self.permissions = FakeGate(self)
         self.files = None
         self.ghost = 0

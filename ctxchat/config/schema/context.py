@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from ctxchat.config.schema.option import PROVIDERS, Table, opt
 from ctxchat.core.compilers import ConversationSection
-from ctxchat.core.options import USUAL, Consent
+from ctxchat.core.options import USUAL, AutoCold, Consent
 
 
 class SummaryModel(Table, frozen=True):
@@ -241,6 +241,13 @@ class ContextSettings(Table, frozen=True):
             "Compact by itself, ask first, or never. A request the server refuses as too long is made smaller in every mode."
         ),
     ] = USUAL.consent
+    auto_cold: Annotated[
+        AutoCold,
+        opt(
+            "When the server no longer holds the conversation and a summary stands ready: say what both ways cost under the "
+            "message and leave it to you, put the summary in first, or send without a word."
+        ),
+    ] = USUAL.auto_cold
     min_messages: Annotated[int, opt("No compaction by itself below this.", unit="messages", ge=1, le=10_000)] = (
         USUAL.min_messages
     )

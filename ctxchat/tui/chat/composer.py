@@ -51,11 +51,12 @@ class DraftLine(Words):
     def __init__(self) -> None:
         super().__init__(id="draft-line")
 
-    def weigh(self, figures: Figures, along: Sequence[Along], *, unseen: bool) -> bool:
-        """What there is to say; True where that is anything. `unseen`: images go along that the model is not shown."""
+    def weigh(self, figures: Figures, along: Sequence[Along], cold: str, *, unseen: bool) -> bool:
+        """What there is to say; True where that is anything. `unseen`: images go along that the model is not shown; `cold`: what
+        sending costs where the server holds nothing any more."""
         whole = any(isinstance(each, Paste) and not each.as_file for each in along)
         offer = OFFER if whole and figures.used > figures.limit else ""
-        words = "\n".join(filter(None, (UNSEEN if unseen else "", draft_line(figures), offer)))
+        words = "\n".join(filter(None, (UNSEEN if unseen else "", draft_line(figures), cold, offer)))
         self.say(words)
         return bool(words)
 
@@ -187,13 +188,13 @@ class Composer(Widget):
             self._rest.stop()
         self._rest = self.set_timer(REST, lambda: self.post_message(self.Rested()))
 
-    def weigh(self, figures: Figures) -> None:
-        """Say what this message would do to the gauge, where it matters."""
+    def weigh(self, figures: Figures, cold: str = "") -> None:
+        """Say what this message would do to the gauge, where it matters, and what it costs a server that has gone `cold`."""
         self._figures = figures
         self.attached.redraw()
         blind = self._attachments is not None and not self._attachments.seen
         unseen = blind and any(isinstance(part, Image) for part in self.parts)
-        self.set_class(self._line.weigh(figures, self.attached.along, unseen=unseen), "-weighs")
+        self.set_class(self._line.weigh(figures, self.attached.along, cold, unseen=unseen), "-weighs")
 
     # ── what goes along ──
 

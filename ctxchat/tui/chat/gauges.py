@@ -6,6 +6,7 @@ Knows one session at a time, and nothing of turns.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,10 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from ctxchat.core.figures import Figures, soft_tokens
+from ctxchat.presentation.cache_text import cold_words
 from ctxchat.tui.chat.composer import Composer
 from ctxchat.tui.chat.side_panel import Side
-from ctxchat.tui.commands import parse
+from ctxchat.tui.commands import Keys, parse, shown_key
 from ctxchat.tui.widgets.gauge import Gauge
 
 if TYPE_CHECKING:
@@ -59,7 +61,12 @@ class Gauges:
 
     def __init__(self, gauge: Gauge, composer: Composer, side: Side) -> None:
         self._gauge, self._composer, self._side = gauge, composer, side
+        self._compact_key = ""
         self._session: Session | None = None
+
+    def use_keys(self, keys: Keys) -> None:
+        """What compacts now, as people are shown it."""
+        self._compact_key = next((shown_key(key) for key in keys.get("compact", ())), "")
 
     def belong_to(self, session: Session) -> None:
         """From now on it is this one's draft and panel."""
@@ -72,8 +79,10 @@ class Gauges:
             draft = ""  # a command goes to no model
         if session and (draft or parts):
             figures = session.attachments.with_draft(draft, parts)
-        self._gauge.show(figures, ghost=session.compaction.ghost if session else 0)
-        self._composer.weigh(figures)
+        ghost = session.compaction.ghost if session else 0
+        self._gauge.show(figures, ghost=ghost)
+        asks = session is not None and bool(draft or parts) and session.setup.options.auto_cold == "ask"
+        self._composer.weigh(figures, cold_words(figures, ghost, self._compact_key, time.time()) if asks else "")
         if session:
             self._side.show_figures(figures, session)
 

@@ -81,6 +81,7 @@ class ChatScreen(Screen[None]):
         self.empty, self.banner = EmptyChat(folder), Banner()
         self.questions, self.side = Questions(now), Side()
         self.gauges = Gauges(self.gauge, self.composer, self.side)
+        self.gauges.use_keys(keys)
         self._ghost = PrefetchWatch(self, soft_mark, self.gauges.show_again)
         self.feed = Feed(self.transcript, show_reasoning=show_reasoning)
         self.guide: Guide | None = None  # of the tour
@@ -151,6 +152,7 @@ class ChatScreen(Screen[None]):
     def use_keys(self, keys: Keys) -> None:
         """These from now on."""
         self.composer.prompt.use_keys(keys)
+        self.gauges.use_keys(keys)
         self.key_line.use_keys(keys)
 
     def follow(self, *, show_reasoning: bool, soft_mark: float) -> None:
