@@ -13,12 +13,14 @@ from textual.app import App, ComposeResult
 from textual.events import Paste
 
 from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.cache_state import CacheState, NextCall
 from ctxchat.core.calibration import Mix
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.figures import Counting, Figures, measure
 from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.openai import to_wire
+from ctxchat.core.options import AutoCold, Options
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import compile
 from ctxchat.tui.chat.chips import Chip
@@ -328,6 +330,16 @@ async def test_the_draft_counts_while_it_is_written(tmp_path: Path) -> None:
         app.query(Chip).first().focus()
         await pilot.press("delete")
         await until(pilot, lambda: "this message" not in words(app))
+
+
+@pytest.mark.parametrize("wish", ["ask", "send"])
+async def test_what_a_cold_cache_costs_is_said_under_the_message(tmp_path: Path, wish: AutoCold) -> None:
+    session = FakeSession(window=20_000)
+    session.cache, session.options = CacheState(otherwise="cold", cold=NextCall(0.41)), Options(auto_cold=wish)
+    async with chatting(tmp_path, session) as (app, pilot):
+        app.chat.composer.set_draft("and now? " + "word " * 2_000)
+        await until(pilot, lambda: "this message +" in words(app))
+        assert ("cold: sent as it is ≈ $0.41" in words(app)) is (wish == "ask")
 
 
 async def test_a_command_is_no_draft(tmp_path: Path) -> None:
