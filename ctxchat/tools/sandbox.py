@@ -444,6 +444,7 @@ def known_needs(command: str, workspace: str) -> tuple[str, ...]:
     return (*git, *(str(folder.resolve()) for folder in caches if folder.is_dir()))
 
 
+_MISSING = expression(r"(?i)no such file|cannot open")
 _HIDDEN = expression(r"(?i)([^\s'\"`‘:]+)['\"`’]?: (?:no such file|cannot open)|no such file[^:]*: ['\"]?([^\s'\"]+)")
 
 _KEYS = expression(
@@ -463,7 +464,9 @@ def stopped_by_sandbox(
     """Lines for the end of a command's output, where it looks as if the sandbox was in its way. One that did not fail may have
     hidden it in a pipe: what its last lines say counts."""
     notes: list[str] = []
-    output = output if failed else "\n".join(output.splitlines()[-_LAST_LINES:])
+    lines = output.splitlines() if failed else output.splitlines()[-_LAST_LINES:]
+    lines = [line for line in lines if len(line) <= MAX_MESSAGE_CHARS]
+    output = "\n".join(lines)
     if not (sandbox.network or allowed.network) and _OFFLINE.search(output):
         notes.append(
             "[The sandbox has no network. If the command needs it, call again with network: true and why; the user is asked.]"
@@ -473,7 +476,7 @@ def stopped_by_sandbox(
             "[The sandbox hides keys and sockets, which ssh, gpg and docker need. Ask the user to let this command run outside "
             "of it.]"
         )
-    refused = next((line for line in output.splitlines() if _READ_ONLY.search(line)), "")
+    refused = next((line for line in lines if _READ_ONLY.search(line)), "")
     if refused:
         named = _NAMED.search(refused)
         where = f": {named[1] or named[2]}" if named else ""
@@ -485,7 +488,9 @@ def stopped_by_sandbox(
             f"[{rule}{where}. If the command needs a folder, call again with folders: [it] and why; the user is asked, "
             "and can also let it run outside.]"
         )
-    elif any(_is_hidden(found[1] or found[2], workspace) for found in _HIDDEN.finditer(output)):
+        return notes
+    missing = [line for line in lines if _MISSING.search(line)][:MAX_MISSING_LINES]
+    if any(_is_hidden(found[1] or found[2], workspace) for line in missing for found in _HIDDEN.finditer(line)):
         notes.append(
             "[Of the home folder the sandbox shows toolchains only. The user can show more: permissions.readable.]"
         )
@@ -493,6 +498,12 @@ def stopped_by_sandbox(
 
 
 _LAST_LINES = 12
+
+MAX_MISSING_LINES = 50
+"""Lines that are looked at for a file that was not found."""
+
+MAX_MESSAGE_CHARS = 500
+"""Of a line: a longer one is no message of a program, and would take long to be looked through."""
 
 
 def _is_hidden(name: str, workspace: str) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 
 from ctxchat.core.errors import ToolError
+from ctxchat.core.guarded import folded
 from ctxchat.core.patterns import covers_path, may_lie_below
 
 MAX_COVERED = 300
@@ -16,7 +18,7 @@ def unreadable_paths(patterns: Sequence[str], workspace: str) -> tuple[str, ...]
     """The paths that the patterns of deny rules cover, a folder where they cover all of it. Raises ToolError for too many."""
     found: list[str] = []
     for pattern in patterns:
-        for path in _covered(pattern, _start(pattern, workspace), workspace):
+        for path in _covered(pattern, workspace):
             found.append(path)
             if len(found) > MAX_COVERED:
                 raise ToolError(
@@ -26,27 +28,44 @@ def unreadable_paths(patterns: Sequence[str], workspace: str) -> tuple[str, ...]
     return tuple(dict.fromkeys(found))
 
 
-def _start(pattern: str, workspace: str) -> str:
-    """The folder from which on paths have to be looked at."""
-    return workspace if not pattern.startswith("/") else pattern.split("*", 1)[0].rpartition("/")[0] or "/"
+def _covered(pattern: str, workspace: str) -> Iterator[str]:
+    absolute = pattern.startswith("/")
+    start = workspace if not absolute else re.split(r"[*\\]", pattern, maxsplit=1)[0].rpartition("/")[0] or "/"
+    base = 0 if absolute else len(workspace.rstrip("/")) + 1
+    may_match = _filter(pattern.removeprefix("./"))
+
+    def covers(path: str) -> bool:
+        if _is_plain(path) and not may_match(path[base:]):
+            return False
+        return covers_path(pattern, path, workspace, folding=True)
+
+    waiting = [start]
+    while waiting:
+        for entry in _entries(waiting.pop()):
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if entry.is_symlink():
+                continue  # where a link leads is looked at there
+            if covers(entry.path) or (is_folder and covers(f"{entry.path}/any") and covers(f"{entry.path}/any/any")):
+                yield entry.path
+            elif is_folder and may_lie_below(pattern, entry.path, workspace):
+                waiting.append(entry.path)
 
 
-def _covered(pattern: str, folder: str, workspace: str) -> Iterator[str]:
+def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as opened:
-            entries = sorted(opened, key=lambda entry: entry.name)
+            return list(opened)
     except OSError:
-        return
-    for entry in entries:
-        is_folder = entry.is_dir(follow_symlinks=False)
-        if entry.is_symlink() or not may_lie_below(pattern, entry.path, workspace):
-            continue  # where a link leads is looked at there
-        if covers_path(pattern, entry.path, workspace, folding=True) or (
-            is_folder and all(covers_path(pattern, f"{entry.path}{below}", workspace, folding=True) for below in _ANY)
-        ):
-            yield entry.path
-        elif is_folder:
-            yield from _covered(pattern, entry.path, workspace)
+        return []
 
 
-_ANY = ("/any", "/any/any")
+def _is_plain(path: str) -> bool:
+    return path.isascii() and not re.search(r"[. ](/|$)", path)
+
+
+def _filter(pattern: str) -> Callable[[str], object]:
+    """Quick, and never wrong where it says no: whether an ASCII path whose names end in no dot or blank may be covered."""
+    pieces = re.findall(r"\\.?|\*\*/|\*+|[^\\*]+", "/".join(map(folded, pattern.split("/"))), re.DOTALL)
+    signs = {"**/": "(?:.*/)?", "*": "[^/]*"}
+    lines = (signs.get(one) or (".*" if one[0] == "*" else re.escape(one.removeprefix("\\"))) for one in pieces)
+    return re.compile("".join(lines), re.IGNORECASE | re.DOTALL).fullmatch

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxchat.agent.permissions import judge
+from ctxchat.core.patterns import covers_path, may_lie_below
 from ctxchat.core.permissions import Rule, parse_rules
+from ctxchat.tools import unreadable
 from ctxchat.tools.commands import MAX_LINE_CHARS, parts_of
 
 from .judging import demand, offered, rules, verdict
@@ -233,6 +235,25 @@ def test_no_text_breaks_it(text: str, project: Path):
 def test_with_a_rule_for_one_part_the_other_is_asked(left: str, between: tuple[str, str], right: str, project: Path):
     start, end = between
     assert verdict(f"{left} {start} {right} {end}", project).verdict == "ask"
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    pattern=st.lists(
+        st.sampled_from(["*", "**", "**/", "/", "a", "B", ".env", "x y", "\\*", "ä", "."]), max_size=6
+    ).map("".join),
+    path=st.lists(
+        st.sampled_from(["a", "A", "b", ".env", ".ENV.b", "x y", "*", "Ä", "a."]), min_size=1, max_size=4
+    ).map("/".join),
+)
+def test_no_file_that_a_rule_forbids_is_passed_over_where_it_is_looked_for(pattern: str, path: str):
+    """Comparing each name with the rule itself would take a minute in a large folder."""
+    if pattern.startswith("/") or not covers_path(pattern, f"/w/{path}", "/w", folding=True):
+        return
+    assert not unreadable._is_plain(path) or unreadable._filter(pattern.removeprefix("./"))(path)
+    assert all(
+        may_lie_below(pattern, f"/w/{above}", "/w") for above in (path, *map(str, PurePosixPath(path).parents[:-1]))
+    )
 
 
 def test_rules_of_another_folder_cover_nothing(project: Path):

@@ -19,7 +19,7 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.permissions import Allowance
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.tools.processes import child, environment
-from ctxchat.tools.sandbox import Sandbox, find_sandbox, known_needs, seatbelt_profile
+from ctxchat.tools.sandbox import Sandbox, find_sandbox, known_needs, seatbelt_profile, stopped_by_sandbox
 from ctxchat.tools.shell import Shell
 from ctxchat.tools.text import HeadTail, clip, clip_line
 
@@ -477,3 +477,18 @@ def test_a_command_no_system_takes_is_refused_at_once(context: ToolContext) -> N
 
 async def test_zeros_are_not_passed_on_where_servers_would_end_a_text(call: Callable) -> None:
     assert (await call(bare, command="printf 'a\\0b'")).text == "a\ufffdb"
+
+
+def test_long_lines_of_output_are_no_messages_and_take_no_time() -> None:
+    """Each of these took minutes."""
+    sandbox = Sandbox("bubblewrap", "bwrap")
+    for line in (
+        "a" * 400_000,
+        "\0" * 400_000,
+        f"{'a' * 490}\n" * 800,
+        "no such file " * 30_000,
+        ("a: " * 160 + "\n") * 800,
+    ):
+        assert stopped_by_sandbox("x", line, sandbox, "/w", Allowance(), failed=True) == []
+    said = f"{'x' * 600}\ncat: {Path.home()}/notes: No such file or directory\n"
+    assert "toolchains only" in stopped_by_sandbox("x", said, sandbox, "/w", Allowance(), failed=True)[0]
