@@ -111,6 +111,25 @@ def cold_words(figures: Figures, ghost: int, key: str, now: float) -> str:
     return f"{words} · {key} compacts first ≈ {call_words(NextCall(usd, seconds))}"
 
 
+def anew_words(figures: Figures, kept: int, now: float) -> str:
+    """What it costs to change the request behind its first `kept` tokens, before that is done: `The server then reads 48.2k
+    tokens anew: the next message takes $0.61 instead of $0.03.`; empty where nothing of it is held there. A server that promises
+    what it holds reads it only up to where a request has ended."""
+    alive = [hold for hold in figures.cache.holds if now < hold.until]
+    if not alive or alive[0].tokens <= kept:
+        return ""
+    read = max((hold.tokens for hold in alive if hold.tokens <= kept), default=0) if alive[0].promised else kept
+    held, price, cold = alive[0].tokens, figures.price, figures.cache.cold
+    words = f"The server then reads {short(held - read)} tokens anew"
+    if price.written > price.cached:
+        behind = max(0, figures.used - held) * price.written
+        before, anew = held * price.cached + behind, read * price.cached + (held - read) * price.written + behind
+        words += f": the next message takes {money(anew)} instead of {money(before)}"
+    elif cold.seconds and figures.used:
+        words += f", which takes {cold.seconds * (held - read) / figures.used:.0f} s"
+    return f"{words}."
+
+
 def step_words(figures: Figures) -> str:
     """Where the model's price rises: `Above 272.0k all of a request costs 2 times as much.`; empty where it does not."""
     step = figures.price_step

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ctxchat.core.cache_state import CacheBreak, CacheState, Hold, NextCall
 from ctxchat.core.figures import TokenPrice
 from ctxchat.core.times import iso
-from ctxchat.presentation.cache_text import broke_words, cache_lines, cold_words, held_words, life_words
+from ctxchat.presentation.cache_text import anew_words, broke_words, cache_lines, cold_words, held_words, life_words
 from tests.tui.harbour import HarbourSession
 
 NOW = 1_795_600_000.0
@@ -82,3 +82,16 @@ def test_what_both_ways_cost() -> None:
     assert cold_words(local, 40_000, "f9", NOW).endswith("≈ 50 s · f9 compacts first ≈ 20 s")
     cheap = msgspec.structs.replace(figures, cache=CacheState(otherwise="cold", cold=NextCall(0.001)))
     assert cold_words(cheap, 40_000, "f9", NOW) == ""
+
+
+def test_what_a_change_costs_is_said_before_it_is_made() -> None:
+    held = (Hold(90_000, NOW + 60, next=NextCall(0.1)), Hold(20_000, NOW + 60, next=NextCall(0.4)))
+    figures = msgspec.structs.replace(FIGURES, cache=CacheState(held, "cold", NextCall(0.5)), used=100_000, price=PRICE)
+    assert anew_words(figures, 90_000, NOW) == "", "behind what is held a change costs nothing"
+    said = anew_words(figures, 50_000, NOW)
+    assert said == "The server then reads 70.0k tokens anew: the next message takes $0.40 instead of $0.07."
+    assert "90.0k" in anew_words(figures, 10_000, NOW), "nothing shorter is kept by itself"
+    assert anew_words(figures, 50_000, NOW + 60) == "", "it is cold"
+    anywhere = CacheState((Hold(90_000, NOW + 60, False),), cold=NextCall(None, 100.0))
+    local = msgspec.structs.replace(figures, cache=anywhere, price=TokenPrice())
+    assert anew_words(local, 50_000, NOW) == "The server then reads 40.0k tokens anew, which takes 40 s."

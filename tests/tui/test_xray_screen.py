@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from ctxchat.core.cache_state import CacheState, Hold, NextCall
 from ctxchat.core.journal import SessionState
 from ctxchat.presentation.inventory import inventory
-from ctxchat.tui.panels.panel import Heading
+from ctxchat.tui.panels.panel import Confirm, Heading
 from ctxchat.tui.panels.xray import RULE, XrayScreen
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Column, Rows, fit, fitted
@@ -82,6 +82,20 @@ async def test_as_sent_a_line_tells_where_what_the_server_holds_ends() -> None:
         await pilot.press("home", *["down"] * 10, "enter")
         await until(pilot, lambda: app.told)
         assert app.result is UNASKED and "holds" in app.told[-1]
+
+
+async def test_what_a_change_costs_is_asked_with_it() -> None:
+    desk = HarbourSession(state(20))
+    desk.cache = CacheState((Hold(desk.figures.used - 10, time.time() + 3_000),), "cold", NextCall(0.4))
+    app = Opened(desk)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await app.settle()
+        place = next(
+            n for n, row in enumerate(app.rows.items) if row.group and row.section not in ("summary", "pinned")
+        )
+        await pilot.press("home", *["down"] * place, "d")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        assert "tokens anew" in str(app.screen.query_one(Static).render())
 
 
 async def test_c_comes_back_with_what_to_compact_up_to() -> None:

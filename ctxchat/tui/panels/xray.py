@@ -17,7 +17,7 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.presentation.alarms import alarms
 from ctxchat.presentation.bar import SIGNS
-from ctxchat.presentation.cache_text import cache_sentences, held_words
+from ctxchat.presentation.cache_text import anew_words, cache_sentences, held_words
 from ctxchat.presentation.figures_text import PARTS, count, exact, share, tilde
 from ctxchat.presentation.inventory import Row, inventory, summed
 from ctxchat.presentation.text import short
@@ -223,7 +223,15 @@ class XrayScreen(Listing[str]):
             self._start(partial(changes.undo, pin), row.group, "Let go of what is pinned here?")
         else:
             verbs = {"pin": changes.pin, "drop": changes.drop, "shrink": changes.shrink}
-            self._start(partial(verbs[verb], row.group), row.group, QUESTIONS[verb])
+            self._start(partial(verbs[verb], row.group), row.group, f"{QUESTIONS[verb]}{self._price_of(verb, row)}")
+
+    def _price_of(self, verb: str, row: Row) -> str:
+        """What the server has to read anew; a pin changes nothing that was sent."""
+        first = next((each for each in self._rows if each.group == row.group), None)
+        if verb == "pin" or first is None:
+            return ""
+        words = anew_words(self._figures, first.running - first.tokens, time.time())
+        return f"\n{words}" if words else ""
 
     def action_undo(self) -> None:
         self._start(self._undone, self.chosen.group if self.chosen else "", "Undo the last change?")
