@@ -14,6 +14,7 @@ from ctxchat.core.facts import Memory, collect, merged, render
 from ctxchat.core.ledger import Change, Edit, Entry, Ledger
 from ctxchat.core.memos import memos_text, memos_to_carry
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.overtaken import with_what_came_since
 from ctxchat.core.pending import NOTHING_PENDING, Pending, pending
 from ctxchat.core.ports import Written
 from ctxchat.core.recap import ACTIVITY, person_said, recap
@@ -36,6 +37,9 @@ BACK = " What is written of messages {} stands in the conversation itself again,
 OLDER = "Written before what «Done last» tells; where they differ, the later holds:"
 """Above an earlier summary that code put a recap behind: its next steps may be done by now."""
 
+
+AS_OF = "Written as of m{}; where what stands below differs, that holds."
+"""Above what a model wrote: it did not read what stays."""
 
 RANGES = 12
 """Runs of message ids a summary names; more are told as a number."""
@@ -126,12 +130,14 @@ def summary_group(
     seqs: Iterable[int] | None = None,
     memory: Memory | None = None,
     open_now: Pending = NOTHING_PENDING,
+    kept: Iterable[Group] = (),
     *,
     recall: bool = True,
 ) -> Group:
     """One clearly delimited user message: preface, what is open, summary, the person's messages and the facts, together within
     `evidence_tokens`, and the ids to recall the rest by. What the files `shown` beside it say is not said again. `seqs` are its
-    messages, where `covered` is not all of it; `recall`: the reader has that tool."""
+    messages, where `covered` is not all of it; `recall`: the reader has that tool. What the `kept` groups behind it
+    overtake of what was written is said."""
     left = max(0, evidence_tokens - count(open_now.text))
     said = person_said(covered, int(left * SAID), count, memory, open_now.told, recall=recall)
     beside = "\n".join((digest.summary, said, digest.recap, shown))
@@ -140,13 +146,16 @@ def summary_group(
     places = id_ranges((m.seq for g in covered for m in g.messages if not m.synthetic) if seqs is None else seqs)
     when = f"turns {min(turns)}–{max(turns)}" if min(turns) < max(turns) else f"turn {min(turns)}"
     where = f"Covers messages {places} ({when})."
+    last = max((m.seq for g in covered for m in g.messages if not m.synthetic), default=0)
+    after = (group for group in kept if group.first.seq > last)
+    written = with_what_came_since(digest.summary.strip(), after, memory or Memory())
     both = BACK.format(id_ranges(digest.back)) if digest.summary and digest.back else ""
     parts = [
         OPENING,
         f"{PREFACE} {where}{both}{RECALL if recall else ''}",
         open_now.text,
         OLDER if digest.summary and digest.recap else "",
-        digest.summary.strip(),
+        f"{AS_OF.format(last)}\n\n{written}" if written else "",
         said,
         digest.recap.strip(),
         f"Facts kept exactly:\n{facts}" if facts else "",
@@ -182,7 +191,8 @@ def of_less(edit: Edit, ledger: Ledger, back: Collection[str], count: Count, mem
     more = (Message(seq=0, role="user", content=memos), *files) if memos else files
     beside = "".join(m.text for m in more)
     asked = pending(ledger, covers, room // 2, count)
-    made = summary_group(digest, groups, room, count, old.source, beside, memory=memory, open_now=asked)
+    kept = ledger.staying(covers)
+    made = summary_group(digest, groups, room, count, old.source, beside, memory=memory, open_now=asked, kept=kept)
     made = msgspec.structs.replace(made, id=old.id, messages=(made.first, *more))
     return msgspec.structs.replace(less, replacement=made, digest=digest)
 

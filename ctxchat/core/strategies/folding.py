@@ -123,7 +123,7 @@ def summary_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budg
 def _kept_by_code(basis: Basis, fold: Sequence[str], evidence_tokens: int) -> int:
     """Raw tokens of all that stands in the place of these groups but for the summary itself."""
     evidence = evidence_after(basis.ledger, fold, basis.options.memory)
-    edit = fold_edit(basis.ledger, fold, Digest(evidence=evidence), evidence_tokens, basis.options)
+    edit = fold_edit(basis.ledger, fold, Digest(summary="-", evidence=evidence), evidence_tokens, basis.options)
     assert edit.replacement is not None
     return basis.weigh(edit.replacement)
 

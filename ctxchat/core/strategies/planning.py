@@ -154,8 +154,9 @@ def fold_edit(
     evidence_tokens = max(evidence_tokens // 2, evidence_tokens - count(memos))
     asked = pending(ledger, fold, evidence_tokens // 2, count)
     beside, memory, recall = f"{memos}\n{shown}", options.memory, options.recall
+    kept = ledger.staying(fold)
     group = summary_group(
-        digest, groups, evidence_tokens, count, source, beside, memory=memory, open_now=asked, recall=recall
+        digest, groups, evidence_tokens, count, source, beside, memory=memory, open_now=asked, kept=kept, recall=recall
     )
     more = tuple(Message(seq=0, role="user", content=text) for text in (memos, shown) if text)
     group = msgspec.structs.replace(group, messages=(*group.messages, *more))
