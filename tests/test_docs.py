@@ -179,6 +179,12 @@ def test_every_page_is_in_the_sites_navigation() -> None:
     assert named == {page.name for page in (ROOT / "docs").rglob("*.md")}
 
 
+def test_the_first_page_leads_to_every_page() -> None:
+    docs = ROOT / "docs"
+    linked = {link.partition("#")[0] for link in LINK.findall((docs / "index.md").read_text())}
+    assert {str(page.relative_to(docs)) for page in docs.rglob("*.md")} - linked == {"index.md"}
+
+
 def test_the_library_page_names_what_stays() -> None:
     named = (ROOT / "docs" / "library.md").read_text().split("<!-- stable -->")[1]
     assert re.findall(r"`(\w+)`", named) == ctxchat.core.STABLE.split()
