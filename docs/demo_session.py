@@ -17,12 +17,12 @@ from ctxchat.agent.session import Session
 from ctxchat.core.budget import Window
 from ctxchat.core.calibration import level
 from ctxchat.core.events import Usage
-from ctxchat.core.figures import TokenPrice
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.head import ContextBlock
 from ctxchat.core.journal import Changed, Measured, Named, Record, Sealed, SessionState
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.ports import SummaryTask
+from ctxchat.core.prices import ModelPrices, Rates
 from ctxchat.core.search import Hit, Scope
 from ctxchat.models.discovery import FoundModel
 from ctxchat.storage import archive, sessions
@@ -37,6 +37,7 @@ from tests.doubles.scripted import ScriptedModel, calls, says
 from tests.tui.fakes import FakeServices
 
 MODEL = "anthropic/claude-sonnet-4-5"
+PRICES = ModelPrices(Rates(3, 15, 0.3, 3.75, 6), cache_life=300, long_cache_life=3600, least_cached=1_024)
 TURNS = 46
 FIRST = """## Goal
 Find why the tide gauge at Pier 7 goes silent at night.
@@ -168,7 +169,7 @@ def turn(number: int, seq: int, minute: int, *, long: bool) -> tuple[Group, ...]
 
 async def demo_desk(window: int = 96_000, turns: int = TURNS) -> Desk:
     """The session and its parts: turns, two compactions by hand on the way, and what was said since."""
-    clock, model = DemoClock(), ScriptedModel((), name=MODEL, window=Window(window, "catalogue"))
+    clock, model = DemoClock(), ScriptedModel((), name=MODEL, window=Window(window, "catalogue"), prices=PRICES)
     desk = Desk(
         model,
         tools=standard_tools(sandbox=Sandbox(), environ={}),
@@ -177,7 +178,6 @@ async def demo_desk(window: int = 96_000, turns: int = TURNS) -> Desk:
         summariser=DemoSummariser(),
         system=prompt("system"),
         clock=clock,
-        price=TokenPrice(3e-6, 3e-7),
     )
     talk, session = desk.conversation, desk.session
     await session.measure()

@@ -30,7 +30,7 @@ def harbour(tmp_path: Path) -> Home:
 def chat(harbour: Home) -> Open:
     """Opens the chat in a terminal."""
 
-    def open(*arguments: str, columns: int = 120, rows: int = 36, **environ: str) -> Terminal:
+    def open(*arguments: str, columns: int = 120, rows: int = 35, **environ: str) -> Terminal:
         command = [sys.executable, "-m", "ctxchat", *arguments]
         return Terminal(command, {**harbour.environ, **environ}, columns=columns, rows=rows, cwd=str(harbour.work))
 

@@ -37,7 +37,7 @@ class Terminal:
         env: Mapping[str, str],
         *,
         columns: int = 120,
-        rows: int = 36,
+        rows: int = 35,
         cwd: str | None = None,
     ) -> None:
         self.screen = pyte.Screen(columns, rows)

@@ -195,7 +195,8 @@ async def test_a_prepared_compaction_is_a_ghost_on_the_bar_as_soon_as_it_stands(
         assert desk.session.compaction.ghost == 0 and not desk.state.ledger.compactions
         writer.go.set()
         await until(pilot, lambda: desk.session.compaction.ghost)
-        await until(pilot, lambda: "░" in words(app).split("\n")[-2])  # what it would free
+        await until(pilot, lambda: "░" in words(app).split("\n")[-3])  # what it would free
+        assert "ready to free F8" in words(app).split("\n")[-2]
 
 
 async def test_what_a_compaction_lost_is_put_back_from_its_mark(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from textual.widget import Widget
 from ctxchat.core.figures import Figures, soft_tokens
 from ctxchat.presentation.cache_text import cold_words
 from ctxchat.tui.chat.composer import Composer
+from ctxchat.tui.chat.outlook_line import OutlookLine
 from ctxchat.tui.chat.side_panel import Side
 from ctxchat.tui.commands import Keys, parse, shown_key
 from ctxchat.tui.widgets.gauge import Gauge
@@ -59,14 +60,16 @@ class PrefetchWatch:
 class Gauges:
     """They show the same figures at any time."""
 
-    def __init__(self, gauge: Gauge, composer: Composer, side: Side) -> None:
-        self._gauge, self._composer, self._side = gauge, composer, side
-        self._compact_key = ""
+    def __init__(self, gauge: Gauge, outlook: OutlookLine, composer: Composer, side: Side) -> None:
+        self._gauge, self._outlook, self._composer, self._side = gauge, outlook, composer, side
+        self._compact_key = self._free_up_key = ""
         self._session: Session | None = None
 
     def use_keys(self, keys: Keys) -> None:
-        """What compacts now, as people are shown it."""
-        self._compact_key = next((shown_key(key) for key in keys.get("compact", ())), "")
+        """What compacts and what frees up now, as people are shown it."""
+        self._compact_key, self._free_up_key = (
+            next((shown_key(key) for key in keys.get(action, ())), "") for action in ("compact", "free_up")
+        )
 
     def belong_to(self, session: Session) -> None:
         """From now on it is this one's draft and panel."""
@@ -81,6 +84,7 @@ class Gauges:
             figures = session.attachments.with_draft(draft, parts)
         ghost = session.compaction.ghost if session else 0
         self._gauge.show(figures, ghost=ghost)
+        self._outlook.show(figures, ghost, self._free_up_key)
         asks = session is not None and bool(draft or parts) and session.setup.options.auto_cold == "ask"
         self._composer.weigh(figures, cold_words(figures, ghost, self._compact_key, time.time()) if asks else "")
         if session:

@@ -43,6 +43,7 @@ from ctxchat.tui.chat.edges import BUSY_KEYS, IDLE_KEYS, Header, HeaderState, Ke
 from ctxchat.tui.chat.empty_chat import EmptyChat, Example
 from ctxchat.tui.chat.feed import Feed
 from ctxchat.tui.chat.gauges import Gauges, PrefetchWatch
+from ctxchat.tui.chat.outlook_line import OutlookLine
 from ctxchat.tui.chat.prompt import Prompt
 from ctxchat.tui.chat.questions import Questions
 from ctxchat.tui.chat.side_panel import Side
@@ -77,10 +78,11 @@ class ChatScreen(Screen[None]):
         self._compositor = CroppingCompositor()
         self._sandboxed = sandboxed
         self.header, self.gauge, self.key_line = Header(), Gauge(id="gauge"), KeyLine(keys)
+        self.outlook = OutlookLine()
         self.transcript, self.composer = Transcript(), Composer(keys, history)
         self.empty, self.banner = EmptyChat(folder), Banner()
         self.questions, self.side = Questions(now), Side()
-        self.gauges = Gauges(self.gauge, self.composer, self.side)
+        self.gauges = Gauges(self.gauge, self.outlook, self.composer, self.side)
         self.gauges.use_keys(keys)
         self._ghost = PrefetchWatch(self, soft_mark, self.gauges.show_again)
         self.feed = Feed(self.transcript, show_reasoning=show_reasoning)
@@ -117,6 +119,7 @@ class ChatScreen(Screen[None]):
                 yield self.composer
             yield self.side
         yield self.gauge
+        yield self.outlook
         yield self.key_line
 
     def on_mount(self) -> None:

@@ -1,0 +1,43 @@
+"""The line below the gauge that says what comes next, in windows that have room for it."""
+
+from __future__ import annotations
+
+import time
+
+from textual.content import Content
+
+from ctxchat.core.figures import Figures
+from ctxchat.presentation.outlook import outlook
+from ctxchat.tui.style import MUTED
+from ctxchat.tui.widgets.line import Line
+
+REFRESH_S = 20.0
+"""Seconds after which what goes by the clock is said anew."""
+
+BETWEEN = "  ·  "
+
+
+class OutlookLine(Line):
+    """How far compaction is, what stands ready to be freed, how long the cache holds; as many of these as fit."""
+
+    def __init__(self) -> None:
+        super().__init__(id="outlook")
+        self._figures: Figures | None = None
+        self._ghost = 0
+        self._key = ""
+
+    def on_mount(self) -> None:
+        self.set_interval(REFRESH_S, self.refresh)
+
+    def show(self, figures: Figures, ghost: int, key: str) -> None:
+        """From now on; `ghost` is what a prepared compaction would leave in tokens, 0 for none, `key` the one that makes room."""
+        self._figures, self._ghost, self._key = figures, ghost, key
+        self.refresh()
+
+    def line(self, width: int) -> Content:
+        parts = outlook(self._figures, self._ghost, time.time(), self._key) if self._figures else ()
+        while len(parts) > 1 and len(BETWEEN.join(parts)) > width:
+            parts = parts[:-1]
+        due = self._figures is not None and self._figures.used >= self._figures.trigger_tokens
+        styles = ["$text-warning" if due else "$text", *[MUTED] * len(parts)]
+        return Content(BETWEEN).join([Content.styled(part, style) for part, style in zip(parts, styles, strict=False)])
