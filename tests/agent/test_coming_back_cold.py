@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from ctxchat.core.budget import Window
@@ -34,8 +32,7 @@ async def test_a_summary_that_stands_ready_goes_in_when_it_is_cold(
     desk = Desk(model, options=options, summariser=Writer(), clock=clock)
     for number in range(20):
         await desk.say(f"question {number}")
-        while desk.compactor._prefetch.busy:
-            await asyncio.sleep(0)
+        await desk.compactor._prefetch.wait()
         if desk.compactor.ghost:
             break
     assert desk.compactor.ghost and not desk.state.passes
