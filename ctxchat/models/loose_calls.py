@@ -137,14 +137,15 @@ _NAME = r"(?P<name>[\w.:/-]+)"
 _CALLS = tuple(
     regex.compile(pattern, regex.DOTALL)
     for pattern in (
-        # Hermes, Qwen; Llama's python tag; Granite
-        r"(?:<tool_call>|<\|tool_call\|>|<\|python_tag\|>)\s*(?P<json>[\[{].*?[\]}])\s*(?:</tool_call>|<\|eom_id\|>|(?=<tool_call>)|\Z)",
+        # Hermes, Qwen; Llama's python tag; Granite, Phi, LongCat, Nemotron, Jamba
+        r"(?:<tool_calls?>|<longcat_tool_call>|<TOOLCALL>|<\|tool_call\|>|<\|python_tag\|>)\s*(?P<json>[\[{].*?[\]}])\s*"
+        r"(?:</tool_calls?>|</longcat_tool_call>|</TOOLCALL>|<\|/tool_call\|>|<\|eom_id\|>|(?=<tool_call>)|\Z)",
         # Qwen coder: <function=read_file><parameter=path>a.txt</parameter></function>
         rf"(?:<tool_call>\s*)?<function={_NAME}>(?P<xml>.*?)(?:</function>|\Z)(?:\s*</tool_call>)?",
         # GLM: <tool_call>read_file <arg_key>path</arg_key> <arg_value>a.txt</arg_value></tool_call>
         rf"<tool_call>\s*{_NAME}\s*(?P<xml>(?:<arg_key>.*?)?)(?:</tool_call>|\Z)",
-        # Claude's own form, learned from texts
-        rf"<invoke name=\"{_NAME}\">(?P<xml>.*?)</invoke>",
+        # Claude's own form, learned from texts; MiniMax, DeepSeek
+        rf"<(?:｜DSML｜)?invoke name=\"{_NAME}\">(?P<xml>.*?)</(?:｜DSML｜)?invoke>",
         # DeepSeek: <｜tool▁call▁begin｜>function<｜tool▁sep｜>read_file … {…}<｜tool▁call▁end｜>
         rf"<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?{_NAME}(?:<｜tool▁sep｜>)?\s*(?:```json\s*)?"
         r"(?P<args>\{.*?\})\s*(?:```)?\s*<｜tool▁call▁end｜>",
@@ -161,10 +162,13 @@ _CALLS = tuple(
     )
 )
 _LEFT_OVER = regex.compile(
-    r"\s|</?(?:tool_calls?|function_calls|tools)>|<[|｜](?:tool[_▁]calls?(?:_section)?[_▁](?:begin|end)|end|eom_id|im_end|return)[|｜]>"
+    r"\s|</?(?:｜DSML｜|minimax:|seed:)?(?:tool_calls?|function_calls|tools)>|<[|｜](?:tool[_▁]calls?(?:_section)?[_▁](?:begin|end)|end|eom_id|im_end|return)[|｜]>"
 )
 _PARAMETERS = (
-    regex.compile(r"<parameter(?:=|\s+name=\")(?P<key>[^>\"]+)\"?\s*>\n?(?P<value>.*?)\n?</parameter>", regex.DOTALL),
+    regex.compile(
+        r"<(?:｜DSML｜)?parameter(?:=|\s+name=\")(?P<key>[^>\"]+)\"?[^>]*>\n?(?P<value>.*?)\n?</(?:｜DSML｜)?parameter>",
+        regex.DOTALL,
+    ),
     regex.compile(r"<arg_key>\s*(?P<key>.*?)\s*</arg_key>\s*<arg_value>\n?(?P<value>.*?)\n?</arg_value>", regex.DOTALL),
 )
 
@@ -176,6 +180,12 @@ OPENERS = (
         "<function=",
         "<function_calls>",
         "<invoke name=",
+        "<minimax:tool_call>",
+        "<seed:tool_call>",
+        "<longcat_tool_call>",
+        "<TOOLCALL>",
+        "<tool_calls>",
+        "<｜DSML｜",
         "[TOOL_CALLS]",
     ),
     *("<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
@@ -210,10 +220,11 @@ def _read(parts: Mapping[str, str | None], offered: Offered) -> Iterator[LooseCa
         yield from (call for value in _values(given) for call in _of_json(value, offered))
         return
     name = true_name(parts.get("name") or "", offered)
-    if (xml := parts.get("xml")) is not None:
+    xml = parts.get("xml")
+    if xml is not None and not xml.lstrip().startswith("{"):
         yield LooseCall(name, json.dumps(_of_xml(xml, offered.get(name, {})), ensure_ascii=False))
         return
-    for arguments in true_arguments(parts.get("args") or ""):
+    for arguments in true_arguments(parts.get("args") or xml or ""):
         yield LooseCall(name, arguments)
 
 

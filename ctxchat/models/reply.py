@@ -262,7 +262,8 @@ class ReplyBuilder:
     def _fragment(self, fragment: Mapping[str, Any]) -> CallPiece:
         """A piece of a call, put to the call that it belongs to."""
         id, function = _text(fragment.get("id")), fragment.get("function") or {}
-        name, arguments = _text(function.get("name")), _text(function.get("arguments"))
+        name, given = _text(function.get("name")), function.get("arguments")
+        arguments = msgspec.json.encode(given).decode() if isinstance(given, dict) else _text(given)
         place = self._place(fragment.get("index"), id, name, arguments)
         if place is None:
             place = len(self._slots)

@@ -236,6 +236,34 @@ def test_words_about_calls_are_words(said: str, size: int) -> None:
     assert (text, end.calls, end.finish) == (said, (), "stop")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        '<minimax:tool_call>\n<invoke name="read_file">\n<parameter name="path">a</parameter>\n</invoke>\n</minimax:tool_call>',
+        '<｜DSML｜function_calls>\n<｜DSML｜invoke name="read_file">\n<｜DSML｜parameter name="path" string="true">a'
+        "</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+        '<|tool_call|>[{"name": "read_file", "arguments": {"path": "a"}}]<|/tool_call|>',
+        '<TOOLCALL>[{"name": "read_file", "arguments": {"path": "a"}}]</TOOLCALL>',
+        '<tool_calls>[{"name": "read_file", "arguments": {"path": "a"}}]</tool_calls>',
+        '<longcat_tool_call>{"name": "read_file", "arguments": {"path": "a"}}</longcat_tool_call>',
+        "<seed:tool_call>\n<function=read_file>\n<parameter=path>a</parameter>\n</function>\n</seed:tool_call>",
+        '<function=read_file>{"path": "a"}</function>',
+        '<function=read_file>{"path": "a"}',
+    ],
+)
+def test_other_families_write_calls_in_marks_of_their_own(said: str) -> None:
+    for size in (1, 7, 1_000):
+        text, _, end = reply_of(
+            *({"content": f"I look.\n{said}"[at : at + size]} for at in range(0, len(said) + 8, size))
+        )
+        assert called(end) == [A] and text.strip() == "I look."
+
+
+def test_arguments_that_are_an_object_already() -> None:
+    call = {"index": 0, "id": "x", "function": {"name": "read_file", "arguments": {"path": "a"}}}
+    assert called(reply_of({"tool_calls": [call]})[2]) == [A]
+
+
 MARKS = [*'ab \n`<>|{}[]"/_:', "<tool_call>", "</tool_call>", "[TOOL_CALLS]", "<function=", "```", '{"name":', "<|end"]
 
 
