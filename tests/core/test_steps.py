@@ -298,3 +298,5 @@ def test_the_newest_results_stay_whole_as_far_as_their_cap_goes():
     assert shrunk(recent_results=2) == {"result 0", "result 1", "result 2"}
     assert len(shrunk(recent_results=4, recent_result_tokens=size + size // 2)) == 4
     assert shrunk(recent_results=9) == set()
+    history += turn(21, "a log of all. " * (BUDGET.limit // 8))
+    assert shrunk(recent_results=9) == {"a log of"}, "but for one that takes too much of the window"

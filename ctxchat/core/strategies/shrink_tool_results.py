@@ -12,9 +12,13 @@ from ctxchat.core.tooluse import gist
 from ctxchat.core.view import View
 
 
+MAX_RECENT_SHARE = 1 / 8
+"""Of the limit, what one result may take that stays for being recent."""
+
+
 class ShrinkToolResults:
     """Results before the cut that are longer than `result_tokens`, arguments of calls longer than `argument_tokens`. The newest
-    `recent_results` are left alone."""
+    `recent_results` are left alone, but for one that takes more than an eighth of the limit."""
 
     name = "shrink_tool_results"
     label = "old tool results to one line, text kept on disk"
@@ -24,7 +28,7 @@ class ShrinkToolResults:
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
         basis = Basis(view, ledger, self.options)
-        kept = recent_results(view, self.options)
+        kept = recent_results(view, self.options, int(budget.limit * MAX_RECENT_SHARE))
 
         def line(entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
             return None if message.seq in kept else self._line(entry, place, message)
@@ -45,8 +49,9 @@ class ShrinkToolResults:
         return f"{gist(call, message, 160)}\n[{pointer}]", spills
 
 
-def recent_results(view: View, options: PlanOptions) -> frozenset[int]:
-    """The places in the record of the newest results, which stay whole: so many, and within their cap."""
+def recent_results(view: View, options: PlanOptions, max_tokens: int) -> frozenset[int]:
+    """The places in the record of the newest results, which stay whole: so many, within their cap, and none of them longer than
+    `max_tokens`."""
     newest = [item for item in view.items if item.message.role == "tool"][::-1][: options.recent_results]
     cap = options.recent_result_tokens
     kept: set[int] = set()
@@ -55,5 +60,6 @@ def recent_results(view: View, options: PlanOptions) -> frozenset[int]:
         held += item.tokens
         if cap and held > cap:
             break
-        kept.add(item.message.seq)
+        if item.tokens <= max_tokens:
+            kept.add(item.message.seq)
     return frozenset(kept)
