@@ -348,7 +348,7 @@ class SummaryDraft:
                         yield piece
         finally:
             if self.cost_usd:
-                self._talk.note(Spent(self._model, self.cost_usd))
+                self._talk.note(Spent(self._model, self.cost_usd, "summaries"))
 
 
 def side(figures: Figures, view: View) -> SideFigures:

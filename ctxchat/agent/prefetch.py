@@ -91,7 +91,7 @@ class Prefetch:
         if too_long(whole, step.summary_tokens, talk.meter.text):
             whole, more = await shorter(whole, step.summary_tokens, summariser, talk.meter.text)
             if more:
-                talk.note(Spent(summariser.model, more))
+                talk.note(Spent(summariser.model, more, "summaries"))
         if talk.meter.text(whole) > 2 * step.summary_tokens:
             return None
         paid = draft.cost_usd + more + (before.cost_usd if before else 0.0)

@@ -170,7 +170,7 @@ class Replies:
         """Why what came is no reply."""
         usage = draft.end.usage if draft.end else None
         if usage and usage.cost_usd:  # no reply, but paid for
-            self._conversation.note(Spent(self._conversation.model.name, usage.cost_usd))
+            self._conversation.note(Spent(self._conversation.model.name, usage.cost_usd, "replies"))
         if draft.begun and draft.end:
             return ModelError(
                 "The model thought, and then said nothing.",

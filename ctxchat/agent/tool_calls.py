@@ -120,7 +120,7 @@ class ToolCalls:
         more = sub.cost_usd - self._paid.get(sub.sub_session, 0.0)
         if more > 0:
             self._paid[sub.sub_session] = sub.cost_usd
-            self._conversation.note(Spent(sub.model, more))
+            self._conversation.note(Spent(sub.model, more, "sub-agents"))
         return more > 0
 
     def _cap(self, calls: int, left: int, taken: int) -> int:

@@ -88,6 +88,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "cache", ("alt+j",), "Cache: what the server still holds, and what comes next costs", "cache", "views.cache"
     ),
+    Action("cost", ("alt+h",), "Cost: for what, by model, day and turn", "cost", "views.cost"),
     Action(
         "archive", ("f3",), "Archive: every compaction, and what it put away", "archive", "views.archive", screen=True
     ),
@@ -228,6 +229,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "models": ("alt+m",),
         "effort": ("ctrl+circumflex_accent",),
         "cache": ("alt+home",),
+        "cost": ("alt+end",),
         "memos": ("alt+insert",),
         "settings": ("alt+i",),
         "reinsert": ("ctrl+r",),
@@ -248,6 +250,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "rename": ("ctrl+b",),
         "effort": ("ctrl+f5",),
         "cache": ("ctrl+f7",),
+        "cost": ("ctrl+f2",),
         "memos": ("ctrl+f8",),
         "agents": ("shift+f10",),
         "servers": ("shift+f7",),

@@ -22,6 +22,7 @@ from ctxchat.core.messages import Group, Message
 from ctxchat.core.prefix_break import PrefixBreak
 from ctxchat.core.prefix_guard import SentPrefix
 from ctxchat.core.record import CompactionRecord, Reason
+from ctxchat.core.spending import Purpose, Spending
 from ctxchat.core.usage import HIDDEN_THOUGHTS, dollars
 
 
@@ -106,10 +107,12 @@ class Named(msgspec.Struct, frozen=True, tag="named"):
 
 
 class Spent(msgspec.Struct, frozen=True, tag="spent"):
-    """A model call beside the conversation was paid for: a summary made ahead, or one that was only drafted. US dollars."""
+    """A model call beside the conversation was paid for: a summary made ahead, or one that was only drafted; what a sub-agent
+    did. US dollars."""
 
     model: str
     cost_usd: float
+    purpose: Purpose = "other"
 
 
 class WindowLearned(msgspec.Struct, frozen=True, tag="window_learned", omit_defaults=True):
@@ -219,8 +222,8 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     long as the same view goes to the same model; `checkpoints` what was done to files; `imported` is the last place in the
     record that came from a file, 0 for none; `continues` the id of the session whose work was handed off to this one; `sent` is
     the last request to each model, by its name, `held` what its server was left holding and `prefill` the tokens a second in
-    which it reads a prompt; `cache_break` is the newest request of which a server did not read what it might have, and `replied`
-    the tokens of the last reply;
+    which it reads a prompt; `cache_break` is the newest request of which a server did not read what it might have, `replied` the
+    tokens of the last reply, `spending` what was paid for what;
     `refused_tools` those that a model is not told of, by model.
     """
 
@@ -256,6 +259,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     prefill: dict[str, float] = {}
     cache_break: CacheBreak | None = None
     replied: int = 0
+    spending: Spending = Spending()
 
 
 def fold(records: Iterable[Record], state: SessionState | None = None) -> SessionState:
@@ -306,6 +310,9 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             true = _true(record)
             used = record.used if true else state.used
             state = _cached(state, record) if true and record.sent else state
+            state = _booked(state, _paid(usage.cost_usd) if true else 0.0, record.model, "replies", record.at)
+            if record.turn_end:
+                state = replace(state, spending=state.spending.turn_ended())
             return ledger, replace(
                 state,
                 model=state.model or record.model,  # older versions did not write down which model a session began with
@@ -313,7 +320,6 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
                 scale=1.0 if true and record.anchor else state.scale,
                 calibrations={**state.calibrations, record.model: record.calibration},
                 fills=(*state.fills, used) if record.turn_end else state.fills,
-                cost_usd=state.cost_usd + (_paid(usage.cost_usd) if true else 0.0),
                 used=used,
                 parts=record.parts if true else state.parts,
                 cached=usage.cached if true else 0,
@@ -333,8 +339,8 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, replace(state, agent=agent)
         case EffortChosen(effort=effort):
             return ledger, replace(state, effort=effort)
-        case Spent(cost_usd=cost):
-            return ledger, replace(state, cost_usd=state.cost_usd + _paid(cost))
+        case Spent(model=model, cost_usd=cost, purpose=purpose):
+            return ledger, _booked(state, _paid(cost), model, purpose)
         case WindowLearned(model=model):
             return ledger, replace(state, windows={**state.windows, model: record})
         case GuardState():
@@ -373,9 +379,16 @@ def _ended(state: SessionState, record: CompactionRecord) -> SessionState:
     replace = msgspec.structs.replace
     if any(known.id == record.id for known in state.passes):
         return replace(state, passes=tuple(record if known.id == record.id else known for known in state.passes))
-    cost = state.cost_usd + max(0.0, _paid(record.cost_usd) - _paid(record.booked_usd))
+    cost = max(0.0, _paid(record.cost_usd) - _paid(record.booked_usd))
     passes, endings = (*state.passes, record), (*state.endings, len(state.fills))
-    return replace(state, passes=passes, endings=endings, cost_usd=cost)
+    state = _booked(state, cost, record.model, "summaries", record.at)
+    return replace(state, passes=passes, endings=endings)
+
+
+def _booked(state: SessionState, usd: float, model: str, purpose: Purpose, at: str = "") -> SessionState:
+    """What was paid, in the sum and in its parts."""
+    spending = state.spending.paid(usd, model, purpose, at)
+    return msgspec.structs.replace(state, cost_usd=state.cost_usd + usd, spending=spending)
 
 
 def without_end(records: Iterable[Record]) -> dict[str, PassStarted]:

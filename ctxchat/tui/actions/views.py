@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ctxchat.core.sections import SECTIONS
 from ctxchat.presentation.cache_text import cache_sentences
 from ctxchat.presentation.figures_text import sentence
+from ctxchat.presentation.spending_text import spending_lines
 from ctxchat.tui.actions.compaction import free_up_to
 from ctxchat.tui.actions.sessions import go_on_in
 from ctxchat.tui.starting import tell_servers
@@ -27,6 +28,11 @@ async def context(app: CtxchatApp, argument: str = "") -> None:
 async def cache(app: CtxchatApp, argument: str = "") -> None:
     """What the server still holds of the next request, in sentences."""
     app.chat.notice("info", cache_sentences(app.work.open_session().figures, time.time()))
+
+
+async def cost(app: CtxchatApp, argument: str = "") -> None:
+    """What the session has cost: for what, by model, day and turn."""
+    app.chat.notice("info", "\n".join(spending_lines(app.work.open_session().state)))
 
 
 async def archive(app: CtxchatApp, argument: str = "") -> None:

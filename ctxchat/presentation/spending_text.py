@@ -1,0 +1,33 @@
+"""What a session has cost, in words: for what, by model, day and turn. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ctxchat.core.journal import SessionState
+from ctxchat.presentation.figures_text import money
+from ctxchat.presentation.text import one_line
+
+WIDEST_MODEL = 60
+"""Characters of a model's name that are shown."""
+
+
+def spending_lines(state: SessionState) -> tuple[str, ...]:
+    """A line each for the sum and what it was for, the models, the days, and the last turns."""
+    spending = state.spending
+    if not state.cost_usd:
+        return ("This session has cost nothing that is known.",)
+    parts = _parts(spending.by_purpose) if len(spending.by_purpose) > 1 else next(iter(spending.by_purpose), "")
+    lines = [f"This session has cost {money(state.cost_usd)}{f': {parts}' if parts else ''}."]
+    lines += [f"By model: {_parts(spending.by_model)}."]
+    if len(spending.by_day) > 1:
+        lines.append(f"By day (UTC): {_parts(dict(sorted(spending.by_day.items(), reverse=True)))}.")
+    turns = [money(usd) for usd in reversed(spending.turns)]
+    if turns:
+        now = f"{money(spending.open)} since then; " if spending.open else ""
+        lines.append(f"By turn, the newest first: {now}{', '.join(turns)}.")
+    return tuple(lines)
+
+
+def _parts(sums: Mapping[str, float]) -> str:
+    return ", ".join(f"{one_line(name, WIDEST_MODEL) or 'unknown'} {money(usd)}" for name, usd in sums.items())
