@@ -16,9 +16,9 @@ from ctxchat.tui.panels.pass_text import record
 from ctxchat.tui.panels.preview import PreviewScreen
 from ctxchat.tui.panels.summary import SummaryEditor, SummaryScreen
 from ctxchat.tui.panels.undoing import UndoScreen
-from ctxchat.tui.transcript.blocks import CompactionMark
+from ctxchat.tui.transcript.blocks import PAST, CompactionMark
 from tests.doubles.scripted import says
-from tests.tui.chatting import ASK, blocks, chatting, focus_on, sure, until, words
+from tests.tui.chatting import ASK, blocks, chatting, focus_on, idle, sure, until, words
 from tests.tui.fakes import FakeServices, FakeSession, Pause, reply
 from tests.tui.real import LONG, SUMMARY, Writer, say, talking
 
@@ -116,6 +116,20 @@ async def test_esc_stops_a_pass_and_says_that_nothing_changed(tmp_path: Path) ->
         await pilot.press("escape")
         await until(pilot, lambda: "everything is as it was" in words(app))
         assert desk.session.figures.used == before and not desk.state.ledger.compactions
+
+
+async def test_what_the_model_no_longer_sees_as_it_was_has_a_mark_until_that_is_undone(tmp_path: Path) -> None:
+    async with talking(tmp_path, ANSWERS, said=QUESTIONS, size=(100, 44)) as (app, pilot, desk):
+        transcript = app.chat.transcript
+        assert PAST not in words(app)
+        await pilot.press("shift+f8")
+        await until(pilot, lambda: desk.state.ledger.compactions and blocks(app, CompactionMark))
+        await idle(app, pilot)
+        transcript.scroll_home(animate=False)
+        await until(pilot, lambda: PAST in words(app))
+        await pilot.press(*"/undo", "enter")
+        await until(pilot, lambda: not desk.state.ledger.compactions)
+        await until(pilot, lambda: PAST not in words(app))
 
 
 # ── consent ──

@@ -27,6 +27,9 @@ ATTACHED_SIGN = "▪"
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 INDENT = Content(" ")
 
+PAST = "┊"
+"""In front of what the model no longer sees as it was."""
+
 
 def spin(seconds: float) -> str:
     """The spinner after this time."""
@@ -369,7 +372,9 @@ class CompactionMark(Block):
 
     def _figures(self, record: CompactionRecord | None, *, wide: bool) -> list[str]:
         folded = folded_messages(self._change, record)
-        words = [made_smaller(folded, record.shortened if record else 0, wide=wide)]
+        kept_in = "in summary" if record and record.summary else "in archive"
+        words = [f"{PAST} {kept_in}"] if wide and folded else []
+        words += [made_smaller(folded, record.shortened if record else 0, wide=wide)]
         if record:
             words.append(f"−{short(max(0, record.freed))}")
             if record.back.messages:

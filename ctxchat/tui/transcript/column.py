@@ -126,6 +126,7 @@ class TranscriptColumn:
         self.width = 0
         self._changed = changed
         self._tokens: Tokens = {}
+        self._newest_seen = 0  # the number of the newest message in the view
         self._things: list[Shown | None] = []  # None: in no record, or not yet
         self._stacks: list[Stack | None] = []  # of each thing, where it was looked at
         self._settled = 0  # what is behind this one is in no record yet
@@ -182,12 +183,18 @@ class TranscriptColumn:
 
     def weigh(self, tokens: Tokens) -> None:
         """What everything costs by now."""
-        self._tokens = tokens
+        self._tokens, self._newest_seen = tokens, max((key for key in tokens if isinstance(key, int)), default=0)
         for shown, stack in zip(self._things, self._stacks, strict=True):
             if shown and stack:
                 weigh(shown, stack.blocks, tokens)
         for shown, blocks in self._apart:
             weigh(shown, blocks, tokens)
+
+    def is_out_of_view(self, place: int) -> bool:
+        """What was said there is no longer before the model as it was: it stands in a summary, or in the archive alone."""
+        shown = self._things[place]
+        messages = shown.group.messages if shown and shown.group else ()
+        return bool(messages) and all(m.seq < self._newest_seen and m.seq not in self._tokens for m in messages)
 
     def add(self, block: Block, before: Block | None = None) -> None:
         """A block that is in no record, at the very end or before one of those."""

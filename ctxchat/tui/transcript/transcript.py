@@ -28,7 +28,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from ctxchat.presentation.history import Shown
-from ctxchat.tui.transcript.blocks import Block, ReplyBlock
+from ctxchat.tui.transcript.blocks import PAST, Block, ReplyBlock
 from ctxchat.tui.transcript.column import Kind, Stack, TranscriptColumn
 from ctxchat.tui.transcript.markdown import parser
 from ctxchat.tui.transcript.record import Tokens
@@ -57,7 +57,7 @@ guessed wrong further up."""
 class Transcript(ScrollView, can_focus=True):
     """`show` a record, `add` what is in none yet, `settle` what became of it."""
 
-    COMPONENT_CLASSES = {"transcript--found", "transcript--focused", "transcript--hovered"}
+    COMPONENT_CLASSES = {"transcript--found", "transcript--focused", "transcript--hovered", "transcript--past"}
 
     virtual_size = Reactive(Size(0, 0))  # as Textual's, but a line more moves nothing around it
 
@@ -350,6 +350,10 @@ class Transcript(ScrollView, can_focus=True):
         (place, n), key = at, _key(at)
         lines, stack = self._column.lines(place), self._column.stack(place)
         line = lines[n] if n < len(lines) else DrawnLine(Content(""))
+        strip = self._drawn_line(stack, n, line, key)
+        return self._past(strip) if self._column.is_out_of_view(place) and _begins_blank(line) else strip
+
+    def _drawn_line(self, stack: Stack, n: int, line: DrawnLine, key: int) -> Strip:
         base, words = self._ground(stack, n), line.words
         if self._hovered and self._hovered[0] == key:
             words = self._hover(words, self._hovered[1])
@@ -362,6 +366,11 @@ class Transcript(ScrollView, can_focus=True):
         if (strip := self._strips.get(known)) is None:
             strip = self._strips[known] = self._strip(line, words, self.visual_style)
         return strip
+
+    def _past(self, strip: Strip) -> Strip:
+        """A line of what the model no longer sees as it was, marked at its beginning."""
+        mark = Segment(PAST, (self.visual_style + self.get_visual_style("transcript--past", partial=True)).rich_style)
+        return Strip.join([Strip([mark], 1), strip.crop(1)])
 
     def _ground(self, stack: Stack, n: int) -> Style | None:
         """What stands out at a line of this."""
@@ -518,6 +527,10 @@ class Transcript(ScrollView, can_focus=True):
         first, x = (_place(start), max(0, start.x)) if start else (top, 0)
         last, end_x = (_place(end), max(0, end.x)) if end else (bottom, None)
         return self._column.text(first, last, x, end_x), "\n"
+
+
+def _begins_blank(line: DrawnLine) -> bool:
+    return (line.gutter.plain + line.words.plain)[:1] in {"", " "}
 
 
 def _key(at: tuple[int, int]) -> int:
