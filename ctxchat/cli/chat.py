@@ -33,8 +33,12 @@ def open_chat(flags: Mapping[str, Any], *, tour: Callable[[], object] | None = N
     if not in_browser() and (why := _no_terminal()):
         print(NO_TERMINAL.format(why=why), file=sys.stderr)
         return 2
-    for name in ("COLUMNS", "LINES"):  # a shell may have exported those of another window; the terminal knows its size
-        os.environ.pop(name, None)
+    if not in_browser():  # where the size comes in these
+        for name in (
+            "COLUMNS",
+            "LINES",
+        ):  # a shell may have exported those of another window; the terminal knows its size
+            os.environ.pop(name, None)
     return ended(lambda: _painted(flags, tour))
 
 

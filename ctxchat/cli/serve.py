@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shlex
 import sys
+from functools import partial
 
 import click
+import msgspec
 
+from ctxchat.bootstrap import LAST_HERE
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.cli.common import common_options, emit, extra_missing, flags, narrate
 from ctxchat.core.errors import CtxchatError
@@ -15,22 +18,34 @@ from ctxchat.own_processes import module_command
 
 @click.command("serve")
 @click.option("--port", type=click.IntRange(1, 65535), default=8010, show_default=True, metavar="N", help="The port.")
+@click.option(
+    "--text-size", type=click.IntRange(6, 60), default=16, show_default=True, metavar="N", help="Of letters, in pixels."
+)
+@click.option("--continue", "go_on", is_flag=True, help="Go on with the session used last in this folder.")
 @common_options
-def command(port: int) -> None:
+def command(port: int, text_size: int, go_on: bool) -> None:
     """Open the chat in a browser: on 127.0.0.1 only, for whoever has the address with its token.
 
     What the page can do, its chat can do: read, run and write in this folder after asking. Stop it with ctrl+c.
     """
     given = flags()
+    if go_on and not given.session:
+        given = msgspec.structs.replace(given, session=LAST_HERE)
     try:
-        from ctxchat.cli.serving import ChatServer
+        from ctxchat.cli.serving import ChatServer, free_port
     except ImportError as problem:
         raise extra_missing("The chat in a browser", "textual-serve", "serve") from problem
     try:
-        ChatServer(chat_command(given), port, lambda address: _told(address, given.json)).serve()
+        free_port(port)
+        ChatServer(partial(_of_tab, given), port, lambda address: _told(address, given.json), text_size).serve()
     except OSError as problem:
         remedy = "Choose another with --port."
         raise CtxchatError(f"Port {port} cannot be used: {problem.strerror or problem}.", remedy) from problem
+
+
+def _of_tab(given: Flags, session: str) -> str:
+    """The command line of a tab's chat: with the session it had before it was loaded again, where it had one."""
+    return chat_command(msgspec.structs.replace(given, session=session) if session else given)
 
 
 def chat_command(given: Flags) -> str:

@@ -5,29 +5,114 @@ Needs the extra `serve`. Every tab that is opened is a chat of its own.
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import re
 import secrets
+import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
-from aiohttp import web
+from aiohttp import WSCloseCode, web
+from textual_serve.app_service import AppService
 from textual_serve.server import Server
 
 HOST = "127.0.0.1"
 ELSEWHERE = re.compile(r'<link[^>]*href="https?://(?!127\.0\.0\.1)[^>]*>')
 """What the page of textual-serve would load from others' servers: a font."""
 
+END_TIMEOUT_S = 1.2
+"""Seconds that a chat has to end by itself."""
+
+PAGE = """\
+<title>ctxchat</title>
+<script>
+  // Each tab has a name that outlives a reload: the server gives it the session it had.
+  const random = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16)).join("");
+  const tab = sessionStorage.getItem("tab") || random();
+  sessionStorage.setItem("tab", tab);
+  document.addEventListener("DOMContentLoaded", () => {
+    document.getElementById("terminal").dataset.sessionWebsocketUrl += "/" + tab;
+    document.querySelector(".message").textContent =
+      "The chat has ended, or could not start: where ctxchat serve runs it says why.";
+    new MutationObserver(focusTerminal).observe(document.body, { attributes: true });
+  });
+  function focusTerminal() {
+    document.querySelector(".xterm-helper-textarea")?.focus();
+  }
+  window.addEventListener("load", focusTerminal);
+  window.addEventListener("focus", focusTerminal);
+  // The browser's own: paste and reload.
+  window.addEventListener("keydown", (event) => {
+    const key = event.key.toLowerCase();
+    if (event.key === "F5" || ((event.ctrlKey || event.metaKey) && !event.altKey && (key === "v" || key === "r")))
+      event.stopImmediatePropagation();
+  }, true);
+</script>
+</head>"""
+"""What the page of textual-serve lacks: a title, the keyboard from the start, the browser's own keys, tabs with a name."""
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class ChatServer(Server):
-    """Serves one command on loopback, everything below a path that nobody guesses. `address` holds that and a token, which is
-    exchanged for a cookie at the first visit. A cookie goes to every port of a machine, but only where its path leads: what
-    else listens here never sees it."""
+class Chat(AppService):
+    """One tab's program. `session` is the id of the one it is at, as it tells us."""
 
-    def __init__(self, command: str, port: int, ready: Callable[[str], None]) -> None:
+    session = ""
+
+    async def on_meta(self, data: bytes) -> None:
+        told = json.loads(data)
+        if told.get("type") == "session":
+            self.session = str(told.get("id", ""))
+        else:
+            await super().on_meta(data)
+
+    async def ended(self) -> None:
+        """Returns when the program has ended by itself."""
+        if self._task:
+            await asyncio.wait({self._task})
+
+    async def stop(self) -> None:
+        """End the program, in good order if it does so soon."""
+        process, task = self._process, self._task
+        if process is None or task is None:
+            return
+        self._task = None
+        with suppress(ConnectionError):
+            await self.send_meta({"type": "quit"})
+        gone = asyncio.create_task(process.wait())
+        for end in (process.terminate, process.kill):
+            if (await asyncio.wait({gone}, timeout=END_TIMEOUT_S / 2))[0]:
+                break
+            with suppress(ProcessLookupError):
+                end()
+        await asyncio.wait({gone, task}, timeout=END_TIMEOUT_S)
+        self.stdin.close()
+
+
+def free_port(port: int) -> None:
+    """Raises OSError for a port that cannot be used, before an address is told."""
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        tried.bind((HOST, port))
+
+
+class ChatServer(Server):
+    """Serves a program for each tab on loopback, everything below a path that nobody guesses. `command` is a tab's command line,
+    for the id of the session it had before it was loaded again, or for none. `address` holds the path and a token, which is
+    exchanged for a cookie at the first visit. A cookie goes to every port of a machine, but only where its path leads: what else
+    listens here never sees it."""
+
+    def __init__(
+        self, command: Callable[[str], str], port: int, ready: Callable[[str], None], text_size: int = 16
+    ) -> None:
+        self._command, self._text_size = command, text_size
+        self._sessions: dict[str, str] = {}  # by tab
+        self._gone: dict[str, asyncio.Event] = {}  # by tab: its program has ended and given its session free
+        self._open: set[web.WebSocketResponse] = set()
         self._place = f"/{secrets.token_urlsafe(32)}"
-        super().__init__(command, host=HOST, port=port, title="ctxchat")  # pyright: ignore[reportUnknownMemberType]  # its paths are untyped
+        super().__init__(command(""), host=HOST, port=port, title="ctxchat")  # pyright: ignore[reportUnknownMemberType]  # its paths are untyped
         self._token = secrets.token_urlsafe(32)
         self._cookie = f"ctxchat-{port}"
         self._ready = ready
@@ -44,9 +129,16 @@ class ChatServer(Server):
     async def on_startup(self, app: web.Application) -> None:
         self._ready(self.address)
 
+    async def on_shutdown(self, app: web.Application) -> None:
+        """Every tab is told, and its program ended."""
+        closing = (socket.close(code=WSCloseCode.GOING_AWAY) for socket in list(self._open))
+        await asyncio.gather(*closing, return_exceptions=True)
+
     async def _make_app(self) -> web.Application:
         app = web.Application(middlewares=[self._guarded])
-        app.add_subapp(self._place, await super()._make_app())
+        below = await super()._make_app()
+        below.router.add_get("/ws/{tab}", self.handle_websocket)
+        app.add_subapp(self._place, below)
         app.on_response_prepare.append(self._closed)
         return app
 
@@ -69,8 +161,43 @@ class ChatServer(Server):
             raise web.HTTPForbidden(text="Open the address that `ctxchat serve` printed, with its token.")
         response = await handler(request)
         if isinstance(response, web.Response) and response.content_type == "text/html":
-            response.text = ELSEWHERE.sub("", response.text or "")
+            page = ELSEWHERE.sub("", response.text or "").replace("</head>", PAGE)
+            response.text = page.replace('data-font-size="16"', f'data-font-size="{self._text_size}"')
         return response
+
+    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+        """A tab: a program as long as it is open, and the tab closed where the program ends."""
+        tab = request.match_info.get("tab", "")
+        line = web.WebSocketResponse(heartbeat=15)
+        await line.prepare(request)
+        if before := self._gone.get(tab):
+            await before.wait()
+        gone = self._gone[tab] = asyncio.Event()
+        chat = Chat(
+            self._command(self._sessions.get(tab, "")),
+            write_bytes=line.send_bytes,
+            write_str=line.send_str,
+            close=line.close,  # type: ignore[arg-type]
+            download_manager=self.download_manager,
+        )
+        self._open.add(line)
+        width, height = (_cells(request.query.get(name, ""), usual) for name, usual in (("width", 80), ("height", 24)))
+        await chat.start(width, height)
+        ended = asyncio.create_task(self._close_with(chat, line))
+        try:
+            await self._process_messages(line, chat)
+        finally:
+            await chat.stop()
+            ended.cancel()
+            if tab and chat.session:
+                self._sessions[tab] = chat.session
+            self._open.discard(line)
+            gone.set()
+        return line
+
+    async def _close_with(self, chat: Chat, line: web.WebSocketResponse) -> None:
+        await chat.ended()
+        await line.close()
 
     def _holds(self, given: str) -> bool:
         return secrets.compare_digest(given.encode(), self._token.encode())
@@ -84,3 +211,7 @@ class ChatServer(Server):
         response.headers["Referrer-Policy"] = "no-referrer"
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Cache-Control"] = "no-store"
+
+
+def _cells(text: str, usual: int) -> int:
+    return int(text) if text.isascii() and text.isdigit() and 0 < int(text[:6]) < 2000 else usual

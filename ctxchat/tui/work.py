@@ -98,6 +98,8 @@ class Work:
             self._chat.banner.clear()
         before, self.session, self.trouble = self.session, session, ""
         await self._chat.show_session(session)
+        if session.state.ledger.groups:
+            self._chat.tell_page(session.id)
         self.settled.set()
         if not session.read_only:
             left = await self._drafts.left(session.id)
@@ -189,6 +191,7 @@ class Work:
                 events = session.send(draft.text, await self._leave(session, draft), meanwhile=meanwhile)
             else:
                 events = session.resume(meanwhile=meanwhile)
+            self._chat.tell_page(session.id)
             async with aclosing(events):
                 async for stamped in events:
                     if self._leaving and self._arrived(session):

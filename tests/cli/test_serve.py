@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from time import monotonic
 
 import pytest
 from aiohttp import ClientSession, CookieJar, WSServerHandshakeError, web
@@ -19,6 +22,15 @@ from tests.cli.conftest import Cli
 
 SHOWN = b"Harbour"
 PROGRAM = f"import sys; sys.stdout.buffer.write(b'__GANGLION__\\nD' + bytes([0, 0, 0, 7]) + {SHOWN!r})"
+AT_WORK = """
+import json, sys, time
+told = json.dumps({"type": "session", "id": sys.argv[1] or "first"}).encode()
+sys.stdout.buffer.write(b"__GANGLION__\\nM" + len(told).to_bytes(4, "big") + told)
+shown = f"at {sys.argv[1] or 'nothing'}".encode()
+sys.stdout.buffer.write(b"D" + len(shown).to_bytes(4, "big") + shown)
+sys.stdout.flush()
+time.sleep(60)
+"""
 
 
 @pytest.fixture
@@ -26,12 +38,20 @@ async def served() -> AsyncIterator[ChatServer]:
     with socket.socket() as free:
         free.bind((HOST, 0))
         port = free.getsockname()[1]
-    server = ChatServer(shlex.join([sys.executable, "-c", PROGRAM]), port, lambda address: None)
+    async with serving(lambda session: shlex.join([sys.executable, "-c", PROGRAM]), port) as server:
+        yield server
+
+
+@asynccontextmanager
+async def serving(command: Callable[[str], str], port: int) -> AsyncIterator[ChatServer]:
+    server = ChatServer(command, port, lambda address: None, text_size=20)
     runner = web.AppRunner(await server._make_app())  # what textual-serve runs
     await runner.setup()
     await web.TCPSite(runner, HOST, port).start()
-    yield server
-    await runner.cleanup()
+    try:
+        yield server
+    finally:
+        await runner.cleanup()
 
 
 def visitor() -> ClientSession:
@@ -54,6 +74,31 @@ async def test_the_address_opens_the_page_and_the_program(served: ChatServer) ->
         async with browser.ws_connect(socket_url, origin=served.public_url) as chat:
             assert await chat.receive_bytes(timeout=10) == SHOWN
         assert socket_url.startswith(base.replace("http", "ws", 1))
+
+
+async def test_a_tab_that_is_loaded_again_goes_on_and_the_end_waits_for_no_tab() -> None:
+    with socket.socket() as free:
+        free.bind((HOST, 0))
+        port = free.getsockname()[1]
+    async with (
+        serving(lambda session: shlex.join([sys.executable, "-c", AT_WORK, session]), port) as server,
+        visitor() as browser,
+    ):
+        async with browser.get(server.address) as page:
+            text = await page.text()
+        assert "<title>ctxchat</title>" in text and 'data-font-size="20"' in text
+        (socket_url,) = re.findall(r"""websocket-url="([^"]+)""", text)
+        for tab, shown in (("one", b"at nothing"), ("one", b"at first"), ("two", b"at nothing")):
+            async with browser.ws_connect(f"{socket_url}/{tab}", origin=server.public_url) as chat:
+                assert await chat.receive_bytes(timeout=10) == shown
+            async with asyncio.timeout(10):
+                while server._open:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+        left = await browser.ws_connect(f"{socket_url}/two", origin=server.public_url)
+        assert await left.receive_bytes(timeout=10)
+        began = monotonic()
+    assert left.close_code or (await left.receive(timeout=5)).type.name in {"CLOSE", "CLOSED"}
+    assert monotonic() - began < 10, "a page that stays open would hold it up for a minute"
 
 
 async def test_what_else_listens_on_this_machine_is_sent_no_cookie_and_one_alone_opens_nothing(
@@ -104,3 +149,4 @@ def test_a_port_that_is_taken_is_said(cli: Cli) -> None:
         taken.listen()
         said = cli("serve", "--port", str(taken.getsockname()[1]))
     assert said.code == 1 and "cannot be used" in said.err and "--port" in said.err
+    assert not said.out, "no address of a page that is not there"

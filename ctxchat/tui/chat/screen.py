@@ -352,6 +352,11 @@ class ChatScreen(Screen[None]):
             keys = (TO_IT, *keys)
         self.key_line.show(self.questions.keys or keys)
 
+    def tell_page(self, session_id: str) -> None:
+        """In a browser: the session that a reload of the page goes on with."""
+        if write_meta := getattr(self.app._driver, "write_meta", None):
+            write_meta({"type": "session", "id": session_id})
+
     def action_copy_text(self) -> None:
         """Copy what is marked, and say so."""
         super().action_copy_text()

@@ -1,0 +1,147 @@
+"""`ctxchat serve` in a real headless Chromium, driven by its own protocol: skipped where there is none."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from time import monotonic
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession, ClientWebSocketResponse
+
+from tests.cli.conftest import Home
+from tests.e2e.conftest import READY
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = [pytest.mark.pty, pytest.mark.skipif(not CHROMIUM, reason="needs Chromium")]
+
+
+class Tab:
+    """A page: keys go in, and what its terminal was sent comes out."""
+
+    def __init__(self, line: ClientWebSocketResponse) -> None:
+        self._line = line
+        self._number = 0
+        self.shown = ""
+
+    async def ask(self, method: str, **params: Any) -> Any:
+        self._number += 1
+        await self._line.send_json({"id": self._number, "method": method, "params": params})
+        while True:
+            answer = self._take(await self._line.receive_json(timeout=30))
+            if answer.get("id") == self._number:
+                assert "error" not in answer, answer
+                return answer["result"]
+
+    def _take(self, message: dict[str, Any]) -> dict[str, Any]:
+        if message.get("method") == "Network.webSocketFrameReceived":
+            frame = message["params"]["response"]
+            if frame["opcode"] == 2:
+                drawn = base64.b64decode(frame["payloadData"]).decode("utf-8", "replace")
+                self.shown += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", drawn)
+        return message
+
+    async def value(self, expression: str) -> Any:
+        return (await self.ask("Runtime.evaluate", expression=expression))["result"].get("value")
+
+    async def until(self, holds: Callable[[], object]) -> None:
+        end = monotonic() + 20
+        while not holds():
+            assert monotonic() < end, self.shown[-2000:]
+            try:
+                self._take(await self._line.receive_json(timeout=1))
+            except TimeoutError:
+                continue
+
+    async def write(self, text: str) -> None:
+        for letter in text:
+            about = {"key": letter, "windowsVirtualKeyCode": ord(letter.upper())}
+            await self.ask("Input.dispatchKeyEvent", type="keyDown", text=letter, **about)
+            await self.ask("Input.dispatchKeyEvent", type="keyUp", **about)
+
+    async def press(self, key: str, *, control: bool = False) -> None:
+        code = {"F5": 116, "Enter": 13, "v": 86}.get(key, 0)
+        more = {"text": "\r"} if key == "Enter" else {}
+        about = {"key": key, "windowsVirtualKeyCode": code, "modifiers": 2 if control else 0}
+        commands = {"commands": ["paste"]} if control and key == "v" else {}
+        await self.ask("Input.dispatchKeyEvent", type="keyDown", **about, **more, **commands)
+        await self.ask("Input.dispatchKeyEvent", type="keyUp", **about)
+
+
+@asynccontextmanager
+async def browsing(home: Home, *options: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str, Any]]:
+    """The server, the address it printed, and what opens a tab of a browser on an address."""
+    with socket.socket() as free, socket.socket() as other:
+        free.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        port, debugging = free.getsockname()[1], other.getsockname()[1]
+    pipe = asyncio.subprocess.PIPE
+    line = [sys.executable, "-m", "ctxchat", "serve", "--port", str(port), *options]
+    server = await asyncio.create_subprocess_exec(*line, stdout=pipe, stderr=pipe, env=home.environ, cwd=home.work)
+    profile = home.root / "profile"
+    flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={profile}"]
+    browser = await asyncio.create_subprocess_exec(
+        str(CHROMIUM), *flags, f"--remote-debugging-port={debugging}", "about:blank",
+        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert server.stdout
+        address = (await asyncio.wait_for(server.stdout.readline(), 30)).decode().strip()
+        async with ClientSession() as http:
+
+            async def tab(url: str) -> Tab:
+                base = f"http://127.0.0.1:{debugging}/json/new?about:blank"
+                for _ in range(300):
+                    try:
+                        async with http.put(base) as made:
+                            about = json.loads(await made.text())
+                            break
+                    except OSError:
+                        await asyncio.sleep(0.1)
+                page = Tab(await http.ws_connect(about["webSocketDebuggerUrl"], max_msg_size=0))
+                for domain in ("Page", "Runtime", "Network"):
+                    await page.ask(f"{domain}.enable")
+                await page.ask("Emulation.setFocusEmulationEnabled", enabled=True)
+                await page.ask("Page.bringToFront")
+                await page.ask("Page.navigate", url=url)
+                return page
+
+            yield server, address, tab
+    finally:
+        for process in (server, browser):
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+
+async def test_a_tab_is_typed_into_at_once_pasted_into_reloaded_and_ended(harbour: Home) -> None:
+    async with browsing(harbour, "--text-size", "20") as (server, address, tab):
+        page = await tab(address)
+        await page.until(lambda: READY in page.shown)
+        assert await page.value("document.title") == "ctxchat"
+        assert await page.value("document.getElementById('terminal').dataset.fontSize") == "20"
+        assert await page.value("document.activeElement.className") == "xterm-helper-textarea"
+        await page.write("Where is INTERVAL set?")
+        await page.press("Enter")
+        await page.until(lambda: "INTERVAL set?" in page.shown)
+        other = await tab(address)
+        await other.until(lambda: READY in other.shown)
+        page.shown = ""
+        await page.press("F5")
+        await page.until(lambda: "INTERVAL set?" in page.shown)  # the session of this tab
+        assert "INTERVAL set?" not in other.shown
+        began = monotonic()
+        server.send_signal(signal.SIGTERM)
+        said = await asyncio.wait_for(server.communicate(), 20)
+        assert monotonic() - began < 5
+        assert b"Traceback" not in said[0] + said[1]
+        assert await page.value("getComputedStyle(document.querySelector('.closed-dialog')).display") == "flex"
