@@ -88,7 +88,7 @@ class Chat(AppService):
             with suppress(ProcessLookupError):
                 end()
         await asyncio.wait({gone, task}, timeout=END_TIMEOUT_S)
-        self.stdin.close()
+        process._transport.close()  # type: ignore[attr-defined]  # its pipes, which would be closed after the loop
 
 
 def free_port(port: int) -> None:
