@@ -11,7 +11,6 @@ from ctxchat.core.strategies.results import shorten, spill_of
 from ctxchat.core.tooluse import gist
 from ctxchat.core.view import View
 
-
 MAX_RECENT_SHARE = 1 / 8
 """Of the limit, what one result may take that stays for being recent."""
 

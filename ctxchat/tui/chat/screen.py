@@ -51,6 +51,7 @@ from ctxchat.tui.commands import Keys
 from ctxchat.tui.style.compositor import CroppingCompositor
 from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.input_history import InputHistory
+from ctxchat.tui.widgets.current_size import CurrentSize
 from ctxchat.tui.widgets.gauge import Gauge
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from ctxchat.tui.guide import Guide
 
 
-class ChatScreen(Screen[None]):
+class ChatScreen(CurrentSize, Screen[None]):
     """Header, transcript, context panel, composer, gauge, keys."""
 
     BINDINGS = [Binding("tab", "tab", show=False)]
