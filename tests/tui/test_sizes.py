@@ -51,3 +51,15 @@ async def test_a_cell_is_free_between_the_help_and_its_scrollbar(tmp_path: Path,
         await until(pilot, lambda: isinstance(app.screen, HelpScreen) and "/redo" in words(app))
         bar = app.screen.query_one("#page").vertical_scrollbar.region.x
         assert {line[bar - 1] for line in words(app).split("\n")[2:-1]} == {" "}
+
+
+async def test_a_size_that_is_gone_is_dropped(tmp_path: Path) -> None:
+    """Textual lays a screen out for it, and tells the one before again: two of them went on for ever."""
+    async with chatting(tmp_path, FakeSession(), (100, 30)) as (app, pilot):
+        for key in ("", "f1"):
+            if key:
+                await pilot.press(key)
+                await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+            app.screen.post_message(Resize(Size(20, 5), Size(20, 5)))
+            await pilot.pause()
+            assert app.screen.size == app.size == HERE
