@@ -68,6 +68,7 @@ def _output_is_full(fault: OSError) -> bool:
         return False
     try:
         sys.stdout.flush()
+        print(flush=True)  # what could not be written is forgotten: only something new shows that nothing goes out
     except OSError as again:
         if again.errno == fault.errno:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

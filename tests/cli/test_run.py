@@ -338,7 +338,9 @@ def test_a_home_that_nobody_has_is_no_fault(harbour: Home) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("arguments", [["run", "Hello"], ["sessions", "list", "--json"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", [["run", "Hello"], ["run", "Where is INTERVAL set?"], ["sessions", "list", "--json"], ["--version"]]
+)
 def test_an_output_that_takes_nothing_is_said(harbour: Home, arguments: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "ctxchat", *arguments]
