@@ -208,10 +208,11 @@ class _Writer:
         self._connection.execute(f"INSERT OR REPLACE INTO compactions VALUES ({marks})", row)
         spans = [(self._session, change.id, first, first + many - 1) for edit in covers for first, many in pairs(edit)]
         self._connection.executemany("INSERT INTO covers VALUES (?, ?, ?, ?)", spans)
-        self._since_measured = 0
         if record and again:
+            self._add_since_measured()
             self._set("used = max(0, used - ?), estimated = 1", record.freed)
         elif record:
+            self._since_measured = 0  # it was measured behind them
             self._set("used = ?, estimated = 1", record.stands)
         self._count_compactions()
 

@@ -99,23 +99,27 @@ def ended(id: str) -> PassEnded:
 
 
 def listed(records: list[Record], database: Database, session: str) -> tuple[int, bool]:
-    """What the list shows as used, and whether that is an estimate: the last reply's count, changed by passes since; what the
-    messages hold where there was none."""
-    used, estimated = 0, False
+    """What the list shows as used, and whether that is an estimate: the last reply's count, changed by passes and by what was said
+    since; what the messages hold where there was none."""
+    used, estimated, since = 0, False, 0
     freed: dict[str, int] = {}
+    tokens = dict(database.read("SELECT seq, tokens FROM messages WHERE session = ?", (session,)))
     for record in records:
         match record:
+            case Sealed(groups=groups):
+                said = [m for g in groups for m in g.messages if m.role != "assistant" or m.interrupted]
+                since += sum(tokens[m.seq] for m in said)
             case Measured():
-                used, estimated = record.used, False
+                used, estimated, since = record.used, False, 0
             case Changed(change=Change(record=CompactionRecord() as done)):
-                used, estimated = done.after.used, True
+                used, estimated, since = done.after.used, True, 0
                 freed[done.id] = done.before.used - done.after.used
             case Undone(change=name) if name in freed:
                 used, estimated = used + freed.pop(name), True
             case _:
                 pass
     if used:
-        return used, estimated
+        return used + since, estimated or since > 0
     return database.read("SELECT coalesce(sum(tokens), 0) FROM messages WHERE session = ?", (session,))[0][0], True
 
 
