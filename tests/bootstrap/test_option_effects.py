@@ -83,6 +83,8 @@ EFFECTS: dict[str, tuple[str, Look]] = {
     "context.facts_max_tokens": ("300", option("facts_max_tokens")),
     "context.working_set": ("0.2", option("working_set")),
     "context.auto_compact": ('"ask"', option("consent")),
+    "context.auto_cold": ('"send"', option("auto_cold")),
+    "context.working_limit": ("9000", lambda s: (s.figures.working_limit, s.figures.trigger_tokens)),
     "context.min_messages": ("400", option("min_messages")),
     "context.compiler": ('"current_tool_trace"', shown),
     "context.shown_tokens": ("900", shown),

@@ -221,7 +221,7 @@ async def test_nothing_to_free_is_said_calmly(tmp_path: Path) -> None:
 
 async def test_every_command_is_in_the_palette(tmp_path: Path) -> None:
     session = FakeSession()
-    async with chatting(tmp_path, session, (100, 60)) as (app, pilot):
+    async with chatting(tmp_path, session, (100, 80)) as (app, pilot):
         await pilot.press("ctrl+p")
         await until(pilot, lambda: "/quit" in words(app))
         await pilot.press(*"permission mode", "enter")
