@@ -201,7 +201,7 @@ def test_the_examples_of_keys_and_themes_are_right(tmp_path: Path):
     for text in [*examples("keys.md"), *examples("settings.md")]:
         found = loaded(tmp_path, text)
         assert [p.text for p in found.problems] == []
-        assert found.keys.keys["search"] == ("ctrl+f2",) and found.keys.keys["quit"] == ()
+        assert found.keys.keys["search"] == ("ctrl+shift+f",) and found.keys.keys["quit"] == ()
     whole = "".join(examples("themes.md"))
     theme = make_theme(tomllib.loads(whole), "harbour")
     assert unreadable(theme) == () and theme.patterns["free"] == "-"

@@ -14,7 +14,6 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.events import Key, Paste
 from textual.geometry import Offset
-from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
@@ -51,7 +50,7 @@ from ctxchat.tui.commands import Keys
 from ctxchat.tui.style.compositor import CroppingCompositor
 from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.input_history import InputHistory
-from ctxchat.tui.widgets.current_size import CurrentSize
+from ctxchat.tui.widgets.current_size import CurrentSizeScreen
 from ctxchat.tui.widgets.gauge import Gauge
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
     from ctxchat.tui.guide import Guide
 
 
-class ChatScreen(CurrentSize, Screen[None]):
+class ChatScreen(CurrentSizeScreen[None]):
     """Header, transcript, context panel, composer, gauge, keys."""
 
     BINDINGS = [Binding("tab", "tab", show=False)]

@@ -15,7 +15,7 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Key
-from textual.screen import ModalScreen, Screen
+from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Footer, Input, Static
 from textual.widgets._footer import FooterKey
@@ -26,7 +26,7 @@ from ctxchat.presentation.text import clean, cut
 from ctxchat.tui.in_order import InOrder
 from ctxchat.tui.style import MUTED, STYLE
 from ctxchat.tui.style.themed_app import ThemedApp
-from ctxchat.tui.widgets.current_size import CurrentSize
+from ctxchat.tui.widgets.current_size import CurrentSizeScreen
 from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.line import Line
 from ctxchat.tui.widgets.lines import spread
@@ -93,7 +93,7 @@ def _columns(key: FooterKey) -> int:
     return len(key.key_display) + len(key.description) + BETWEEN
 
 
-class Over(CurrentSize, Screen[Result]):
+class Over(CurrentSizeScreen[Result]):
     """Lies over the chat, or over another such screen. Made of its `body`, with its keys below it."""
 
     CSS_PATH = STYLE / "panels.tcss"

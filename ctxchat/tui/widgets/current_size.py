@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from textual import on
 from textual.events import Resize
-from textual.widget import Widget
+from textual.screen import Screen
+
+_Result = TypeVar("_Result")
 
 
-class CurrentSize(Widget):
-    """To be mixed into a screen, before Textual's class.
+class CurrentSizeScreen(Screen[_Result]):
+    """What all our screens are.
 
     Textual (seen with 8.2) tells a screen its size again whenever it was laid out for another one. Where two sizes came in quick
     succession each brings back the other, without end. Only the newest is true: the others are dropped.
