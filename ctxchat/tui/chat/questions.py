@@ -124,6 +124,7 @@ class Questions(Vertical):
         self._now = now
         self._changing = Lock()
         self._watching: Timer | None = None
+        self._giving_up = False  # what was given up is not laid out yet
         self._wanted: Asked | None = None  # `tab` was pressed while it was held back
         self._tabbed = False  # and that was the last key
         self._calls: list[ApprovalRequested | QuestionAsked] = []
@@ -256,7 +257,7 @@ class Questions(Vertical):
         lines as what stands below it has no room for. Where that is not enough, all of them scroll."""
         place = self.parent
         heights = {box: height for box in self.query(SCROLLING).results(Widget) if (height := box.size.height)}
-        if not isinstance(place, Widget):
+        if not isinstance(place, Widget) or self._giving_up:
             return
         over = place.children[-1].region.bottom - place.region.bottom
         while over > 0 and any(height > 1 for height in heights.values()):
@@ -269,9 +270,15 @@ class Questions(Vertical):
         left = [name for name in GIVEN_UP if not self.has_class(name)]
         if over > 0 and heights and left:
             self.add_class(left[0])
-            self.call_after_refresh(self.give_way)
+            self._giving_up = True
+            self.call_after_refresh(self._give_more)
         elif over > 0:
             self.styles.max_height = max(1, self.size.height - over)
+
+    def _give_more(self) -> None:
+        """Look again, now that what was given up last is gone: twice in one frame would give up too much."""
+        self._giving_up = False
+        self.give_way()
 
     # ── no accident ──
 
