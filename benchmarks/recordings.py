@@ -21,7 +21,7 @@ from ctxchat.core.journal import Record, Sealed
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.openai import from_wire
 from ctxchat.importing.formats import Format, recognised
-from ctxchat.importing.records import Building
+from ctxchat.importing.journal_records import Building
 from ctxchat.importing.steps import Begin
 
 OURS = Path(__file__).parent / "recordings"

@@ -14,8 +14,8 @@ from functools import cache
 import msgspec
 
 from ctxchat.core.budget import Window
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.events import Event, Failed, TextDelta, Usage
-from ctxchat.core.figures import Figures
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.head import ContextBlock, ToolSpec
 from ctxchat.core.messages import Group, Message

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.history import Work
-from ctxchat.agent.compactor import Compactor
+from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.gate import Gate
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import SessionConfig
-from ctxchat.agent.toolbox import Toolbox
+from ctxchat.agent.turn.approvals import Gate
+from ctxchat.agent.turn.tool_runner import Toolbox
 from ctxchat.bootstrap.shared import SystemClock
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Usage

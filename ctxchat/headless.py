@@ -30,12 +30,12 @@ from ctxchat.core.events import (
     TurnFinished,
     TurnStarted,
 )
-from ctxchat.core.files import files_words
+from ctxchat.core.file_changes import files_words
 from ctxchat.core.messages import Part, Text
+from ctxchat.core.quantities import count, short
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.sanitize import clean, harmless, harmless_json
 from ctxchat.core.secrets import marks_in
-from ctxchat.core.words import count, short
 from ctxchat.tools.mentions import Consent, look_all, part_of
 
 UNSEEN = "this model is shown no images, only its name goes along"

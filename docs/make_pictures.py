@@ -25,7 +25,7 @@ from demo_session import MODEL, DemoServices, demo_desk, empty_desk, moment, wri
 from textual.pilot import Pilot
 
 from ctxchat.agent.prompts import prompt
-from ctxchat.config.files import load
+from ctxchat.config.effective import load
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.budget import Window

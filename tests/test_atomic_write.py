@@ -15,7 +15,7 @@ from ctxchat import atomic_write
 from ctxchat.config.atomic import write_text
 from ctxchat.core.ports import ToolContext
 from ctxchat.tools.checkpoints import Checkpoints
-from ctxchat.tools.writing import EditFile
+from ctxchat.tools.edit_file import EditFile
 
 root = pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="needs root")
 

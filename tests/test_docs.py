@@ -18,7 +18,7 @@ import pytest
 
 import ctxchat.core
 from ctxchat.cli.commands import ctxchat as root_command
-from ctxchat.config.files import load
+from ctxchat.config.effective import load
 from ctxchat.core import Item, Message
 from ctxchat.core.ports import ToolContext
 from tests.core.test_chat_lists import talk

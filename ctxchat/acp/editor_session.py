@@ -20,11 +20,11 @@ from ctxchat.agent.session import Session
 from ctxchat.bootstrap.program import Program
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.events import Stamped, TurnFinished
+from ctxchat.core.quantities import short
 from ctxchat.core.sanitize import clean
-from ctxchat.core.words import short
 from ctxchat.headless import without_secrets
-from ctxchat.presentation.figures_text import PARTS, gauge_words, sentence
 from ctxchat.presentation.history import items
+from ctxchat.presentation.usage_text import PARTS, gauge_words, sentence
 from ctxchat.storage import archive, sessions
 from ctxchat.tools.todo import last_list
 

@@ -13,7 +13,7 @@ import msgspec
 from ctxchat.acp.settings import EditorServer, servers
 from ctxchat.bootstrap.flags import Flags, settings_from
 from ctxchat.bootstrap.workspace import workspace_of
-from ctxchat.config.files import Loaded
+from ctxchat.config.effective import Loaded
 from ctxchat.core.errors import UsageError
 
 if TYPE_CHECKING:

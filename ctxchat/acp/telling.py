@@ -28,6 +28,7 @@ from ctxchat.acp.asking import answer_to, choices, chosen, options
 from ctxchat.acp.updates import CallIds, SessionUpdate
 from ctxchat.agent.session import Session
 from ctxchat.core.automatic import SNOOZE
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.events import (
     ApprovalRequested,
     ApprovalResolved,
@@ -46,10 +47,9 @@ from ctxchat.core.events import (
     ToolProgress,
     ToolStarted,
 )
-from ctxchat.core.figures import Figures
+from ctxchat.core.quantities import percent, short
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.sanitize import clean, visible
-from ctxchat.core.words import percent, short
 
 UPDATE_INTERVAL_S = 0.5
 """Seconds between two updates of what changes all the time: the gauge, and what a call has shown."""

@@ -43,15 +43,15 @@ from acp.schema import (
 )
 
 from ctxchat.acp.settings import ConfigOption
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.events import ApprovalRequested, CompactionStarted, Delegated, FilesChanged, ToolFinished, ToolStarted
-from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Group, Message, Text, ToolCall, attached, spoken
+from ctxchat.core.quantities import count, made_smaller, short
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.sanitize import clean, visible
 from ctxchat.core.tooluse import UseKind, use_of
-from ctxchat.core.words import count, made_smaller, short
+from ctxchat.presentation.compactions import REASONS
 from ctxchat.presentation.history import REWOUND, Shown
-from ctxchat.presentation.passes import REASONS
 from ctxchat.presentation.text import cut, one_line
 from ctxchat.presentation.tool_words import decoded, ending, key_argument
 from ctxchat.tools.todo import Todo, TodoArguments, TodoItem

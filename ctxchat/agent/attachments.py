@@ -10,8 +10,8 @@ import msgspec
 
 from ctxchat.agent.conversation import Conversation
 from ctxchat.core.calibration import Mix, total
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import StorageError
-from ctxchat.core.figures import Figures
 from ctxchat.core.images import addressed, data_url, size_in, stored_in
 from ctxchat.core.messages import Group, Image, Message, Part, Text
 from ctxchat.core.tokens import Meter, rough_count

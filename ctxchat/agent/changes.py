@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ctxchat.agent.consent import Consent
+from ctxchat.agent.compaction.policy import Consent
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.core.changes import (
@@ -29,8 +29,8 @@ from ctxchat.core.changes import (
     restored,
     shrunk,
 )
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.facts import Memory
-from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Changed, Record, Sealed, Undone
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group

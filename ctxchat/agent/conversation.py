@@ -13,19 +13,19 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ctxchat.agent.guard import Guard
 from ctxchat.agent.journal_writer import JournalWriter
-from ctxchat.agent.learned import Assumptions, Known, Learned, NothingKnown
+from ctxchat.agent.model_knowledge import Assumptions, Known, Learned, NothingKnown
 from ctxchat.agent.session_config import SessionConfig
 from ctxchat.core.automatic import Automatic
+from ctxchat.core.backoff import Guard
 from ctxchat.core.budget import Budget, Window, make_budget
 from ctxchat.core.budget_note import BUDGET, budget_note
 from ctxchat.core.cache import Beginning, CacheRules, cache_state, found_beginnings, marked_lengths
 from ctxchat.core.cache_state import CacheState
 from ctxchat.core.calibration import Mix
 from ctxchat.core.clip import clip
+from ctxchat.core.context_usage import NO_MIX, Counting, Figures, Past, PriceRise, TokenPrice, measure
 from ctxchat.core.errors import StorageError
-from ctxchat.core.figures import NO_MIX, Counting, Figures, Past, PriceRise, TokenPrice, measure
 from ctxchat.core.head import ContextBlock, Head, Surroundings, ToolSpec
 from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import HeadSet, Measured, Record, Sealed, SessionState, ThoughtsLeftOut

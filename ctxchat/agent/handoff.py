@@ -8,9 +8,9 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from ctxchat.agent.compaction.planner import Planner
+from ctxchat.agent.compaction.run import SummaryDraft
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.passes import SummaryDraft
-from ctxchat.agent.planner import Planner
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.grouping import single

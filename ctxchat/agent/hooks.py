@@ -14,9 +14,10 @@ from typing import Protocol, cast, get_args
 
 import msgspec
 
-from ctxchat.agent.compactor import Compactor
+from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit, Work
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import (
     CompactionStarted,
@@ -28,7 +29,6 @@ from ctxchat.core.events import (
     TurnStarted,
     fields,
 )
-from ctxchat.core.figures import Figures
 from ctxchat.core.grouping import single
 from ctxchat.core.hooks import (
     CompactContext,

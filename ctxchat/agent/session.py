@@ -12,22 +12,22 @@ from functools import partial
 
 from ctxchat.agent.attachments import Attachments
 from ctxchat.agent.changes import Changes
-from ctxchat.agent.compactor import Compactor
+from ctxchat.agent.compaction.compactor import Compactor
+from ctxchat.agent.compaction.preview import Preview
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit
-from ctxchat.agent.fallback import Fallback
-from ctxchat.agent.files import Files
+from ctxchat.agent.file_undo import Files
 from ctxchat.agent.handoff import Handoff
 from ctxchat.agent.hooks import Hooks
-from ctxchat.agent.preview import Preview
 from ctxchat.agent.session_config import Configure, SessionConfig
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.setup import Setup
-from ctxchat.agent.toolbox import Toolbox
-from ctxchat.agent.turn import Meanwhile, Turn, nothing
+from ctxchat.agent.turn.fallback import Fallback
+from ctxchat.agent.turn.tool_runner import Toolbox
+from ctxchat.agent.turn.turn import Meanwhile, Turn, nothing
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Notice, Stamped
-from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Named, SessionState
 from ctxchat.core.messages import Part
 from ctxchat.core.ports import WorkspaceFiles

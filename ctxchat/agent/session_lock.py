@@ -10,9 +10,9 @@ from contextlib import aclosing, asynccontextmanager
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Work, stream
 from ctxchat.agent.hooks import Hooks
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import CtxchatError, SessionBusy
 from ctxchat.core.events import Event, Stamped, log_line
-from ctxchat.core.figures import Figures
 
 _LOG = logging.getLogger("ctxchat.session")
 

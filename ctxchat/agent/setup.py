@@ -8,15 +8,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from ctxchat.agent.compactor import Compactor
+from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
-from ctxchat.agent.learned import Learned
+from ctxchat.agent.model_knowledge import Learned
 from ctxchat.agent.session_config import Configure, SessionConfig, next_model
 from ctxchat.agent.session_lock import SessionLock
-from ctxchat.agent.toolbox import Toolbox
+from ctxchat.agent.turn.tool_runner import Toolbox
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import CtxchatError, UsageError
-from ctxchat.core.figures import Figures
 from ctxchat.core.journal import AgentChosen, EffortChosen, ModelChosen
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Rule

@@ -18,12 +18,12 @@ from ctxchat.core.journal import Record
 from ctxchat.core.messages import Message
 from ctxchat.core.tokens import Meter
 from ctxchat.importing.formats import Format
-from ctxchat.importing.lines import Progress, silent
+from ctxchat.importing.journal_records import Building, Totals
+from ctxchat.importing.json_stream import Progress, silent
 from ctxchat.importing.outcome import Imported, Outcome
-from ctxchat.importing.records import Building, Totals
 from ctxchat.importing.steps import Begin, Damaged, Said, Step
 from ctxchat.models.tokenizers import counter
-from ctxchat.storage import files, origins
+from ctxchat.storage import origins, private_files
 from ctxchat.storage.database import Database
 from ctxchat.storage.faults import faults
 from ctxchat.storage.origins import SessionOrigin
@@ -104,7 +104,7 @@ def _bring(
     built: list[Building] = []
 
     def records(session: str) -> Iterable[Record]:
-        folder = files.session_folder(database.folder, session)
+        folder = private_files.session_folder(database.folder, session)
         building = Building(session, form.label, lambda name, data: attach(folder, name, data), _weigh())
         built.append(building)
         return _records(building, chain(ahead, steps))

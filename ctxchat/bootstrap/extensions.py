@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ctxchat.agent.planner import Registry
+from ctxchat.agent.compaction.planner import Registry
 from ctxchat.core.ports import ContextProvider, ToolPort
 from ctxchat.core.strategies.base import Strategy
 from ctxchat.core.strategies.builtin import builtin_strategies

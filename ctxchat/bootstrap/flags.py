@@ -7,7 +7,7 @@ from typing import cast
 
 import msgspec
 
-from ctxchat.config import files, paths
+from ctxchat.config import effective, paths
 from ctxchat.config.consistency import for_agent
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.core.errors import UsageError
@@ -30,13 +30,13 @@ class Flags(msgspec.Struct, frozen=True):
     log: str = ""
 
 
-def settings_from(flags: Flags, workspace: Path) -> files.Loaded:
+def settings_from(flags: Flags, workspace: Path) -> effective.Loaded:
     """The settings with the flags on top. Raises UsageError for a settings file that was named and is not there."""
     named = paths.expanded(flags.config) if flags.config else None
     if named is not None and not named.is_file():
         raise UsageError(f"{flags.config}: there is no such settings file.", "Without --config your own is used.")
     given = {"model": flags.model, "permissions.mode": flags.permissions}
-    return files.load(workspace, config=named, flags={key: value for key, value in given.items() if value})
+    return effective.load(workspace, config=named, flags={key: value for key, value in given.items() if value})
 
 
 def in_force(settings: Settings, flags: Flags, name: str | None = None) -> tuple[Settings, AgentSettings]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ctxchat.agent.hooks import Ran
-from ctxchat.config.files import Loaded
+from ctxchat.config.effective import Loaded
 from ctxchat.config.schema import HookSettings
 from ctxchat.config.trust import Content, content
 from ctxchat.core.errors import CtxchatError
@@ -19,7 +19,7 @@ from ctxchat.core.hooks import Action, CompactContext, Hook, Inject, Notify, Run
 from ctxchat.core.permissions import Allowance
 from ctxchat.core.sanitize import clean
 from ctxchat.own_processes import find_program, outside_path
-from ctxchat.tools.commands import parts_of
+from ctxchat.tools.command_line import parts_of
 from ctxchat.tools.processes import child, environment
 from ctxchat.tools.programs import is_interpreter
 from ctxchat.tools.sandbox import Sandbox, taken_away

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import CoroutineType
 
     from ctxchat.bootstrap.program import Program
-    from ctxchat.config.files import Loaded
+    from ctxchat.config.effective import Loaded
     from ctxchat.core.secrets import Masking
     from ctxchat.importing.outcome import ImportNews
     from ctxchat.tools.mcp.server import ServerRow

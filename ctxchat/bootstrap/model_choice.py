@@ -23,9 +23,9 @@ from ctxchat.core.ports import ModelPiece, ModelPort, ModelRequest
 from ctxchat.core.prices import cost
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import compile
+from ctxchat.models.direct import Connections
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
 from ctxchat.models.process import ModelProcess
-from ctxchat.models.straight import Connections
 from ctxchat.models.tokenizers import counter
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Lanes(msgspec.Struct, frozen=True):
 
     def to(self, settings: ModelSettings, transport: Transport) -> Lane:
         """The one to a model: straight where its server needs no more, unless a person wants litellm."""
-        from ctxchat.models.straight import Straight, server_of
+        from ctxchat.models.direct import Straight, server_of
 
         server = server_of(settings) if transport == "auto" else None
         return Straight(settings, server, self.connections) if server else self.worker

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ctxchat.agent.learned import corrected
+from ctxchat.agent.model_knowledge import corrected
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.flags import Flags, settings_from
 from ctxchat.bootstrap.log_file import log_to
 from ctxchat.bootstrap.model_choice import Overrides, settings_of, warm_up
-from ctxchat.bootstrap.opening import Opening
 from ctxchat.bootstrap.remembered import StoredAssumptions, first_look
+from ctxchat.bootstrap.session_factory import Opening
 from ctxchat.bootstrap.shared import Shared, adapt
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.config import paths
-from ctxchat.config.files import Loaded
+from ctxchat.config.effective import Loaded
 from ctxchat.config.schema.program import Storage
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import CtxchatError, StorageError, UsageError
@@ -37,8 +37,8 @@ from ctxchat.models.discovery import FirstLook, FoundModel, configured, discover
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
 from ctxchat.storage import archive, backups, sessions
 from ctxchat.storage.archive import LastSaid
+from ctxchat.storage.chat_import import import_file
 from ctxchat.storage.database import Database
-from ctxchat.storage.importing import import_file
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.mcp.server import ServerRow
 

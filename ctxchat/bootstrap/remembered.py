@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
-from ctxchat.agent.learned import Known
+from ctxchat.agent.model_knowledge import Known
 from ctxchat.core.errors import StorageError
 from ctxchat.models.discovery import FirstLook, FoundModel, offers
 from ctxchat.storage.database import Database

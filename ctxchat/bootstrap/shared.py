@@ -19,7 +19,7 @@ from ctxchat.bootstrap.flags import Flags, in_force
 from ctxchat.bootstrap.model_choice import Lanes, Overrides, model_port
 from ctxchat.bootstrap.servers import Servers
 from ctxchat.bootstrap.workspace import sandbox_of
-from ctxchat.config import files as settings_files
+from ctxchat.config import effective as settings_files
 from ctxchat.config.schema import Settings
 from ctxchat.context.workspace import GitCommand
 from ctxchat.core.errors import UsageError
@@ -33,7 +33,7 @@ from ctxchat.models.provider_lists import ProviderLists
 from ctxchat.own_processes import find_program
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database, utc_now
-from ctxchat.storage.files import write_private
+from ctxchat.storage.private_files import write_private
 from ctxchat.tools.sandbox import Sandbox
 
 

@@ -13,17 +13,17 @@ from ctxchat.bootstrap.program import Program
 from ctxchat.cli import completing
 from ctxchat.cli.common import common_options, emit, flags, index_completed, narrate, run_async, table, written
 from ctxchat.cli.context import context_json
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import UsageError
 from ctxchat.core.facts import collect
-from ctxchat.core.figures import Figures
 from ctxchat.core.messages import Role
 from ctxchat.core.openai import recorded
+from ctxchat.core.quantities import count, short
 from ctxchat.core.sanitize import clean
 from ctxchat.core.search import Scope
 from ctxchat.core.secrets import masked
-from ctxchat.core.words import count, short
-from ctxchat.presentation.figures_text import gauge_words
-from ctxchat.presentation.passes import REASONS
+from ctxchat.presentation.compactions import REASONS
+from ctxchat.presentation.usage_text import gauge_words
 from ctxchat.storage import archive, exporting
 
 INDEXING_TIMEOUT_S = 10.0

@@ -10,7 +10,7 @@ import sys
 from contextlib import contextmanager
 
 from ctxchat.cli.ending import ended
-from ctxchat.tui.first_frame import FirstFrame, in_browser
+from ctxchat.tui.terminal.first_frame import FirstFrame, in_browser
 
 TYPE_CHECKING = False  # without the import
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from ctxchat.cli import completing
 from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, tell
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.events import Notice
+from ctxchat.core.quantities import count, short
 from ctxchat.core.record import CompactionRecord, SideFigures, StepGain
 from ctxchat.core.sanitize import clean
-from ctxchat.core.words import count, short
-from ctxchat.presentation.figures_text import gain
+from ctxchat.presentation.usage_text import gain
 
 
 class _Share(click.FloatRange):

@@ -61,7 +61,7 @@ def _models() -> Iterable[tuple[str, str]]:
 
 
 def _strategies() -> Iterable[tuple[str, str]]:
-    from ctxchat.config.files import entry_points
+    from ctxchat.config.effective import entry_points
     from ctxchat.core.strategies.builtin import builtin_strategies
     from ctxchat.core.strategies.planning import PlanOptions
 

@@ -12,7 +12,7 @@ from ctxchat.bootstrap.flags import settings_from
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.cli import completing
 from ctxchat.cli.common import common_options, emit, end_with_problems, flags, narrate, readable, table, tell
-from ctxchat.config import explain, files, paths, write
+from ctxchat.config import effective, explain, paths, write
 from ctxchat.config.reference import json_schema
 from ctxchat.core.errors import UsageError
 
@@ -60,7 +60,9 @@ def show(key: str) -> None:
 @common_options
 def check(file: str) -> None:
     """All problems of FILE (or of everything in force) and of installed plug-ins at once; exit code 2 when there are any."""
-    loaded = files.load(None, config=readable(file), environ={}) if file else settings_from(flags(), workspace_of(""))
+    loaded = (
+        effective.load(None, config=readable(file), environ={}) if file else settings_from(flags(), workspace_of(""))
+    )
     texts = [problem.text for problem in loaded.problems]
     end_with_problems([*texts, *broken_plugins(workspace_of(""))])
 
@@ -76,10 +78,12 @@ def set_(key: str, value: str) -> None:
         parsed: object = tomllib.loads(f"v = {value}")["v"]
     except tomllib.TOMLDecodeError:
         parsed = value
-    if key == "theme" and (trouble := files.unknown_theme(str(parsed), paths.config_dir())):
+    if key == "theme" and (trouble := effective.unknown_theme(str(parsed), paths.config_dir())):
         raise UsageError(trouble.text)
     write.set_value(file, key, parsed)
-    tell(p.text for p in files.load(None, config=file, environ={}).problems if p.key == key)  # a key that cannot work
+    tell(
+        p.text for p in effective.load(None, config=file, environ={}).problems if p.key == key
+    )  # a key that cannot work
     if flags().json:
         emit({"file": str(file), "key": key, "value": parsed})
     else:

@@ -10,10 +10,10 @@ import msgspec
 from ctxchat.bootstrap.program import Program
 from ctxchat.cli import completing
 from ctxchat.cli.common import common_options, emit, flags, run_async, table, tell, typed_in, written
-from ctxchat.core.figures import Figures, fixed, overhead
-from ctxchat.core.words import short
+from ctxchat.core.context_usage import Figures, fixed, overhead
+from ctxchat.core.quantities import short
 from ctxchat.presentation.cache_text import cache_lines
-from ctxchat.presentation.figures_text import PARTS, gauge_words, known, share, starts_words, window_words
+from ctxchat.presentation.usage_text import PARTS, gauge_words, known, share, starts_words, window_words
 
 
 @click.command("context")

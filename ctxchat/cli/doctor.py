@@ -18,8 +18,8 @@ from ctxchat.cli.common import common_options, emit, flags, run_async
 from ctxchat.config import paths
 from ctxchat.config.themes import load_themes
 from ctxchat.core.errors import CtxchatError, UsageError
+from ctxchat.core.quantities import count
 from ctxchat.core.sanitize import clean
-from ctxchat.core.words import count
 from ctxchat.models.offline import OFFLINE_NAME
 from ctxchat.own_processes import find_program
 from ctxchat.storage import backups, inspection, repair

@@ -15,8 +15,8 @@ from ctxchat.cli.ending import written_down
 from ctxchat.config import paths
 from ctxchat.config.themes import load_themes
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.first_frame import FirstFrame, in_browser
-from ctxchat.tui.terminal_input import guard_browser
+from ctxchat.tui.terminal.first_frame import FirstFrame, in_browser
+from ctxchat.tui.terminal.parser import guard_browser
 
 ENDING_TIMEOUT_S = 7.0
 """Seconds an orderly end may take once it was asked for."""
@@ -60,7 +60,7 @@ def _driver(first: FirstFrame) -> Any:
         guard_browser()
     if in_browser() or sys.platform == "win32":
         return None
-    from ctxchat.tui.terminal import Terminal
+    from ctxchat.tui.terminal.driver import Terminal
 
     return partial(Terminal, first=first)
 

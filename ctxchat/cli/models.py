@@ -7,7 +7,7 @@ import click
 from ctxchat.bootstrap.program import Program
 from ctxchat.cli.common import common_options, emit, flags, run_async, table
 from ctxchat.models.discovery import FoundModel
-from ctxchat.presentation.figures_text import SOURCES, brief, per_million
+from ctxchat.presentation.usage_text import SOURCES, brief, per_million
 
 
 @click.command("models")

@@ -9,9 +9,9 @@ from typing import get_args
 import click
 import msgspec
 
-from ctxchat.agent.permissions import deciding, judge, offers
-from ctxchat.bootstrap.configuring import rules_in_force
+from ctxchat.agent.turn.permissions import deciding, judge, offers
 from ctxchat.bootstrap.flags import settings_from
+from ctxchat.bootstrap.session_settings import rules_in_force
 from ctxchat.bootstrap.workspace import sandbox_of, workspace_of
 from ctxchat.cli.common import common_options, emit, flags, narrate, table, tell
 from ctxchat.config import paths
@@ -21,7 +21,7 @@ from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.permissions import Demand, Mode, parse_rule
 from ctxchat.core.ports import ToolContext
 from ctxchat.core.sanitize import clean
-from ctxchat.tools.commands import parts_of
+from ctxchat.tools.command_line import parts_of
 from ctxchat.tools.paths import locate, patterns
 
 _READ = ("read_file", "list_files", "glob", "grep")

@@ -19,13 +19,13 @@ from ctxchat.config import paths
 from ctxchat.core.errors import UsageError
 from ctxchat.core.journal import SessionState
 from ctxchat.core.messages import Group
+from ctxchat.core.quantities import short
 from ctxchat.core.sanitize import clean
-from ctxchat.core.words import short
 from ctxchat.models import dialects
 from ctxchat.storage import exporting, loading, sessions
 from ctxchat.storage.claude_code import ClaudeCodeLines
 from ctxchat.storage.database import Database
-from ctxchat.storage.files import write_private
+from ctxchat.storage.private_files import write_private
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
@@ -47,7 +47,7 @@ class _Sessions(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name == IMPORT:
-            return import_module("ctxchat.cli.importing").command
+            return import_module("ctxchat.cli.sessions_import").command
         return super().get_command(ctx, cmd_name)
 
 

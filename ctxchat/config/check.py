@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from ctxchat.config.options import Shape, allowed, facts, members, shape
+from ctxchat.config.option_table import Shape, allowed, facts, members, shape
 from ctxchat.config.problems import ConfigFault, KeyPath, nearest, shown
 from ctxchat.config.schema import HookSettings, Settings, Table, own_names
 from ctxchat.config.schema.option import Names

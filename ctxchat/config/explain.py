@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from ctxchat.config.files import Loaded
+from ctxchat.config.effective import Loaded
 from ctxchat.config.layers import Origin
-from ctxchat.config.options import Option, find, options
+from ctxchat.config.option_table import Option, find, options
 from ctxchat.config.problems import KeyPath, key_text
 from ctxchat.config.trees import get, leaves
 

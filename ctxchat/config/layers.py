@@ -11,10 +11,10 @@ import msgspec
 
 from ctxchat.config.check import KnownNames, check
 from ctxchat.config.consistency import build, contradictions
-from ctxchat.config.lines import layout, parse_key
-from ctxchat.config.options import Option, bare, find, options
+from ctxchat.config.option_table import Option, bare, find, options
 from ctxchat.config.problems import ConfigFault, KeyPath, Problem, key_text, nearest
-from ctxchat.config.reading import read
+from ctxchat.config.toml_file import read
+from ctxchat.config.toml_positions import layout, parse_key
 from ctxchat.config.trees import Tree, get, merge, nested, overlay, without
 
 LayerName = Literal["default", "user", "last good", "project", "environment", "command line"]

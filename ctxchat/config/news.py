@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from ctxchat.config.files import Loaded, changes
-from ctxchat.config.lines import literal, parse_key
-from ctxchat.config.options import find
+from ctxchat.config.effective import Loaded, changes
+from ctxchat.config.option_table import find
 from ctxchat.config.schema import Settings
 from ctxchat.config.schema.option import NOW
+from ctxchat.config.toml_positions import literal, parse_key
 
 MAX_VALUE_CHARS = 24
 """Characters a value may take in such a sentence."""

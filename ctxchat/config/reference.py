@@ -13,10 +13,10 @@ import msgspec
 
 from ctxchat.config.atomic import write_text
 from ctxchat.config.keys import ACTIONS, PRESETS
-from ctxchat.config.lines import literal
-from ctxchat.config.options import Option, facts, members, options
+from ctxchat.config.option_table import Option, facts, members, options
 from ctxchat.config.schema import Settings, Table, own_names
 from ctxchat.config.schema.option import NOW
+from ctxchat.config.toml_positions import literal
 
 BEGIN, END = "<!-- table: {} -->", "<!-- end of table -->"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 
 from ctxchat.config.atomic import alone, write_text
-from ctxchat.config.lines import layout
 from ctxchat.config.problems import Problem, shown
-from ctxchat.config.reading import read
+from ctxchat.config.toml_file import read
+from ctxchat.config.toml_positions import layout
 from ctxchat.core.permissions import Rule, parse_rule
 
 

@@ -11,9 +11,9 @@ import msgspec
 
 from ctxchat.config import paths
 from ctxchat.config.colours import contrast, from_lch, ink_on, lch, luminance, mix, normal, readable
-from ctxchat.config.lines import layout
 from ctxchat.config.problems import KeyPath, Problem, key_text, nearest, shown
-from ctxchat.config.reading import read
+from ctxchat.config.toml_file import read
+from ctxchat.config.toml_positions import layout
 from ctxchat.core.sections import SECTIONS, SectionName
 
 REQUIRED = ("background", "foreground", "primary")

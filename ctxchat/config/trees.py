@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from ctxchat.config.options import facts, members, shape
+from ctxchat.config.option_table import facts, members, shape
 from ctxchat.config.problems import KeyPath, key_text
 from ctxchat.config.schema import Settings, Table
 

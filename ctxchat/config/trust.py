@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from ctxchat.config.atomic import alone, write_text
-from ctxchat.config.lines import literal
 from ctxchat.config.problems import Problem
-from ctxchat.config.reading import read
+from ctxchat.config.toml_file import read
+from ctxchat.config.toml_positions import literal
 from ctxchat.config.trees import Tree
 
 MAX_SHOWN_CHARS = 2000

@@ -14,10 +14,10 @@ from typing import Any
 from ctxchat.config.atomic import write_text
 from ctxchat.config.check import KnownNames, check
 from ctxchat.config.consistency import build, contradictions
-from ctxchat.config.files import entry_points
-from ctxchat.config.lines import Layout, TomlTable, bare_key, layout, literal, parse_key
+from ctxchat.config.effective import entry_points
 from ctxchat.config.problems import ConfigFault, KeyPath, Problem, key_text
-from ctxchat.config.reading import read
+from ctxchat.config.toml_file import read
+from ctxchat.config.toml_positions import Layout, TomlTable, bare_key, layout, literal, parse_key
 from ctxchat.config.trees import get, nested, overlay, without
 from ctxchat.core.errors import UsageError
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
         redacted,
         selected_sections,
     )
+    from ctxchat.core.context_usage import Counting, Figures, Past, measure
     from ctxchat.core.errors import CtxchatError, LedgerError, UnpairedCall
     from ctxchat.core.facts import collect, render, survival
-    from ctxchat.core.figures import Counting, Figures, Past, measure
     from ctxchat.core.grouping import close_round, group_messages, seal_round, single
     from ctxchat.core.head import ContextBlock, Head, ToolSpec
     from ctxchat.core.ledger import Change, Edit, Entry, Ledger

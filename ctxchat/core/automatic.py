@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from ctxchat.core.words import count
+from ctxchat.core.quantities import count
 
 Standing = Literal["auto", "asks", "off", "by_hook", "snoozed", "waiting", "failed", "refilled"]
 

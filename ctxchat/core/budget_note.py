@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ctxchat.core.figures import Figures, starts_at
-from ctxchat.core.words import percent, short
+from ctxchat.core.context_usage import Figures, starts_at
+from ctxchat.core.quantities import percent, short
 
 BUDGET = "budget"
 """The source of what a model is told of its window."""

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.facts import Memory
-from ctxchat.core.figures import Figures
 from ctxchat.core.ledger import RESTORE_NOTE, Change, ChangeKind, Edit, Entry, Ledger
 from ctxchat.core.memos import checked_memo, memo_note, memos_of
 from ctxchat.core.messages import Group, Image, Message, Part, Text, ToolCall

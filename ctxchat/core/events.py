@@ -11,8 +11,8 @@ from typing import Literal
 import msgspec
 
 from ctxchat.core.cache_state import CacheState
-from ctxchat.core.figures import Figures
-from ctxchat.core.files import FileChange
+from ctxchat.core.context_usage import Figures
+from ctxchat.core.file_changes import FileChange
 from ctxchat.core.messages import Attached
 from ctxchat.core.permissions import Access, Allowance, Verdict
 from ctxchat.core.record import CompactionRecord, Reason

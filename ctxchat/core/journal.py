@@ -14,7 +14,7 @@ from ctxchat.core.cache_state import CacheBreak, HeldPrefix
 from ctxchat.core.calibration import MAX_RATE, MAX_TOKENS, Anchor, Calibration, most_tokens
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.events import Usage
-from ctxchat.core.files import Checkpoint
+from ctxchat.core.file_changes import Checkpoint
 from ctxchat.core.head import Head
 from ctxchat.core.hooks import Tally
 from ctxchat.core.ledger import Change, Ledger

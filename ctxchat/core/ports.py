@@ -21,7 +21,7 @@ from ctxchat.core.events import (
     ToolStatus,
     Usage,
 )
-from ctxchat.core.files import Checkpoint, FileChange, FileState
+from ctxchat.core.file_changes import Checkpoint, FileChange, FileState
 from ctxchat.core.journal import Partial, Record
 from ctxchat.core.messages import Group, Received, ToolCall
 from ctxchat.core.permissions import Access, Allowance, Answer, Demand

@@ -17,10 +17,10 @@ from ctxchat.core.messages import Group, Message
 from ctxchat.core.overtaken import with_what_came_since
 from ctxchat.core.pending import NOTHING_PENDING, Pending, pending
 from ctxchat.core.ports import Written
+from ctxchat.core.quantities import percent, short
 from ctxchat.core.recap import ACTIVITY, person_said, recap
 from ctxchat.core.record import Digest, Evidence
 from ctxchat.core.tokens import Count
-from ctxchat.core.words import percent, short
 
 OPENING = "<conversation_summary>"
 CLOSING = "</conversation_summary>"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from ctxchat.core.quantities import short
 from ctxchat.core.view import ToolSpec
-from ctxchat.core.words import short
 
 SHARE = 0.25
 """Of what a prompt may hold, for the tools of all servers together."""

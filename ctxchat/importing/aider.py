@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ctxchat.core.messages import Message, Role
-from ctxchat.importing.lines import Progress
+from ctxchat.importing.json_stream import Progress
 from ctxchat.importing.steps import About, Begin, Said, Step
 
 NAME, LABEL = "aider", "aider"

@@ -13,7 +13,7 @@ from typing import Any
 
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Image, Message, Opaque, Part, Text, ToolCall
-from ctxchat.importing.lines import Object, as_json, items, number, obj, simple, text, thought
+from ctxchat.importing.json_stream import Object, as_json, items, number, obj, simple, text, thought
 from ctxchat.importing.steps import About, Back, Begin, Cleared, Compacted, Counted, Damaged, NoPlace, Said, Step
 
 NAME, LABEL = "claude-code", "Claude Code"

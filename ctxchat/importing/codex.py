@@ -14,7 +14,7 @@ from typing import cast
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Image, Message, Opaque, Part, Text, ToolCall
-from ctxchat.importing.lines import Object, as_json, items, number, obj, simple, text, thought, when
+from ctxchat.importing.json_stream import Object, as_json, items, number, obj, simple, text, thought, when
 from ctxchat.importing.steps import About, Back, Begin, Compacted, Counted, Damaged, NoPlace, Said, Step
 
 NAME, LABEL = "codex", "Codex"

@@ -12,7 +12,7 @@ import msgspec
 
 from ctxchat.core.errors import UsageError
 from ctxchat.importing import aider, claude_code, codex, gemini, opencode, pi, qwen
-from ctxchat.importing.lines import Object, Progress, lines, silent
+from ctxchat.importing.json_stream import Object, Progress, lines, silent
 from ctxchat.importing.steps import Damaged, Step
 
 ENDINGS = {".jsonl", ".json", ".md", ".db"}

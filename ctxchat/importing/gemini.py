@@ -12,7 +12,19 @@ from pathlib import Path
 
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Image, Message, Opaque, Part, Text, ToolCall
-from ctxchat.importing.lines import Object, Progress, as_json, items, lines, number, obj, simple, text, thought, whole
+from ctxchat.importing.json_stream import (
+    Object,
+    Progress,
+    as_json,
+    items,
+    lines,
+    number,
+    obj,
+    simple,
+    text,
+    thought,
+    whole,
+)
 from ctxchat.importing.steps import About, Back, Begin, Compacted, Counted, Damaged, NoPlace, Said, Step
 
 NAME, LABEL = "gemini-cli", "gemini-cli"

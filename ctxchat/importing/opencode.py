@@ -13,7 +13,7 @@ from ctxchat.core.errors import UsageError
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Image, Message, Opaque, Part, Text, ToolCall
 from ctxchat.core.usage import dollars
-from ctxchat.importing.lines import (
+from ctxchat.importing.json_stream import (
     Object,
     Progress,
     as_json,

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from ctxchat.core.words import count
+from ctxchat.core.quantities import count
 
 Outcome = Literal["new", "grown", "known", "empty", "failed"]
 

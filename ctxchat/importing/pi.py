@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Image, Message, Part, Text, ToolCall
 from ctxchat.core.usage import dollars
-from ctxchat.importing.lines import Object, as_json, items, model_of, number, obj, simple, text, thought, when
+from ctxchat.importing.json_stream import Object, as_json, items, model_of, number, obj, simple, text, thought, when
 from ctxchat.importing.steps import About, Back, Begin, Compacted, Counted, Damaged, NoPlace, Said, Step
 
 NAME, LABEL = "pi", "pi"

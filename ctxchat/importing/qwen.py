@@ -9,7 +9,7 @@ from pathlib import Path
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Message
 from ctxchat.importing.gemini import parts_of, plain, reply_of, results_of
-from ctxchat.importing.lines import Object, items, number, obj, text
+from ctxchat.importing.json_stream import Object, items, number, obj, text
 from ctxchat.importing.steps import About, Back, Begin, Compacted, Counted, Damaged, NoPlace, Said, Step
 
 NAME, LABEL = "qwen-code", "Qwen Code"

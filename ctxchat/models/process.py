@@ -117,7 +117,7 @@ class ModelProcess:
         log = await asyncio.to_thread(_open_log, self._log)
         try:
             return await asyncio.create_subprocess_exec(
-                *module_command("ctxchat.models.worker"),
+                *module_command("ctxchat.models.litellm_worker"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

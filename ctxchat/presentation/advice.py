@@ -11,12 +11,12 @@ from itertools import pairwise
 import msgspec
 
 from ctxchat.config.schema import ContextSettings
-from ctxchat.core.figures import OVERHEAD, Figures, overhead
+from ctxchat.core.context_usage import OVERHEAD, Figures, overhead
 from ctxchat.core.journal import SessionState
 from ctxchat.core.record import CompactionRecord
 from ctxchat.presentation.effects import with_marks
-from ctxchat.presentation.figures_text import PARTS, count, percent
 from ctxchat.presentation.text import short
+from ctxchat.presentation.usage_text import PARTS, count, percent
 
 CLOSE = 3
 """Fewer turns than this between two passes by themselves, on average, are too few."""

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ctxchat.core.automatic import AGAIN, standing_words
-from ctxchat.core.figures import FIXED, OVERHEAD, Figures, fixed, inside_tokens, overhead
+from ctxchat.core.context_usage import FIXED, OVERHEAD, Figures, fixed, inside_tokens, overhead
+from ctxchat.core.quantities import server_cut
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.core.view import View
-from ctxchat.core.words import server_cut
 from ctxchat.presentation.cache_text import held_words
-from ctxchat.presentation.figures_text import break_words, budget_words, known, money, starts_words
 from ctxchat.presentation.inventory import Row, offenders
 from ctxchat.presentation.text import short
+from ctxchat.presentation.usage_text import break_words, budget_words, known, money, starts_words
 
 TALK: tuple[SectionName, ...] = tuple(name for name in SECTIONS if name not in OVERHEAD)
 """Parts that are the conversation's."""

@@ -7,10 +7,10 @@ from typing import Literal
 
 import msgspec
 
-from ctxchat.core.figures import Figures
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.sections import OUTSIDE, SectionName
 from ctxchat.core.tokens import apportion
-from ctxchat.presentation.figures_text import PARTS, known
+from ctxchat.presentation.usage_text import PARTS, known
 
 TickName = Literal["", "target", "trigger", "learned", "held", "step"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ctxchat.core.cache_state import CacheState, NextCall
-from ctxchat.core.figures import Figures
-from ctxchat.presentation.figures_text import money
+from ctxchat.core.context_usage import Figures
 from ctxchat.presentation.text import clock, one_line, short
+from ctxchat.presentation.usage_text import money
 
 WIDEST_CAUSE = 120
 """Characters of a cause that are shown."""

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from ctxchat.config.options import Option
+from ctxchat.config.option_table import Option
 from ctxchat.core.budget import Window, make_budget
-from ctxchat.core.figures import Figures
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.sections import OUTSIDE, Section
 from ctxchat.core.view import Item, View
-from ctxchat.presentation.figures_text import PARTS, percent
 from ctxchat.presentation.text import short
+from ctxchat.presentation.usage_text import PARTS, percent
 
 SHARE = "share of the limit"
 

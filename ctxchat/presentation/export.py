@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxchat.core.journal import SessionState
 from ctxchat.core.messages import Group
-from ctxchat.core.words import made_smaller
+from ctxchat.core.quantities import made_smaller
 from ctxchat.presentation.history import items
 from ctxchat.presentation.text import clean, clock, one_line, short
 

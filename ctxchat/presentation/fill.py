@@ -12,7 +12,7 @@ import msgspec
 
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, Ledger
-from ctxchat.presentation.passes import Pass, passes
+from ctxchat.presentation.compactions import Pass, passes
 
 BARS = "▁▂▃▄▅▆▇█"
 MARK = "▴"

@@ -9,7 +9,7 @@ import msgspec
 
 from ctxchat.core.budget_note import BUDGET
 from ctxchat.core.changes import put_back
-from ctxchat.core.files import Checkpoint, files_words
+from ctxchat.core.file_changes import Checkpoint, files_words
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.notes import CONTEXT_NOTE

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 import msgspec
 
-from ctxchat.core.figures import Figures
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.messages import ToolCall
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.core.summaries import OPENING, PREFACE

@@ -4,10 +4,10 @@ server holds the cache. Pure."""
 from __future__ import annotations
 
 from ctxchat.core.automatic import standing_words
-from ctxchat.core.figures import Figures, fixed, starts_at
+from ctxchat.core.context_usage import Figures, fixed, starts_at
 from ctxchat.presentation.cache_text import state_words
-from ctxchat.presentation.figures_text import known, uncounted
 from ctxchat.presentation.text import short
+from ctxchat.presentation.usage_text import known, uncounted
 
 
 def outlook(figures: Figures, ghost: int, now: float, key: str) -> tuple[str, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ctxchat.core.journal import SessionState
-from ctxchat.presentation.figures_text import money
 from ctxchat.presentation.text import one_line
+from ctxchat.presentation.usage_text import money
 
 WIDEST_MODEL = 60
 """Characters of a model's name that are shown."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
+from ctxchat.core.quantities import short as short
 from ctxchat.core.sanitize import clean as clean  # handed on: widgets find all they need for foreign text here
 from ctxchat.core.sanitize import harmless as harmless
 from ctxchat.core.sanitize import visible as visible
-from ctxchat.core.words import short as short
 
 
 def one_line(text: str, limit: int = 200) -> str:

@@ -8,9 +8,9 @@ from typing import cast
 
 from ctxchat.core.events import ToolFinished, ToolStatus
 from ctxchat.core.messages import Message, ToolCall
+from ctxchat.core.quantities import count
 from ctxchat.core.secrets import marks_in
 from ctxchat.core.tooluse import failed, refused, use_of
-from ctxchat.core.words import count
 from ctxchat.presentation.text import one_line
 
 FIRST = (

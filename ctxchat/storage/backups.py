@@ -19,7 +19,7 @@ from urllib.parse import quote
 import msgspec
 
 from ctxchat.core.errors import StorageError, UsageError
-from ctxchat.storage import files, schema, sessions
+from ctxchat.storage import private_files, schema, sessions
 from ctxchat.storage.database import FILE, Database, utc_now
 from ctxchat.storage.faults import faults, unreadable
 
@@ -71,7 +71,7 @@ def daily(database: Database, kept: int, most: int, stop: threading.Event | None
     """A copy, page by page from a connection of its own while others write; the oldest beyond `kept` and beyond `most` bytes go.
     None where the store is larger than that, the disk has no room for it, or the copy proves damaged. Raises Stopped, having left
     nothing, once `stop` is set, and StorageError."""
-    place = files.private_folder(database.folder / FOLDER)
+    place = private_files.private_folder(database.folder / FOLDER)
     size = database.path.stat().st_size
     if size > most or shutil.disk_usage(place).free < 2 * size:
         return None
@@ -111,7 +111,7 @@ def restore(folder: Path, name: str) -> tuple[Path, list[str]]:
     fresh = folder / f".restored.{os.getpid()}"
     try:
         with faults(fresh):
-            files.private_file(fresh)
+            private_files.private_file(fresh)
             shutil.copyfile(chosen, fresh)
             with contextlib.closing(sqlite3.connect(fresh)) as file, file:
                 file.execute("DELETE FROM meta WHERE key = 'index'")  # the one at hand knows what came later
@@ -137,7 +137,7 @@ def _copy(source: Path, target: Path, stop: threading.Event) -> None:
         if stop.wait(_PAUSE_S):
             raise Stopped
 
-    files.private_file(target)
+    private_files.private_file(target)
     with (
         faults(target),
         contextlib.closing(_reading(source)) as of,
@@ -179,8 +179,8 @@ def replace(folder: Path, fresh: Path, kept: str) -> Path:
     """Put the database `fresh`, a closed file on the same disk, in the place of that of the data folder; the present one
     is then `backups/kept`, whose path is returned. Raises StorageError, having changed nothing, also while another ctxchat has
     it open."""
-    path, aside = folder / FILE, files.private_folder(folder / "backups") / kept
-    with faults(path), files.lock(folder / ".setup.lock", wait=5.0), _alone(path):
+    path, aside = folder / FILE, private_files.private_folder(folder / "backups") / kept
+    with faults(path), private_files.lock(folder / ".setup.lock", wait=5.0), _alone(path):
         _sync(fresh)
         if path.exists():
             try:

@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 from ctxchat.core.errors import SessionBusy, StorageError, UsageError
 from ctxchat.core.tokens import Count, rough_count
-from ctxchat.storage import files, index, schema
+from ctxchat.storage import index, private_files, schema
 from ctxchat.storage.faults import NotWritable, faults
 
 P = ParamSpec("P")
@@ -65,19 +65,19 @@ class Database:
     ) -> None:
         """Open, make or bring up to date the database in `folder`; where nothing may be written there, for reading, with what
         must be written for that in a copy elsewhere. Raises StorageError, having overwritten nothing."""
-        self.folder = files.private_folder(folder)
+        self.folder = private_files.private_folder(folder)
         self.path = folder / FILE
         self.now = now
         self.count = count
         self.backups: list[Path] = []
         self.only_read = ""
-        self.alone = not files.shares_locks(folder)
+        self.alone = not private_files.shares_locks(folder)
         self._mutex = threading.RLock()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage")
         self._copy: tempfile.TemporaryDirectory[str] | None = None
         with faults(self.path, alone=self.alone):
             try:
-                files.private_file(self.path)
+                private_files.private_file(self.path)
                 self._connection = self._opened(_connect(self.path, alone=self.alone), migrations)
             except NotWritable as refused:
                 if not self.path.is_file():
@@ -199,7 +199,7 @@ class Database:
         with contextlib.suppress(OSError):
             place = self.folder / RESERVE
             if not place.exists() and shutil.disk_usage(self.folder).free > 4 * _RESERVED:
-                files.write_private(place, bytes(_RESERVED))
+                private_files.write_private(place, bytes(_RESERVED))
 
     @contextlib.contextmanager
     def _links(self, wanted: bool) -> Generator[None]:
@@ -244,8 +244,8 @@ class Database:
 
     def backup(self, name: str) -> Path:
         """A copy of the database under `backups/`, whole even while others write. Raises StorageError."""
-        copy = files.private_folder(self.folder / "backups") / name
-        files.private_file(copy)
+        copy = private_files.private_folder(self.folder / "backups") / name
+        private_files.private_file(copy)
         with faults(copy), contextlib.closing(sqlite3.connect(copy)) as target, self._mutex:
             self._connection.backup(target)
         return copy
@@ -297,15 +297,15 @@ class Database:
         for session in self.doomed():
             # UsageError: what stands there is no session's id
             with contextlib.suppress(StorageError, SessionBusy, UsageError):
-                folder = files.session_folder(self.folder, session)
+                folder = private_files.session_folder(self.folder, session)
                 left = self._rows_left(session)
-                if left or (folder / files.ASIDE).exists():
-                    with files.lock(files.lock_path(self.folder, session)):
+                if left or (folder / private_files.ASIDE).exists():
+                    with private_files.lock(private_files.lock_path(self.folder, session)):
                         if self.read("SELECT 1 FROM sessions WHERE id = ?", (session,)):
                             continue
                         self._forget_rows(session)
                         left = self._rows_left(session)
-                files.remove_folder(folder)
+                private_files.remove_folder(folder)
                 if not left:
                     with self.transaction() as connection:
                         connection.execute("DELETE FROM doomed WHERE session = ?", (session,))
@@ -361,7 +361,7 @@ class Database:
             if self._copy:
                 schema.migrate(connection, migrations, lambda number: self.path)
             elif schema.version(connection) != len(migrations) or mode != "wal":
-                with files.lock(
+                with private_files.lock(
                     self.folder / ".setup.lock", wait=_LOCK_TIMEOUT_S
                 ):  # of two that start at once, one does it
                     connection.execute("PRAGMA journal_mode = WAL")

@@ -23,7 +23,7 @@ from ctxchat.core.messages import Group, Message
 from ctxchat.core.sanitize import harmless_json
 from ctxchat.core.secrets import masked
 from ctxchat.core.view import Item
-from ctxchat.storage import archive, files, markdown
+from ctxchat.storage import archive, markdown, private_files
 from ctxchat.storage.database import Database
 from ctxchat.storage.session_files import read_attached
 
@@ -75,7 +75,7 @@ def _shown(database: Database, id: str, session: str) -> archive.Archived:
 def with_images(database: Database, session: str, groups: Sequence[Group]) -> tuple[Group, ...]:
     """The groups with the images that lie in the session's folder inside their messages, as other programs need them; words in
     place of one whose file is gone. Reads files."""
-    return tuple(_with_images(files.session_folder(database.folder, session), group) for group in groups)
+    return tuple(_with_images(private_files.session_folder(database.folder, session), group) for group in groups)
 
 
 def _with_images(folder: Path, group: Group) -> Group:
@@ -98,7 +98,9 @@ def write_pass(folder: Path, archived: archive.Archived) -> Path:
     data = _lines(archive_lines(archived)).encode()
     id = archived.change.id
     stem = (id if id.startswith(archived.session) else f"{archived.session}-{id}")[:80]
-    return files.write_beside(files.private_folder(folder) / files.safe_name(f"{stem}.jsonl"), data)
+    return private_files.write_beside(
+        private_files.private_folder(folder) / private_files.safe_name(f"{stem}.jsonl"), data
+    )
 
 
 def archive_lines(archived: archive.Archived) -> Iterator[dict[str, Any]]:

@@ -18,9 +18,9 @@ from urllib.parse import quote
 
 from ctxchat.core.errors import StorageError
 from ctxchat.core.messages import Message
-from ctxchat.storage import files
+from ctxchat.storage import private_files
 from ctxchat.storage.around import last_row
-from ctxchat.storage.words import apart, indexed
+from ctxchat.storage.stems import apart, indexed
 
 _UNUSABLE = re.compile(
     r"no such (fts5 )?table: (fts\.)?(search|stems|state|pending)|table (fts\.)?(search|stems) has no column"
@@ -132,7 +132,7 @@ def make_anew(connection: sqlite3.Connection) -> None:
     try:
         numbers = [_number(path.stem.replace("-", " ")) for path in folder.glob(_FILES)]
         number = max([*numbers, _number(_named(connection))]) + 1
-        made = files.private_file(folder / f"index-{number}.db")
+        made = private_files.private_file(folder / f"index-{number}.db")
         _open(connection, made, "rw")
         connection.execute("PRAGMA fts.journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")

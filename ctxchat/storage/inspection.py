@@ -18,7 +18,7 @@ from ctxchat.core.journal import Sealed
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
 from ctxchat.core.sanitize import whole_text
-from ctxchat.storage import around, files, index, loading, salvage, sessions
+from ctxchat.storage import around, index, loading, private_files, salvage, sessions
 from ctxchat.storage.database import INDEX_MENDED, Database
 from ctxchat.storage.search import search
 
@@ -102,7 +102,7 @@ class _Look:
 
     def __init__(self, database: Database, session: str, keys: around.BySession) -> None:
         self._database, self._session, self._keys = database, session, keys
-        self._folder = files.session_folder(database.folder, session)
+        self._folder = private_files.session_folder(database.folder, session)
         self.entries = self.messages = self.files = self.bytes = 0
 
     def faults(self, listed: int | None) -> Iterator[Fault]:

@@ -13,7 +13,7 @@ import msgspec
 
 from ctxchat.core.errors import StorageError
 from ctxchat.core.journal import Partial, Record
-from ctxchat.storage import entries, files, loading, sessions
+from ctxchat.storage import entries, loading, private_files, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.session_files import attach, read_attached, spill
 
@@ -29,7 +29,7 @@ class Opened(msgspec.Struct, frozen=True):
 class Journal:
     """Appends to one session (`session` is its id) while holding its lock. Made by `open_journal`."""
 
-    def __init__(self, database: Database, session: str, lock: files.Lock) -> None:
+    def __init__(self, database: Database, session: str, lock: private_files.Lock) -> None:
         self._database = database
         self.session = session
         self._lock = lock
@@ -37,7 +37,7 @@ class Journal:
     @property
     def folder(self) -> Path:
         """The session's own folder; `spill` returns paths within it."""
-        return files.session_folder(self._database.folder, self.session)
+        return private_files.session_folder(self._database.folder, self.session)
 
     async def write(self, *records: Record) -> None:
         """Append; when it returns the entries are on disk and the partial round is forgotten, in one transaction.
@@ -84,20 +84,20 @@ class Journal:
 def begin_journal(database: Database, model: str, folder: str) -> Opened:
     """A new session of a folder, held by this process from its first moment: no window or command that looks for the latest
     one comes in between. Raises StorageError. Call it like `open_journal`."""
-    held: dict[str, files.Lock] = {}
+    held: dict[str, private_files.Lock] = {}
     try:
         session = sessions.create(
             database,
             model=model,
             folder=folder,
-            unseen=lambda new: held.update({new: files.lock(files.lock_path(database.folder, new))}),
+            unseen=lambda new: held.update({new: private_files.lock(private_files.lock_path(database.folder, new))}),
         )
         return _opened(database, session, held[session])
     except BaseException:
         for unmade, lock in held.items():
             lock.release()
             with suppress(StorageError):
-                files.remove_folder(files.session_folder(database.folder, unmade))
+                private_files.remove_folder(private_files.session_folder(database.folder, unmade))
         raise
 
 
@@ -108,7 +108,7 @@ def open_journal(database: Database, session: str) -> Opened:
     storage thread (`database.run`) where an event loop is running.
     """
     sessions.row(database, session)
-    lock = files.lock(files.lock_path(database.folder, session))
+    lock = private_files.lock(private_files.lock_path(database.folder, session))
     try:
         sessions.row(database, session)
         return _opened(database, session, lock)
@@ -117,7 +117,7 @@ def open_journal(database: Database, session: str) -> Opened:
         raise
 
 
-def _opened(database: Database, session: str, lock: files.Lock) -> Opened:
+def _opened(database: Database, session: str, lock: private_files.Lock) -> Opened:
     loaded = loading.load(database, session, owned=True)
     if loaded.repairs:
         sessions.append(database, session, *loaded.repairs, clear=True)

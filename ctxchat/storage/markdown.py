@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import unified_diff
 
-from ctxchat.core.files import files_words, taken_back
+from ctxchat.core.file_changes import files_words, taken_back
 from ctxchat.core.journal import SessionState
 from ctxchat.core.messages import Message
+from ctxchat.core.quantities import count
 from ctxchat.core.sanitize import CONTROL
 from ctxchat.core.view import Item
-from ctxchat.core.words import count
 
 _WHO = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "Tool result"}
 

@@ -17,7 +17,7 @@ import msgspec
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.journal import Record
 from ctxchat.core.sanitize import whole_text
-from ctxchat.storage import entries, files, index, sessions
+from ctxchat.storage import entries, index, private_files, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.faults import faults
 
@@ -106,7 +106,7 @@ def bring(
         row = older if renewed else sessions.new_id(at)
         if not renewed:
             held.enter_context(_unseen(database, row))
-        aside = held.enter_context(_file_aside(files.session_folder(database.folder, row)))
+        aside = held.enter_context(_file_aside(private_files.session_folder(database.folder, row)))
         with faults(database.folder):
             entry = _make_ready(database, aside, row, records(row), at)
         told = about()
@@ -145,7 +145,7 @@ def _unseen(database: Database, session: str) -> Generator[None]:
     """A session that is in no list until its row is written. What is there of it until then counts as deleted, and goes when
     this fails; after a kill at the next start."""
     try:
-        with files.lock(files.lock_path(database.folder, session)):
+        with private_files.lock(private_files.lock_path(database.folder, session)):
             with database.transaction() as connection:
                 connection.execute("INSERT INTO doomed VALUES (?)", (session,))
             yield
@@ -157,10 +157,10 @@ def _unseen(database: Database, session: str) -> Generator[None]:
 @contextmanager
 def _file_aside(folder: Path) -> Generator[Path]:
     """An empty file of our own in a session's folder, gone at the end."""
-    path = folder / files.ASIDE
+    path = folder / private_files.ASIDE
     with faults(path):
         path.unlink(missing_ok=True)  # a kill left it
-    files.private_file(path)
+    private_files.private_file(path)
     try:
         yield path
     finally:

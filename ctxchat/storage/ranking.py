@@ -11,7 +11,7 @@ from math import log
 import msgspec
 
 from ctxchat.storage.query import Query, Unit
-from ctxchat.storage.words import fold, stem
+from ctxchat.storage.stems import fold, stem
 
 _SPAN = 300
 """Characters within which words belong together."""

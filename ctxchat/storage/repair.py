@@ -15,7 +15,7 @@ import msgspec
 
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.journal import fold
-from ctxchat.storage import around, backups, entries, files, index, inspection, loading, schema, sessions
+from ctxchat.storage import around, backups, entries, index, inspection, loading, private_files, schema, sessions
 from ctxchat.storage.database import FILE, Database
 from ctxchat.storage.faults import NotOurs
 from ctxchat.storage.inspection import Fault, Inspected, Progress
@@ -101,15 +101,18 @@ def _write_files(database: Database) -> None:
         with suppress(CtxchatError):
             ledger = loading.load(database, row.id, keys=keys).state.ledger
             known = {m.id: m for m in ledger.messages()}
-            folder = files.session_folder(database.folder, row.id)
+            folder = private_files.session_folder(database.folder, row.id)
             for path in inspection.wanting(database, row.id, ledger):
                 text = inspection.original(known, path)
                 if text is None:
                     continue
-                place = files.private_folder(files.private_folder(folder) / "tool-results") / Path(path).name
+                place = (
+                    private_files.private_folder(private_files.private_folder(folder) / "tool-results")
+                    / Path(path).name
+                )
                 if place.exists():
                     place.replace(place.with_name(f"{place.name}.damaged"))
-                files.write_private(place, text.encode("utf-8", "replace"))
+                private_files.write_private(place, text.encode("utf-8", "replace"))
 
 
 def _made_anew(old: Database, place: Path, progress: Progress) -> None:

@@ -16,7 +16,7 @@ from ctxchat.storage.database import Database
 from ctxchat.storage.query import Query, Unit, narrowed, parse, phrase
 from ctxchat.storage.ranking import WEIGHTS, Candidate, Match, MessagePlace, Weights, alike, ranked, rarity_of, scored
 from ctxchat.storage.snippet import passage, snippet
-from ctxchat.storage.words import LANGUAGES, mark
+from ctxchat.storage.stems import LANGUAGES, mark
 
 _ROWS = (
     8_000  # rows that the index is asked for in all, the rarest words first; of words that are everywhere, the newest

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ctxchat.core.errors import StorageError
 from ctxchat.core.messages import ATTACHED
-from ctxchat.storage import files
+from ctxchat.storage import private_files
 from ctxchat.storage.faults import faults
 
 FOLDER = "tool-results"
@@ -30,8 +30,8 @@ def attach(folder: Path, name: str, data: bytes) -> str:
 
 
 def _save(folder: Path, below: str, name: str, data: bytes) -> str:
-    target = files.private_folder(files.private_folder(folder) / below)
-    safe = files.safe_name(name)
+    target = private_files.private_folder(private_files.private_folder(folder) / below)
+    safe = private_files.safe_name(name)
     stem, dot, suffix = safe.rpartition(".")
     for number in range(1, 10_000):
         place = target / (safe if number == 1 else f"{stem or suffix}-{number}{dot and f'.{suffix}'}")
@@ -39,7 +39,7 @@ def _save(folder: Path, below: str, name: str, data: bytes) -> str:
             if place.is_symlink():
                 continue
             if not place.exists():
-                files.write_private(place, data)
+                private_files.write_private(place, data)
             elif place.read_bytes() != data:
                 continue
         return f"{below}/{place.name}"
@@ -50,7 +50,7 @@ def read_attached(folder: Path, path: str) -> bytes:
     """An image by the path `attach` gave. Raises StorageError when it is missing or the path leads elsewhere."""
     name = path.removeprefix(f"{ATTACHED}/")
     place = folder / ATTACHED / name
-    if name != files.safe_name(name) or place.is_symlink() or place.parent.is_symlink():
+    if name != private_files.safe_name(name) or place.is_symlink() or place.parent.is_symlink():
         raise StorageError(f"{path!r} is no saved file of this session.")
     if not place.is_file():
         raise StorageError(f"{path} is missing.", "What was said about it is still in the conversation.")
@@ -64,13 +64,13 @@ DRAFT = "draft.json"
 def keep_draft(data: Path, session: str, draft: bytes) -> None:
     """Keep the unsent message in place of the one before; nothing removes it. The file is there whole or not at all. Raises
     StorageError."""
-    folder = files.session_folder(data, session)
+    folder = private_files.session_folder(data, session)
     place = folder / DRAFT
     with faults(place):
         if not draft:
             place.unlink(missing_ok=True)
             return
-        files.private_folder(folder)
+        private_files.private_folder(folder)
         half = place.with_name(f".{DRAFT}.{os.getpid()}")
         half.unlink(missing_ok=True)
         with os.fdopen(os.open(half, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
@@ -80,6 +80,6 @@ def keep_draft(data: Path, session: str, draft: bytes) -> None:
 
 def kept_draft(data: Path, session: str) -> bytes:
     """What was kept, empty for nothing. Raises StorageError."""
-    place = files.session_folder(data, session) / DRAFT
+    place = private_files.session_folder(data, session) / DRAFT
     with faults(place):
         return place.read_bytes() if place.is_file() and not place.is_symlink() else b""

@@ -30,7 +30,7 @@ from ctxchat.core.journal import (
 )
 from ctxchat.core.messages import own_words
 from ctxchat.core.sanitize import whole_text
-from ctxchat.storage import around, entries, files, loading, removal
+from ctxchat.storage import around, entries, loading, private_files, removal
 from ctxchat.storage.database import Database
 
 _TICK = 8  # milliseconds between two ids that sort by time
@@ -75,8 +75,8 @@ def new_id(at: str) -> str:
     """Twelve characters: eight of time, so that ids sort by age, and four of chance."""
     milliseconds = int(datetime.fromisoformat(at).timestamp() * 1000)
     number = max(0, milliseconds - _SINCE) // _TICK
-    time = "".join(files.ALPHABET[number >> shift & 31] for shift in range(35, -1, -5))
-    return time + "".join(secrets.choice(files.ALPHABET) for _ in range(4))
+    time = "".join(private_files.ALPHABET[number >> shift & 31] for shift in range(35, -1, -5))
+    return time + "".join(secrets.choice(private_files.ALPHABET) for _ in range(4))
 
 
 def create(
@@ -144,13 +144,15 @@ def around_damage(database: Database) -> list[SessionRow]:
     """All sessions, the newest first, where pages of their table are damaged: those of the journal among them, as they say
     themselves. Raises StorageError where there is nothing to go by."""
     columns = ", ".join(SessionRow.__struct_fields__)
-    known = {row[0]: _row(row) for row in around.rows(database.read, columns, "sessions") if files.is_id(row[0])}
+    known = {
+        row[0]: _row(row) for row in around.rows(database.read, columns, "sessions") if private_files.is_id(row[0])
+    }
     try:
         written = {session for (session,) in database.read("SELECT DISTINCT session FROM journal")}
     except StorageError:
         written = {session for (session,) in around.rows(database.read, "session", "journal")}
     lost = written - set(known) - database.doomed()
-    nameless = sorted(session for session in lost if isinstance(session, str) and files.is_id(session))
+    nameless = sorted(session for session in lost if isinstance(session, str) and private_files.is_id(session))
     rows = [*known.values(), *(_from_journal(database, session) for session in nameless)]
     return sorted(rows, key=lambda row: (row.updated, row.id), reverse=True)
 
@@ -192,7 +194,7 @@ def find(database: Database, prefix: str) -> str:
     """The id that begins with `prefix`, which must tell it from all others. Raises UsageError for a crafted one, for
     none and for several."""
     wanted = prefix.strip().lower()
-    if not wanted or len(wanted) > 12 or not set(wanted) <= set(files.ALPHABET):
+    if not wanted or len(wanted) > 12 or not set(wanted) <= set(private_files.ALPHABET):
         raise UsageError(f"{prefix!r} is no session id.", "`ctxchat sessions list` shows them.")
     try:
         found = database.read("SELECT id FROM sessions WHERE substr(id, 1, ?) = ? LIMIT 4", (len(wanted), wanted))
@@ -227,7 +229,7 @@ def held(database: Database, session: str) -> Generator[None]:
     """Hold a session for a short while. Raises SessionBusy while another window or command has it, StorageError when
     it is gone."""
     row(database, session)
-    with files.lock(files.lock_path(database.folder, session)):
+    with private_files.lock(private_files.lock_path(database.folder, session)):
         row(database, session)  # it may have been deleted while we reached for the lock
         yield
 
@@ -262,7 +264,7 @@ def reckon(database: Database, session: str, used: int) -> None:
 def delete(database: Database, session: str) -> None:
     """Its rows, its index, its folder, and those of the sub-agents that worked for it; nothing else. Raises SessionBusy, for one
     of them as well, and StorageError; a folder that resists goes at a later start."""
-    files.check_id(session)
+    private_files.check_id(session)
     with ExitStack() as locks:
         doomed = [session]
         for one in doomed:
@@ -306,10 +308,12 @@ def fork(database: Database, session: str, up_to: str = "") -> str:
     copied = fitting(cut(records, up_to) if up_to else records)
     new = create(database, title=source.title, model=source.model, parent=session, folder=source.folder, records=copied)
     try:
-        old_folder, new_folder = (files.session_folder(database.folder, s) for s in (session, new))
-        files.copy_folder(old_folder / "tool-results", new_folder / "tool-results")
-        files.copy_folder(old_folder / "attachments", new_folder / "attachments")
-        files.copy_file(old_folder / files.CHECKPOINTS / "kept", new_folder / files.CHECKPOINTS / "kept")
+        old_folder, new_folder = (private_files.session_folder(database.folder, s) for s in (session, new))
+        private_files.copy_folder(old_folder / "tool-results", new_folder / "tool-results")
+        private_files.copy_folder(old_folder / "attachments", new_folder / "attachments")
+        private_files.copy_file(
+            old_folder / private_files.CHECKPOINTS / "kept", new_folder / private_files.CHECKPOINTS / "kept"
+        )
     except StorageError:
         delete(database, new)
         raise

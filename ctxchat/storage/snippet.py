@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from ctxchat.core.sanitize import clean
-from ctxchat.storage.words import apart, fold
+from ctxchat.storage.stems import apart, fold
 
 _BEFORE, _LENGTH = 60, 200  # characters
 _FOLDED = 50_000  # characters that are searched without regard to accents

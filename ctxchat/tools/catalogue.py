@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ctxchat.core.ports import ToolPort
-from ctxchat.tools.notes import AskUser, Recall, Remember, Search, Show
-from ctxchat.tools.reading import ReadFile
+from ctxchat.tools.conversation import AskUser, Recall, Remember, Search, Show
+from ctxchat.tools.edit_file import EditFile, WriteFile
+from ctxchat.tools.read_file import ReadFile
 from ctxchat.tools.sandbox import Sandbox
 from ctxchat.tools.searching import Glob, Grep, ListFiles
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.shell import Shell
 from ctxchat.tools.todo import Todo
 from ctxchat.tools.web import WebFetch
-from ctxchat.tools.writing import EditFile, WriteFile
 
 
 def standard_tools(

@@ -21,7 +21,7 @@ import msgspec
 
 from ctxchat import atomic_write
 from ctxchat.core.errors import CtxchatError, ToolError
-from ctxchat.core.files import Checkpoint, FileChange, FileState, is_folder, unnamed
+from ctxchat.core.file_changes import Checkpoint, FileChange, FileState, is_folder, unnamed
 from ctxchat.core.permissions import Access
 from ctxchat.tools.contents import Contents
 from ctxchat.tools.diffs import Diff, difference

@@ -12,6 +12,7 @@ from typing import Annotated, Protocol
 
 import msgspec
 
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import ToolError
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -27,7 +28,6 @@ from ctxchat.core.events import (
     ToolStarted,
     TurnFinished,
 )
-from ctxchat.core.figures import Figures
 from ctxchat.core.permissions import Answer, Demand
 from ctxchat.core.ports import ToolContext, ToolLeave, ToolNews, ToolOutput, ToolPiece, ToolQuestion, ToolText
 from ctxchat.tools.text import clip_line

@@ -10,7 +10,7 @@ import msgspec
 from ctxchat.core.memos import MAX_TEXT_CHARS, MAX_TOTAL_CHARS, MEMO_TOOL, checked_memo
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
-from ctxchat.core.words import count
+from ctxchat.core.quantities import count
 from ctxchat.tools.text import clip_line
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 

@@ -16,10 +16,10 @@ from ctxchat.core.patterns import covers_path
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.paths import Place, locate, missing, patterns
+from ctxchat.tools.search_worker import Answer, FoundPath, GlobJob, GrepJob, Job, ListJob, MatchLine, Skipped
 from ctxchat.tools.text import size
 from ctxchat.tools.tool import A, Arguments, Pieces, Tool
 from ctxchat.tools.walking import wants_hidden
-from ctxchat.tools.worker import Answer, FoundPath, GlobJob, GrepJob, Job, ListJob, MatchLine, Skipped
 from ctxchat.tools.worker_client import TimeUp, answers
 
 SECONDS = 30.0

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ctxchat.core.errors import ToolError
-from ctxchat.core.files import FileChange
+from ctxchat.core.file_changes import FileChange
 from ctxchat.tools.contents import Contents, digest_of
 from ctxchat.tools.diffs import difference
 from ctxchat.tools.encodings import SNIFF, binary_kind, encoding_of

@@ -17,7 +17,7 @@ from ctxchat.core.patterns import Word
 from ctxchat.core.permissions import Allowance, Demand, Part
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.own_processes import find_program
-from ctxchat.tools.commands import parts_of
+from ctxchat.tools.command_line import parts_of
 from ctxchat.tools.processes import child, environment
 from ctxchat.tools.redraws import Redraws
 from ctxchat.tools.sandbox import PRIVATE, Sandbox, known_needs, stopped_by_sandbox, taken_away

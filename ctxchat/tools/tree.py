@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 import msgspec
 
-from ctxchat.core.files import FileState
+from ctxchat.core.file_changes import FileState
 from ctxchat.tools.contents import digest_of
 from ctxchat.tools.walking import DEEPEST, SYSTEM, Rules, ignored, own_rules, rules_above
 

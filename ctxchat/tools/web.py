@@ -13,9 +13,9 @@ from ctxchat.core.patterns import escaped
 from ctxchat.core.permissions import Demand
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.encodings import SNIFF, binary_kind, charset_named, encoding_of
+from ctxchat.tools.search_worker import HtmlJob, WebPage
 from ctxchat.tools.text import size, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
-from ctxchat.tools.worker import HtmlJob, WebPage
 from ctxchat.tools.worker_client import TimeUp, answers
 
 if TYPE_CHECKING:  # httpx takes a tenth of a second to import: when it is first needed

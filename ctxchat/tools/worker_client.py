@@ -11,7 +11,7 @@ import msgspec
 from ctxchat.core.errors import ToolError
 from ctxchat.own_processes import module_command
 from ctxchat.tools.processes import child, environment, lines
-from ctxchat.tools.worker import Answer, Job, JobRefused
+from ctxchat.tools.search_worker import Answer, Job, JobRefused
 
 
 class TimeUp(Exception):
@@ -24,7 +24,7 @@ async def answers(job: Job, seconds: float) -> AsyncGenerator[Answer, None]:
         told = msgspec.json.encode(job)
     except UnicodeEncodeError as error:
         raise ToolError("It holds characters that no text has.") from error
-    argv = module_command("ctxchat.tools.worker")
+    argv = module_command("ctxchat.tools.search_worker")
     pipe = asyncio.subprocess.PIPE
     async with child(argv, stdin=pipe, stderr=pipe, env=environment(os.environ)) as process:
         assert process.stdout

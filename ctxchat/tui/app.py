@@ -24,7 +24,7 @@ from textual.events import Event, InputEvent, Key, Paste
 from textual.screen import Screen
 from textual.worker import Worker, WorkerFailed, WorkerState, get_current_worker
 
-from ctxchat.config.files import Loaded, load
+from ctxchat.config.effective import Loaded, load
 from ctxchat.config.keys import Action
 from ctxchat.config.paths import config_dir, user_file
 from ctxchat.config.schema import Settings
@@ -41,17 +41,17 @@ from ctxchat.tui.chat.offers import FirstChoice, ImportOffer, SuggestionPanel, U
 from ctxchat.tui.chat.prompt import Prompt
 from ctxchat.tui.chat.screen import ChatScreen
 from ctxchat.tui.edits import EVERY, Edits, soft_mark
-from ctxchat.tui.first_frame import UNSENT, in_browser
-from ctxchat.tui.in_order import InOrder
 from ctxchat.tui.panels.panel import Confirm, Panel
 from ctxchat.tui.services import Services
+from ctxchat.tui.session_controller import NotYetOpen, Work
 from ctxchat.tui.style.themed_app import textual_theme
+from ctxchat.tui.terminal.first_frame import UNSENT, in_browser
+from ctxchat.tui.terminal.input_queue import InOrder
 from ctxchat.tui.transcript.blocks import CompactionMark
 from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.draft import Draft, Drafts
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.gauge import Gauge
-from ctxchat.tui.work import NotYetOpen, Work
 
 if TYPE_CHECKING:
     from textual.widgets import Markdown

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ctxchat.config.consistency import for_agent
-from ctxchat.config.files import Loaded
+from ctxchat.config.effective import Loaded
 from ctxchat.config.news import news
 from ctxchat.config.problems import Problem
 from ctxchat.config.schema import Settings

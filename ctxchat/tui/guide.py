@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from ctxchat.core.words import percent
+from ctxchat.core.quantities import percent
 from ctxchat.tui.panels.archive import ArchiveScreen
 from ctxchat.tui.panels.search import SearchScreen
 

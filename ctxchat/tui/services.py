@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # the first frame needs none of it
     from pathlib import Path
 
     from ctxchat.agent.session import Session
-    from ctxchat.config.files import Loaded
+    from ctxchat.config.effective import Loaded
     from ctxchat.core.messages import Group
     from ctxchat.core.search import Hit, Scope
     from ctxchat.core.secrets import Masking

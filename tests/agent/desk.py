@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Callable, Container, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
-from ctxchat.agent.compactor import Compactor
+from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.gate import Gate
 from ctxchat.agent.hooks import CommandRunner, Hooks, Ran
-from ctxchat.agent.learned import Assumptions
+from ctxchat.agent.model_knowledge import Assumptions
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import Configure, ContextSources, FallbackOf, SessionConfig
-from ctxchat.agent.toolbox import Toolbox
+from ctxchat.agent.turn.approvals import Gate
+from ctxchat.agent.turn.tool_runner import Toolbox
 from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
 from ctxchat.core.head import ContextBlock, Surroundings, ToolSpec

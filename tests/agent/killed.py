@@ -13,13 +13,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ctxchat.agent.compactor import Compactor
+from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.gate import Gate
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import SessionConfig
-from ctxchat.agent.toolbox import Toolbox
+from ctxchat.agent.turn.approvals import Gate
+from ctxchat.agent.turn.tool_runner import Toolbox
 from ctxchat.core.budget import Window
 from ctxchat.core.journal import Partial, Record
 from ctxchat.core.options import Options

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.agent.guard import BREAKER, REFILLS, Guard
 from ctxchat.core.automatic import standing_words
+from ctxchat.core.backoff import BREAKER, REFILLS, Guard
 from ctxchat.core.budget import Window
+from ctxchat.core.context_usage import Figures, starts_at
 from ctxchat.core.events import CompactionStarted, CompactionSuggested, Event, Failed, Notice
-from ctxchat.core.figures import Figures, starts_at
 from ctxchat.core.head import ContextBlock, Surroundings
 from ctxchat.core.hooks import CompactContext, Hook, When
 from ctxchat.core.options import Options
 from ctxchat.core.record import CompactionRecord
 from ctxchat.presentation.alarms import alarms, legend
 from ctxchat.presentation.bar import layout_bar
-from ctxchat.presentation.figures_text import draft_words, gauge_words, sentence
+from ctxchat.presentation.usage_text import draft_words, gauge_words, sentence
 from tests.agent.desk import Around, Desk, Echo
 from tests.agent.hooked import Hooked
 from tests.agent.test_turn import of

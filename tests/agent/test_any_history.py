@@ -10,9 +10,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import LedgerError, ModelError
 from ctxchat.core.events import Event, Failed, TurnFinished, Usage
-from ctxchat.core.figures import Figures
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Changed, Sealed
 from ctxchat.core.ledger import Change

@@ -25,8 +25,8 @@ from ctxchat.core.ports import ModelPiece, ModelRequest
 from ctxchat.core.prices import cost, next_cost
 from ctxchat.core.times import epoch, iso
 from ctxchat.models.client import ModelClient
+from ctxchat.models.direct import Connections, Straight, server_of
 from ctxchat.models.settings import ModelSettings
-from ctxchat.models.straight import Connections, Straight, server_of
 from tests.agent.desk import Around, Desk, Echo, StillClock
 from tests.doubles.strict import StrictClaude, StrictOpenAI, StrictServer, answers, says, thought, use
 from tests.doubles.strict.script import Answer

@@ -10,15 +10,15 @@ import pytest
 
 from ctxchat.core.budget import Window
 from ctxchat.core.budget_note import BUDGET
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import CompactionStarted, Failed, Notice, TextDelta, TurnFinished, Usage
-from ctxchat.core.figures import Figures
 from ctxchat.core.notes import CONTEXT_NOTE
 from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
+from ctxchat.core.quantities import made_smaller
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.view import View, problems
-from ctxchat.core.words import made_smaller
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_turn import adds_up, of
 from tests.doubles.scripted import ScriptedModel, calls, fails, says

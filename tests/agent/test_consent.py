@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxchat.agent.consent import When
+from ctxchat.agent.compaction.policy import When
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from ctxchat.agent.permissions import stricter
+from ctxchat.agent.turn.permissions import stricter
 from ctxchat.core.errors import ModelError, UsageError
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -23,8 +23,8 @@ from ctxchat.core.events import (
 )
 from ctxchat.core.permissions import Mode
 from ctxchat.core.view import problems
+from ctxchat.tools.conversation import AskUser
 from ctxchat.tools.delegating import Delegate
-from ctxchat.tools.notes import AskUser
 from tests.agent.desk import Desk, Echo
 from tests.doubles.scripted import Reply, ScriptedModel, calls, fails, hangs, says
 

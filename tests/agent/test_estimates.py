@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.agent.learned import Assumptions, Known
-from ctxchat.agent.trial import FILLED
+from ctxchat.agent.compaction.dry_run import FILLED
+from ctxchat.agent.model_knowledge import Assumptions, Known
 from ctxchat.core.budget import Window
 from ctxchat.core.clip import head
 from ctxchat.core.events import Usage

@@ -10,9 +10,9 @@ import pytest
 
 from ctxchat.agent.session import Session
 from ctxchat.core.budget import Window
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import ModelError, UsageError
 from ctxchat.core.events import Event, Failed, Notice, Retry, TurnFinished
-from ctxchat.core.figures import Figures
 from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelPort, Summariser
 from ctxchat.core.record import CompactionRecord

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.core import files
+from ctxchat.core import file_changes
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import Event, FilesChanged, ToolFinished, ToolProgress
 from ctxchat.core.journal import fold
 from ctxchat.core.view import problems
 from ctxchat.tools.checkpoints import Checkpoints
-from ctxchat.tools.reading import ReadFile
+from ctxchat.tools.edit_file import EditFile, WriteFile
+from ctxchat.tools.read_file import ReadFile
 from ctxchat.tools.sandbox import Sandbox
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.shell import Shell
-from ctxchat.tools.writing import EditFile, WriteFile
 from tests.agent.desk import Desk, MemoryJournal
 from tests.doubles.scripted import Reply, ScriptedModel, calls, says
 from tests.tools.folders import snapshot
@@ -77,7 +77,7 @@ async def test_a_call_tells_what_it_did_before_it_is_said_to_have_finished(tmp_p
         "ToolFinished",
         "ToolFinished",
     ]
-    assert [files.files_words(e.changes) for e in told if isinstance(e, FilesChanged)] == [
+    assert [file_changes.files_words(e.changes) for e in told if isinstance(e, FilesChanged)] == [
         "1 file created +2 −0",
         "1 file created +1 −0",
     ]

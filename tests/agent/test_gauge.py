@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from ctxchat.agent.summariser import ModelSummariser
+from ctxchat.agent.compaction.summariser import ModelSummariser
 from ctxchat.core.budget import Window
 from ctxchat.core.calibration import Mix
+from ctxchat.core.context_usage import Figures, fixed
 from ctxchat.core.events import Failed, Notice, TextDelta, TurnFinished, Usage
-from ctxchat.core.figures import Figures, fixed
 from ctxchat.core.head import ContextBlock
 from ctxchat.core.options import Options
 from ctxchat.core.record import CompactionRecord

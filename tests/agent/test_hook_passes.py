@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 
 from ctxchat.core.budget import Window
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
     Event,
     TurnFinished,
 )
-from ctxchat.core.figures import Figures
 from ctxchat.core.hooks import (
     CompactContext,
     Hook,

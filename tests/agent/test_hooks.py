@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ctxchat.agent.hooks import Ran
 from ctxchat.core.budget import Window
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
     Event,
@@ -19,7 +20,6 @@ from ctxchat.core.events import (
     TurnFinished,
     TurnStarted,
 )
-from ctxchat.core.figures import Figures
 from ctxchat.core.hooks import (
     Action,
     CompactContext,

@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from ctxchat.agent.scheduler import Scheduler
+from ctxchat.agent.compaction.scheduler import Scheduler
 from ctxchat.core.budget import Window
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.events import Failed, Retry, TurnFinished
-from ctxchat.core.figures import Figures
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
 from ctxchat.core.notes import CONTEXT_NOTE

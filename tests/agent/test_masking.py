@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from ctxchat.agent.gate import Gate
-from ctxchat.agent.toolbox import Outcome, Toolbox
+from ctxchat.agent.turn.approvals import Gate
+from ctxchat.agent.turn.tool_runner import Outcome, Toolbox
 from ctxchat.core.errors import ToolError
 from ctxchat.core.events import Event, ToolProgress
 from ctxchat.core.grouping import group_messages

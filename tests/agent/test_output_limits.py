@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ctxchat.agent.toolbox import CUT
+from ctxchat.agent.turn.tool_runner import CUT
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Failed, Notice, ReasoningDelta, TextDelta, ToolFinished, TurnFinished, Usage
 from ctxchat.core.ledger import open_end

@@ -11,11 +11,11 @@ import pytest_asyncio
 
 from ctxchat.core.events import Failed, Notice, Retry, TextDelta, TurnFinished
 from ctxchat.core.options import Options
+from ctxchat.core.quantities import brief
 from ctxchat.core.record import CompactionRecord
-from ctxchat.core.words import brief
 from ctxchat.models.client import ModelClient
+from ctxchat.models.direct import Connections, Straight, server_of
 from ctxchat.models.settings import ModelSettings
-from ctxchat.models.straight import Connections, Straight, server_of
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import LONG
 from tests.agent.test_turn import of

@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 
 import pytest
 
-from ctxchat.agent.learned import Assumptions, Known, NothingKnown
+from ctxchat.agent.model_knowledge import Assumptions, Known, NothingKnown
 from ctxchat.core.budget import Window
 from ctxchat.core.events import (
     CompactionStarted,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.agent.permissions import judge, offers, stricter
+from ctxchat.agent.turn.permissions import judge, offers, stricter
 from ctxchat.core.patterns import Word, covers_words, escaped, written
 from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Demand, Mode, Part, Rule, parse_rule, parse_rules
 

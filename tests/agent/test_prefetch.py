@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 import pytest
 
-from ctxchat.agent.prefetch import Prefetch
+from ctxchat.agent.compaction.prefetch import Prefetch
 from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionStarted, Notice, TurnFinished, Usage
 from ctxchat.core.options import Options

@@ -10,7 +10,7 @@ from ctxchat.core.events import ApprovalRequested, QuestionAsked, ToolFinished, 
 from ctxchat.core.permissions import Allowance, Answer, Demand, Mode
 from ctxchat.core.ports import ToolContext
 from ctxchat.core.view import problems
-from ctxchat.tools.notes import AskUser
+from ctxchat.tools.conversation import AskUser
 from tests.agent.desk import Desk, Echo
 from tests.doubles.scripted import ScriptedModel, calls, says
 

@@ -9,6 +9,7 @@ from contextlib import aclosing, suppress
 import pytest
 
 from ctxchat.core.budget import Window
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import (
     Failed,
@@ -18,7 +19,6 @@ from ctxchat.core.events import (
     ToolProgress,
     TurnFinished,
 )
-from ctxchat.core.figures import Figures
 from ctxchat.core.head import ContextBlock, Surroundings
 from ctxchat.core.options import Options
 from ctxchat.core.ports import ToolText

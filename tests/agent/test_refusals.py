@@ -11,8 +11,8 @@ from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Event, Failed, Notice, Retry, TurnFinished
 from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelRequest
+from ctxchat.core.quantities import short
 from ctxchat.core.record import CompactionRecord
-from ctxchat.core.words import short
 from tests.agent.desk import Desk
 from tests.agent.test_compaction import LONG
 from tests.agent.test_turn import of

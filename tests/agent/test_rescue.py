@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
+from ctxchat.agent.compaction.overflow_recovery import ladder
 from ctxchat.agent.emitting import stream
-from ctxchat.agent.rescue import ladder
 from ctxchat.core.budget import Window
 from ctxchat.core.options import Options
 from ctxchat.core.record import CompactionRecord

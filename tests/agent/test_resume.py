@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.agent.replies import MIN_REPEATED_CHARS, Continuation
+from ctxchat.agent.turn.replies import MIN_REPEATED_CHARS, Continuation
 from ctxchat.core.errors import CtxchatError, ModelError
 from ctxchat.core.events import Event, Failed, TextDelta, TurnFinished, TurnStarted
 from ctxchat.core.notes import CONTINUE_REQUEST

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.agent.learned import Known
+from ctxchat.agent.model_knowledge import Known
 from ctxchat.core.calibration import PRIOR, Anchor, Calibration, Mix, most_tokens
 from ctxchat.core.events import Failed, TurnFinished, Usage
 from ctxchat.core.journal import Measured, fold

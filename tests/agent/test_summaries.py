@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 import pytest
 
-from ctxchat.agent.summariser import ModelSummariser
+from ctxchat.agent.compaction.summariser import ModelSummariser
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import CompactionStarted, Notice, SummaryDelta, Usage

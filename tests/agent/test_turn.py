@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from ctxchat.core.budget import Window
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -24,7 +25,6 @@ from ctxchat.core.events import (
     Usage,
 )
 from ctxchat.core.facts import collect
-from ctxchat.core.figures import Figures
 from ctxchat.core.journal import Measured
 from ctxchat.core.ports import ToolOutput, ToolText
 from ctxchat.core.view import problems

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.agent.passes import survived
+from ctxchat.agent.compaction.run import survived
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.events import Usage

@@ -8,8 +8,8 @@ from contextlib import aclosing
 
 import pytest
 
-from ctxchat.agent.learned import Known
-from ctxchat.agent.summariser import ModelSummariser
+from ctxchat.agent.compaction.summariser import ModelSummariser
+from ctxchat.agent.model_knowledge import Known
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Failed, Notice, Retry, TurnFinished, Usage
@@ -17,11 +17,11 @@ from ctxchat.core.journal import WindowLearned
 from ctxchat.core.messages import Image
 from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelRequest
+from ctxchat.core.quantities import brief, short
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.tokens import rough_count
 from ctxchat.core.view import problems
-from ctxchat.core.words import brief, short
-from ctxchat.presentation.figures_text import sentence, window_words
+from ctxchat.presentation.usage_text import sentence, window_words
 from tests.agent.desk import Desk, StillClock
 from tests.agent.test_compaction import LONG, OVERFLOW, Writer
 from tests.agent.test_turn import of

@@ -19,9 +19,9 @@ from ctxchat.core.record import CompactionRecord, Digest
 from ctxchat.core.strategies.planning import PlanOptions, fold_edit
 from ctxchat.core.tokens import Meter, rough_count
 from ctxchat.core.working_set import CLOSING, CurrentFile, newest, not_in_view, touched, worked_on, working_set
-from ctxchat.tools.reading import ReadFile, ReadNow
+from ctxchat.tools.edit_file import EditFile, WriteFile
+from ctxchat.tools.read_file import ReadFile, ReadNow
 from ctxchat.tools.seen import SeenFiles
-from ctxchat.tools.writing import EditFile, WriteFile
 from tests.agent.desk import Desk
 from tests.agent.test_long_turns import Writer
 from tests.agent.test_turn import of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ctxchat.agent.permissions import Judgement, judge, offers
+from ctxchat.agent.turn.permissions import Judgement, judge, offers
 from ctxchat.core.permissions import Demand, Mode, Rule, parse_rule
-from ctxchat.tools.commands import parts_of
+from ctxchat.tools.command_line import parts_of
 
 RULES = (
     "shell: uv run pytest **",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.agent.permissions import Judgement, judge
+from ctxchat.agent.turn.permissions import Judgement, judge
 from ctxchat.context.workspace import Workspace
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.own_processes import find_program

@@ -97,7 +97,7 @@ def test_a_program_is_never_one_of_the_project(tmp_path: Path, monkeypatch: pyte
     assert find_program("bwrap", str(work), f"{path}{os.pathsep}{real.parent}") == str(real)
 
 
-@pytest.mark.parametrize("module", ["ctxchat.tools.worker", "ctxchat.models.worker", "ctxchat"])
+@pytest.mark.parametrize("module", ["ctxchat.tools.search_worker", "ctxchat.models.litellm_worker", "ctxchat"])
 def test_a_module_beside_the_project_is_not_imported(module: str, tmp_path: Path) -> None:
     evil = f"open({str(tmp_path / 'RAN')!r}, 'w')\nraise SystemExit(9)\n"
     for name in (

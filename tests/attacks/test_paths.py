@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.agent.permissions import judge
+from ctxchat.agent.turn.permissions import judge
 from ctxchat.core.errors import ToolError
 from ctxchat.core.permissions import Mode, Rule
 from ctxchat.core.ports import ToolContext
-from ctxchat.tools import writing
-from ctxchat.tools.reading import ReadFile
-from ctxchat.tools.writing import WriteFile
+from ctxchat.tools import edit_file
+from ctxchat.tools.edit_file import WriteFile
+from ctxchat.tools.read_file import ReadFile
 
 WIDE = [Rule("write_file", "**"), Rule("read_file", "**")]
 
@@ -106,7 +106,7 @@ def test_a_link_put_in_the_way_in_the_very_last_moment_leads_nowhere(tmp_path: P
     root, hooks = tmp_path / "work", tmp_path / "hooks"
     (root / "src").mkdir(parents=True)
     hooks.mkdir()
-    change = WriteFile().change(writing.WriteArguments("src/x", "x"), ToolContext("c", str(root)))
+    change = WriteFile().change(edit_file.WriteArguments("src/x", "x"), ToolContext("c", str(root)))
 
     def swapped(look: Callable[[Path], bool]) -> Callable[[Path], bool]:
         def then_swap(path: Path) -> bool:
@@ -117,6 +117,6 @@ def test_a_link_put_in_the_way_in_the_very_last_moment_leads_nowhere(tmp_path: P
 
         return then_swap
 
-    monkeypatch.setattr(writing, "unmoved", swapped(writing.unmoved))
-    writing._store(change)
+    monkeypatch.setattr(writing, "unmoved", swapped(edit_file.unmoved))
+    edit_file._store(change)
     assert not list(hooks.iterdir()) and (root / "was" / "x").read_text() == "x"

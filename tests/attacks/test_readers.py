@@ -25,7 +25,7 @@ READERS = {
     ),
     "settings": (
         ".ctxchat/config.toml",
-        "from ctxchat.config.files import load; print(load(root, config=root / 'none').settings.theme)",
+        "from ctxchat.config.effective import load; print(load(root, config=root / 'none').settings.theme)",
     ),
     "names for completion": (
         ".gitignore",

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ctxchat.agent.permissions import judge
+from ctxchat.agent.turn.permissions import judge
 from ctxchat.core.patterns import covers_path, may_lie_below
 from ctxchat.core.permissions import Rule, parse_rules
 from ctxchat.tools import unreadable
-from ctxchat.tools.commands import MAX_LINE_CHARS, parts_of
+from ctxchat.tools.command_line import MAX_LINE_CHARS, parts_of
 
 from .judging import demand, offered, rules, verdict
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ctxchat.config.files import load
+from ctxchat.config.effective import load
 from ctxchat.config.trust import trust
 from ctxchat.tools.sandbox import find_sandbox
 from tests.cli.conftest import Home

@@ -8,9 +8,9 @@ from pathlib import Path
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
-from ctxchat.config.files import load
+from ctxchat.config.effective import load
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.events import Event, Failed, Notice, Retry, TurnFinished, Usage
-from ctxchat.core.figures import Figures
 from ctxchat.storage.database import Database
 from tests.agent.test_turn import of
 from tests.doubles.http_model import ModelDouble

@@ -9,12 +9,12 @@ import pytest
 
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
-from ctxchat.config.files import Loaded, load
+from ctxchat.config.effective import Loaded, load
 from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.journal import ModelChosen, Named
 from ctxchat.storage import loading, sessions
 from ctxchat.storage.database import Database
-from ctxchat.storage.files import session_folder
+from ctxchat.storage.private_files import session_folder
 from tests.bootstrap.test_subagents import say
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import says

@@ -18,11 +18,11 @@ import msgspec
 import pytest
 import tomli_w
 
-from ctxchat.bootstrap.configuring import agent_options
 from ctxchat.bootstrap.flags import Flags, in_force, unknown_tools
 from ctxchat.bootstrap.hooks import HookCommands, hooks_of
 from ctxchat.bootstrap.program import Program
-from ctxchat.config.files import Loaded, load
+from ctxchat.bootstrap.session_settings import agent_options
+from ctxchat.config.effective import Loaded, load
 from ctxchat.config.schema import DEFAULTS, AgentSettings, Condition, HookSettings
 from ctxchat.config.themes import make_theme, unreadable
 from ctxchat.config.trust import trust

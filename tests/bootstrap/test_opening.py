@@ -12,7 +12,7 @@ import pytest
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.lazy_program import LazyProgram
 from ctxchat.bootstrap.program import Program
-from ctxchat.config.files import load
+from ctxchat.config.effective import load
 from ctxchat.core.errors import UsageError
 from ctxchat.core.events import Notice
 from ctxchat.models.client import ModelClient

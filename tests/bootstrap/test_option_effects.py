@@ -16,8 +16,8 @@ import pytest_asyncio
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
-from ctxchat.config.files import load
-from ctxchat.config.options import options
+from ctxchat.config.effective import load
+from ctxchat.config.option_table import options
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Message, Reasoning, ToolCall
@@ -171,8 +171,8 @@ async def test_another_value_is_something_else_to_see(tmp_path: Path, usual: Ses
 
 
 def test_providers_and_transforms_keep_their_order(tmp_path: Path) -> None:
-    from ctxchat.bootstrap.configuring import Configuring
     from ctxchat.bootstrap.extensions import Extensions
+    from ctxchat.bootstrap.session_settings import Configuring
 
     order = ["identity", "skills", "workspace"]
     config = tmp_path / "config"

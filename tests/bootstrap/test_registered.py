@@ -8,9 +8,9 @@ from typing import get_args
 
 import pytest
 
-from ctxchat.bootstrap.configuring import agent_options, compiler_of
 from ctxchat.bootstrap.extensions import broken_plugins, with_plugins
-from ctxchat.config.files import load
+from ctxchat.bootstrap.session_settings import agent_options, compiler_of
+from ctxchat.config.effective import load
 from ctxchat.config.schema import DEFAULTS, own_names
 from ctxchat.context.standard import standard_providers
 from ctxchat.core.compilers import ConversationSection

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.config.files import load
+from ctxchat.config.effective import load
 from ctxchat.core.errors import UsageError
 from ctxchat.core.events import ToolFinished, TurnFinished
 from tests.bootstrap.test_subagents import say, started

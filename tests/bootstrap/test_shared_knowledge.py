@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.agent.learned import Known
-from ctxchat.agent.permissions import judge
-from ctxchat.bootstrap.configuring import Configuring
+from ctxchat.agent.model_knowledge import Known
+from ctxchat.agent.turn.permissions import judge
 from ctxchat.bootstrap.extensions import Extensions
 from ctxchat.bootstrap.model_choice import Overrides, price
 from ctxchat.bootstrap.program import Program
 from ctxchat.bootstrap.remembered import StoredAssumptions
-from ctxchat.config.files import load
+from ctxchat.bootstrap.session_settings import Configuring
+from ctxchat.config.effective import load
 from ctxchat.core.calibration import level
 from ctxchat.core.guarded import guarded
 from ctxchat.core.journal import WindowLearned

@@ -11,7 +11,7 @@ import pytest
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
-from ctxchat.config.files import load
+from ctxchat.config.effective import load
 from ctxchat.core.events import Delegated, Event, ToolFinished
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database

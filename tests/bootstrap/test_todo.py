@@ -9,7 +9,7 @@ import msgspec
 
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
-from ctxchat.config.files import load
+from ctxchat.config.effective import load
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Message, ToolCall

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.core.words import short
+from ctxchat.core.quantities import short
 from tests.cli.conftest import Cli, Home
 from tests.cli.test_context import work_session
 

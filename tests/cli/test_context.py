@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ctxchat.core.words import short
+from ctxchat.core.quantities import short
 from tests.cli.conftest import Cli, Home
 
 SECTIONS = [

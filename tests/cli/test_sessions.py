@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.core.words import short
+from ctxchat.core.quantities import short
 from tests.cli.conftest import Cli, Home
 from tests.cli.strict import complaints
 from tests.storage.samples import nasty

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.config.files import Loaded, load
+from ctxchat.config.effective import Loaded, load
 
 
 class Home:

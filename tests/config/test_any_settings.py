@@ -113,7 +113,7 @@ def test_any_tree_leads_to_settings_or_problems_with_lines(
 
 
 def to_toml(tree: dict[str, object]) -> str:
-    from ctxchat.config.lines import literal
+    from ctxchat.config.toml_positions import literal
 
     def plain(value: object) -> object:
         if isinstance(value, dict):

@@ -11,8 +11,8 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.config.lines import layout, literal, parse_key
 from ctxchat.config.problems import KeyPath, key_text
+from ctxchat.config.toml_positions import layout, literal, parse_key
 from tests.examples import examples
 
 TEXT = '''\

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.config.files import changes, load
+from ctxchat.config.effective import changes, load
 from ctxchat.config.schema import DEFAULTS
 from ctxchat.config.trust import trust
 
@@ -255,7 +255,7 @@ def test_changes_say_what_an_edit_did(home: Home) -> None:
 
 def test_loading_settings_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from ctxchat.config.files import load; load(environ={'CTXCHAT_CONFIG_DIR': '/nowhere', 'CTXCHAT_DATA_DIR':"
+        "import sys; from ctxchat.config.effective import load; load(environ={'CTXCHAT_CONFIG_DIR': '/nowhere', 'CTXCHAT_DATA_DIR':"
         " '/nowhere'}); print([m for m in ('tomlkit', 'tomli_w', 'textual', 'litellm', 'difflib', 'tempfile', 'asyncio')"
         " if m in sys.modules])"
     )

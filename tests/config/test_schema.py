@@ -19,7 +19,7 @@ from ctxchat.config.check import check
 from ctxchat.config.consistency import build, contradictions, for_agent
 from ctxchat.config.explain import rows
 from ctxchat.config.keys import ACTION_IDS
-from ctxchat.config.options import options
+from ctxchat.config.option_table import options
 from ctxchat.config.reference import TABLES, json_schema, keys_table, options_table, page, render, write
 from ctxchat.config.schema import DEFAULTS, Settings
 from ctxchat.config.trees import get

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.config.options import options
+from ctxchat.config.option_table import options
 from ctxchat.config.schema.program import Storage
 from ctxchat.config.trust import Trusted, trust, trusted
 

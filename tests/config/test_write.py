@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ctxchat.config.lines import parse_key
+from ctxchat.config.toml_positions import parse_key
 from ctxchat.config.trees import get, nested, overlay, without
 from ctxchat.config.write import set_value, unset_value
 from ctxchat.core.errors import UsageError

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ctxchat.core.budget import Budget, Window, make_budget
 from ctxchat.core.calibration import Anchor, Mix, level
+from ctxchat.core.context_usage import Counting, Figures, forecast, inside_tokens, measure, soft_tokens
 from ctxchat.core.events import Usage
-from ctxchat.core.figures import Counting, Figures, forecast, inside_tokens, measure, soft_tokens
 from ctxchat.core.grouping import single
 from ctxchat.core.head import Head
 from ctxchat.core.journal import Changed, Measured, Sealed, Undone, fold

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctxchat.core.harm import harms
-from ctxchat.tools.commands import parts_of
+from ctxchat.tools.command_line import parts_of
 from tests.attacks.judging import offered
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ctxchat.tui.terminal import LEFT
+from ctxchat.tui.terminal.driver import LEFT
 from tests.cli.conftest import Home
 from tests.e2e.conftest import READY, Open, left_clean
 from tests.e2e.terminal import Terminal
@@ -121,7 +121,7 @@ def test_what_stops_it_or_lets_it_go_on_leaves_it_as_it_was(chat: Open, numbers:
 
 WRITES_A_LOT = """
 from textual.app import App
-from ctxchat.tui.terminal import Terminal
+from ctxchat.tui.terminal.driver import Terminal
 
 class Full(App):
     def on_mount(self):

@@ -18,7 +18,7 @@ START = """
 import json, sys
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.lazy_program import LazyProgram
-from ctxchat.tui.first_frame import FirstFrame
+from ctxchat.tui.terminal.first_frame import FirstFrame
 
 def loaded():
     return sorted({name.split(".")[0] for name in sys.modules} | {n for n in sys.modules if n.startswith("ctxchat.")})

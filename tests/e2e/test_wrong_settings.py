@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.config.files import load
+from ctxchat.config.effective import load
 from tests.cli.conftest import Home
 from tests.e2e.conftest import READY, Open
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from ctxchat.core.journal import Record, fold
 from ctxchat.importing import formats
-from ctxchat.importing.lines import lines, silent, together
-from ctxchat.importing.records import Building
+from ctxchat.importing.journal_records import Building
+from ctxchat.importing.json_stream import lines, silent, together
 from ctxchat.importing.steps import Begin
 from tests.importing import wild
 from tests.importing.conftest import put

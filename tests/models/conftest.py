@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from ctxchat.models.direct import Connections
 from ctxchat.models.process import ModelProcess
-from ctxchat.models.straight import Connections
 from tests.models.served import STRAIGHT, Way
 
 

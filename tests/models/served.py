@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ctxchat.models.client import Lane, ModelClient
+from ctxchat.models.direct import Connections, Straight, server_of
 from ctxchat.models.openai_servers import SERVERS
 from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
-from ctxchat.models.straight import Connections, Straight, server_of
 from tests.doubles.http_model import ModelDouble, Script
 
 

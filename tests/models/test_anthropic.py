@@ -14,9 +14,9 @@ from ctxchat.core.messages import Image, Message, Opaque, Text, ToolCall
 from ctxchat.core.ports import ModelRequest
 from ctxchat.core.view import Item, ToolSpec
 from ctxchat.models.client import ModelClient
+from ctxchat.models.direct import Connections
 from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
-from ctxchat.models.straight import Connections
 from tests.doubles.http_model import Seen
 from tests.doubles.replies import Reply, breaks, says
 from tests.doubles.requests import after_a_call, asks, listen, view_of

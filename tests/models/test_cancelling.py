@@ -7,8 +7,8 @@ from contextlib import aclosing
 
 import pytest
 
+from ctxchat.models.direct import Connections
 from ctxchat.models.process import ModelProcess
-from ctxchat.models.straight import Connections
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import Reply, breaks, says
 from tests.doubles.requests import asks, listen

@@ -12,7 +12,7 @@ import pytest
 from ctxchat.core.events import Failed, TurnFinished
 from ctxchat.core.options import Options
 from ctxchat.core.view import problems
-from ctxchat.models.straight import Connections
+from ctxchat.models.direct import Connections
 from ctxchat.storage import loading
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import begin_journal

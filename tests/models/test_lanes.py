@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from ctxchat.core.errors import ModelError
+from ctxchat.models.direct import Connections
 from ctxchat.models.process import ModelProcess
-from ctxchat.models.straight import Connections
 from tests.doubles.chaos import FAULTS
 from tests.doubles.forms import FORMS
 from tests.doubles.http_model import Seen

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.agent.model_calls import ArrivingReply
+from ctxchat.agent.turn.model_calls import ArrivingReply
 from ctxchat.core.call_arguments import fault_of, fields_of
 from ctxchat.core.events import ReasoningDelta, TextDelta
 from ctxchat.core.ports import ReplyEnd

@@ -13,10 +13,10 @@ from aiohttp import web
 
 from ctxchat.core.errors import ModelError
 from ctxchat.models.client import ModelClient
+from ctxchat.models.direct import Connections
 from ctxchat.models.network import check
 from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings, key_for
-from ctxchat.models.straight import Connections
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import says
 from tests.doubles.requests import asks, listen

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ctxchat.models.direct import server_of
 from ctxchat.models.settings import ModelSettings
-from ctxchat.models.straight import server_of
 
 OWN = "http://127.0.0.1:1/v1"
 CLAUDES = "https://api.anthropic.com"

@@ -9,9 +9,9 @@ import pytest
 from ctxchat.core.errors import ModelError
 from ctxchat.core.ports import ModelRequest
 from ctxchat.models.client import ANTHROPIC_OUTPUT, ModelClient
+from ctxchat.models.direct import Connections
 from ctxchat.models.failures import allowed_output
 from ctxchat.models.settings import ModelSettings
-from ctxchat.models.straight import Connections
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import Reply, says
 from tests.doubles.requests import Heard, asks, listen

@@ -10,10 +10,10 @@ import pytest_asyncio
 
 from ctxchat.core.errors import ModelError
 from ctxchat.models.client import ModelClient
+from ctxchat.models.direct import Connections
 from ctxchat.models.probes import ask, listens
 from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
-from ctxchat.models.straight import Connections
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import says
 from tests.doubles.requests import asks, listen

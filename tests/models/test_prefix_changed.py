@@ -7,8 +7,8 @@ import pytest
 from ctxchat.core.errors import ModelError
 from ctxchat.models import failures
 from ctxchat.models.client import ModelClient
+from ctxchat.models.direct import Connections, ServerRefused, Straight, server_of
 from ctxchat.models.settings import ModelSettings
-from ctxchat.models.straight import Connections, ServerRefused, Straight, server_of
 from tests.doubles.requests import asks, listen
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -13,9 +13,9 @@ from ctxchat.core.messages import Message, Reasoning, ToolCall
 from ctxchat.core.overflow import is_context_overflow
 from ctxchat.core.ports import ModelRequest, ReplyEnd
 from ctxchat.models.client import ModelClient
+from ctxchat.models.direct import Connections
 from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
-from ctxchat.models.straight import Connections
 from tests.doubles.replies import says as double_says
 from tests.doubles.requests import asks, listen, view_of
 from tests.doubles.strict import StrictClaude, answers, appended, says, thought, use

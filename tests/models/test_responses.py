@@ -11,9 +11,9 @@ from ctxchat.core.errors import ModelError
 from ctxchat.core.messages import Message, Reasoning
 from ctxchat.core.ports import ModelRequest
 from ctxchat.models.client import ModelClient
+from ctxchat.models.direct import Connections, Straight
 from ctxchat.models.responses import ResponsesServer, server_of, wanted
 from ctxchat.models.settings import ModelSettings
-from ctxchat.models.straight import Connections, Straight
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import breaks
 from tests.doubles.replies import says as double_says

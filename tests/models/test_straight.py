@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from ctxchat.core.errors import ModelError
-from ctxchat.models.straight import Connections
+from ctxchat.models.direct import Connections
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import says
 from tests.doubles.requests import asks, listen
@@ -100,7 +100,7 @@ async def test_neither_litellm_nor_a_process_is_needed(name: str) -> None:
     code = (
         "import asyncio, sys\n"
         "from ctxchat.models.settings import ModelSettings\n"
-        "from ctxchat.models.straight import Connections, Straight, server_of\n"
+        "from ctxchat.models.direct import Connections, Straight, server_of\n"
         "s = ModelSettings(sys.argv[1], api_base=sys.argv[2])\n"
         "async def main():\n"
         "    lane = Straight(s, server_of(s), Connections())\n"

@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.calibration import Server, double, session
 from benchmarks.texts import KINDS
+from ctxchat.models.direct import Connections
 from ctxchat.models.process import ModelProcess
-from ctxchat.models.straight import Connections
 from ctxchat.models.tokenizers import counter
 from tests.doubles.counting import anthropic_prompt, openai_prompt
 from tests.models.served import lane

@@ -13,9 +13,9 @@ from ctxchat.core.head import ContextBlock, ToolSpec
 from ctxchat.core.journal import Measured
 from ctxchat.core.options import Options
 from ctxchat.models.client import ModelClient
+from ctxchat.models.direct import Connections
 from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
-from ctxchat.models.straight import Connections
 from tests.agent.desk import Around, Desk, Echo
 from tests.models.served import Way, lane
 from tests.peers.conftest import WINDOW

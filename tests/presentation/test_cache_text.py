@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.cache_state import CacheBreak, CacheState, Hold, NextCall
-from ctxchat.core.figures import TokenPrice
+from ctxchat.core.context_usage import TokenPrice
 from ctxchat.core.times import iso
 from ctxchat.presentation.cache_text import anew_words, broke_words, cache_lines, cold_words, held_words, life_words
 from tests.tui.harbour import HarbourSession

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxchat.agent.unsealed import CANCELLED, FAILED, LAST_ROUND, NOT_KEPT
+from ctxchat.agent.turn.in_flight import CANCELLED, FAILED, LAST_ROUND, NOT_KEPT
 from ctxchat.core.events import ToolFinished, ToolStatus
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.presentation.tool_words import counted, decoded, diff_size, ending, key_argument, outcome

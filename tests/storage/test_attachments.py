@@ -15,7 +15,7 @@ from ctxchat.core.images import data_url
 from ctxchat.core.journal import Named, Sealed
 from ctxchat.core.messages import Image, Message, Text
 from ctxchat.core.openai import to_wire
-from ctxchat.storage import exporting, files, importing, loading, sessions
+from ctxchat.storage import chat_import, exporting, loading, private_files, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
 from ctxchat.storage.session_files import DRAFT, attach, keep_draft, kept_draft, read_attached
@@ -54,7 +54,7 @@ def test_a_path_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> No
 def stored(database: Database) -> str:
     """A session with an image in it, and a file that came along."""
     session = sessions.create(database, records=[Named("pier")])
-    path = attach(files.session_folder(database.folder, session), "shot.png", SHOT)
+    path = attach(private_files.session_folder(database.folder, session), "shot.png", SHOT)
     parts = (Text("what is this?"), Image(path, 40, 30, "shot.png"), Text("PERIOD = 90\n", "gauge.py"))
     sessions.append(database, session, Sealed((single("user", Message(1, "user", parts), 1),)))
     return session
@@ -73,7 +73,7 @@ def test_an_export_holds_the_image_and_comes_back_equal(database: Database, tmp_
     assert image == {"type": "image_url", "image_url": {"url": data_url(SHOT)}}
     assert file["text"] == "```gauge.py\nPERIOD = 90\n```"  # type: ignore[index]
     (tmp_path / "chat.json").write_text(json.dumps(wires))
-    again = importing.import_file(database, tmp_path / "chat.json")
+    again = chat_import.import_file(database, tmp_path / "chat.json")
     assert exported(database, again) == wires
     part = loading.load(database, again).state.ledger.groups[0].first.content[1]
     assert isinstance(part, Image) and (part.width, part.height) == (40, 30)
@@ -83,7 +83,7 @@ def test_no_export_damages_an_image_and_a_missing_file_costs_only_itself(databas
     session = stored(database)
     groups = exporting.with_images(database, session, loading.load(database, session).state.ledger.groups)
     assert exporting.masked_json(to_wire(groups[0].first)) == to_wire(groups[0].first)
-    (files.session_folder(database.folder, session) / "attachments" / "shot.png").unlink()
+    (private_files.session_folder(database.folder, session) / "attachments" / "shot.png").unlink()
     assert "[image shot.png 40×30]" in json.dumps(exported(database, session), ensure_ascii=False)
 
 
@@ -102,7 +102,7 @@ def test_a_draft_is_kept_whole_and_privately_and_goes(tmp_path: Path) -> None:
     for text in (b"one", b"another"):
         keep_draft(tmp_path, session, text)
         assert kept_draft(tmp_path, session) == text
-    folder = files.session_folder(tmp_path, session)
+    folder = private_files.session_folder(tmp_path, session)
     assert mode(folder / DRAFT) == 0o600 and [f.name for f in folder.iterdir()] == [DRAFT]
     keep_draft(tmp_path, session, b"")
     assert kept_draft(tmp_path, session) == b""

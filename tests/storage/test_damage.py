@@ -10,7 +10,7 @@ import pytest
 
 from ctxchat.core.errors import StorageError
 from ctxchat.core.journal import Named, Sealed
-from ctxchat.storage import files, inspection, loading, repair, schema, sessions
+from ctxchat.storage import inspection, loading, private_files, repair, schema, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
 from ctxchat.storage.search import search
@@ -75,7 +75,9 @@ def test_a_bad_page_costs_what_is_on_it(tmp_path: Path) -> None:
 def test_a_session_on_a_bad_page_is_deleted_and_the_others_are_whole(tmp_path: Path, table: str) -> None:
     with Database(tmp_path) as database:
         first, bad, last = (sessions.create(database, records=turns(n)) for n in (40, 150, 40))
-        image = files.session_folder(tmp_path, bad) / attach(files.session_folder(tmp_path, bad), "shot.png", b"x")
+        image = private_files.session_folder(tmp_path, bad) / attach(
+            private_files.session_folder(tmp_path, bad), "shot.png", b"x"
+        )
         database.read("PRAGMA wal_checkpoint(TRUNCATE)")
         size = database.read("PRAGMA page_size")[0][0]
         leaves = [page for page, kind in _pages(database, table) if kind == "leaf"]

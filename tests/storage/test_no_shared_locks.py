@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.storage import files
+from ctxchat.storage import private_files
 
 _REFUSES = r"""
 #define _GNU_SOURCE
@@ -94,5 +94,5 @@ def test_without_any_locks_another_folder_is_named(refusing: str, tmp_path: Path
 
 
 def test_locks_are_found_where_they_are(tmp_path: Path) -> None:
-    assert files.shares_locks(tmp_path) and files.shares_locks(tmp_path / "nowhere")
+    assert private_files.shares_locks(tmp_path) and private_files.shares_locks(tmp_path / "nowhere")
     assert list(tmp_path.iterdir()) == []

@@ -16,8 +16,8 @@ from ctxchat.core.journal import Record, Sealed
 from ctxchat.core.tokens import rough_count
 from ctxchat.storage import archive, inspection, loading, origins, sessions
 from ctxchat.storage.database import FILE, Database
-from ctxchat.storage.files import ASIDE
 from ctxchat.storage.origins import SessionListing, SessionOrigin
+from ctxchat.storage.private_files import ASIDE
 from tests.storage.samples import user
 
 ORIGIN = SessionOrigin("agent:1", "/f", 1, 1)
@@ -85,12 +85,13 @@ LONG = 1_500
 KILLED = f"""
 import sys
 from pathlib import Path
-from ctxchat.storage import files, origins, session_files
+from ctxchat.storage import origins, session_files
+from ctxchat.storage import private_files
 from ctxchat.storage.database import Database
 from tests.storage.test_origins import ORIGIN, long_talk
 with Database(Path(sys.argv[1])) as database:
     def records(session):
-        session_files.attach(files.session_folder(database.folder, session), "shot.png", b"pixels")
+        session_files.attach(private_files.session_folder(database.folder, session), "shot.png", b"pixels")
         return long_talk()
     origins.bring(database, ORIGIN, records, lambda: origins.SessionListing({LONG}))
 """

@@ -17,7 +17,7 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import compile
-from ctxchat.storage import archive, files, loading, sessions
+from ctxchat.storage import archive, loading, private_files, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
 from tests.storage.samples import compaction, turns
@@ -181,7 +181,7 @@ def test_a_folder_that_was_left_over_goes_at_the_next_start(database: Database) 
 def test_a_folder_nested_without_end_stops_no_start(tmp_path: Path) -> None:
     with Database(tmp_path) as database:
         session = sessions.create(database)
-        folder = files.private_folder(files.session_folder(database.folder, session))
+        folder = private_files.private_folder(private_files.session_folder(database.folder, session))
         deep = os.open(folder, os.O_RDONLY)
         for _ in range(1500):
             os.mkdir("d", dir_fd=deep)
@@ -277,7 +277,7 @@ async def test_spilled_texts_stay_inside_and_are_never_overwritten(database: Dat
 
 @given(st.text())
 def test_any_name_is_made_safe(name: str) -> None:
-    from ctxchat.storage.files import safe_name
+    from ctxchat.storage.private_files import safe_name
 
     safe = safe_name(name)
     assert 0 < len(safe) <= 100
@@ -287,16 +287,16 @@ def test_any_name_is_made_safe(name: str) -> None:
 
 def test_contents_of_changed_files_go_along_with_a_branch_and_go_with_their_session(database: Database) -> None:
     session = sessions.create(database, records=turns(1))
-    kept = files.session_folder(database.folder, session) / files.CHECKPOINTS / "kept"
+    kept = private_files.session_folder(database.folder, session) / private_files.CHECKPOINTS / "kept"
     kept.parent.mkdir(parents=True)
     kept.write_bytes(b"contents")
     (kept.parent / "base").write_bytes(b"of the open session only")
-    branch = files.session_folder(database.folder, sessions.fork(database, session))
-    assert [p.name for p in (branch / files.CHECKPOINTS).iterdir()] == ["kept"]
-    assert (branch / files.CHECKPOINTS / "kept").stat().st_mode & 0o077 == 0
+    branch = private_files.session_folder(database.folder, sessions.fork(database, session))
+    assert [p.name for p in (branch / private_files.CHECKPOINTS).iterdir()] == ["kept"]
+    assert (branch / private_files.CHECKPOINTS / "kept").stat().st_mode & 0o077 == 0
     sessions.delete(database, session)
     assert not kept.parent.parent.exists()
-    assert (branch / files.CHECKPOINTS / "kept").read_bytes() == b"contents"
+    assert (branch / private_files.CHECKPOINTS / "kept").read_bytes() == b"contents"
 
 
 def test_a_first_turn_that_was_broken_off_counts_with_what_stands_around_it(database: Database) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ctxchat.core.files import Checkpoint, FileChange
+from ctxchat.core.file_changes import Checkpoint, FileChange
 from ctxchat.core.journal import Partial
 from ctxchat.core.messages import Message
 from ctxchat.storage import entries, repair, schema, sessions

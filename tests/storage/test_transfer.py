@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from ctxchat.core.compilers import all_sections
 from ctxchat.core.errors import StorageError, UsageError
-from ctxchat.core.files import Checkpoint, FileChange, FileState
+from ctxchat.core.file_changes import Checkpoint, FileChange, FileState
 from ctxchat.core.head import Head
 from ctxchat.core.journal import Sealed, SessionState
 from ctxchat.core.secrets import masked
 from ctxchat.core.tokens import Meter
 from ctxchat.core.view import compile, problems
-from ctxchat.storage import exporting, importing, loading, markdown, sessions
+from ctxchat.storage import chat_import, exporting, loading, markdown, sessions
 from ctxchat.storage.database import Database
 from tests.doubles.planted import planted
 from tests.storage.samples import compaction, nasty, reply, turns
@@ -27,7 +27,7 @@ from tests.storage.samples import compaction, nasty, reply, turns
 def imported(database: Database, tmp_path: Path, text: str | bytes) -> str:
     file = tmp_path / "chat.json"
     file.write_bytes(text.encode() if isinstance(text, str) else text)
-    return importing.import_file(database, file)
+    return chat_import.import_file(database, file)
 
 
 def record(database: Database, session: str) -> list[dict[str, Any]]:
@@ -136,14 +136,14 @@ def test_a_file_that_cannot_be_read_is_named_and_leaves_nothing(
 
 def test_a_device_is_not_read_for_ever(database: Database) -> None:
     with pytest.raises(UsageError, match="device"):
-        importing.import_file(database, Path("/dev/zero"))
+        chat_import.import_file(database, Path("/dev/zero"))
 
 
 def test_a_file_that_is_not_there(database: Database, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
-        importing.import_file(database, tmp_path / "no.json")
+        chat_import.import_file(database, tmp_path / "no.json")
     with pytest.raises(StorageError):
-        importing.import_file(database, tmp_path)
+        chat_import.import_file(database, tmp_path)
 
 
 def test_an_import_that_the_disk_has_no_room_for_leaves_nothing(database: Database, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_an_import_that_the_disk_has_no_room_for_leaves_nothing(database: Databa
 def test_a_title_is_given_or_taken_from_the_first_question(database: Database, tmp_path: Path) -> None:
     session = imported(database, tmp_path, json.dumps([HELLO, THERE]))
     assert sessions.row(database, session).title == "hello"
-    session = importing.import_file(database, tmp_path / "chat.json", " My\n chat ")
+    session = chat_import.import_file(database, tmp_path / "chat.json", " My\n chat ")
     assert sessions.row(database, session).title == loading.load(database, session).state.title == "My chat"
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.core import files
+from ctxchat.core import file_changes
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.files import Checkpoint, FileChange
+from ctxchat.core.file_changes import Checkpoint, FileChange
 from ctxchat.tools.checkpoints import Checkpoints
 from ctxchat.tools.contents import Contents, digest_of
 from ctxchat.tools.tree import LARGEST
@@ -37,13 +37,13 @@ class Session:
         if name:
             self.done.append(Checkpoint(name, self.turn, changes, seq=self.turn))
 
-    async def look(self, steps) -> files.Restoring:
+    async def look(self, steps) -> file_changes.Restoring:
         steps = tuple(steps)
         now = await self.port.now([c.path for s in steps for c in s.changes])
         digests = {c.before.digest for s in steps for c in s.changes if c.before}
-        return files.restoring(steps, now, await self.port.kept(digests))
+        return file_changes.restoring(steps, now, await self.port.kept(digests))
 
-    async def take_back(self, wanted: files.Restoring, *, copy: bool = False) -> Checkpoint:
+    async def take_back(self, wanted: file_changes.Restoring, *, copy: bool = False) -> Checkpoint:
         stays = set() if copy else {m.path for m in wanted.mine}
         changes = tuple(c for c in wanted.changes if c.path not in stays)
         planned = Checkpoint(f"u{len(self.done)}", self.turn, changes, undoes=wanted.undoes)
@@ -80,18 +80,18 @@ async def test_undo_and_rewind_give_the_tree_back(session: Session, outside: Pat
         for _ in range(hands.chance.randrange(3)):
             await session.call(lambda: hands.work(hands.chance.randrange(6)))
     last = snapshot(session.root)
-    newest = files.last_turn(session.done)
+    newest = file_changes.last_turn(session.done)
     looked = await session.look(newest)
     assert not looked.mine
     assert not looked.lost
     await session.take_back(looked)
     assert snapshot(session.root) == trees[newest[-1].turn - 1]
     back = hands.chance.randrange(1, 11)
-    wanted = await session.look(files.since(session.done, back - 1))
+    wanted = await session.look(file_changes.since(session.done, back - 1))
     assert not wanted.mine
     await session.take_back(wanted)
     assert snapshot(session.root) == trees[back - 1]
-    while again := files.redoable(session.done):
+    while again := file_changes.redoable(session.done):
         await session.take_back(await session.look([again]))
     assert snapshot(session.root) == last
     assert snapshot(outside) == {"theirs": ("file", 0o644, b"not yours\n")}
@@ -108,7 +108,7 @@ async def test_nothing_a_person_wrote_is_lost(session: Session, outside: Path, s
         person.work(chance.randrange(3))
     theirs = snapshot(session.root)
     copy = bool(seed % 2)
-    looked = await session.look(files.since(session.done, chance.randrange(5)))
+    looked = await session.look(file_changes.since(session.done, chance.randrange(5)))
     await session.take_back(looked, copy=copy)
     now = snapshot(session.root)
     if not copy:
@@ -120,7 +120,7 @@ async def test_nothing_a_person_wrote_is_lost(session: Session, outside: Path, s
         if copy and mine.now and mine.now.kind == "file":
             path = os.fsdecode(mine.path[1:].encode("latin-1")) if mine.path.startswith("\0") else mine.path
             assert theirs[path][2] in contents
-    again = files.redoable(session.done)
+    again = file_changes.redoable(session.done)
     assert again
     await session.take_back(await session.look([again]))
     assert snapshot(session.root) == theirs
@@ -163,8 +163,8 @@ async def test_through_200_turns_with_a_person_at_work_between_them(session: Ses
                 await session.call(lambda: agent.work(agent.chance.randrange(4)))
         if agent.chance.random() < 0.1:  # as it was, and back again
             last = snapshot(session.root)
-            await session.take_back(await session.look(files.last_turn(session.done)))
-            if again := files.redoable(session.done):
+            await session.take_back(await session.look(file_changes.last_turn(session.done)))
+            if again := file_changes.redoable(session.done):
                 await session.take_back(await session.look([again]))
             assert snapshot(session.root) == last
         before = snapshot(session.root)
@@ -173,7 +173,7 @@ async def test_through_200_turns_with_a_person_at_work_between_them(session: Ses
     end = snapshot(session.root)
     for back in sorted(agent.chance.sample(range(1, turns + 1), 5), reverse=True):
         touched = set().union(*theirs[back - 1 :])
-        wanted = await session.look(files.since(session.done, back - 1))
+        wanted = await session.look(file_changes.since(session.done, back - 1))
         kept = {os.fsdecode(m.path[1:].encode("latin-1")) if m.path[:1] == "\0" else m.path for m in wanted.mine}
         now = snapshot(session.root)
         await session.take_back(wanted)
@@ -184,7 +184,7 @@ async def test_through_200_turns_with_a_person_at_work_between_them(session: Ses
         )
         wrong = changed(trees[back - 1], there)
         assert {path for path in wrong if apart(path, touched | kept)} == set(), "byte for byte"
-    while again := files.redoable(session.done):
+    while again := file_changes.redoable(session.done):
         await session.take_back(await session.look([again]))
     assert snapshot(session.root) == end
     assert snapshot(outside) == {"theirs": ("file", 0o644, b"not yours\n")}
@@ -209,7 +209,7 @@ class Breaking(Checkpoints):
         self._step()
         super()._remove(change, opened)
 
-    def _put(self, name: str, state: files.FileState, opened: dict[str, int]) -> None:
+    def _put(self, name: str, state: file_changes.FileState, opened: dict[str, int]) -> None:
         self._step()
         super()._put(name, state, opened)
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext
+from ctxchat.tools.edit_file import EditFile, WriteFile
 from ctxchat.tools.encodings import Encoding, binary_kind, declared, encoding_of
-from ctxchat.tools.reading import ReadFile
+from ctxchat.tools.read_file import ReadFile
 from ctxchat.tools.seen import SeenFiles
-from ctxchat.tools.writing import EditFile, WriteFile
 
 WORDS = {
     "cp1252": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ctxchat.core.ports import ToolContext
-from ctxchat.tools.notes import MakeRoom
+from ctxchat.tools.conversation import MakeRoom
 
 
 async def test_the_model_is_told_what_comes_of_it(call: Callable, context: ToolContext) -> None:

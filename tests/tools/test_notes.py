@@ -12,7 +12,7 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolQuestion
 from ctxchat.core.tokens import rough_count
 from ctxchat.tools.catalogue import standard_tools
-from ctxchat.tools.notes import AskUser, Recall, Remember
+from ctxchat.tools.conversation import AskUser, Recall, Remember
 from ctxchat.tools.sandbox import Sandbox
 from ctxchat.tools.todo import Todo
 

@@ -9,7 +9,7 @@ import pytest
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext
-from ctxchat.tools.reading import ReadFile
+from ctxchat.tools.read_file import ReadFile
 
 tool = ReadFile()
 

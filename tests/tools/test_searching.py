@@ -250,7 +250,7 @@ def _workers() -> set[str]:
 
 def _is_worker(pid: str) -> bool:
     try:
-        return b"ctxchat.tools.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"ctxchat.tools.search_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
 

@@ -9,9 +9,9 @@ import pytest
 
 from ctxchat.core.errors import ToolError
 from ctxchat.tools.checkpoints import Checkpoints
-from ctxchat.tools.reading import ReadFile
+from ctxchat.tools.edit_file import EditFile, WriteFile
+from ctxchat.tools.read_file import ReadFile
 from ctxchat.tools.seen import SeenFiles
-from ctxchat.tools.writing import EditFile, WriteFile
 
 
 class Agent:

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext
 from ctxchat.tools.diffs import difference
+from ctxchat.tools.edit_file import EditFile, WriteFile, replaced, with_line_ends_of
 from ctxchat.tools.encodings import encoding_of
 from ctxchat.tools.paths import Place
 from ctxchat.tools.seen import SeenFiles
-from ctxchat.tools.writing import EditFile, WriteFile, replaced, with_line_ends_of
 
 
 class AllSeen(SeenFiles):

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from ctxchat.agent.gate import Gate
-from ctxchat.agent.preview import Preview, PreviewStep, cache_lost
-from ctxchat.agent.trial import gains
+from ctxchat.agent.compaction.dry_run import gains
+from ctxchat.agent.compaction.preview import Preview, PreviewStep, cache_lost
+from ctxchat.agent.turn.approvals import Gate
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.cache_state import NOTHING_KNOWN
 from ctxchat.core.calibration import Calibration, Mix
 from ctxchat.core.changes import Undoing, found, in_part, look, redone, reinserted
+from ctxchat.core.context_usage import Counting, Figures, Past, TokenPrice, measure
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.events import Event, Stamped, Steered, TextDelta, TurnFinished, TurnStarted
 from ctxchat.core.facts import Memory
-from ctxchat.core.figures import Counting, Figures, Past, TokenPrice, measure
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.head import Head
 from ctxchat.core.images import size_in
@@ -41,8 +41,8 @@ from ctxchat.core.view import View, compile
 
 if TYPE_CHECKING:  # a start is measured with these: what they stand for is heavy
     from ctxchat.agent.session import Session
-    from ctxchat.agent.turn import Meanwhile
-    from ctxchat.config.files import Loaded
+    from ctxchat.agent.turn.turn import Meanwhile
+    from ctxchat.config.effective import Loaded
     from ctxchat.importing.outcome import Importable, ImportNews
     from ctxchat.models.discovery import FirstLook, FoundModel, Offer
     from ctxchat.storage.archive import LastSaid

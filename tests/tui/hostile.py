@@ -12,14 +12,14 @@ import msgspec
 from textual.screen import Screen
 from textual.theme import Theme
 
-from ctxchat.agent.gate import Gate
-from ctxchat.agent.preview import Preview
-from ctxchat.config.files import Loaded, load
+from ctxchat.agent.compaction.preview import Preview
+from ctxchat.agent.turn.approvals import Gate
+from ctxchat.config.effective import Loaded, load
 from ctxchat.config.keys import ACTIONS
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.files import Checkpoint, FileChange, FileState, Mine, Restoring
+from ctxchat.core.file_changes import Checkpoint, FileChange, FileState, Mine, Restoring
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.head import ContextBlock, Head, ToolSpec
 from ctxchat.core.journal import SessionState
@@ -37,7 +37,7 @@ from ctxchat.tui.chat.banner import Told
 from ctxchat.tui.commands import default_keys
 from ctxchat.tui.panels.agents import AgentsScreen
 from ctxchat.tui.panels.archive import ArchiveScreen
-from ctxchat.tui.panels.files import DiffScreen, MineScreen, RewindScreen
+from ctxchat.tui.panels.file_changes import DiffScreen, MineScreen, RewindScreen
 from ctxchat.tui.panels.flight import FlightScreen
 from ctxchat.tui.panels.handoff import HandoffScreen
 from ctxchat.tui.panels.help import HelpScreen

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ctxchat.config.options import find
+from ctxchat.config.option_table import find
 from ctxchat.config.schema import DEFAULTS
 from ctxchat.config.trust import held_lines
-from ctxchat.core.figures import Figures
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.journal import SessionState
 from ctxchat.core.record import CompactionRecord, Reason, SideFigures
 from ctxchat.core.sections import Section
@@ -53,7 +53,7 @@ def test_sizes_are_told_by_what_the_session_holds() -> None:
 
 @pytest.mark.parametrize("value", [None, True, "x", [1], {}, -1, 0, 10**12, float("nan")])
 def test_any_value_may_be_asked_about(value: object) -> None:
-    from ctxchat.config.options import options
+    from ctxchat.config.option_table import options
 
     for option in options():
         assert isinstance(effect(option, option.key, value, FIGURES, DESK.view), str)

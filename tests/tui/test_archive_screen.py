@@ -17,7 +17,7 @@ from ctxchat.core.facts import Memory
 from ctxchat.core.journal import Changed, SessionState, fold
 from ctxchat.core.messages import Message
 from ctxchat.core.tokens import Meter
-from ctxchat.presentation.passes import archived, compared, passes, previous, put_away
+from ctxchat.presentation.compactions import archived, compared, passes, previous, put_away
 from ctxchat.presentation.text import short
 from ctxchat.storage.archive import Archived
 from ctxchat.storage.exporting import FOLDER, write_pass

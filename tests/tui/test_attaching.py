@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from textual.events import Paste
 
-from ctxchat.agent.turn import Meanwhile
+from ctxchat.agent.turn.turn import Meanwhile
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import Stamped
 from ctxchat.core.messages import Image, Part, Text

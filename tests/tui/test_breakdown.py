@@ -13,12 +13,12 @@ from textual.widgets import Button, Static
 
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.cache_state import CacheBreak, CacheState, Hold, NextCall
-from ctxchat.core.figures import TokenPrice
+from ctxchat.core.context_usage import TokenPrice
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.times import iso
-from ctxchat.presentation.figures_text import off_by
 from ctxchat.presentation.fill import MARK, Point, bar, fill_points, squeezed
+from ctxchat.presentation.usage_text import off_by
 from ctxchat.tui.chat.breakdown import Breakdown, HeadLine, Offenders, PartTable
 from ctxchat.tui.widgets.chart import FillLine
 from ctxchat.tui.widgets.gauge import Gauge

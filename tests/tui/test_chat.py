@@ -10,7 +10,7 @@ import pytest
 from textual.events import AppBlur
 from textual.widgets._toast import Toast
 
-from ctxchat.config.files import load
+from ctxchat.config.effective import load
 from ctxchat.config.schema import Settings
 from ctxchat.core.events import (
     ApprovalRequested,

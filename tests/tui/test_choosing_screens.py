@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 from ctxchat.config.schema import AgentSettings
 from ctxchat.core.errors import StorageError
 from ctxchat.models.discovery import FoundModel
-from ctxchat.presentation.figures_text import fit_words, percent
+from ctxchat.presentation.usage_text import fit_words, percent
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tui.panels.agents import own_words
 from ctxchat.tui.panels.models import ModelsScreen, matching, price_words

@@ -15,8 +15,8 @@ from textual.events import Paste
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.cache_state import CacheState, NextCall
 from ctxchat.core.calibration import Mix
+from ctxchat.core.context_usage import Counting, Figures, measure
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.figures import Counting, Figures, measure
 from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.openai import to_wire
@@ -27,9 +27,9 @@ from ctxchat.tui.chat.chips import Chip
 from ctxchat.tui.chat.completion import Wanted, command_choices, file_choices, wanted
 from ctxchat.tui.chat.composer import draft_line
 from ctxchat.tui.chat.empty_chat import Example
-from ctxchat.tui.early_keys import EarlyKeys
 from ctxchat.tui.graphemes import sign_after, sign_before
-from ctxchat.tui.terminal_input import InputParser
+from ctxchat.tui.terminal.early_keys import EarlyKeys
+from ctxchat.tui.terminal.parser import InputParser
 from ctxchat.tui.unsent.input_history import MAX_ENTRIES, InputHistory
 from ctxchat.tui.unsent.outside_editor import edited
 from ctxchat.tui.unsent.workspace_files import examples, files_of

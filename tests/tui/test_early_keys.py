@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from ctxchat.config.schema import Settings
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.early_keys import PASTE, PASTED, EarlyKeys, cells, line
-from ctxchat.tui.terminal_input import InputParser
+from ctxchat.tui.terminal.early_keys import PASTE, PASTED, EarlyKeys, cells, line
+from ctxchat.tui.terminal.parser import InputParser
 from tests.tui.chatting import until
 from tests.tui.fakes import FakeServices, FakeSession
 

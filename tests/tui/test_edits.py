@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ctxchat.config import trust
-from ctxchat.config.files import Loaded, load
+from ctxchat.config.effective import Loaded, load
 from ctxchat.config.themes import load_themes
 from ctxchat.tools.mcp.server import ServerRow
 from ctxchat.tui.app import CtxchatApp

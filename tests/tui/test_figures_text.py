@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.core.figures import Figures
-from ctxchat.presentation import figures_text as words
+from ctxchat.core.context_usage import Figures
+from ctxchat.presentation import usage_text as words
 from ctxchat.presentation.text import short
 from tests.tui.harbour import HarbourSession
 

@@ -12,12 +12,12 @@ import pexpect
 import pyte
 import pytest
 
-from ctxchat.tui.early_keys import EarlyKeys
-from ctxchat.tui.first_frame import frame
+from ctxchat.tui.terminal.early_keys import EarlyKeys
+from ctxchat.tui.terminal.first_frame import frame
 
 START = """
 import sys
-from ctxchat.tui.first_frame import FirstFrame
+from ctxchat.tui.terminal.first_frame import FirstFrame
 with FirstFrame() as first:
     if "break" in sys.argv:
         while "ght" not in first._typed.text:
@@ -26,7 +26,7 @@ with FirstFrame() as first:
     from pathlib import Path
     from ctxchat.config.schema import Settings
     from ctxchat.tui.app import CtxchatApp
-    from ctxchat.tui.terminal import Terminal
+    from ctxchat.tui.terminal.driver import Terminal
     from functools import partial
     from tests.tui.fakes import FakeServices, FakeSession
     app = CtxchatApp(FakeServices(Path(sys.argv[1]), FakeSession()), Settings(), {}, driver=partial(Terminal, first=first))
@@ -38,7 +38,7 @@ print("left", [m for m in ("litellm", "sqlite3", "tiktoken") if m in sys.modules
 
 BUSY = """
 import time
-from ctxchat.tui.first_frame import FirstFrame
+from ctxchat.tui.terminal.first_frame import FirstFrame
 class Busy(FirstFrame):
     def _paint(self):
         super()._paint()
@@ -100,7 +100,7 @@ def test_the_frame_fits_and_has_its_parts(width: int, height: int) -> None:
 
 
 def test_nothing_heavy_is_imported_for_it() -> None:
-    code = "import sys, ctxchat.tui.first_frame as _; print([m for m in ('textual', 'rich', 'msgspec') if m in sys.modules])"
+    code = "import sys, ctxchat.tui.terminal.first_frame as _; print([m for m in ('textual', 'rich', 'msgspec') if m in sys.modules])"
     child = pexpect.spawn(sys.executable, ["-c", code], encoding="utf-8", timeout=60)
     child.expect(r"\[\]")
 

@@ -12,7 +12,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from ctxchat.agent.session import Session
-from ctxchat.config.files import load
+from ctxchat.config.effective import load
 from ctxchat.core.budget import Window
 from ctxchat.core.options import Options
 from ctxchat.tui.panels.archive import ArchiveScreen

@@ -14,10 +14,10 @@ from textual.widgets import Static
 from ctxchat.core.events import Usage
 from ctxchat.core.journal import Changed, Measured, PassEnded, Sealed, SessionState, Undone, fold
 from ctxchat.core.record import PutBack
+from ctxchat.presentation.compactions import passes
 from ctxchat.presentation.fill import DONE, REFUSED, UNDONE, FlightPoint, column, fill_points, fitting, moments
-from ctxchat.presentation.passes import passes
+from ctxchat.tui.panels.compaction_detail import PassRecord
 from ctxchat.tui.panels.flight import FlightScreen
-from ctxchat.tui.panels.pass_detail import PassRecord
 from ctxchat.tui.widgets.chart import LINE, FillChart
 from ctxchat.tui.widgets.rows import Rows
 from tests.tui.fakes import FakeServices

@@ -12,10 +12,10 @@ from textual.app import ComposeResult
 from textual.theme import Theme
 
 from ctxchat.core.budget import Window, WindowSource, make_budget
-from ctxchat.core.figures import Figures, PriceRise
+from ctxchat.core.context_usage import Figures, PriceRise
 from ctxchat.core.sections import OUTSIDE, SECTIONS, Section, SectionName
 from ctxchat.presentation.bar import Cell, layout_bar
-from ctxchat.presentation.figures_text import PARTS, sentence, uncounted
+from ctxchat.presentation.usage_text import PARTS, sentence, uncounted
 from ctxchat.tui.widgets.gauge import Gauge, words_beside
 from tests.tui.harbour import HarbourSession, state
 from tests.tui.panel_app import PanelApp

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.calibration import Mix, level
-from ctxchat.core.figures import Counting, measure
+from ctxchat.core.context_usage import Counting, measure
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message, ToolCall

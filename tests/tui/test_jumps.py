@@ -14,7 +14,7 @@ from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
 from ctxchat.config.themes import load_themes
 from ctxchat.models.discovery import FoundModel, Offer
-from ctxchat.storage import importing
+from ctxchat.storage import chat_import
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.chat.offers import FirstChoice
 from ctxchat.tui.panels.search import SearchScreen
@@ -47,7 +47,7 @@ async def opened(home: Home, *titles: str) -> AsyncIterator[tuple[CtxchatApp, Pi
     """The app on the first of these sessions, which all hold the same conversation."""
     file = Path(home.put("talk.json", conversation()))
     async with Program.started(Flags(cwd=str(home.work), model="offline/assistant")) as program:
-        ids = [importing.import_file(program.database, file, title) for title in titles]
+        ids = [chat_import.import_file(program.database, file, title) for title in titles]
         app = CtxchatApp(
             program, program.settings, load_themes(home.settings).themes, session_id=ids[0], now=count().__next__
         )

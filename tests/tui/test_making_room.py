@@ -9,10 +9,10 @@ import pytest
 
 from ctxchat.core.events import CompactionSuggested
 from ctxchat.core.permissions import Answer
-from ctxchat.presentation.passes import passes
+from ctxchat.presentation.compactions import passes
 from ctxchat.tui.chat.approval import ApprovalPanel
 from ctxchat.tui.chat.offers import SuggestionPanel
-from ctxchat.tui.panels.pass_text import record
+from ctxchat.tui.panels.compaction_text import record
 from ctxchat.tui.panels.preview import PreviewScreen
 from ctxchat.tui.panels.summary import SummaryEditor, SummaryScreen
 from ctxchat.tui.panels.undoing import UndoScreen

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from textual.widgets import Input
 
-from ctxchat.agent.gate import Gate
-from ctxchat.config.files import load
+from ctxchat.agent.turn.approvals import Gate
+from ctxchat.config.effective import load
 from ctxchat.config.rules import add_rules, read_rules, rules_file
 from ctxchat.config.trust import trust
 from ctxchat.core.errors import CtxchatError

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from textual.events import Key
 from textual.widgets import Input, Static
 
+from ctxchat.core.context_usage import TokenPrice
 from ctxchat.core.errors import LedgerError
-from ctxchat.core.figures import TokenPrice
-from ctxchat.presentation.figures_text import gain
+from ctxchat.presentation.usage_text import gain
 from ctxchat.tui.panels.panel import Heading
 from ctxchat.tui.panels.preview import PreviewScreen, Stepper, Steps
 from ctxchat.tui.widgets.gauge import Gauge

@@ -14,7 +14,7 @@ from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.lazy_program import LazyProgram
 from ctxchat.bootstrap.program import Program
 from ctxchat.config.themes import load_themes
-from ctxchat.storage import importing
+from ctxchat.storage import chat_import
 from ctxchat.storage.database import FILE
 from ctxchat.tui.app import CtxchatApp
 from tests.cli.conftest import Home
@@ -51,7 +51,7 @@ async def test_it_opens_for_reading_and_says_so(home: Home) -> None:
     flags = Flags(cwd=str(home.work), model="offline/assistant")
     file = Path(home.put("talk.json", [{"role": "user", "content": "Where is the harbour?"}]))
     async with Program.started(flags) as program:
-        session = importing.import_file(program.database, file, "tides")
+        session = chat_import.import_file(program.database, file, "tides")
     with only_read(home.data):
         lazy = LazyProgram(flags)
         try:

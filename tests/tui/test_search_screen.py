@@ -12,8 +12,8 @@ import pytest
 from textual.widgets import Input, OptionList, Static
 from textual.worker import WorkerCancelled
 
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import StorageError
-from ctxchat.core.figures import Figures
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Named, Sealed
 from ctxchat.core.messages import Group, Message

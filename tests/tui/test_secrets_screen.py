@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from textual.widgets import Input
 
-from ctxchat.config.files import load
+from ctxchat.config.effective import load
 from ctxchat.core.messages import Message, Text, ToolCall
 from ctxchat.importing.outcome import ImportNews
 from ctxchat.tui.panels.secrets import OriginalScreen, SecretsScreen

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textual.widgets import Input, Static
 
-from ctxchat.config.files import Loaded, load
+from ctxchat.config.effective import Loaded, load
 from ctxchat.core.errors import UsageError
 from ctxchat.tui.panels.settings import ChangeScreen, SettingsScreen
 from ctxchat.tui.transcript.blocks import ErrorBlock

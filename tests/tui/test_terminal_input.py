@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from textual import events
 from textual.drivers import web_driver
 
-from ctxchat.tui.terminal_input import END, PASTE_TIMEOUT_S, START, InputParser, PasteFilter, forgiving, guard_browser
+from ctxchat.tui.terminal.parser import END, PASTE_TIMEOUT_S, START, InputParser, PasteFilter, forgiving, guard_browser
 from tests.examples import examples
 
 PRESSES = [

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from ctxchat.core.calibration import level
+from ctxchat.core.context_usage import Counting, Figures, measure
 from ctxchat.core.events import TextDelta
-from ctxchat.core.figures import Counting, Figures, measure
 from ctxchat.core.grouping import single
 from ctxchat.core.ledger import Change, Edit
 from ctxchat.core.messages import Message, ToolCall

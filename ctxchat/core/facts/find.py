@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator
 
 from ctxchat.core.expressions import expression
+from ctxchat.core.facts.error_lines import troubles
 from ctxchat.core.facts.gone import FORBIDS
 from ctxchat.core.facts.numbers import numbers
 from ctxchat.core.facts.shared import At, plain, some
 from ctxchat.core.facts.symbols import SHOUT, names_read, symbols
-from ctxchat.core.facts.troubles import troubles
 from ctxchat.core.messages import Group, Message, Text, ToolCall, own_words, spoken
 from ctxchat.core.record import Fact
 from ctxchat.core.sanitize import clean

@@ -1,6 +1,6 @@
 """What every strategy is: a small pure object that turns a view into a plan, and can neither mutate, wait nor fail halfway.
 
-A preview is a plan drawn, a dry run is a plan printed; `ctxchat.agent.compactor` is the one executor.
+A preview is a plan drawn, a dry run is a plan printed; `ctxchat.agent.compaction.compactor` is the one executor.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ from ctxchat.core.errors import ModelError
 from ctxchat.core.events import ReasoningDelta, TextDelta, Usage
 from ctxchat.core.expressions import expression
 from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReplyEnd
+from ctxchat.core.quantities import short
 from ctxchat.core.tokens import Count, Meter, rough_count
 from ctxchat.core.view import View
-from ctxchat.core.words import short
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW, phrases
 from ctxchat.models.offline.commands import carry_out, command
 from ctxchat.models.offline.research import research

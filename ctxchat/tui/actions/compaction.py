@@ -6,10 +6,10 @@ import re
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from ctxchat.agent.preview import Preview
+from ctxchat.agent.compaction.preview import Preview
 from ctxchat.core.changes import put_back
 from ctxchat.core.errors import LedgerError
-from ctxchat.core.words import count
+from ctxchat.core.quantities import count
 
 if TYPE_CHECKING:
     from ctxchat.tui.app import CtxchatApp

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 async def diff(app: CtxchatApp, argument: str = "") -> None:
     """What the last turn, or all of them, did to files."""
-    from ctxchat.tui.panels.files import DiffScreen
+    from ctxchat.tui.panels.file_changes import DiffScreen
 
     session = app.work.open_session()
     if session.files is None:
@@ -25,7 +25,7 @@ async def diff(app: CtxchatApp, argument: str = "") -> None:
 
 async def rewind(app: CtxchatApp, argument: str = "") -> None:
     """Back to before a message: talk, files or both; the message comes back to be edited and sent again."""
-    from ctxchat.tui.panels.files import RewindScreen
+    from ctxchat.tui.panels.file_changes import RewindScreen
     from ctxchat.tui.panels.undoing import agreed, files_told
 
     session = app.work.idle_session()

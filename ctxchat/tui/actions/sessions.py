@@ -135,7 +135,7 @@ async def export(app: CtxchatApp, argument: str = "") -> None:
     file is left alone."""
     from ctxchat.core.secrets import masked
     from ctxchat.presentation.export import as_markdown
-    from ctxchat.storage.files import write_private
+    from ctxchat.storage.private_files import write_private
 
     session = app.work.open_session()
     target = placed(app, argument or f"ctxchat-{session.id[:8]}.md")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ctxchat.core.sections import SECTIONS
 from ctxchat.presentation.cache_text import cache_sentences
-from ctxchat.presentation.figures_text import sentence
 from ctxchat.presentation.spending_text import spending_lines
+from ctxchat.presentation.usage_text import sentence
 from ctxchat.tui.actions.compaction import free_up_to
 from ctxchat.tui.actions.sessions import go_on_in
 from ctxchat.tui.starting import tell_servers

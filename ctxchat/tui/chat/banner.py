@@ -16,7 +16,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from ctxchat.core.events import Level
-from ctxchat.core.words import count
+from ctxchat.core.quantities import count
 from ctxchat.presentation.text import clean
 from ctxchat.tui.widgets.line import Line
 from ctxchat.tui.widgets.notice import NoticeText

@@ -16,13 +16,16 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Button
 
-from ctxchat.core.figures import Figures
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.journal import SessionState
 from ctxchat.core.sections import SECTIONS, Section
 from ctxchat.core.view import View
 from ctxchat.presentation.alarms import TALK, alarms, cached_words, legend
 from ctxchat.presentation.cache_text import cache_lines
-from ctxchat.presentation.figures_text import (
+from ctxchat.presentation.fill import fill_points
+from ctxchat.presentation.inventory import Row, offenders
+from ctxchat.presentation.text import short
+from ctxchat.presentation.usage_text import (
     PARTS,
     count,
     forecast_words,
@@ -35,9 +38,6 @@ from ctxchat.presentation.figures_text import (
     uncounted,
     window_words,
 )
-from ctxchat.presentation.fill import fill_points
-from ctxchat.presentation.inventory import Row, offenders
-from ctxchat.presentation.text import short
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.chart import FillLine
 from ctxchat.tui.widgets.gauge import Gauge, component, signs_of

@@ -17,7 +17,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ctxchat.core.messages import Image, Part, Text, attached
-from ctxchat.core.words import count
+from ctxchat.core.quantities import count
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.tools.mentions import Consent, MentionedFile, file_name, look_all
 from ctxchat.tui.transcript.blocks import ATTACHED_SIGN, attached_size

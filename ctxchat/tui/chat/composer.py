@@ -19,11 +19,11 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from ctxchat.core.figures import Figures
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.messages import Image, Part
 from ctxchat.core.permissions import Demand
-from ctxchat.presentation.figures_text import draft_words, starts_with_draft
 from ctxchat.presentation.text import clean
+from ctxchat.presentation.usage_text import draft_words, starts_with_draft
 from ctxchat.tools.mentions import LONGEST_TEXT, Verdict, free_inside, mentions
 from ctxchat.tui.chat.chips import AttachedBox, MentionToAgree, Queued
 from ctxchat.tui.chat.completion import CompletionList

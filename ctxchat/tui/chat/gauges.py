@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from textual.timer import Timer
 from textual.widget import Widget
 
-from ctxchat.core.figures import Figures, soft_tokens
+from ctxchat.core.context_usage import Figures, soft_tokens
 from ctxchat.presentation.cache_text import cold_words
 from ctxchat.tui.chat.composer import Composer
 from ctxchat.tui.chat.outlook_line import OutlookLine

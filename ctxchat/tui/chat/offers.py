@@ -13,12 +13,12 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.events import CompactionSuggested
-from ctxchat.core.figures import Figures
-from ctxchat.core.words import count
+from ctxchat.core.quantities import count
 from ctxchat.importing.outcome import Importable, ReadSoFar, importable, size_words
-from ctxchat.presentation.figures_text import brief, percent
 from ctxchat.presentation.text import one_line, short
+from ctxchat.presentation.usage_text import brief, percent
 from ctxchat.tui.chat.asked import MOVING, KeyedAnswer, Keys, Offered
 from ctxchat.tui.widgets.pressable import Pressable
 

@@ -6,7 +6,7 @@ import time
 
 from textual.content import Content
 
-from ctxchat.core.figures import Figures
+from ctxchat.core.context_usage import Figures
 from ctxchat.presentation.outlook import outlook
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.line import Line

@@ -16,7 +16,7 @@ from ctxchat.presentation.text import harmless
 from ctxchat.tools.mentions import MentionedFile, look, pasted_data, pasted_images, pasted_path
 from ctxchat.tui.chat.completion import Completion, CompletionList, Wanted, command_choices, file_choices, wanted
 from ctxchat.tui.commands import Keys
-from ctxchat.tui.first_frame import invitation
+from ctxchat.tui.terminal.first_frame import invitation
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.field import TextEditor, with_newlines
 

@@ -23,8 +23,8 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.events import ApprovalRequested, CompactionSuggested, QuestionAsked
-from ctxchat.core.figures import Figures
 from ctxchat.presentation.text import clean, cut, one_line
 from ctxchat.tui.chat.approval import ApprovalPanel
 from ctxchat.tui.chat.asked import AFTER_TAB_S, KEY_PAUSE_S, Asked, Keys

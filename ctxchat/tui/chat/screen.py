@@ -18,6 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from ctxchat.core.cache_state import CacheState
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.events import (
     ApprovalRequested,
     ApprovalResolved,
@@ -33,14 +34,12 @@ from ctxchat.core.events import (
     TurnFinished,
     Usage,
 )
-from ctxchat.core.figures import Figures
 from ctxchat.core.record import CompactionRecord
 from ctxchat.tui.chat.asked import TO_IT
 from ctxchat.tui.chat.banner import Banner
 from ctxchat.tui.chat.composer import Composer
 from ctxchat.tui.chat.edges import BUSY_KEYS, IDLE_KEYS, Header, HeaderState, KeyLine
 from ctxchat.tui.chat.empty_chat import EmptyChat, Example
-from ctxchat.tui.chat.feed import Feed
 from ctxchat.tui.chat.gauges import Gauges, PrefetchWatch
 from ctxchat.tui.chat.outlook_line import OutlookLine
 from ctxchat.tui.chat.prompt import Prompt
@@ -48,6 +47,7 @@ from ctxchat.tui.chat.questions import Questions
 from ctxchat.tui.chat.side_panel import Side
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.style.compositor import CroppingCompositor
+from ctxchat.tui.transcript.presenter import Feed
 from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.current_size import CurrentSizeScreen

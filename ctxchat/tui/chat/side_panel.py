@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Vertical
 from textual.message import Message
 
-from ctxchat.core.figures import Figures
+from ctxchat.core.context_usage import Figures
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session

@@ -5,10 +5,10 @@ from __future__ import annotations
 from textual.binding import Binding
 from textual.content import Content
 
-from ctxchat.config.lines import literal
 from ctxchat.config.schema import AgentSettings, Settings
-from ctxchat.presentation.figures_text import count
+from ctxchat.config.toml_positions import literal
 from ctxchat.presentation.text import clean, one_line
+from ctxchat.presentation.usage_text import count
 from ctxchat.tui.panels.panel import Listing
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.rows import Cell, Column

@@ -12,14 +12,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 
+from ctxchat.presentation.compactions import Pass, passes, put_away, tally
 from ctxchat.presentation.fill import fill_points
-from ctxchat.presentation.passes import Pass, passes, put_away, tally
 from ctxchat.presentation.text import one_line
 from ctxchat.storage.archive import Archived
 from ctxchat.storage.exporting import FOLDER, write_pass
-from ctxchat.tui.panels import pass_text
+from ctxchat.tui.panels import compaction_text
+from ctxchat.tui.panels.compaction_detail import TABS, PassDetail, PassRecord
 from ctxchat.tui.panels.panel import Panel
-from ctxchat.tui.panels.pass_detail import TABS, PassDetail, PassRecord
 from ctxchat.tui.panels.reader import ReaderScreen
 from ctxchat.tui.panels.undoing import UndoDone, redo, restore, undo
 from ctxchat.tui.services import Services
@@ -56,7 +56,7 @@ class ArchiveScreen(Panel[str]):
     def body(self) -> ComposeResult:
         with Horizontal(classes="panel-body"):
             with Vertical(id="timeline"):
-                yield Rows(pass_text.PASSES, pass_text.pass_cells, id="passes", empty=EMPTY)
+                yield Rows(compaction_text.PASSES, compaction_text.pass_cells, id="passes", empty=EMPTY)
                 yield PassRecord(id="beneath")
                 yield FillLine()
             yield PassDetail(self._session)

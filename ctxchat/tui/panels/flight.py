@@ -11,14 +11,14 @@ from textual.binding import Binding
 
 from ctxchat import __version__
 from ctxchat.core.secrets import masked
-from ctxchat.presentation.figures_text import count, gain, money, window_words
+from ctxchat.presentation.compactions import REASONS, Pass, passes, tally
 from ctxchat.presentation.fill import moments
-from ctxchat.presentation.passes import REASONS, Pass, passes, tally
 from ctxchat.presentation.text import clock, elapsed, one_line, short
-from ctxchat.storage.files import write_beside
+from ctxchat.presentation.usage_text import count, gain, money, window_words
 from ctxchat.storage.markdown import flight_recorder
+from ctxchat.storage.private_files import write_beside
+from ctxchat.tui.panels.compaction_detail import PassRecord
 from ctxchat.tui.panels.panel import Panel
-from ctxchat.tui.panels.pass_detail import PassRecord
 from ctxchat.tui.services import Services
 from ctxchat.tui.widgets.chart import FillChart
 from ctxchat.tui.widgets.rows import Cell, Column, Rows

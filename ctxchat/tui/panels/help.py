@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ctxchat.config.keys import ACTIONS
-from ctxchat.presentation.figures_text import PARTS
+from ctxchat.presentation.usage_text import PARTS
 from ctxchat.tui.commands import COMMANDS, Keys, keys_of, shown_key
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.style import MUTED

@@ -16,8 +16,8 @@ from textual.widgets import Static
 from ctxchat.config.keys import ACTIONS, PRESETS, Action, fault
 from ctxchat.config.layers import Origin
 from ctxchat.config.write import set_value, unset_value
-from ctxchat.presentation.figures_text import count
 from ctxchat.presentation.text import clean, one_line
+from ctxchat.presentation.usage_text import count
 from ctxchat.tui.commands import shown_key
 from ctxchat.tui.panels.panel import Dialog, EditableListing
 from ctxchat.tui.style import MUTED

@@ -10,7 +10,7 @@ from textual.binding import Binding
 from textual.content import Content
 
 from ctxchat.core.memos import MAX_TOTAL_CHARS, Memo, memos_of
-from ctxchat.core.words import count
+from ctxchat.core.quantities import count
 from ctxchat.presentation.text import clean, cut, one_line
 from ctxchat.tui.panels.panel import Listing
 from ctxchat.tui.panels.summary import Writing

@@ -15,10 +15,10 @@ from textual.fuzzy import Matcher
 
 from ctxchat.config.write import set_value
 from ctxchat.core.budget import limit_of
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.figures import Figures
-from ctxchat.presentation.figures_text import SOURCES, brief, count, fit_words, per_million
 from ctxchat.presentation.text import clean, one_line, short
+from ctxchat.presentation.usage_text import SOURCES, brief, count, fit_words, per_million
 from ctxchat.tui.panels.panel import Listing
 from ctxchat.tui.services import Services
 from ctxchat.tui.widgets.rows import Cell, Column

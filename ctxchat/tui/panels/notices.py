@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 
-from ctxchat.core.words import count
+from ctxchat.core.quantities import count
 from ctxchat.tui.chat.banner import Told
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.widgets.notice import NoticeText

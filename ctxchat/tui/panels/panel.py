@@ -20,12 +20,12 @@ from textual.widget import Widget
 from textual.widgets import Footer, Input, Static
 from textual.widgets._footer import FooterKey
 
-from ctxchat.config.files import Loaded
+from ctxchat.config.effective import Loaded
 from ctxchat.core.errors import CtxchatError
 from ctxchat.presentation.text import clean, cut
-from ctxchat.tui.in_order import InOrder
 from ctxchat.tui.style import MUTED, STYLE
 from ctxchat.tui.style.themed_app import ThemedApp
+from ctxchat.tui.terminal.input_queue import InOrder
 from ctxchat.tui.widgets.current_size import CurrentSizeScreen
 from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.line import Line

@@ -17,12 +17,12 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from ctxchat.agent.gate import Gate
-from ctxchat.config.files import Loaded
+from ctxchat.agent.turn.approvals import Gate
+from ctxchat.config.effective import Loaded
 from ctxchat.config.rules import read_rules, remove_rule, replace_rule
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.permissions import Rule, parse_rule
-from ctxchat.core.words import count
+from ctxchat.core.quantities import count
 from ctxchat.presentation.modes import MODES
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui.panels.panel import Confirm, Dialog, Listing

@@ -16,12 +16,12 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Label, Static
 
-from ctxchat.agent.preview import Preview, PreviewStep
+from ctxchat.agent.compaction.preview import Preview, PreviewStep
+from ctxchat.core.quantities import percent
 from ctxchat.core.summaries import LEAST_GAIN, too_little
-from ctxchat.core.words import percent
-from ctxchat.presentation.figures_text import count, gain, money, tilde
 from ctxchat.presentation.inventory import Row, inventory
 from ctxchat.presentation.text import clean, one_line, short
+from ctxchat.presentation.usage_text import count, gain, money, tilde
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.field import Field

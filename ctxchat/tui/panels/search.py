@@ -13,11 +13,11 @@ from textual.binding import Binding
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import UsageError
-from ctxchat.core.figures import Figures
 from ctxchat.core.search import FILTERS, Hit, Scope, incomplete
-from ctxchat.presentation.figures_text import count
 from ctxchat.presentation.text import clean, one_line
+from ctxchat.presentation.usage_text import count
 from ctxchat.tui.panels.filters import Choice, Filters
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.panels.reader import ReaderScreen

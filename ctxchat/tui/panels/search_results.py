@@ -15,10 +15,10 @@ from textual.events import Resize
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from ctxchat.core.figures import Figures
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.search import Hit
-from ctxchat.presentation.figures_text import day_and_clock, percent, tilde
 from ctxchat.presentation.text import WHO, clean, one_line, short
+from ctxchat.presentation.usage_text import day_and_clock, percent, tilde
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.field import AnySizeList
 

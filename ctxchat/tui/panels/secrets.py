@@ -15,10 +15,10 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from ctxchat.config.files import Loaded
+from ctxchat.config.effective import Loaded
 from ctxchat.config.write import own_value, set_value
+from ctxchat.core.quantities import count
 from ctxchat.core.secrets import Masking, allowed_by
-from ctxchat.core.words import count
 from ctxchat.presentation.masked import Masked, masked_in
 from ctxchat.presentation.text import clean, cut, one_line
 from ctxchat.tui.panels.panel import Dialog, EditableListing

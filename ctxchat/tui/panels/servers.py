@@ -11,8 +11,8 @@ from textual.binding import Binding
 from textual.content import Content
 
 from ctxchat.core.tokens import apportion
-from ctxchat.presentation.figures_text import count
 from ctxchat.presentation.text import clean, one_line, short
+from ctxchat.presentation.usage_text import count
 from ctxchat.tui.panels.panel import Listing
 from ctxchat.tui.services import Services
 from ctxchat.tui.starting import coming_up

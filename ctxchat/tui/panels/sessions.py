@@ -14,8 +14,8 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Static
 
-from ctxchat.presentation.figures_text import age, count, percent
 from ctxchat.presentation.text import one_line, short
+from ctxchat.presentation.usage_text import age, count, percent
 from ctxchat.tui.panels.panel import AskText, Confirm, Listing
 from ctxchat.tui.services import Services
 from ctxchat.tui.widgets.rows import Cell, Column, Rows

@@ -18,17 +18,17 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from ctxchat.config.consistency import for_agent
+from ctxchat.config.effective import Loaded, entry_points
 from ctxchat.config.explain import OptionRow, rows
-from ctxchat.config.files import Loaded, entry_points
-from ctxchat.config.lines import literal
-from ctxchat.config.options import NOW, Option, bare
+from ctxchat.config.option_table import NOW, Option, bare
+from ctxchat.config.toml_positions import literal
 from ctxchat.config.write import refused, set_value, unset_value
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import UsageError
-from ctxchat.core.figures import Figures
 from ctxchat.presentation.advice import Advice, advice
 from ctxchat.presentation.effects import MARKS, effect, with_marks
-from ctxchat.presentation.figures_text import count
 from ctxchat.presentation.text import clean, one_line
+from ctxchat.presentation.usage_text import count
 from ctxchat.tui.panels.panel import Dialog, EditableListing
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.field import Field

@@ -12,7 +12,7 @@ from textual.events import Key
 from textual.message import Message
 from textual.widgets import Static
 
-from ctxchat.agent.preview import Preview
+from ctxchat.agent.compaction.preview import Preview
 from ctxchat.core.errors import CtxchatError
 from ctxchat.presentation.text import clean, editable, one_line, short
 from ctxchat.tui.panels.panel import Panel

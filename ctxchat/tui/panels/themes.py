@@ -10,9 +10,9 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Static
 
-from ctxchat.core.figures import Figures
-from ctxchat.presentation.figures_text import count
+from ctxchat.core.context_usage import Figures
 from ctxchat.presentation.text import one_line
+from ctxchat.presentation.usage_text import count
 from ctxchat.tui.panels.panel import Listing
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Cell, Column, Rows

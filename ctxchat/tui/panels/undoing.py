@@ -16,22 +16,22 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Label, Static
 
-from ctxchat.agent.files import Files
+from ctxchat.agent.file_undo import Files
 from ctxchat.core.changes import Undoing, come_back
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.errors import LedgerError
-from ctxchat.core.figures import Figures
-from ctxchat.core.files import Checkpoint, Keep, Restoring, chosen, files_words, is_folder, made_last, redoable
+from ctxchat.core.file_changes import Checkpoint, Keep, Restoring, chosen, files_words, is_folder, made_last, redoable
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, ChangeKind
-from ctxchat.core.words import made_smaller
-from ctxchat.presentation.figures_text import count, day_and_clock, percent, tilde
+from ctxchat.core.quantities import made_smaller
+from ctxchat.presentation.compactions import REASONS, Kept, Pass, archived, passes
 from ctxchat.presentation.history import folded_messages
-from ctxchat.presentation.passes import REASONS, Kept, Pass, archived, passes
 from ctxchat.presentation.text import one_line, short
-from ctxchat.tui.panels import pass_text
-from ctxchat.tui.panels.files import MineScreen
+from ctxchat.presentation.usage_text import count, day_and_clock, percent, tilde
+from ctxchat.tui.panels import compaction_text
+from ctxchat.tui.panels.compaction_detail import PassRecord
+from ctxchat.tui.panels.file_changes import MineScreen
 from ctxchat.tui.panels.panel import Panel
-from ctxchat.tui.panels.pass_detail import PassRecord
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
@@ -185,7 +185,7 @@ def _done(looked: Undoing, wish: UndoChoice, figures: Figures) -> str:
     return f"Undone: {words}.{told}"
 
 
-TAKEN = (Column("part", 4), *pass_text.MESSAGES)
+TAKEN = (Column("part", 4), *compaction_text.MESSAGES)
 """What would come back; first, whether it does with a part."""
 
 
@@ -245,7 +245,7 @@ class UndoScreen(Panel[UndoChoice]):
 
     def _cells(self, kept: Kept) -> tuple[Cell, ...]:
         part = ("✓", "good") if kept.group.id in self._looked.groups else ""
-        return (part, *pass_text.message_cells(kept))
+        return (part, *compaction_text.message_cells(kept))
 
     def _sentence(self) -> str:
         looked = self._looked

@@ -12,15 +12,15 @@ from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import Binding
 
-from ctxchat.core.figures import Figures
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.presentation.alarms import alarms
 from ctxchat.presentation.bar import SIGNS
 from ctxchat.presentation.cache_text import anew_words, cache_sentences, held_words
-from ctxchat.presentation.figures_text import PARTS, count, exact, share, tilde
 from ctxchat.presentation.inventory import Row, inventory, summed
 from ctxchat.presentation.text import short
+from ctxchat.presentation.usage_text import PARTS, count, exact, share, tilde
 from ctxchat.tui.panels.panel import Listing
 from ctxchat.tui.panels.undoing import undo
 from ctxchat.tui.widgets.gauge import Gauge, component, signs_of

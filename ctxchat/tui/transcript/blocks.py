@@ -15,8 +15,8 @@ from textual.message import Message
 from ctxchat.core.events import Level
 from ctxchat.core.ledger import Change
 from ctxchat.core.messages import Attached, Group
+from ctxchat.core.quantities import count, made_smaller
 from ctxchat.core.record import CompactionRecord
-from ctxchat.core.words import count, made_smaller
 from ctxchat.presentation.history import folded_messages
 from ctxchat.presentation.text import clean, clock, cut, one_line, short
 from ctxchat.tui.transcript.markdown import GrowingMarkdown

@@ -15,7 +15,7 @@ from textual.content import Content
 
 from ctxchat.presentation.history import Shown
 from ctxchat.tui.transcript.blocks import Block, Fold, NoticeBlock, UserBlock
-from ctxchat.tui.transcript.record import Tokens, blocks_for, weigh
+from ctxchat.tui.transcript.record_blocks import Tokens, blocks_for, weigh
 from ctxchat.tui.widgets.lines import DrawnLine
 
 CHUNK_ITEMS = 256

@@ -10,10 +10,10 @@ import msgspec
 from textual.content import Content
 
 from ctxchat.core.events import Delegated, ToolFinished
-from ctxchat.core.files import FileChange, files_words
-from ctxchat.presentation.figures_text import percent
+from ctxchat.core.file_changes import FileChange, files_words
 from ctxchat.presentation.text import clean, elapsed, one_line, short
 from ctxchat.presentation.tool_words import SIGNS, key_argument, lines_of, outcome
+from ctxchat.presentation.usage_text import percent
 from ctxchat.tui.transcript.blocks import Fold, spin
 from ctxchat.tui.widgets.lines import NOTHING, excerpt, spread
 

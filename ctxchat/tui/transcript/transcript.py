@@ -31,7 +31,7 @@ from ctxchat.presentation.history import Shown
 from ctxchat.tui.transcript.blocks import PAST, Block, ReplyBlock
 from ctxchat.tui.transcript.column import Kind, Stack, TranscriptColumn
 from ctxchat.tui.transcript.markdown import parser
-from ctxchat.tui.transcript.record import Tokens
+from ctxchat.tui.transcript.record_blocks import Tokens
 from ctxchat.tui.widgets.lines import DrawnLine
 
 STANDS_OUT = 5.0

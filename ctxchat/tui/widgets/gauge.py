@@ -16,10 +16,10 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ctxchat.core.figures import Figures
+from ctxchat.core.context_usage import Figures
 from ctxchat.core.sections import OUTSIDE, SECTIONS, SectionName
 from ctxchat.presentation.bar import SIGNS, Cell, layout_bar
-from ctxchat.presentation.figures_text import gauge_words, known, part_words, sentence
+from ctxchat.presentation.usage_text import gauge_words, known, part_words, sentence
 
 GAUGE_COLOURS: dict[str, str] = {
     "gauge-system": "#5d6b89",

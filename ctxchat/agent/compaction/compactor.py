@@ -1,0 +1,224 @@
+"""The door to passes: before a request, between rounds, after a turn, by hand, for a hook. `scheduler` says when, `planner` what,
+`passes` carries it out.
+
+Knows no provider and no screen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from ctxchat.agent.compaction.overflow_recovery import Rescue
+from ctxchat.agent.compaction.planner import Planner, Prices, Registry
+from ctxchat.agent.compaction.policy import Agreed, Consent
+from ctxchat.agent.compaction.prefetch import Prefetch
+from ctxchat.agent.compaction.preview import Preview
+from ctxchat.agent.compaction.run import Drafted, PassRequest, PassUnderWay, SummaryDraft, writing
+from ctxchat.agent.compaction.scheduler import Scheduler
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.emitting import Emit
+from ctxchat.core.context_usage import Figures
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.events import Notice
+from ctxchat.core.ports import FilesNow, Summariser
+from ctxchat.core.record import CompactionRecord, Reason
+from ctxchat.core.strategies.builtin import builtin_strategies
+from ctxchat.core.times import epoch
+
+
+class Compactor:
+    """Makes room for one conversation, one pass at a time. `prices` is for previews, `files_now` reads what stands
+    beside a summary."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        *,
+        summariser: Summariser | None = None,
+        registry: Registry = builtin_strategies,
+        prices: Prices | None = None,
+        files_now: FilesNow | None = None,
+    ) -> None:
+        self._conversation = conversation
+        self.planner = Planner(conversation, registry, summariser, prices, files_now)
+        self._prefetch = Prefetch(conversation, self.planner)
+        self._drafted: Drafted | None = None  # the summary that a person is mending
+        self.consent = Consent(conversation)
+        self.scheduler = Scheduler(conversation, self.planner, self.consent)
+
+    # ── before a request ──
+
+    async def make_room(self, emit: Emit, *, inside: bool = False) -> None:
+        """Measure, and compact where it is due or agreed; `inside` a turn, between two of its rounds."""
+        figures = await self._conversation.refresh()
+        await emit(figures)
+        for text in self._conversation.troubles():
+            await emit(Notice("warning", text))
+        if agreed := self.consent.taken("now"):
+            await self._as_agreed(agreed, emit)
+        else:
+            await self._due(figures, emit, inside=inside)
+        if self.scheduler.too_long():
+            await self.rescue().fit(self.scheduler.reason("context_overflow"), emit)
+        self.scheduler.room_made()
+
+    async def _due(self, figures: Figures, emit: Emit, *, inside: bool) -> None:
+        standing = self.scheduler.standing(figures, inside=inside)
+        if standing == "prepare" and not inside and self._goes_in_cold(figures):
+            standing = "compact"
+        if standing == "overhead":
+            for notice in self.consent.about_overhead(figures):
+                await emit(notice)
+            return
+        try:
+            request = await self.scheduler.request(figures, inside=inside) if standing == "compact" else None
+            asked = None if request or standing == "no" else await self.scheduler.suggestion(figures)
+        except Exception as problem:  # a strategy may come from a third party, or have left with its package
+            if self.consent.once_a_turn():
+                await emit(unplanned(problem))
+            return
+        if request is not None:
+            await self._automatic(request, emit, inside=inside)
+        elif standing != "no":
+            self._prepare(inside=inside)
+            for event in (asked,) if asked else self.consent.about_trigger(figures, inside=inside):
+                await emit(event)
+
+    def _goes_in_cold(self, figures: Figures) -> bool:
+        """The prepared summary goes in before its time: the server would have to read all of the request anew."""
+        talk = self._conversation
+        cold = figures.cache.warmth(epoch(talk.clock.now())) == "cold"
+        return cold and talk.options.auto_cold == "compact" and self._prefetch.prepared is not None
+
+    async def _automatic(self, request: PassRequest, emit: Emit, *, inside: bool = False) -> CompactionRecord:
+        changes = self._conversation.ledger.changes
+        try:
+            record = await self._perform(request, emit)
+        except asyncio.CancelledError:
+            if self._conversation.ledger.changes == changes:
+                self.consent.stopped()
+            raise
+        for notice in self.consent.learn(record, inside=inside):
+            await emit(notice)
+        return record
+
+    # ── when a turn has ended ──
+
+    async def after_turn(self, emit: Emit, *, agreed: bool) -> None:
+        """What was put off until the turn had ended (unless it ended badly), and the next summary made ahead."""
+        outstanding = self.consent.taken("now", "after") if agreed else None
+        if outstanding:
+            await self._as_agreed(outstanding, emit)
+        self._prepare(inside=False)
+
+    async def _as_agreed(self, agreed: Agreed, emit: Emit) -> None:
+        if agreed.reason == "auto" and agreed.instructions:
+            said = f"The agent asks for room, and for this to be kept: {' '.join(agreed.instructions.split())}"
+            await emit(Notice("info", said))
+        try:
+            preview = await self.planner.preview(agreed.instructions)
+        except Exception as problem:  # as above; the turn goes on without the pass
+            await emit(unplanned(problem))
+            return
+        await self.run(preview, emit, reason=agreed.reason)
+
+    # ── ahead of time ──
+
+    @property
+    def ghost(self) -> int:
+        """Tokens the window would hold after the pass that stands prepared, 0 for none."""
+        prepared, figures = self._prefetch.prepared, self._conversation.figures
+        return max(0, figures.used - figures.tokens("draft") - prepared.freed) if prepared else 0
+
+    def _prepare(self, *, inside: bool) -> None:
+        """Make the next summary ahead, where a pass may take it up by itself."""
+        if self.consent.may_start(self._conversation.figures, inside=inside):
+            self._prefetch.prepare(inside=inside)
+
+    # ── by hand ──
+
+    async def run(
+        self,
+        preview: Preview,
+        emit: Emit,
+        steps: Sequence[str] | None = None,
+        reason: Reason = "manual",
+        summary: str | None = None,
+    ) -> None:
+        """A previewed pass, only the named steps of it where given. One that helps closes the breaker."""
+        if preview.plan is None:
+            await emit(Notice("info", preview.reason))
+            return
+        if preview.changes != tuple(c.id for c in self._conversation.ledger.changes):
+            said = "The conversation has been compacted or changed since that was planned. Look again (F8)."
+            await emit(Notice("info", said))
+            return
+        plan = await self.planner.ticked(preview.plan, steps)
+        if not plan.steps:
+            await emit(Notice("info", "No step was ticked: nothing was changed."))
+            return
+        drafted = self._drafted if summary is not None else None
+        request = PassRequest(plan, reason, preview.instructions, summary, drafted=drafted)
+        record = await self._perform(request, emit)
+        if record.outcome == "compacted" and reason != "auto":
+            self.consent.helped()
+
+    async def draft(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[str, None]:
+        """The summary that a previewed pass would make, as it is written, for a person to edit. Changes nothing. Nothing
+        comes where no summary is needed. Raises ModelError."""
+        plan = await self.planner.ticked(preview.plan, steps) if preview.plan else None
+        step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
+        if step is None or self.planner.summariser is None:
+            return
+        self._drafted = None
+        talk, summariser = self._conversation, self.planner.summariser
+        draft = SummaryDraft(talk, summariser.model)
+        written = writing(talk, step, summariser, self.planner.options(), preview.instructions)
+        try:
+            async with aclosing(draft.read(written)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        finally:
+            self._drafted = Drafted(draft.text, summariser.model, draft.cost_usd)
+
+    # ── for a hook ──
+
+    async def for_hook(self, emit: Emit, strategy: str, instructions: str) -> CompactionRecord | None:
+        """A pass a hook asks for, as far down as one by hand. None, in silence, where nothing can be freed or passes rest
+        after failures. Raises UsageError for a strategy nobody has."""
+        await self._conversation.refresh()
+        if self.consent.standing in {"waiting", "broken"}:
+            return None
+        plan = await self.planner.usual(strategy, self.planner.goal_by_hand())
+        if plan is None:
+            return None
+        record = await self._automatic(PassRequest(plan, "hook", instructions), emit)
+        if record.outcome == "compacted":
+            self.consent.helped()
+        return record
+
+    # ── after an overflow ──
+
+    def rescue(self) -> Rescue:
+        """The way out for one request that the server may refuse as too long."""
+        return Rescue(self._conversation, self.planner, self._perform)
+
+    async def close(self) -> None:
+        """End what is being prepared."""
+        await self._prefetch.close()
+
+    async def _perform(self, request: PassRequest, emit: Emit) -> CompactionRecord:
+        await self.planner.refresh_inputs()  # a preview may have been open for long
+        options, summariser = self.planner.options(), self.planner.summariser
+        record = await PassUnderWay(self._conversation, request, options, summariser, self._prefetch.fitted).run(emit)
+        if record.outcome == "compacted":
+            self._prefetch.clear()
+        return record
+
+
+def unplanned(problem: Exception) -> Notice:
+    """A pass that is due could not even be planned: its strategy failed, or is not there any more."""
+    text = str(problem) if isinstance(problem, CtxchatError) else f"{type(problem).__name__}: {problem}."
+    return Notice("warning", f"No compaction could be planned. {text}")

@@ -1,0 +1,178 @@
+"""The emergency ladder: a server refused a request as too long, so it is made smaller rung by rung and sent again.
+
+Runs in every mode. Nothing is sent again unchanged, nobody who just refused is asked to summarise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import msgspec
+
+from ctxchat.agent.compaction.planner import Planner
+from ctxchat.agent.compaction.run import PassRequest
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.emitting import Emit, Work
+from ctxchat.core.calibration import Mix
+from ctxchat.core.context_usage import Figures
+from ctxchat.core.errors import ModelError
+from ctxchat.core.events import Notice, Retry
+from ctxchat.core.overflow import is_context_overflow, output_excess, stated_prompt, stated_window
+from ctxchat.core.quantities import brief, short
+from ctxchat.core.record import CompactionRecord, Reason
+from ctxchat.core.strategies.base import Plan
+from ctxchat.core.summaries import too_little
+
+Perform = Callable[[PassRequest, Emit], Awaitable[CompactionRecord]]
+
+CAUTION = 0.9
+"""Share of what was refused that a window is taken to be where the server does not name it."""
+
+SMALLEST = 1024
+"""No window is taken to be smaller than this."""
+
+ROOM_FOR_ERROR = 64
+"""Tokens that a server may count a prompt longer than its own last count would have it."""
+
+LEAST_OUTPUT = 256
+"""With less room for a reply than this, it is the prompt that must become shorter."""
+
+
+class Rung(msgspec.Struct, frozen=True):
+    """One way to make a request smaller, by a strategy that asks no model."""
+
+    strategy: str
+    keep_recent: int
+    keep_turns: int | None = None
+    clip_current: bool = False
+
+
+class Rescue:
+    """The ladder for one request. Each rung is tried once. `output` is how many tokens the reply has room for."""
+
+    def __init__(self, conversation: Conversation, planner: Planner, perform: Perform) -> None:
+        self._conversation = conversation
+        self._planner = planner
+        self._perform = perform
+        self._calls = 1
+        self._left = ladder(conversation.options.keep_recent, conversation.options.emergency_floor)
+        self.output = self._room_for_reply()
+
+    def remedy(self, problem: ModelError) -> Work | None:
+        """What makes the request fit, told as a pass and a retry; None where it was not refused as too long.
+
+        It raises `problem` with the largest offenders when nothing is left to try, or there were enough calls.
+        """
+        talk = self._conversation
+        room = output_excess(problem, estimated_tokens=talk.figures.used)
+        if LEAST_OUTPUT <= room < (self.output or talk.window.tokens):
+            return partial(self._shorter_reply, problem, room)
+        if is_context_overflow(problem, estimated_tokens=talk.figures.used, window=talk.window.tokens):
+            return partial(self._smaller, problem)
+        return None
+
+    async def _shorter_reply(self, problem: ModelError, room: int, emit: Emit) -> None:
+        """The prompt fits, so the reply may only be shorter this once; nothing is compacted."""
+        self._count_call(problem)
+        self.output = room
+        self._counted(problem)
+        await emit(
+            Notice("info", f"Prompt and reply together would not fit: this reply may have {short(room)} tokens.")
+        )
+        await emit(Retry(self._calls - 1, 0.0, "the output limit was too high for what the prompt leaves"))
+
+    async def _smaller(self, problem: ModelError, emit: Emit) -> None:
+        """One rung that made the request smaller."""
+        talk = self._conversation
+        self._count_call(problem)
+        before, believed, raw = self._counted(problem), talk.window.tokens, talk.view.raw
+        stated = stated_window(problem)
+        cautious = max(SMALLEST, int(before.used * CAUTION)) if before.used < believed else believed
+        if stated and (stated < believed or talk.window.guessed):
+            await talk.learned.learn_window(stated)
+        elif not stated and cautious < believed:
+            await talk.learned.learn_window(cautious, refused=before.used)
+        await talk.again()
+        refused = max(before.used, stated)  # the server's count may be far above ours
+        goal = min(self._planner.raw_budget().limit, int(raw * talk.budget.limit / max(1, refused)))
+        record = await self._climb(goal, "context_overflow", emit)
+        freed = record.before.used - record.after.used if record and record.outcome == "compacted" else 0
+        if freed <= 0:
+            raise self._given_up(problem)
+        self.output = self._room_for_reply()
+        known = talk.window.tokens
+        guess = talk.window.refused
+        held = f"at most {brief(guess)} (taken for {brief(known)})" if guess else brief(known)
+        what = f"its window is {held}, not {brief(believed)}. " if known < believed else ""
+        said = f"The server refused {short(before.used)} tokens; {what}Freed {short(freed)}, sent again."
+        await emit(Notice("warning", said))
+        await emit(Retry(self._calls - 1, 0.0, "the request was larger than the server's window"))
+
+    def _counted(self, problem: ModelError) -> Figures:
+        """The gauge for what was refused: as the server counted it, where it says so, which teaches how it counts."""
+        talk = self._conversation
+        counted = talk.learned.refused(stated_prompt(problem), talk.view, talk.clock.now())
+        if counted:
+            talk.note(counted)
+        return talk.streaming(Mix())
+
+    async def fit(self, reason: Reason, emit: Emit) -> None:
+        """One rung before anything is sent, for a conversation that its window cannot hold."""
+        await self._climb(self._planner.raw_budget().limit, reason, emit)
+
+    async def _climb(self, goal: int, reason: Reason, emit: Emit) -> CompactionRecord | None:
+        """The first rung that comes down to `goal` raw tokens, else the one that frees most; None where none frees any."""
+        best: tuple[Plan, Rung] | None = None
+        for rung in self._left:
+            plan = await self._planner.plan(
+                rung.strategy, keep_recent=rung.keep_recent, keep_turns=rung.keep_turns, clip_current=rung.clip_current
+            )
+            if plan is None or too_little(plan.before, plan.after) or (best and best[0].after <= plan.after):
+                continue
+            best = (plan, rung)
+            if plan.after <= goal:
+                break
+        if best is None:
+            return None
+        self._left = tuple(rung for rung in self._left if rung != best[1])
+        return await self._perform(PassRequest(best[0], reason), emit)
+
+    def _room_for_reply(self) -> int:
+        """What the prompt surely leaves of the window; of one that is only assumed, what is planned for a reply, where that is
+        more."""
+        talk, figures = self._conversation, self._conversation.figures
+        left = talk.window.tokens - round(figures.used * (1 + figures.band)) - ROOM_FOR_ERROR
+        least = talk.budget.reserved if talk.window.source == "assumed" else LEAST_OUTPUT
+        return max(least, left)
+
+    def _count_call(self, problem: ModelError) -> None:
+        if self._calls >= self._conversation.options.emergency_calls:
+            raise self._given_up(problem)
+        self._calls += 1
+
+    def _given_up(self, problem: ModelError) -> ModelError:
+        """The original error, with what fills the window and what to do."""
+        items = sorted(self._conversation.view.items, key=lambda item: -item.tokens)[:3]
+        biggest = ", ".join(
+            f"{item.message.id if item.message.seq else item.section} {short(item.tokens)}" for item in items
+        )
+        return ModelError(
+            problem.text,
+            f"It does not fit however much is put away. Largest: {biggest}. A larger window, or fewer tools, would help.",
+            kind="overflow",
+            status=problem.status,
+            code=problem.code,
+            body=problem.body,
+        )
+
+
+def ladder(keep_recent: int, floor: int) -> tuple[Rung, ...]:
+    """Every rung, the gentlest first: results to lines, recaps that keep half as many messages each time, long messages to
+    head and tail, and at last the current turn alone."""
+    rungs = [Rung("shrink_tool_results", keep_recent)]
+    keep = keep_recent
+    while keep > floor:
+        keep = max(floor, keep // 2)
+        rungs.append(Rung("truncate", keep))
+    return (*rungs, Rung("oversize", floor, clip_current=True), Rung("sliding_window", 0, 1, clip_current=True))

@@ -1,0 +1,405 @@
+"""Plans for the conversation as it stands: strategies by name, told the options in force, and what a preview shows of them.
+
+Decides nothing about when, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+
+import msgspec
+
+from ctxchat.agent.compaction.dry_run import doubt, estimated, gains, look_ahead, missed, seen_to_fill, unneeded
+from ctxchat.agent.compaction.preview import Preview, PreviewStep, cache_lost
+from ctxchat.agent.compaction.run import writing
+from ctxchat.agent.compaction.summariser import MAX_REREAD_PARTS
+from ctxchat.agent.conversation import Conversation
+from ctxchat.core.budget import Budget
+from ctxchat.core.context_usage import Figures, overhead
+from ctxchat.core.errors import UsageError
+from ctxchat.core.facts import Memory
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.ports import FilesNow, Summariser, SummaryTask
+from ctxchat.core.quantities import short
+from ctxchat.core.strategies.base import Plan, Strategy
+from ctxchat.core.strategies.builtin import LABELS
+from ctxchat.core.strategies.folding import NEAR
+from ctxchat.core.strategies.oversize import KEPT, clip_kept
+from ctxchat.core.strategies.pipeline import Pipeline
+from ctxchat.core.strategies.planning import Basis, PlanOptions, after_step
+from ctxchat.core.summaries import written
+from ctxchat.core.summary_task import input_tokens, shortened
+from ctxchat.core.view import View
+from ctxchat.core.working_set import MAX_FILES, CurrentFile, touched, worked_on
+
+Registry = Callable[[PlanOptions], Mapping[str, Strategy]]
+"""Every strategy by name, made with these options; plug-ins add theirs."""
+
+Prices = Callable[[str, int, int], float]
+"""What a call costs in US dollars, by model, prompt tokens and output tokens; 0 where nobody knows."""
+
+SUMMARY_SECONDS = 10.0
+"""What a summary takes, as far as anybody can say before the first."""
+
+NAMED = 48
+"""Files that are looked into for the names in them, of which the first may stand beside a summary."""
+
+QUICK = 1_000
+"""Groups that code summarises in no time."""
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What a plan is made on, taken at one moment: work in a thread must not see half of a change. `budget` in raw tokens,
+    `scale` gauge tokens for a raw one, `filled` what summaries of this writer took of their room (0 where none was seen)."""
+
+    view: View
+    ledger: Ledger
+    figures: Figures
+    budget: Budget
+    scale: float
+    filled: float
+
+    @property
+    def used(self) -> int:
+        """Tokens in use without the draft."""
+        return self.figures.used - self.figures.tokens("draft")
+
+    def reaches(self, plan: Plan | None) -> bool:
+        """A plan that comes down to the target or near it, as far as can be told; none at all, where the pass before did and was
+        out by as much again."""
+        target, near = self.budget.target, int(self.budget.limit * NEAR)
+        if plan is None:
+            return self.view.raw <= min(target + 2 * near, self.budget.trigger)
+        return plan.after - unneeded(plan, self.filled) <= target + near
+
+
+class Planner:
+    """Makes plans for one conversation, off the event loop. `summariser` is who would write summaries."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        registry: Registry,
+        summariser: Summariser | None,
+        prices: Prices | None,
+        files_now: FilesNow | None,
+    ) -> None:
+        self._conversation = conversation
+        self._registry = registry
+        self._prices = prices
+        self._files_now = files_now
+        self._files: tuple[CurrentFile, ...] = ()
+        self._looked = 0  # groups whose facts were looked for
+        self._filled_before = 0.0  # what summaries of this writer take of their room, in any session
+        self.memory = Memory(conversation.masked.group)
+        self.summariser = summariser
+
+    @property
+    def writer(self) -> str:
+        """The model that would write summaries, empty for code."""
+        return self.summariser.model if self.summariser else ""
+
+    @property
+    def _filled(self) -> float:
+        return seen_to_fill(self._conversation.ledger, self.writer, self._filled_before)
+
+    async def plan(
+        self,
+        name: str = "",
+        *,
+        keep_recent: int | None = None,
+        keep_turns: int | None = None,
+        clip_current: bool = False,
+        by_model: bool = False,
+        target: float | None = None,
+    ) -> Plan | None:
+        """What a strategy (the usual one without a name) would do with the view as last compiled, None for nothing.
+
+        `keep_recent` in messages, `keep_turns` in turns, `target` as a share of the limit; None for the usual. Raises
+        UsageError for a name nobody has.
+        """
+        await self.refresh_inputs()
+        options = self.options(keep_recent, keep_turns, clip_current=clip_current, by_model=by_model)
+        return await asyncio.to_thread(
+            self._plan, name or self._conversation.options.strategy, options, self._look(target)
+        )
+
+    async def usual(self, name: str = "", target: float | None = None) -> Plan | None:
+        """As `plan`, with as many recent messages kept as the settings say. Where that misses the target, as in a window that
+        they alone fill, half as many stay, and so on: else the next request would ask for a pass again."""
+        await self.refresh_inputs()
+        return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, self._look(target))
+
+    async def ahead(self, name: str) -> Plan | None:
+        """What a pass will do that is due only when the trigger is reached: it has to free that much more, and the next
+        message."""
+        await self.refresh_inputs()
+        look = self._look()
+        more = max(int(look.budget.limit * NEAR), look.budget.trigger - look.view.raw)
+        budget = msgspec.structs.replace(look.budget, target=max(1, look.budget.target - more))
+        look = msgspec.structs.replace(look, budget=budget)
+        return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, look)
+
+    async def refresh_inputs(self) -> None:
+        """Read the files that were touched last as they are now, to stand beside the next summary, find the facts of what was
+        added since, and learn what is known of who writes it, where that is not the session's model."""
+        talk = self._conversation
+        fresh = talk.ledger.groups[self._looked :]  # a plan weighs their facts: found a little at a time
+        await look_ahead(self.memory, talk.ledger, [group.id for group in fresh])
+        self._looked = len(talk.ledger.groups)
+        self._filled_before = await asyncio.to_thread(talk.learned.filled, self.writer) if self.writer else 0.0
+        if self._files_now is None or not talk.options.working_set:
+            self._files = ()
+            return
+        paths = touched(talk.ledger.standing, NAMED)
+        found = [file for file in await asyncio.gather(*map(self._files_now, paths)) if file is not None]
+        self.memory.names = {name: file.names for file in found for name in file.written}
+        near = set(paths[:MAX_FILES])
+        shown = [file for file in found if not near.isdisjoint(file.written)]
+        self._files = await asyncio.to_thread(self._weighed, shown)
+
+    def _weighed(self, files: Sequence[CurrentFile]) -> tuple[CurrentFile, ...]:
+        """Each file once, whatever names it was called by."""
+        known: dict[str, CurrentFile] = {}
+        for file in files:
+            before = known.get(file.path)
+            if before is None:
+                known[file.path] = msgspec.structs.replace(file, tokens=self._conversation.meter.text(file.text))
+            else:
+                known[file.path] = msgspec.structs.replace(before, written=(*before.written, *file.written))
+        lines = worked_on(self._conversation.ledger.standing)  # the newest first
+        put = {f.path: next((line for path, line in lines.items() if path in f.written), ()) for f in known.values()}
+        return tuple(msgspec.structs.replace(file, edited=put[file.path]) for file in known.values())
+
+    def _usual(self, name: str, look: Look, floor: int | None = None) -> Plan | None:
+        keep = self._conversation.options.keep_recent
+        floor = self._conversation.options.emergency_floor if floor is None else floor
+        best = self._plan(name, self.options(), look)
+        while keep > floor and (best is None or not look.reaches(best)):
+            keep = max(floor, keep // 2)
+            plan = self._plan(name, self.options(keep), look)
+            best = plan if plan is not None and (best is None or plan.after < best.after) else best
+        return self._to_target(name, best, look)
+
+    def _to_target(self, name: str, plan: Plan | None, look: Look) -> Plan | None:
+        """The plan, with what it keeps made shorter where it misses the target otherwise."""
+        if look.reaches(plan):
+            return plan
+        options = self._options_for(plan.keep_recent if plan else None)
+        return clip_kept(Basis(look.view, look.ledger, options), self._strategy(name, options), plan, look.budget)
+
+    def _strategy(self, name: str, options: PlanOptions) -> Strategy:
+        registry = self._registry(options)
+        if name not in registry:
+            raise UsageError(f"There is no strategy {name!r}.", f"There are: {', '.join(sorted(registry))}.")
+        return registry[name]
+
+    def _plan(self, name: str, options: PlanOptions, look: Look) -> Plan | None:
+        plan = self._strategy(name, options).plan(look.view, look.ledger, look.budget)
+        return msgspec.structs.replace(plan, target=look.budget.target) if plan else None
+
+    def _look(self, target: float | None = None) -> Look:
+        talk = self._conversation
+        return Look(talk.view, talk.ledger, talk.figures, self.raw_budget(target), talk.scale, self._filled)
+
+    def options(
+        self,
+        keep_recent: int | None = None,
+        keep_turns: int | None = None,
+        *,
+        clip_current: bool = False,
+        by_model: bool = False,
+    ) -> PlanOptions:
+        """What strategies are told, from the options in force. `by_model`: summaries between rounds are the model's, if there is
+        one. Where another `keep_recent` is asked for, more must go than
+        usual, so no results are kept for being recent."""
+        options = self._conversation.options
+        return PlanOptions(
+            meter=self._conversation.meter,
+            memory=self.memory,
+            keep_recent=options.keep_recent if keep_recent is None else keep_recent,
+            keep_turns=options.keep_turns if keep_turns is None else keep_turns,
+            recent_results=options.recent_results if keep_recent is None else 0,
+            recent_result_tokens=options.recent_result_tokens,
+            clip_current=clip_current,
+            summary_tokens=options.summary_max_tokens,
+            evidence_tokens=options.facts_max_tokens,
+            micro_batch_groups=options.micro_batch_groups,
+            preserve_recent_rounds=options.preserve_recent_rounds,
+            by_model=by_model and bool(self.writer),
+            files=() if clip_current else self._files,
+            files_tokens=int(self.raw_budget().limit * options.working_set),
+        )
+
+    def _options_for(self, keep_recent: int | None) -> PlanOptions:
+        """As many messages kept as a person chose, which may be as many as always."""
+        return self.options(None if keep_recent == self._conversation.options.keep_recent else keep_recent)
+
+    def raw_budget(self, target: float | None = None) -> Budget:
+        """The budget in the view's raw tokens; `target` as a share of the limit where it is not the usual one."""
+        budget, scale = self._conversation.budget, self._conversation.scale
+        goal = budget.target if target is None else int(budget.limit * target)
+        return msgspec.structs.replace(
+            budget,
+            window=msgspec.structs.replace(budget.window, tokens=int(budget.window.tokens / scale)),
+            reserved=int(budget.reserved / scale),
+            trigger=int(budget.trigger / scale),
+            target=int(goal / scale),
+        )
+
+    def goal_by_hand(self) -> float:
+        """How far down a pass goes that somebody asked for, as a share of the limit: further than the window alone demands,
+        to the target, or to half of what is used where that is less."""
+        figures = self._conversation.figures
+        return min(self._conversation.options.target, (figures.used - figures.tokens("draft")) / figures.limit / 2)
+
+    async def ticked(self, plan: Plan, names: Sequence[str] | None) -> Plan:
+        """The plan with the named steps only, all without names. They are planned anew, since each builds on the ones before."""
+        if names is None:
+            return plan
+        return await asyncio.to_thread(self._ticked, plan, names, self._look())
+
+    def _ticked(self, plan: Plan, names: Sequence[str], look: Look) -> Plan:
+        unticked = [s.name for s in plan.steps if s.name not in names]
+        strategy = self._registry(self._options_for(plan.keep_recent)).get(plan.strategy)
+        if unticked and strategy is not None:
+            if isinstance(strategy, Pipeline):
+                strategy = strategy.without(*unticked)
+            budget = msgspec.structs.replace(look.budget, target=plan.after)
+            kept = [s for s in plan.steps if s.name == KEPT and s.name in names]
+            view, ledger = look.view, look.ledger
+            for step in kept:
+                view, ledger = after_step(view, ledger, step, self._conversation.meter)
+            again = strategy.plan(view, ledger, budget) or plan
+            steps = (*kept, *(s for s in again.steps if s.name != KEPT))
+            plan = msgspec.structs.replace(again, steps=steps, target=plan.target)
+        return msgspec.structs.replace(plan, steps=tuple(s for s in plan.steps if s.name in names))
+
+    async def preview(
+        self, instructions: str = "", keep_recent: int | None = None, strategy: str = "", target: float | None = None
+    ) -> Preview:
+        """What freeing up context would do now. Raises UsageError for a strategy nobody has, LedgerError for one whose
+        plan cannot be carried out."""
+        await self.refresh_inputs()
+        goal = target if target is not None else self.goal_by_hand()
+        look = self._look(goal)
+        name = strategy or self._conversation.options.strategy
+        if keep_recent is None:
+            plan = await asyncio.to_thread(self._usual, name, look, 1)
+        else:
+            plan = await asyncio.to_thread(self._plan, name, self._options_for(keep_recent), look)
+            plan = await asyncio.to_thread(self._to_target, name, plan, look)
+        if plan is not None:
+            aim = look.budget if target is not None else self.raw_budget()
+            plan = msgspec.structs.replace(plan, target=aim.target)
+        if plan is None:
+            return Preview(look.figures, look.figures, reason=nothing_to_free(look.figures), instructions=instructions)
+        return await self._previewed(plan, look, instructions)
+
+    async def with_steps(self, preview: Preview, names: Sequence[str]) -> Preview:
+        """The preview as it is with the named steps only: what `ticked` leaves of its plan, weighed like the whole."""
+        if preview.plan is None:
+            return preview
+        look = self._look()
+        return await self._previewed(await self.ticked(preview.plan, names), look, preview.instructions)
+
+    async def _previewed(self, plan: Plan, look: Look, instructions: str) -> Preview:
+        await look_ahead(self.memory, look.ledger, plan.covers)
+        text = await self._by_code(plan, instructions)
+        return await asyncio.to_thread(self._drawn, plan, look, instructions, text)
+
+    async def _by_code(self, plan: Plan, instructions: str) -> str:
+        """The summary itself where code will write it, and quickly; empty where a model will."""
+        step = next((s for s in plan.steps if s.needs_summary), None)
+        if step is None or self.summariser is None or self.writer or len(step.fold) > QUICK:
+            return ""
+        async with aclosing(writing(self._conversation, step, self.summariser, self.options(), instructions)) as pieces:
+            return "".join([piece async for piece in pieces if isinstance(piece, str)])
+
+    def _drawn(self, plan: Plan, look: Look, instructions: str, text: str) -> Preview:
+        talk = self._conversation
+        trial = estimated(look.ledger, plan, self.options(), talk.compile, text, look.filled, talk.next_head)
+        after = talk.expected(trial.view, trial.passes)
+        less, more = (0, 0) if text else doubt(plan, look.filled)
+        seconds, cost = self._price(plan, look)
+        registry = self._registry(self.options()).items()
+        labels = {name: getattr(strategy, "label", name) for name, strategy in registry}  # a plug-in may have none
+        labels[KEPT] = LABELS[KEPT]
+        return Preview(
+            before=look.figures,
+            after=after,
+            between=(after.used - round(less * look.scale), after.used + round(more * look.scale)),
+            steps=_shown(plan, look, after.used, labels),
+            plan=plan,
+            keep_recent=plan.keep_recent,
+            pinned=len(look.ledger.pinned),
+            facts=trial.facts,
+            seconds=seconds,
+            cost_usd=cost,
+            model=self.writer,
+            other_provider=bool(self.writer) and self.writer.split("/")[0] != talk.model.name.split("/")[0],
+            cache_lost=cache_lost(plan, look.view, look.figures),
+            instructions=instructions,
+            changes=tuple(c.id for c in look.ledger.changes),
+            missed=missed(plan, trial.view, after, look.scale),
+            files=trial.files,
+            facts_text=trial.evidence,
+            after_messages=len(trial.view.items),
+            folded_messages=trial.messages,
+        )
+
+    def after_used(self, plan: Plan) -> int:
+        """Where the gauge would stand after a plan, its summary as long as is to be expected. Quick; `preview` knows better."""
+        talk, figures = self._conversation, self._conversation.figures
+        freed = round((plan.before - plan.after + unneeded(plan, self._filled)) * talk.scale)
+        return max(0, figures.used - figures.tokens("draft") - freed)
+
+    def _price(self, plan: Plan, look: Look) -> tuple[float, float]:
+        """Seconds and US dollars that a plan's summary takes, as far as can be said: by the last one, and by the price list."""
+        steps = [s for s in plan.steps if s.needs_summary]
+        if not steps or not self.writer:
+            return 0.1, 0.0
+        records = [c.record for c in look.ledger.compactions if c.record and c.record.attempts]
+        seconds = records[-1].seconds if records else SUMMARY_SECONDS
+        if self._prices is None:
+            return seconds, 0.0
+        known, *instead = written(look.ledger)
+        groups = (look.ledger.group(name) for s in steps for name in s.fold if name not in known.covers)
+        task = SummaryTask(tuple(groups), known.text, instead=tuple(instead))
+        task = shortened(
+            task, MAX_REREAD_PARTS * look.budget.limit
+        )  # as if the window of the one who writes were this one's
+        read = input_tokens(task.groups) + self._conversation.meter.text(task.previous)
+        most = sum(s.summary_tokens for s in steps)
+        return seconds, self._prices(self.writer, read + most, most)
+
+
+def _shown(plan: Plan, look: Look, after: int, labels: Mapping[str, str]) -> tuple[PreviewStep, ...]:
+    """The steps as a person sees them."""
+    groups = [{*step.fold, *(name for edit in step.edits for name in edit.covers)} for step in plan.steps]
+    turns = [sorted(look.ledger.group(name).turn for name in names) for names in groups]
+    shown = [frozenset(e.group.id for e in look.ledger.live() if e.group and names & {*e.covers}) for names in groups]
+    freed = gains(plan, look.scale, look.used - after)
+    return tuple(
+        PreviewStep(
+            step.name, labels.get(step.name, step.name), gain, step.groups, step.needs_summary, (at[0], at[-1]), goes
+        )
+        for step, gain, at, goes in zip(plan.steps, freed, turns, shown, strict=True)
+    )
+
+
+def nothing_to_free(figures: Figures) -> str:
+    """Why there is nothing to do, calmly."""
+    used = figures.used - figures.tokens("draft")
+    around = overhead(figures)
+    if used <= around:
+        return "Nothing to free: the conversation is empty."
+    held = (
+        (around, "are around the conversation"),
+        (figures.tokens("summary"), "in the summary"),
+        (figures.tokens("pinned"), "pinned"),
+    )
+    parts = ", ".join(f"{short(tokens)} {what}" for tokens, what in held if tokens)
+    return f"Nothing to free. Of {short(used)} tokens, {parts}; the newest messages stay as they are."

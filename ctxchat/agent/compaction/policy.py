@@ -1,0 +1,181 @@
+"""Whether a pass may start by itself, and what is said where it may not: the person's word, and what past passes taught.
+
+Knows figures and outcomes; plans nothing and runs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from ctxchat.agent.compaction.planner import nothing_to_free
+from ctxchat.agent.conversation import Conversation
+from ctxchat.core.automatic import AGAIN
+from ctxchat.core.backoff import BREAKER, Guard
+from ctxchat.core.budget import make_budget
+from ctxchat.core.context_usage import FIXED, Figures, due, fixed, overhead, starts_at
+from ctxchat.core.events import Notice
+from ctxchat.core.quantities import percent, short
+from ctxchat.core.record import CompactionRecord, Reason
+
+When = Literal["now", "after"]
+"""`now`: at the next place where no call is open. `after`: when the turn has ended."""
+
+
+class Agreed(msgspec.Struct, frozen=True):
+    """A pass a person has said yes to, or (`auto`) the model has asked for where it may."""
+
+    when: When
+    instructions: str = ""
+    reason: Reason = "manual"
+
+
+class Consent:
+    """The standing of one conversation."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._agreed: Agreed | None = None
+        self._told = 0  # the turn in which something was last said that is said once a turn
+
+    # ── what a person says ──
+
+    def agree(self, when: When, instructions: str = "") -> None:
+        """Yes to a suggestion."""
+        self._agreed = Agreed(when, instructions)
+
+    def wanted_by_model(self, keep: str) -> str:
+        """The model asks for room, at the next place where no call is open; what it is told."""
+        figures, options = self._conversation.figures, self._conversation.options
+        if options.consent != "auto":
+            return "The person decides when room is made here: nothing is done. Go on with what fits, and read less at once."
+        if figures.used <= figures.target_tokens:
+            return f"Not needed yet: {percent(figures.pressure)} of {short(figures.limit)} tokens are used. Nothing is done."
+        self._agreed = self._agreed or Agreed("now", keep, "auto")
+        return "Room is made before your next step, as far as there is something that can go."
+
+    def taken(self, *times: When) -> Agreed | None:
+        """What was agreed for one of these times; it is no longer outstanding then."""
+        agreed = self._agreed
+        if agreed is None or agreed.when not in times:
+            return None
+        self._agreed = None
+        return agreed
+
+    def rest(self, turns: int) -> None:
+        """Nothing by itself and no question for the rest of this turn and `turns` more, unless the window cannot hold it."""
+        self._agreed = None
+        self._use(self._conversation.guard.rested(self._conversation.ledger.turn, turns))
+
+    def stopped(self) -> None:
+        """A person stopped a pass, or took one back: it is not to come back at once."""
+        self._use(self._conversation.guard.rested(self._conversation.ledger.turn))
+
+    def start_over(self) -> None:
+        """What passes were stopped by may be another now: a model was chosen, or a setting edited."""
+        self._use(self._conversation.guard.again())
+
+    def _use(self, guard: Guard) -> None:
+        talk = self._conversation
+        if guard.kept != talk.guard.kept:
+            talk.owe(guard.kept)
+        talk.guard = guard
+        talk.remeasured()
+
+    # ── what may be done ──
+
+    @property
+    def standing(self) -> str:
+        """As the guard sees it."""
+        return self._conversation.guard.standing(self._conversation.clock.seconds(), self._conversation.ledger.turn)
+
+    def may_start(self, figures: Figures, *, inside: bool) -> bool:
+        """True where a pass may start by itself; `inside` a turn, where it asks no model.
+
+        What rests does not rest at the price of a request that cannot fit.
+        """
+        if self._conversation.options.consent != "auto":
+            return False
+        standing = self.standing
+        rests = standing == "resting" and not self._conversation.guard.waits(self._conversation.clock.seconds())
+        return standing == "free" or (figures.over > 0 and (inside or rests))
+
+    def may_ask(self, figures: Figures) -> bool:
+        """True where a person wants to be asked, and was not in this turn; what rests does so while the request fits."""
+        if self._conversation.options.consent != "ask" or self._agreed:
+            return False
+        if self.standing == "resting" and not figures.over:
+            return False
+        return self._told != self._conversation.ledger.turn
+
+    # ── what came of it ──
+
+    def helped(self) -> None:
+        """A pass that somebody asked for made room: everything may run again."""
+        self._use(self._conversation.guard.closed())
+
+    def learn(self, result: CompactionRecord, *, inside: bool) -> Sequence[Notice]:
+        """What is made of a pass that started by itself, and what the user is told of it. `inside` a turn it is no refill."""
+        if result.outcome == "compacted":
+            if inside:
+                return ()
+            if result.reason == "auto":
+                self._use(self._conversation.guard.helped(self._conversation.ledger.turn))
+            return self._refilled() if self.standing == "thrashing" else ()
+        self._use(self._conversation.guard.failed(self._conversation.clock.seconds()))
+        if self.standing == "broken":
+            return (Notice("warning", f"{result.detail} {BREAKER} passes failed: automatic compaction stops. {AGAIN}"),)
+        seconds = round(Guard.wait(self._conversation.guard.failures))
+        wait = f"{seconds} s" if seconds < 60 else f"{seconds // 60} min"
+        return (Notice("warning", f"{result.detail} Next try in {wait}, or F8."),)
+
+    def _refilled(self) -> Sequence[Notice]:
+        """Advises what would change something: a higher trigger only where the window lets it be higher."""
+        options, budget = self._conversation.options, self._conversation.budget
+        higher = make_budget(
+            budget.window,
+            options.output_reserved,
+            min(0.95, options.compression_trigger + 0.1),
+            options.target,
+            working=budget.working,
+        )
+        ways = "A higher context.compression_trigger or a" if higher.trigger > budget.trigger else "A"
+        text = "The window fills again right after each compaction, so automatic compaction stops."
+        return (Notice("warning", f"{text} {ways} larger window would give room. {AGAIN}"),)
+
+    # ── what is said instead of a pass ──
+
+    def once_a_turn(self) -> bool:
+        """True the first time in a turn."""
+        told, self._told = self._told, self._conversation.ledger.turn
+        return told != self._told
+
+    def about_overhead(self, figures: Figures) -> Sequence[Notice]:
+        """What cannot be compacted is too much already."""
+        if not self.once_a_turn():
+            return ()
+        parts = sorted(((figures.tokens(n), n) for n in FIXED), reverse=True)
+        biggest = ", ".join(f"{name} {short(tokens)}" for tokens, name in parts[:3] if tokens)
+        text = f"Compaction would be in vain: {short(fixed(figures))} tokens cannot be compacted ({biggest})."
+        cost = fixed(figures) * figures.price.input
+        price = f" They cost ${cost:,.2f} a request." if cost >= 0.01 else ""
+        ways = "Fewer tools or shorter memory files make room."
+        if overhead(figures) < figures.trigger_tokens:
+            ways = "Unpin some of them (F4, p)."
+        return (Notice("warning", f"{text}{price} {ways}"),)
+
+    def about_trigger(self, figures: Figures, *, inside: bool) -> Sequence[Notice]:
+        """Why nothing is done where the trigger is reached: it may not be, or there is nothing that could go."""
+        if due(figures) != "compact":
+            return ()
+        if figures.automatic.standing == "off":
+            ways = "F8 frees up context; nothing is done by itself."
+        elif 0 < starts_at(figures) <= figures.used and not (inside or self._agreed):
+            ways = nothing_to_free(figures)
+        else:
+            return ()
+        return (
+            (Notice("info", f"The window is {percent(figures.pressure)} full. {ways}"),) if self.once_a_turn() else ()
+        )

@@ -1,0 +1,172 @@
+"""The next summary, made ahead so that the swap takes no model call when it is due, and fitted into a pass when it comes. The
+background work never blocks or fails a turn.
+
+Holds the one prepared summary and trusts it no further than it fits; decides nothing about when a pass runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import msgspec
+
+from ctxchat.agent.compaction.dry_run import estimated, look_ahead
+from ctxchat.agent.compaction.planner import Planner
+from ctxchat.agent.compaction.run import PassRequest, Prepared, SummaryDraft, bearing, shorter, writing
+from ctxchat.agent.conversation import Conversation
+from ctxchat.core.context_usage import due
+from ctxchat.core.journal import Spent
+from ctxchat.core.strategies.base import Plan, Step
+from ctxchat.core.strategies.folding import NEAR
+from ctxchat.core.summaries import too_long
+
+WORTH = 0.1
+"""Inside a turn what is prepared is added to once this share of the limit has come to it; after a turn always."""
+
+MAX_FAILURES = 2
+"""Failures in a row after which none is made ahead until a pass has succeeded: the swap makes its own."""
+
+
+class Prefetch:
+    """Prepares the summary of what will go next."""
+
+    def __init__(self, conversation: Conversation, planner: Planner) -> None:
+        self._conversation = conversation
+        self._planner = planner
+        self._task: asyncio.Task[None] | None = None
+        self._made: Prepared | None = None
+        self._failures = 0
+        self._closed = False
+
+    @property
+    def prepared(self) -> Prepared | None:
+        """The summary that stands ready and still fits."""
+        return self._made if self._made and self._made.fits(self._conversation.ledger) else None
+
+    @property
+    def busy(self) -> bool:
+        """One is being made."""
+        return self._task is not None and not self._task.done()
+
+    def prepare(self, *, inside: bool = False) -> None:
+        """Begin to make the next summary once the soft mark is passed, or to add to the one that stands ready what has come to
+        it since; `inside` a turn, where a pass folds in any case. If that fails the swap makes its own."""
+        options = self._conversation.options
+        if not options.prepare or self._planner.summariser is None:
+            return
+        if self.busy or self._closed or self._failures >= MAX_FAILURES:
+            return
+        if due(self._conversation.figures, options.soft_mark) in {"prepare", "compact"}:
+            self._task = asyncio.create_task(self._make(inside=inside))
+
+    async def _make(self, *, inside: bool) -> None:
+        """Nobody asked for it yet, so nobody is told when it fails, whatever the fault."""
+        try:
+            made = await self._written(inside=inside)
+            if made is not None:  # nothing to make says nothing about whether making works
+                self._made, self._failures = made, 0
+        except Exception:
+            self._failures += 1
+
+    async def _written(self, *, inside: bool) -> Prepared | None:
+        talk, summariser, options = self._conversation, self._planner.summariser, self._planner.options()
+        plan = await self._planner.ahead("summarize" if inside else "")
+        step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
+        if plan is None or step is None or summariser is None:
+            return None
+        before = self.prepared
+        if before is not None and not self._adds(step, before, inside=inside):
+            return None
+        if before is not None and not set(before.covers) <= set(step.fold):
+            before = None
+        changes = bearing(talk.ledger)
+        freed = talk.figures.used - talk.figures.tokens("draft") - self._planner.after_used(plan)
+        await look_ahead(options.memory, talk.ledger, step.fold)
+        draft = SummaryDraft(talk, summariser.model)
+        async with aclosing(draft.read(writing(talk, step, summariser, options, prepared=before))) as pieces:
+            async for _ in pieces:
+                pass
+        whole, more = draft.text, 0.0
+        if too_long(whole, step.summary_tokens, talk.meter.text):
+            whole, more = await shorter(whole, step.summary_tokens, summariser, talk.meter.text)
+            if more:
+                talk.note(Spent(summariser.model, more, "summaries"))
+        if talk.meter.text(whole) > 2 * step.summary_tokens:
+            return None
+        paid = draft.cost_usd + more + (before.cost_usd if before else 0.0)
+        return Prepared(step.fold, changes, whole, max(0, freed), paid) if whole else None
+
+    def _adds(self, step: Step, before: Prepared, *, inside: bool) -> bool:
+        """A summary of this step would stand for more than the one there is."""
+        more = set(step.fold).difference(before.covers)
+        return bool(more) and (not inside or self._weight(more) >= self._conversation.budget.limit * WORTH)
+
+    def _weight(self, groups: set[str]) -> int:
+        """Tokens of these groups in the view."""
+        return sum(item.tokens for item in self._conversation.view.items if item.group in groups)
+
+    async def fitted(self, request: PassRequest) -> PassRequest:
+        """The request with the prepared summary, where one stands ready or is nearly made: as it is where it frees enough, else
+        to be topped up with the rest."""
+        step = next((s for s in request.plan.steps if s.needs_summary), None)
+        if step is None or request.summary is not None or request.instructions.strip():
+            return request
+        await self.wait()
+        prepared = self.prepared
+        if prepared is None:
+            return request
+        covered, fold = set(prepared.covers), set(step.fold)
+        if request.reason == "manual":  # a person has seen what goes: no more, and no less
+            return msgspec.structs.replace(request, prepared=prepared) if covered <= fold else request
+        as_it_is = self._folding(request.plan, step, covered)
+        enough = await self._after(as_it_is, prepared.text) <= self._goal(request)
+        plan = as_it_is if enough else self._folding(request.plan, step, covered | fold)
+        return msgspec.structs.replace(request, plan=plan, prepared=prepared)
+
+    async def _after(self, plan: Plan, summary: str) -> int:
+        """Raw tokens of the view that a plan leaves with this summary."""
+        talk, options = self._conversation, self._planner.options()
+        return (await asyncio.to_thread(estimated, talk.ledger, plan, options, talk.compile, summary)).view.raw
+
+    def _goal(self, request: PassRequest) -> int:
+        """Raw tokens that are low enough without another call: near the target, or halfway to it inside a turn."""
+        budget = self._planner.raw_budget()
+        if request.plan.strategy.startswith("reactive"):
+            return (budget.target + budget.trigger) // 2
+        return budget.target + int(budget.limit * NEAR)
+
+    def _folding(self, plan: Plan, step: Step, names: set[str]) -> Plan:
+        """The plan with these groups folded and no others. What it no longer folds stays as it is: other steps counted on its
+        being folded, and would not keep its texts."""
+        left_out = set(step.fold).difference(names)
+        gain = self._weight(names.difference(step.fold)) - self._weight(left_out)
+        fold = tuple(g.id for g in self._conversation.ledger.groups if g.id in names)
+        changed = msgspec.structs.replace(step, fold=fold, tokens_freed=max(0, step.tokens_freed + gain))
+        steps = [changed if s is step else _without(s, left_out) for s in plan.steps]
+        return msgspec.structs.replace(plan, steps=tuple(s for s in steps if s.edits or s.fold))
+
+    async def wait(self) -> None:
+        """Until the one being made is ready, or failed. A cancel ends the waiting and not the making."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    def clear(self) -> None:
+        """A pass was made, with what was prepared or without: it stays where it still fits, and frees what is left of it."""
+        made, talk = self.prepared, self._conversation
+        if made is not None:
+            left = round(self._weight(set(made.covers)) * talk.scale) - talk.meter.text(made.text)
+            made = msgspec.structs.replace(made, freed=max(0, min(made.freed, left)))
+        self._made, self._failures = made, 0
+
+    async def close(self) -> None:
+        """End what is being made; no other is begun."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+
+def _without(step: Step, groups: set[str]) -> Step:
+    edits = tuple(edit for edit in step.edits if groups.isdisjoint(edit.covers))
+    return msgspec.structs.replace(step, edits=edits)

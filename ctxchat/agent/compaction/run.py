@@ -1,0 +1,370 @@
+"""One compaction, carried out: digest, then journal, then ledger, then the view made anew. The one executor of plans.
+
+Nothing is changed before everything is ready, and then by one transaction: a cancel, a crash or a poor summary leaves the state
+exactly as it was. Decides nothing about when.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from typing import cast
+
+import msgspec
+
+from ctxchat.agent.compaction.dry_run import Trial, gains, look_ahead, missed, tried
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.emitting import Emit, to_the_end
+from ctxchat.core.context_usage import Figures
+from ctxchat.core.errors import CtxchatError, ModelError
+from ctxchat.core.events import CompactionStarted, Notice, SummaryDelta, Usage
+from ctxchat.core.journal import Changed, PassEnded, PassStarted, Spent
+from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.ports import Summariser, SummaryTask
+from ctxchat.core.quantities import count, made_smaller
+from ctxchat.core.record import YOU, CompactionRecord, FactCount, Outcome, Reason, SideFigures, StepGain
+from ctxchat.core.sections import OUTSIDE
+from ctxchat.core.strategies.base import Plan, Step
+from ctxchat.core.strategies.planning import PlanOptions
+from ctxchat.core.summaries import too_little, too_long
+from ctxchat.core.summary_task import summary_task
+from ctxchat.core.tokens import Count
+from ctxchat.core.view import View
+
+
+class Drafted(msgspec.Struct, frozen=True):
+    """A summary that a model drafted for a person to mend; what it cost is booked already."""
+
+    text: str
+    model: str
+    cost_usd: float
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A summary made ahead. `covers` are the groups it was made of, the earlier summary's included; `changes` the changes that
+    bore on it; `freed` what the gauge would lose by the pass; `cost_usd` what it cost to make, booked already."""
+
+    covers: tuple[str, ...]
+    changes: tuple[str, ...]
+    text: str
+    freed: int
+    cost_usd: float = 0.0
+
+    def fits(self, ledger: Ledger) -> bool:
+        """True while nothing it was made of has changed since."""
+        if bearing(ledger) != self.changes:
+            return False
+        return ledger.current.isdisjoint(self.covers) and ledger.pinned.isdisjoint(self.covers)
+
+
+def bearing(ledger: Ledger) -> tuple[str, ...]:
+    """Ids of the changes that bear on a summary made of the record: all but passes that only made messages shorter."""
+    return tuple(
+        c.id for c in ledger.changes if c.kind != "compaction" or any(edit.kind != "shrink" for edit in c.edits)
+    )
+
+
+class PassRequest(msgspec.Struct, frozen=True):
+    """What is to be done: a plan, why, and for its summary what to heed, the text a person has written, or one that was
+    prepared ahead; `drafted` is what the person was given to mend."""
+
+    plan: Plan
+    reason: Reason
+    instructions: str = ""
+    summary: str | None = None
+    prepared: Prepared | None = None
+    drafted: Drafted | None = None
+
+
+class Refused(CtxchatError):
+    """The pass would not help; the text says why in a sentence."""
+
+
+PARTIAL = frozenset({"reactive_micro", "reactive_full", "context_overflow"})
+"""Passes that go no further than the next request needs."""
+
+
+class PassUnderWay:
+    """A pass that is under way. `complete` may still fit a prepared summary into the request; it is called once the pass has
+    begun, since it may have to wait for that summary."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        request: PassRequest,
+        options: PlanOptions,
+        summariser: Summariser | None,
+        complete: Callable[[PassRequest], Awaitable[PassRequest]],
+    ) -> None:
+        self._conversation = conversation
+        self._request = request
+        self._options = options
+        self._summariser = summariser
+        self._complete = complete
+        self._id = f"{conversation.journal.session}-c{conversation.next_pass}"
+        self._start = conversation.clock.seconds()
+        self._scale = conversation.scale
+        self._before = side(conversation.figures, conversation.view)
+        self._cost = 0.0
+        self._model = ""
+        self._attempts = 0
+
+    async def run(self, emit: Emit) -> CompactionRecord:
+        """Carry it out, and what came of it. Being cancelled leaves everything as it was, or a pass that is made and told."""
+        talk, request = self._conversation, self._request
+        try:
+            await emit(CompactionStarted(self._id, request.reason, request.plan.strategy))
+            await talk.write(PassStarted(self._id, talk.clock.now(), request.reason, request.plan.strategy))
+            self._request = await self._complete(request)
+            steps = [step for step in self._request.plan.steps if step.needs_summary]
+            written = "".join([await self._written(step, emit) for step in steps])
+            ended = await self._swapped(self._held(written.strip()))
+        except asyncio.CancelledError:
+            if (made := self._in_force) is None:
+                await to_the_end(self._ended("failed", "Cancelled; everything is as it was."))
+            else:  # the swap was under way, or done, when the cancel came: it is told as any
+                await emit(made)
+                await emit(talk.figures)
+            raise
+        except Exception as problem:  # a strategy, a summariser or a transform may come from a third party
+            ended = self._in_force or await self._ended(*_blamed(problem))
+        await emit(ended)
+        await emit(talk.figures)
+        return ended
+
+    @property
+    def _in_force(self) -> CompactionRecord | None:
+        """The record of this pass once its change is made."""
+        return next((c.record for c in self._conversation.ledger.changes if c.id == self._id), None)
+
+    async def _written(self, step: Step, emit: Emit) -> str:
+        """The summary of a step's groups, told as it comes, the earlier one merged into it. One that stands ready is told at
+        once."""
+        request, prepared, summariser = self._request, self._request.prepared, self._summariser
+        if request.summary is not None:
+            self._model = request.drafted.model if request.drafted else ""
+            await emit(SummaryDelta(self._id, request.summary))
+            return request.summary
+        self._model = summariser.model if summariser else ""
+        if prepared is not None and set(prepared.covers) == set(step.fold):
+            await emit(SummaryDelta(self._id, prepared.text))
+            return prepared.text
+        if summariser is None:
+            raise Refused("There is nobody to write a summary. Nothing was changed.")
+        self._attempts += 1
+        written: list[str] = []
+        async with aclosing(
+            writing(self._conversation, step, summariser, self._options, request.instructions, prepared)
+        ) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Usage):
+                    self._cost += piece.cost_usd
+                elif isinstance(piece, Notice):
+                    await emit(piece)
+                else:
+                    written.append(piece)
+                    await emit(SummaryDelta(self._id, piece))
+        return await self._shorter("".join(written), step, summariser, emit)
+
+    async def _shorter(self, summary: str, step: Step, summariser: Summariser, emit: Emit) -> str:
+        """The summary, written again in fewer words where it is too long for its room; asked for once."""
+        count = self._conversation.meter.text
+        if not self._model or not too_long(summary, step.summary_tokens, count):
+            return summary
+        await emit(Notice("info", "The summary is longer than its room: it is asked for in fewer words."))
+        self._attempts += 1
+        text, cost = await shorter(summary, step.summary_tokens, summariser, count)
+        self._cost += cost
+        return text
+
+    def _held(self, summary: str) -> str:
+        """The summary as it was written: what was accepted is never cut. Raises Refused for one that goes on and on."""
+        most = sum(step.summary_tokens for step in self._request.plan.steps)
+        if self._request.summary is None and self._model and self._conversation.meter.text(summary) > 2 * most:
+            raise Refused("The summary came back more than twice as long as it may be. Nothing was changed.")
+        return summary
+
+    async def _swapped(self, summary: str) -> CompactionRecord:
+        """Try the change on the side; if it holds, archive first, swap second, in one transaction."""
+        talk, plan = self._conversation, self._request.plan
+        if not summary and any(s.needs_summary for s in plan.steps):
+            raise Refused("The summary came back empty. Nothing was changed.")
+        at = talk.clock.now()
+        await look_ahead(self._options.memory, talk.ledger, plan.covers)
+        await talk.look_around()
+        head = talk.next_head
+        trial = await asyncio.to_thread(
+            tried, talk.ledger, plan, self._id, self._options, talk.compile, summary=summary, at=at, head=head
+        )
+        if trial.problem:
+            raise Refused(f"The pass would have left an invalid view ({trial.problem}). Nothing was changed.")
+        if why := too_little(talk.view.raw, trial.view.raw):
+            raise Refused(f"{why} Nothing was changed.")
+        for spill in (spill for step in plan.steps for spill in step.spills):
+            await talk.journal.spill(spill.name, spill.text)
+        record = self._made(trial)
+        await to_the_end(self._in_force_now(msgspec.structs.replace(trial.change, record=record)))
+        if record.filled:
+            await talk.learned.wrote(self._model, record.filled)
+        return record
+
+    async def _in_force_now(self, change: Change) -> None:
+        await self._conversation.write(Changed(change, self._conversation.as_counted))
+        await self._conversation.again()
+
+    async def _ended(self, outcome: Outcome, detail: str) -> CompactionRecord:
+        record = self._record(outcome, detail)
+        await self._conversation.write_or_owe(PassEnded(record))
+        self._conversation.remeasured()  # it may have cost something
+        return record
+
+    def _record(self, outcome: Outcome, detail: str) -> CompactionRecord:
+        """What is written down of it whatever came of it."""
+        request, talk = self._request, self._conversation
+        return CompactionRecord(
+            id=self._id,
+            reason=request.reason,
+            strategy=request.plan.strategy,
+            outcome=outcome,
+            at=talk.clock.now(),
+            model=self._model,
+            before=self._before,
+            after=self._before,
+            seconds=round(talk.clock.seconds() - self._start, 3),
+            cost_usd=self._cost,
+            attempts=self._attempts,
+            detail=detail,
+        )
+
+    def _made(self, trial: Trial) -> CompactionRecord:
+        """The record of a pass that is put in force."""
+        talk, request = self._conversation, self._request
+        expected = talk.expected(trial.view, trial.passes)
+        after = side(expected, trial.view)
+        freed = gains(request.plan, self._scale, self._before.used - after.used)
+        booked = sum(one.cost_usd for one in (request.prepared, request.drafted) if one)
+        allowed = sum(s.summary_tokens for s in request.plan.steps) if self._model else 0
+        mended = request.summary is not None and (request.drafted is None or request.summary != request.drafted.text)
+        calls = [f"{c.name} {c.arguments}" for g in talk.ledger.groups[-40:] for c in g.first.calls]
+        return msgspec.structs.replace(
+            self._record("compacted", _detail(trial)),
+            after=after,
+            missed=missed(request.plan, trial.view, expected, self._scale) if request.reason not in PARTIAL else "",
+            steps=tuple(StepGain(s.name, gain, s.groups) for s, gain in zip(request.plan.steps, freed, strict=False)),
+            folded=tuple(g.id for g in trial.folded),
+            folded_messages=trial.messages,
+            shortened=trial.shortened,
+            keep_recent=request.plan.keep_recent,
+            facts=trial.facts,
+            cost_usd=self._cost + booked,
+            booked_usd=booked,
+            filled=round(talk.meter.text(trial.summary) / allowed, 3) if allowed and not mended else 0.0,
+            summary=trial.summary,
+            author=YOU if mended else "",
+            evidence=trial.evidence,
+            lost=trial.lost,
+            tools=tuple(t.name for t in talk.view.tools),
+            memory=tuple(i.source for i in talk.view.items if i.section == "memory"),
+            recent_calls=tuple(c[:200] for c in calls[-10:]),
+        )
+
+
+def _blamed(problem: Exception) -> tuple[Outcome, str]:
+    """How a pass ended that came to nothing, and why."""
+    match problem:
+        case Refused(text=text):
+            return "rejected", text
+        case CtxchatError(text=text):
+            return "failed", f"{text} Nothing was changed."
+        case _:
+            return "failed", f"{type(problem).__name__}: {problem}. Nothing was changed."
+
+
+async def writing(
+    talk: Conversation,
+    step: Step,
+    summariser: Summariser,
+    options: PlanOptions,
+    instructions: str = "",
+    prepared: Prepared | None = None,
+) -> AsyncGenerator[str | Usage | Notice, None]:
+    """A summary for a step as it is written: of its groups, with the summary in force merged in, or of what a prepared one
+    leaves out, with that one merged in. Raises ModelError."""
+    task = await asyncio.to_thread(summary_task, talk.ledger, step, options, instructions)
+    if prepared is not None:
+        left = tuple(g for g in task.groups if g.id not in prepared.covers)
+        task = msgspec.structs.replace(task, groups=left, previous=prepared.text, instead=())
+    written = summariser.summarise(task)
+    async with aclosing(cast("AsyncGenerator[str | Usage | Notice, None]", written)) as pieces:
+        async for piece in pieces:
+            yield piece
+
+
+async def shorter(summary: str, max_tokens: int, summariser: Summariser, count: Count) -> tuple[str, float]:
+    """A summary that is too long, written again by whoever wrote it, and what that cost in US dollars; as it was where that fails
+    or comes out longer."""
+    task = SummaryTask((), max_tokens=max_tokens, shorten=summary)
+    pieces: list[str] = []
+    cost = 0.0
+    try:
+        written = summariser.summarise(task)
+        async with aclosing(cast("AsyncGenerator[str | Usage | Notice, None]", written)) as news:
+            async for piece in news:
+                if isinstance(piece, Usage):
+                    cost += piece.cost_usd
+                elif isinstance(piece, str):
+                    pieces.append(piece)
+    except ModelError:
+        return summary, cost
+    text = "".join(pieces).strip()
+    return (text if text and count(text) < count(summary) else summary), cost
+
+
+class SummaryDraft:
+    """A summary that is written outside a pass, for a person to mend or for a pass to come: its text and cost as they come. The
+    session has paid for it whatever becomes of it."""
+
+    def __init__(self, talk: Conversation, model: str) -> None:
+        self._talk = talk
+        self._model = model
+        self._pieces: list[str] = []
+        self.cost_usd = 0.0
+
+    @property
+    def text(self) -> str:
+        """What was written so far."""
+        return "".join(self._pieces).strip()
+
+    async def read(self, written: AsyncIterator[str | Usage | Notice]) -> AsyncGenerator[str, None]:
+        """The text as it is written."""
+        try:
+            async with aclosing(cast("AsyncGenerator[str | Usage | Notice, None]", written)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Usage):
+                        self.cost_usd += piece.cost_usd
+                    elif isinstance(piece, str):
+                        self._pieces.append(piece)
+                        yield piece
+        finally:
+            if self.cost_usd:
+                self._talk.note(Spent(self._model, self.cost_usd, "summaries"))
+
+
+def side(figures: Figures, view: View) -> SideFigures:
+    """One side of a pass from the gauge: tokens in use without the draft, messages in the view, tokens by section."""
+    sections = {s.name: s.tokens for s in figures.sections if s.name not in OUTSIDE and s.name != "draft"}
+    return SideFigures(figures.used - figures.tokens("draft"), len(view.items), sections)
+
+
+def _detail(trial: Trial) -> str:
+    files = f", {count(len(trial.files), 'file')} shown as on disk" if trial.files else ""
+    return f"{made_smaller(trial.messages, trial.shortened)}{survived(trial.facts)}{files}"
+
+
+def survived(facts: FactCount) -> str:
+    """What became of the facts, as the end of a sentence; empty where there were none."""
+    if not facts.found:
+        return ""
+    of = f"{facts.kept} of " if facts.kept < facts.found else "all " if facts.found > 1 else ""
+    return f", kept {of}{count(facts.found, 'fact')}" + (f" ({facts.near} of them one read away)" if facts.near else "")

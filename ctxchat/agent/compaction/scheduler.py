@@ -1,0 +1,90 @@
+"""Which pass is due now, before a request or between the rounds of a turn, and with what strategy. Runs none."""
+
+from __future__ import annotations
+
+from ctxchat.agent.compaction.planner import Planner
+from ctxchat.agent.compaction.policy import Consent
+from ctxchat.agent.compaction.run import PassRequest
+from ctxchat.agent.conversation import Conversation
+from ctxchat.core.context_usage import Due, Figures, due, inside_tokens, overhead
+from ctxchat.core.events import CompactionSuggested
+from ctxchat.core.record import Reason
+from ctxchat.core.summaries import too_little
+
+
+class Scheduler:
+    """Passes that start by themselves, for one conversation."""
+
+    def __init__(self, conversation: Conversation, planner: Planner, consent: Consent) -> None:
+        self._conversation = conversation
+        self._planner = planner
+        self._consent = consent
+        self._inside = (0, 0)  # the turn, and how many passes there were inside it
+        self._window_before = 0  # of the last request, once another model is to have the next one
+
+    def switched(self) -> None:
+        """Another model than that of the last request is to have the next one; said before the gauge is measured for it."""
+        self._window_before = self._window_before or self._conversation.figures.window
+
+    def room_made(self) -> None:
+        """Room was made for the model in force: what comes now is no longer due to a switch."""
+        self._window_before = 0
+
+    def reason(self, otherwise: Reason) -> Reason:
+        """Why a pass is made now: for a model with a smaller window than the one of the last request, else `otherwise`."""
+        return "model_switch" if self._conversation.figures.window < self._window_before else otherwise
+
+    def standing(self, figures: Figures, *, inside: bool) -> Due:
+        """What is due: inside a turn the marks for that decide, since it is not to be interrupted for less."""
+        options = self._conversation.options
+        standing = due(figures, options.soft_mark)
+        if not inside or standing == "overhead":
+            return standing
+        if figures.used >= inside_tokens(figures, options.micro_trigger):
+            return "compact"
+        return "prepare" if standing == "compact" else standing
+
+    async def request(self, figures: Figures, *, inside: bool) -> PassRequest | None:
+        """The pass that is due now, None where nothing may or can be done."""
+        talk = self._conversation
+        if talk.automatic.few or not self._consent.may_start(figures, inside=inside):
+            return None
+        if inside:
+            return await self._inside_turn(figures)
+        plan = None if talk.by_hook else await self._planner.usual()
+        return PassRequest(plan, self.reason("auto")) if plan else None
+
+    async def _inside_turn(self, figures: Figures) -> PassRequest | None:
+        """The pass between two rounds. Where recaps free too little, what fills the window stands in the newest rounds: too
+        long a text, or a call's arguments."""
+        options, turn = self._conversation.options, self._conversation.ledger.turn
+        reason: Reason = "reactive_full" if figures.pressure >= options.full_trigger else "reactive_micro"
+        strategy: str = reason
+        passes = self._inside[1] if self._inside[0] == turn else 0
+        if passes >= options.reactive_per_turn:  # but a request that cannot fit must not go out
+            if figures.used * (1 + figures.band) <= figures.limit:
+                return None
+            strategy, reason = "reactive_full", "context_overflow"
+        by_model = self._consent.standing == "free" and reason != "context_overflow"  # an emergency asks no model
+        for name in (strategy, "oversize"):
+            plan = await self._planner.plan(name, by_model=by_model)
+            if plan is not None and not too_little(plan.before, plan.after):
+                self._inside = (turn, passes + 1)
+                return PassRequest(plan, self.reason(reason))
+        return None
+
+    async def suggestion(self, figures: Figures) -> CompactionSuggested | None:
+        """A question to the person, where they want to be asked and a pass would help."""
+        if due(figures) != "compact" or self._conversation.automatic.few or not self._consent.may_ask(figures):
+            return None
+        plan = await self._planner.usual()
+        if plan is None or not self._consent.once_a_turn():
+            return None
+        return CompactionSuggested(figures.used, figures.limit, figures.pressure, self._planner.after_used(plan))
+
+    def too_long(self) -> bool:
+        """The conversation is longer than the whole window of a model whose window is known: in every mode it must be cut."""
+        figures = self._conversation.figures
+        if figures.window_source == "assumed" or overhead(figures) >= figures.trigger_tokens:
+            return False
+        return figures.used > figures.window

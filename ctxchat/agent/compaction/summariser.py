@@ -1,0 +1,160 @@
+"""Summaries written by a model: whole groups in chunks that fit its window, each merged into the record so far.
+
+What it reads is data. A summary that was cut off, called a tool or came back empty is an error, never a result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+import msgspec
+
+from ctxchat.agent.prompts import prompt
+from ctxchat.agent.turn.model_calls import ArrivingReply, ask
+from ctxchat.core.clip import head
+from ctxchat.core.errors import ModelError
+from ctxchat.core.events import Notice, Retry, TextDelta, Usage
+from ctxchat.core.messages import Message
+from ctxchat.core.overflow import is_context_overflow, stated_window
+from ctxchat.core.ports import Clock, ModelPort, ModelRequest, SummaryTask
+from ctxchat.core.summaries import room_in_words
+from ctxchat.core.summary_task import chunks, request_text, shortened, shorter_text
+from ctxchat.core.view import Item, View
+
+MARGIN = 0.75
+"""Share of the free window that is filled: counts are estimates, and this model may never have been calibrated."""
+
+MAX_REREAD_PARTS = 3
+"""Parts up to which the messages behind another agent's summary are read anew; beyond, that summary stands for the earliest."""
+
+SAMPLE = 8_000
+"""Characters of what the agent answered by which the tokens of a word are told."""
+
+MIN_CHUNK_TOKENS = 500
+"""Tokens of a chunk below which it is not worth asking."""
+
+
+class ModelSummariser:
+    """Fulfils `core.ports.Summariser` with any model."""
+
+    def __init__(self, model: ModelPort, clock: Clock) -> None:
+        self._model = model
+        self._clock = clock
+
+    @property
+    def model(self) -> str:
+        """Who writes."""
+        return self._model.name
+
+    async def summarise(self, task: SummaryTask) -> AsyncGenerator[str | Usage | Notice, None]:
+        """The summary piece by piece, and the usage of each call. Only the last of several chunks is told as it comes.
+
+        A chunk that this model refuses as too long is cut anew, once, to what its server says it holds, or to half.
+        """
+        window = (await self._model.window()).tokens
+        if task.shorten:
+            asked = shorter_text(task.shorten, task.max_tokens, self._model.count)
+            common, draft = (
+                _SummaryPrompt(self._system(task), "", "", task.max_tokens * 2 + window // 16),
+                ArrivingReply(),
+            )
+            async with aclosing(self._asked(common.saying(asked), draft)) as news:
+                async for each in news:
+                    yield each
+            _checked(draft)
+            return
+        told = False
+        for second in (False, True):
+            output = task.max_tokens * 2 + window // 16  # some think before they write
+            beside = head(task.beside, window // 8, self._model.count)
+            common = _SummaryPrompt(self._system(task), task.instructions, beside, output)
+            known = max((task.previous, *(one.text for one in task.instead)), key=len)
+            fixed = self._model.count(common.system + common.instructions + common.beside + known) + output
+            room = max(MIN_CHUNK_TOKENS, int((window - fixed - task.max_tokens) * MARGIN))
+            read = await asyncio.to_thread(shortened, task, room * MAX_REREAD_PARTS)
+            pieces = await asyncio.to_thread(chunks, read.groups, room, self._model.count)
+            if len(pieces) > 1:
+                yield Notice(
+                    "info", f"What goes is longer than the summary model's window: read in {len(pieces)} parts."
+                )
+            try:
+                async with aclosing(self._merged(common, pieces, read.previous)) as news:
+                    async for each in news:
+                        told = True
+                        yield each
+                return
+            except ModelError as problem:
+                if second or told or not is_context_overflow(problem, estimated_tokens=room + fixed, window=window):
+                    raise
+                window = min(stated_window(problem) or window, (room + fixed) // 2)
+
+    def _system(self, task: SummaryTask) -> str:
+        """The prompt, with the room in words as long as this model's are in this conversation."""
+        sample = (
+            task.shorten or task.previous or "\n".join(g.first.text for g in task.groups if g.kind == "reply")[-SAMPLE:]
+        )
+        return prompt("summary").replace("{room}", room_in_words(task.max_tokens, sample, self._model.count))
+
+    async def _merged(
+        self, common: _SummaryPrompt, pieces: Sequence[str], previous: str
+    ) -> AsyncGenerator[str | Usage, None]:
+        """The pieces one after the other, each with what was made of the ones before."""
+        for number, piece in enumerate(pieces, 1):
+            draft = ArrivingReply()
+            request = common.request(piece, previous, number, len(pieces))
+            async with aclosing(self._asked(request, draft)) as stream:
+                async for news in stream:
+                    if number == len(pieces) or isinstance(news, Usage):
+                        yield news
+            previous = _checked(draft)
+
+    async def _asked(self, request: ModelRequest, draft: ArrivingReply) -> AsyncGenerator[str | Usage, None]:
+        """The text of one call as it comes, and its usage; all of it is in `draft` then."""
+        async with aclosing(ask(self._model, request, self._clock, 1)) as stream:
+            async for news in stream:
+                if isinstance(news, Retry):
+                    continue
+                draft.take(news)
+                if isinstance(news, TextDelta):
+                    yield news.text
+        if draft.end and draft.end.usage:
+            yield draft.end.usage
+
+
+class _SummaryPrompt(msgspec.Struct, frozen=True):
+    """What every call for one summary says, whatever piece it is about. `output` in tokens."""
+
+    system: str
+    instructions: str
+    beside: str
+    output: int
+
+    def request(self, piece: str, previous: str, number: int, of: int) -> ModelRequest:
+        """The call for one piece, with the record made of those before."""
+        return self.saying(request_text(piece, previous, self.beside, self.instructions, number=number, of=of))
+
+    def saying(self, text: str) -> ModelRequest:
+        """The call that says this."""
+        items = (
+            Item(Message(seq=0, role="system", content=self.system), "system", 0, "system"),
+            Item(Message(seq=0, role="user", content=text), "user", 0, "user"),
+        )
+        return ModelRequest(View(items, (), (), 0, 0), self.output)
+
+
+def _checked(draft: ArrivingReply) -> str:
+    """The text of a whole summary. Raises ModelError for one that is none."""
+    end = draft.end
+    if end is None:
+        raise ModelError("The summary broke off before its end.", kind="bad_summary")
+    if end.calls or end.finish == "tool_calls":
+        raise ModelError("The summary model called a tool instead of writing.", kind="bad_summary")
+    if end.finish == "length":
+        raise ModelError("The summary was cut off by the output limit.", kind="bad_summary")
+    if end.finish in {"content_filter", "refusal"}:
+        raise ModelError("The provider's content filter ended the summary.", kind="bad_summary")
+    if not draft.text.strip():
+        raise ModelError("The summary came back empty.", kind="bad_summary")
+    return draft.text

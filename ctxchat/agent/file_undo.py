@@ -1,0 +1,196 @@
+"""What turns did to files, and the ways back: undo and redo of the last turn, and rewind to before any message.
+
+Each is one journal transaction, written after the files are as it says. Knows neither disks nor screens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
+
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.session_lock import SessionLock
+from ctxchat.core import file_changes
+from ctxchat.core.changes import rewound
+from ctxchat.core.context_usage import Figures
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.events import FilesChanged
+from ctxchat.core.file_changes import Checkpoint, FileChange, Keep, Restoring
+from ctxchat.core.grouping import single
+from ctxchat.core.journal import Changed, Record, Sealed, Undone
+from ctxchat.core.messages import Message
+from ctxchat.core.ports import WorkspaceFiles
+
+NOTED = 20
+"""Files that the model is told of by name."""
+
+
+class Files:
+    """The verbs for files. Those that look change nothing; the others do all or, with CtxchatError, nothing."""
+
+    def __init__(self, conversation: Conversation, lock: SessionLock, port: WorkspaceFiles) -> None:
+        self._conversation = conversation
+        self._lock = lock
+        self._port = port
+
+    # ── what calls did ──
+
+    async def recover(self) -> str:
+        """Write down what a kill left open: a call that was at work, a restore that was under way. What to say of it."""
+        try:
+            restored = await self._port.unfinished()
+            if restored:
+                await self._conversation.write(restored)
+                self._port.done()
+            changed = await self._settle()
+            await self._port.close()
+        except CtxchatError as problem:
+            return str(problem)
+        told = (
+            [f"An interrupted restore was brought to its end: {file_changes.files_words(restored.changes)}."]
+            if restored
+            else []
+        )
+        if changed:
+            words = file_changes.files_words(changed.changes)
+            told.append(
+                f"The call that was cut off last time had an effect: {words}. /diff shows it, /undo takes it back."
+            )
+        return " ".join(told)
+
+    async def settle(self) -> None:
+        """After a cancel: what the call that was at work did. Raises nothing, for the turn has to be sealed."""
+        with suppress(CtxchatError):
+            await self._settle()
+
+    async def _settle(self) -> Checkpoint | None:
+        name, changes, unnamed = await self._port.settle()
+        if not name or any(c.id == name for c in self._conversation.state.checkpoints):
+            return None
+        checkpoint = self._checkpoint(name, changes, unnamed=unnamed)
+        await self._conversation.write_or_owe(checkpoint)
+        self._port.forget()
+        return checkpoint
+
+    def note(self, event: FilesChanged) -> None:
+        """A call of the turn under way changed files; written down with its result."""
+        self._conversation.note(self._checkpoint(event.id, event.changes, event.call_id, event.unnamed))
+
+    def _checkpoint(
+        self, name: str, changes: tuple[FileChange, ...], call_id: str = "", unnamed: tuple[str, ...] = ()
+    ) -> Checkpoint:
+        talk, turn = self._conversation, self._conversation.ledger.turn
+        return Checkpoint(name, turn, changes, call_id, talk.ledger.next_seq, at=talk.clock.now(), unnamed=unnamed)
+
+    def noted(self) -> None:
+        """What was noted last is on disk."""
+        self._port.forget()
+
+    async def close(self) -> None:
+        """The session is left."""
+        await self._port.close()
+
+    # ── looking ──
+
+    async def undoing(self) -> Restoring:
+        """What taking back the last turn that changed files would do."""
+        return await self._look(
+            file_changes.last_turn(self._checkpoints) if file_changes.standing(self._checkpoints) else ()
+        )
+
+    async def redoing(self) -> Restoring:
+        """What bringing back what was taken back last would do."""
+        last = file_changes.redoable(self._checkpoints)
+        return await self._look((last,) if last else ())
+
+    async def rewinding(self, group_id: str) -> Restoring:
+        """What taking back all that was done since this user message would do."""
+        seq = self._conversation.ledger.group(group_id).first.seq
+        return await self._look(file_changes.since(self._checkpoints, seq))
+
+    async def unrewinding(self, change_id: str) -> Restoring:
+        """What taking back the file part of a rewind would do; nothing where it had none."""
+        gone = file_changes.taken_back(self._checkpoints)
+        return await self._look([c for c in self._checkpoints if c.change == change_id and c.id not in gone])
+
+    async def diff(self, change: FileChange) -> str:
+        """A change as text: a unified diff, or in words what it was."""
+        return await self._port.diff(change)
+
+    async def _look(self, checkpoints: Sequence[Checkpoint]) -> Restoring:
+        now = await self._port.now([c.path for checkpoint in checkpoints for c in checkpoint.changes])
+        digests = {c.before.digest for checkpoint in checkpoints for c in checkpoint.changes if c.before}
+        return file_changes.restoring(checkpoints, now, await self._port.kept(digests))
+
+    @property
+    def _checkpoints(self) -> tuple[Checkpoint, ...]:
+        return self._conversation.state.checkpoints
+
+    # ── changing ──
+
+    async def restore(self, wanted: Restoring, keep: Keep = "mine") -> Checkpoint:
+        """Take back what was looked at. Files a person changed, or may have, stay (`mine`), or are restored, with a copy beside
+        or without; what stood there is kept either way, and a redo brings it back. The model is told."""
+        async with self._lock.alone():
+            return await self._carry_out(wanted, keep, tell=True)
+
+    async def rewind(self, group_id: str, wanted: Restoring | None, keep: Keep = "mine") -> tuple[Checkpoint, Figures]:
+        """Go back to before a user message: the talk, and the files where `wanted` was looked at. An undo takes both back."""
+        async with self._lock.alone():
+            change = rewound(self._conversation.ledger, group_id, self._conversation.clock.now())
+            self._conversation.ledger.apply(change)  # raises before anything is written
+            done = await self._carry_out(wanted, keep, Changed(change, self._conversation.as_counted), change=change.id)
+            return done, await self._conversation.refresh()
+
+    async def unrewind(self, change_id: str, wanted: Restoring, keep: Keep = "mine") -> Figures:
+        """Take back a rewind, talk and files."""
+        async with self._lock.alone():
+            talk = self._conversation
+            await self._carry_out(wanted, keep, Undone(change_id, talk.clock.now(), talk.as_counted))
+            return await self._conversation.refresh()
+
+    async def _carry_out(
+        self, wanted: Restoring | None, keep: Keep, *records: Record, change: str = "", tell: bool = False
+    ) -> Checkpoint:
+        talk = self._conversation
+        await talk.settle()
+        planned = file_changes.chosen(wanted, keep) if wanted else ()
+        undoes = wanted.undoes if wanted else ()
+        name = f"files-{len(self._checkpoints) + 1}"
+        checkpoint = msgspec.structs.replace(self._checkpoint(name, planned), undoes=undoes, change=change)
+        if not undoes:
+            await talk.write(*records)
+            return checkpoint
+        beside = wanted.doubtful if wanted and keep == "copy" else ()
+        done = await self._port.restore(checkpoint, beside)
+        note = (Sealed((self._note(done),)),) if tell and done.changes else ()
+        try:
+            await talk.write(done, *records, *note)
+        except CtxchatError:
+            await self._port.restore(msgspec.structs.replace(done, changes=_back(done.changes)))
+            self._port.done()
+            raise
+        self._port.done()
+        return done
+
+    def _note(self, done: Checkpoint):
+        """What the model has to know: its files are other ones now."""
+        talk = self._conversation
+        names = [c.name for c in done.changes]
+        more = f" and {len(names) - NOTED} more" if len(names) > NOTED else ""
+        what = (
+            "brought back changes to files that had been taken back"
+            if file_changes.is_redo(done, self._checkpoints)
+            else "took changes to files back, so these are no longer as you left them"
+        )
+        text = (
+            f"[The user {what}: {', '.join(names[:NOTED])}{more}. Read a file again before you rely on what it holds.]"
+        )
+        message = Message(talk.ledger.next_seq, "user", text, at=talk.clock.now())
+        return single("note", message, talk.ledger.turn, "files")
+
+
+def _back(changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
+    return tuple(FileChange(c.path, c.after, c.before) for c in changes)

@@ -1,0 +1,142 @@
+"""Where calls wait for a person: open questions by call id, and the rules given so far.
+
+The futures live here and nowhere else; events carry values only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from weakref import WeakSet
+
+import msgspec
+
+from ctxchat.agent.turn.permissions import READS, Judgement, judge, offers, stricter
+from ctxchat.core.permissions import Answer, Demand, Mode, Rule, Verdict, parse_rules
+from ctxchat.core.ports import ToolLeave, ToolQuestion
+
+
+class Gate:
+    """Judges calls and holds the ones that wait. `rules` are those in writing; what a person says here is kept beside them.
+
+    `folder` is the workspace, which the rules given here hold for. `interactive` is False where nobody can be asked: then what
+    would ask is denied. `store` keeps rules for good.
+    """
+
+    def __init__(
+        self,
+        mode: Mode = "ask",
+        rules: Sequence[Rule] = (),
+        *,
+        folder: str = "",
+        interactive: bool = True,
+        store: Callable[[Sequence[Rule]], Awaitable[None]] | None = None,
+    ) -> None:
+        self.mode: Mode = mode
+        self.rules: Sequence[Rule] = tuple(rules)
+        self._given: list[Rule] = []
+        self._folder = folder
+        self._above: Gate | None = None
+        self._below: WeakSet[Gate] = WeakSet()
+        self._interactive = interactive
+        self._store = store
+        self._waiting: dict[str, asyncio.Future[Answer]] = {}
+        self._questions: dict[str, ToolQuestion] = {}
+        self._asked: dict[str, tuple[str, Demand]] = {}
+
+    def judge(self, tool: str, demand: Demand, more: Sequence[Rule] = ()) -> Judgement:
+        """What mode and rules say, and what they would say with some `more`; `ask` only where somebody can be asked."""
+        judgement = judge(tool, demand, self._in_force, (*self.held, *more), self._folder)
+        if judgement.verdict == "ask" and not self._interactive:
+            reason = f"Nobody can be asked here and no rule allows it: {tool} was not run. {judgement.reason}".rstrip()
+            return Judgement("deny", "nobody to ask", reason)
+        return judgement
+
+    def offers(self, tool: str, demand: Demand) -> tuple[str, ...]:
+        """The rules that can be offered to the person who is asked, each as it would be stored."""
+        return offers(tool, demand, self._in_force, self.held, self._folder)
+
+    @property
+    def held(self) -> tuple[Rule, ...]:
+        """The rules in force here: those a person gave since the session was opened, then those in writing; each once."""
+        return tuple(r for r in dict.fromkeys((*self._given, *self.rules)) if r.folder in {"", self._folder})
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """The patterns of paths that rules forbid to read."""
+        return tuple(rule.pattern for rule in self.held if rule.denies and rule.tool == READS)
+
+    @property
+    def _in_force(self) -> Mode:
+        return stricter(self.mode, self._above._in_force) if self._above else self.mode
+
+    def open(self, call_id: str, asked: tuple[str, Demand] | None = None) -> asyncio.Future[Answer]:
+        """A question is asked, about this tool and what it would do; the future is done when it is answered."""
+        if asked:
+            self._asked[call_id] = asked
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[call_id] = future
+        return future
+
+    def close(self, call_id: str) -> None:
+        """The question no longer matters."""
+        self._waiting.pop(call_id, None)
+        self._questions.pop(call_id, None)
+        self._asked.pop(call_id, None)
+
+    def objection(self, call_id: str, text: str) -> str:
+        """Why these rules, one a line, cannot be given to a call that waits; empty where they can."""
+        rules = parse_rules(text)
+        if rules is None:
+            return "This is no rule. One looks like `shell: uv run pytest **`."
+        asked = self._asked.get(call_id)
+        if asked and self.judge(*asked, rules).verdict != "allow":
+            return "This does not cover the call that waits."
+        return ""
+
+    def answer(self, call_id: str, answer: Answer) -> None:
+        """A person answered; a question that is no longer open is left alone."""
+        future = self._waiting.get(call_id)
+        if future is not None and not future.done():
+            future.set_result(answer)
+
+    def ask(self, call_id: str, question: ToolQuestion) -> bool:
+        """A running call has a question; False where nobody can be asked, and it is told so."""
+        if self._interactive:
+            self._questions[call_id] = question
+        else:
+            question.answered("")
+        return self._interactive
+
+    def pass_on(self, leave: ToolLeave) -> None:
+        """A call below a running one waits for a person; what they say goes to it."""
+        self.open(leave.request.call_id).add_done_callback(
+            lambda done: None if done.cancelled() else leave.answered(done.result())
+        )
+
+    def below(self, mode: Mode) -> Gate:
+        """The gate of a sub-agent: never lets more through than this one does at that moment; its questions are its own."""
+        gate = Gate(mode, self.rules, folder=self._folder, interactive=self._interactive, store=self._store)
+        gate._above, gate._given = self, self._given
+        self._below.add(gate)
+        return gate
+
+    def reply(self, call_id: str, text: str) -> None:
+        """A person's word to a question that is still open; empty for none."""
+        if question := self._questions.pop(call_id, None):
+            question.answered(text)
+
+    async def allow(self, rules: Sequence[Rule], verdict: Verdict) -> None:
+        """Remember rules for this folder and session, and for good where that was said."""
+        here = [msgspec.structs.replace(rule, folder=self._folder) for rule in rules]
+        self._given += here
+        if verdict == "always" and self._store is not None:
+            await self._store(here)
+
+    def withdraw(self, rule: Rule) -> None:
+        """No longer in force from the next call on, for sub-agents at work neither; where it is in writing is not its matter."""
+        self.rules = tuple(each for each in self.rules if each != rule)
+        if rule in self._given:
+            self._given.remove(rule)
+        for gate in self._below:
+            gate.withdraw(rule)

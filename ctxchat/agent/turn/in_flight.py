@@ -1,0 +1,85 @@
+"""What a turn has said that is not in the record yet: a reply that is arriving, or a round whose calls run.
+
+Whatever ends the turn, it is sealed first, so that the next request is valid. Knows no model and no tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+import msgspec
+
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.turn.model_calls import ArrivingReply
+from ctxchat.core.clip import clip
+from ctxchat.core.grouping import close_round, single
+from ctxchat.core.journal import Sealed
+from ctxchat.core.messages import Group, Message
+
+CANCELLED = "[cancelled by the user before it finished]"
+FAILED = "[not run: the turn ended with an error]"
+NOT_KEPT = "[this ran, but the turn ended with an error and its result was not kept]"
+LAST_ROUND = "[not run: the turn had reached its last round]"
+
+STOPPED_RESULT = 1000
+"""Tokens kept of what a call had shown when it was stopped."""
+
+
+class Unsealed:
+    """The open end of a conversation. `begun` are the calls that began to run, with what they have shown so far."""
+
+    def __init__(self, conversation: Conversation, begun: Mapping[str, str]) -> None:
+        self._conversation = conversation
+        self._begun = begun
+        self.draft = ArrivingReply()
+        self.reply: Message | None = None  # whole, but not sealed
+        self.results: dict[str, Message] = {}
+        self.text = ""  # of the last reply that said something
+
+    def heard(self, message: Message, before: str = "") -> None:
+        """A reply has come; `before` is what it goes on with."""
+        self.reply, self.results, self.draft = message, {}, ArrivingReply()
+        self.text = f"{before}{message.text}" if message.text else self.text
+
+    async def seal(self, closing: str) -> None:
+        """Seal whatever is open, calls without a result with `closing`. Never raises: what the store refuses is owed to it."""
+        talk = self._conversation
+        group = self._group(closing)
+        self.reply, self.draft = None, ArrivingReply()
+        if group is not None:
+            await talk.write_or_owe(Sealed((group,)))
+        with suppress(Exception):  # the next request compiles anew, and then says what is wrong
+            await talk.again()
+
+    def _group(self, closing: str) -> Group | None:
+        """A half reply as interrupted, a round with `closing` for calls without a result; None where nothing is open."""
+        talk, reply = self._conversation, self.reply
+        if reply is None:
+            return self._half_reply()
+        if reply.seq < talk.ledger.next_seq:
+            return None  # the cancel came while it was being sealed
+        if not reply.calls:
+            return single("reply", reply, talk.ledger.turn)
+        free = reply.seq + len(reply.calls) + 1
+        results = dict(self.results)
+        for place, call in enumerate(reply.calls, reply.seq + 1):
+            if call.id in self._begun and call.id not in results:
+                shown = self._cut_off(self._begun[call.id], NOT_KEPT if closing == FAILED else closing)
+                results[call.id] = Message(place, "tool", shown, call_id=call.id, name=call.name, at=reply.at)
+        return close_round(reply, list(results.values()), talk.ledger.turn, free, closing)
+
+    def _half_reply(self) -> Group | None:
+        if not self.draft.begun:
+            return None
+        talk = self._conversation
+        message = self.draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=True)
+        self.text = message.text
+        return single("reply", msgspec.structs.replace(message, calls=()), talk.ledger.turn)
+
+    def _cut_off(self, shown: str, closing: str) -> str:
+        """What a call had shown when it was stopped, and that it was."""
+        if not shown.strip():
+            return closing
+        text = clip(shown.rstrip(), STOPPED_RESULT, self._conversation.meter.text)
+        return f"{text}\n{closing}"

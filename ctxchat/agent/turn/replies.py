@@ -1,0 +1,305 @@
+"""The replies of a turn, each until it is whole: room is made, the model heard, a refused request mended, and another
+model asked where this one fails for good. Knows no provider and no tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+
+import msgspec
+
+from ctxchat.agent.attachments import images_for
+from ctxchat.agent.compaction.compactor import Compactor
+from ctxchat.agent.compaction.overflow_recovery import Rescue
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.emitting import Emit
+from ctxchat.agent.hooks import Hooks
+from ctxchat.agent.turn.fallback import Fallback
+from ctxchat.agent.turn.in_flight import Unsealed
+from ctxchat.agent.turn.model_calls import ArrivingReply, TokenTally, ask
+from ctxchat.core.cache_state import NOTHING_KNOWN
+from ctxchat.core.changes import without_media
+from ctxchat.core.errors import ModelError
+from ctxchat.core.events import Notice, ReasoningDelta, Retry, TextDelta, Usage
+from ctxchat.core.grouping import single
+from ctxchat.core.journal import Changed, HeadSet, Sealed, Spent, ToolRefused
+from ctxchat.core.messages import Message
+from ctxchat.core.notes import CONTINUE_REQUEST, MISSING_CALL
+from ctxchat.core.ports import CallPiece, ModelPiece, ReplyEnd
+from ctxchat.core.quantities import server_cut
+from ctxchat.core.refused import blamed_tool, blames_media
+
+MAX_LEFT_OUT = 5
+"""Times in a turn that something a server refuses is left out of a request."""
+
+
+class Replies:
+    """The model calls of one turn. What they say is in `unsealed`; `before` is the text of a reply that goes on."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        compactor: Compactor,
+        unsealed: Unsealed,
+        fallback: Fallback,
+        hooks: Hooks,
+        emit: Emit,
+        before: str,
+    ) -> None:
+        self._conversation = conversation
+        self._compactor = compactor
+        self._open = unsealed
+        self._fallback = fallback
+        self._hooks = hooks
+        self._emit = emit
+        self._before = before
+        self._refused = 0  # times that something was left out of a refused request
+        self._first = ""  # what a reply said before it was cut and went on by itself
+        self.cut_at = 0
+        """The output limit, in tokens, that the last reply reached before its end; 0 for one that is whole."""
+        self._went_on = False
+        self.goes_on = False
+        """The last reply was cut in its text: the next one goes on with it, once in a turn."""
+        self.follow_up = ""
+        """What the model is asked by a note, since its last reply was no end: to go on, or to make the call it announced."""
+        self._missed = False  # a call, in this turn
+
+    async def next(self, *, inside: bool) -> None:
+        """One reply, sealed, or open with calls to run; `inside` the turn, after another. Raises ModelError."""
+        await self._ready(inside=inside)
+        rescue = self._compactor.rescue()
+        while self._open.draft.end is None:
+            self._open.draft, asked = ArrivingReply(), self._conversation.model
+            try:
+                await self._listen(rescue.output)
+            except ModelError as problem:
+                if self._first and problem.kind == "empty":  # it was whole but for its end
+                    self._open.draft, self.goes_on, self._before, self._first = ArrivingReply(), False, "", ""
+                    self.follow_up = ""
+                    return
+                await self._helped(problem, rescue, inside=inside)
+                if self._conversation.model is not asked:
+                    rescue = self._compactor.rescue()
+        self._fallback.answered()
+        await self._heard()
+        self._before = self._first = self._open.text if self.goes_on else ""
+
+    async def _ready(self, *, inside: bool) -> None:
+        """Room is made, and what hooks have to add is in the view: what they did before, and what they say to a pass."""
+        talk = self._conversation
+        await self._hooks.between(self._emit)
+        await self._compactor.make_room(self._emit, inside=inside)
+        await self._hooks.between(self._emit)
+        if await talk.tell_budget():
+            await self._emit(await talk.again())
+
+    async def _helped(self, problem: ModelError, rescue: Rescue, *, inside: bool) -> None:
+        """What lets the request be made again: it is made to fit, or another model takes over. Raises the problem where that
+        is not what is wrong, or nothing helps."""
+        talk = self._conversation
+        if problem.kind == "prefix_changed" and await talk.leave_out_thoughts():
+            self._open.draft = ArrivingReply()
+            said = "The model's own reasoning so far no longer fits what stands before it, so it is not sent back any more."
+            await self._emit(Notice("warning", f"{said} Nothing that was said is lost."))
+        elif mend := rescue.remedy(problem):
+            self._open.draft = ArrivingReply()  # what an overflowing call said is no answer
+            await mend(self._emit)
+            await self._hooks.between(self._emit)
+        elif not self._open.draft.begun and (
+            said := await self._left_out(problem) or await self._fallback.step_in(problem)
+        ):
+            self._open.draft = ArrivingReply()
+            await self._emit(Notice("warning", said))
+            await self._ready(inside=inside)
+        else:
+            raise problem
+
+    async def _left_out(self, problem: ModelError) -> str:
+        """Leave out, for good, what the server refused of the request: a tool whose description it blames, or images and files.
+        What a person should know of that; empty where it blames nothing of the kind, or enough was tried."""
+        talk = self._conversation
+        if self._refused >= MAX_LEFT_OUT:
+            return ""
+        self._refused += 1
+        if tool := blamed_tool(problem, [spec.name for spec in talk.view.tools]):
+            head = talk.ledger.head
+            kept = tuple(spec for spec in head.tools if spec.name != tool) if head else ()
+            without = (HeadSet(msgspec.structs.replace(head, tools=kept)),) if head else ()
+            await talk.write(ToolRefused(talk.model.name, tool), *without)
+            return f"The server refused the tool {tool}, which is left out from now on: {problem.text}"
+        if blames_media(problem) and (found := without_media(talk.ledger, talk.clock.now())):
+            change, names = found
+            await talk.write(Changed(change, talk.as_counted))
+            left = ", ".join(names)
+            return f"The server refused {left}, left out from now on (undo brings it back): {problem.text}"
+        return ""
+
+    async def _listen(self, output: int) -> None:
+        """The stream of one call as events; the gauge grows with it. Raises ModelError."""
+        talk, draft, continuation = self._conversation, self._open.draft, Continuation(self._before)
+        tally, shown = TokenTally(talk.meter.text_mix), talk.clock.seconds()
+        request = await talk.request(output, await images_for(talk))
+        asked = ask(talk.model, request, talk.clock, self._fallback.retries, self._fallback.in_vain)
+        async with aclosing(asked) as pieces:
+            async for said in pieces:
+                if isinstance(said, Retry):
+                    await self._emit(said)
+                    continue
+                for piece in continuation.fresh(said):
+                    draft.take(piece)
+                    match piece:
+                        case TextDelta(text=text):
+                            await self._emit(piece)
+                            tally.add(text)
+                        case ReasoningDelta(text=text):
+                            await self._emit(piece)
+                            tally.add(text if talk.model.keeps_reasoning else "")
+                        case CallPiece(arguments=arguments):
+                            tally.add(arguments)
+                        case ReplyEnd():
+                            pass
+                if talk.clock.seconds() - shown >= talk.options.stream_figures_every:
+                    shown = talk.clock.seconds()
+                    await talk.keep(draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=True))
+                    await self._emit(talk.streaming(tally.mix))
+        if draft.end is None or not (draft.answered or draft.end.calls):
+            raise self._nothing(draft)
+
+    def _nothing(self, draft: ArrivingReply) -> ModelError:
+        """Why what came is no reply."""
+        usage = draft.end.usage if draft.end else None
+        if usage and usage.cost_usd:  # no reply, but paid for
+            self._conversation.note(Spent(self._conversation.model.name, usage.cost_usd, "replies"))
+        if draft.begun and draft.end:
+            return ModelError(
+                "The model thought, and then said nothing.",
+                "Its thoughts are kept; ask again, or let it think less."
+                if draft.end.finish != "length"
+                else "They filled the output limit: raise it (max_output), or let it think less (/effort).",
+                kind="empty",
+            )
+        if draft.begun:
+            return ModelError(
+                "The reply broke off before its end.", "What came of it is kept; ask for the rest.", kind="interrupted"
+            )
+        if self._before and draft.end:
+            return ModelError("The model has nothing to add to its reply.", kind="empty")
+        return ModelError(
+            "The model sent an empty reply.", "Its server may have cut the prompt: check the window.", kind="empty"
+        )
+
+    async def _heard(self) -> None:
+        """Take in a whole reply: seal it, or keep it open for its calls; anchor the gauge on what the server counted."""
+        talk, end = self._conversation, self._open.draft.end
+        assert end is not None
+        unfinished = end.finish == "length" and not end.calls and bool(self._open.draft.text.strip())
+        message = self._open.draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=unfinished)
+        self._open.heard(message, self._first)
+        usage = end.usage if end.usage and end.usage.prompt > 0 else self._own_count(message, end.usage)
+        self.cut_at = (end.limit or usage.completion) if end.finish == "length" else 0
+        self.goes_on, self._went_on = unfinished and not self._went_on, self._went_on or unfinished
+        missing = end.finish == "tool_calls" and not end.calls and not self._missed
+        self._missed = self._missed or missing
+        self.follow_up = CONTINUE_REQUEST if self.goes_on else MISSING_CALL if missing else ""
+        turn_end = not message.calls and not self.follow_up
+        measured = talk.learned.counted(usage, talk.view, message, talk.clock.now(), turn_end=turn_end)
+        measured = talk.as_sent(measured, end.notes)
+        if message.calls:
+            talk.note(measured)
+            await talk.keep(message)
+            figures = talk.streaming(talk.learned.weight(message))
+        else:
+            await talk.write(Sealed((single("reply", message, talk.ledger.turn),)), measured)
+            self._open.reply = None
+            figures = await talk.again()
+        said = remarks(end, message, measured.cut, goes_on=self.goes_on)
+        cache = (figures.cache,) if figures.cache != NOTHING_KNOWN else ()
+        notices = (Notice("info" if self.goes_on else "warning", text) for text in said)
+        for event in (usage, *cache, *notices, figures):
+            await self._emit(event)
+        await talk.learned.unlearn_window(usage)
+
+    def _own_count(self, message: Message, usage: Usage | None) -> Usage:
+        """What a server that counted nothing, or nonsense, would have counted."""
+        talk = self._conversation
+        cost = usage.cost_usd if usage else 0.0
+        return Usage(talk.learned.prompt_tokens(talk.view), talk.meter.message(message), cost_usd=cost, estimated=True)
+
+
+def remarks(end: ReplyEnd, message: Message, cut: int, *, goes_on: bool = False) -> list[str]:
+    """What a person should know of a reply that came, in sentences. `cut`: tokens its server left out of the prompt; `goes_on`:
+    it will be asked for the rest."""
+    said: list[str] = []
+    if cut:
+        said.append(server_cut(cut))
+    if end.finish == "length":
+        limit = f" of {end.limit:,} tokens" if end.limit else ""
+        said.append(f"The reply was cut at its output limit{limit}{_after_cut(message, goes_on)}")
+    elif end.finish == "tool_calls" and not end.calls:
+        said.append("The model announced a call that did not come.")
+    elif end.finish == "content_filter":
+        said.append("The provider's content filter ended the reply.")
+    elif end.finish == "refusal":
+        said.append("The model refused to answer.")
+    return said
+
+
+def _after_cut(message: Message, goes_on: bool) -> str:
+    """What becomes of a reply that was cut, and what helps."""
+    if goes_on:
+        return "; it goes on."
+    if message.calls:
+        return "; the model is told that its last call is not whole."
+    return ". /continue goes on from there; a higher max_output allows longer ones."
+
+
+MIN_REPEATED_CHARS = 24
+"""Characters that must be the same before they are taken for said again: a word or two may well follow itself."""
+
+
+class Continuation:
+    """Where `before`, a reply that was cut off, goes on: what the model says again of it is left out, piece by piece.
+
+    Some servers (llama.cpp, Mistral's) give a beginning they were handed back with the reply, and a model that is only told to
+    go on often begins its last sentence anew.
+    """
+
+    def __init__(self, before: str) -> None:
+        self._before = before
+        self._held = ""
+        self._open = bool(before)
+
+    def fresh(self, piece: ModelPiece) -> Sequence[ModelPiece]:
+        """What a piece brings that was not said before."""
+        match piece:
+            case TextDelta(text=text):
+                return (TextDelta(new),) if (new := self.take(text)) else ()
+            case CallPiece() | ReplyEnd() if held := self.end():
+                return (TextDelta(held), piece)
+            case _:
+                return (piece,)
+
+    def take(self, text: str) -> str:
+        """What is new in `text`; empty while it may still be something that was said before."""
+        if not self._open:
+            return text
+        self._held += text
+        return "" if self._held in self._before else self.end()
+
+    def end(self) -> str:
+        """What was held back and is new after all."""
+        held, self._held, self._open = self._held, "", False
+        rest = held[said_again(self._before, held) :]
+        return rest.lstrip() if self._before[-1:].isspace() else rest
+
+
+def said_again(before: str, after: str) -> int:
+    """How many characters at the beginning of `after` repeat the end of `before`; 0 for fewer than `MIN_REPEATED_CHARS`,
+    unless they are all of it. White space at the end of `before` may be missing: no provider is sent it."""
+    trimmed = before.rstrip()
+    least = max(1, min(MIN_REPEATED_CHARS, len(trimmed)))
+    for length in range(min(len(before), len(after)), least - 1, -1):
+        if before.endswith(after[:length]) or trimmed.endswith(after[:length]):
+            return length
+    return 0

@@ -1,0 +1,495 @@
+"""Runs the calls of one round: each checked and approved in turn, reading ones side by side; `Batch` says when each may go on.
+
+Knows no tool by name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from contextlib import aclosing
+from enum import IntEnum
+from typing import cast
+
+import msgspec
+
+from ctxchat.agent.emitting import Emit
+from ctxchat.agent.turn.approvals import Gate
+from ctxchat.core.call_arguments import LONGEST_NAME, fault_of, fields_of, plain_name
+from ctxchat.core.errors import CtxchatError, ToolError
+from ctxchat.core.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    Event,
+    FilesChanged,
+    Notice,
+    QuestionAsked,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+)
+from ctxchat.core.harm import harms
+from ctxchat.core.head import ToolSpec
+from ctxchat.core.messages import ToolCall
+from ctxchat.core.notes import CALL_TOOL
+from ctxchat.core.permissions import Answer, Demand, parse_rules
+from ctxchat.core.ports import (
+    Clock,
+    ToolContext,
+    ToolLeave,
+    ToolLimits,
+    ToolNews,
+    ToolOutput,
+    ToolPiece,
+    ToolPort,
+    ToolQuestion,
+    ToolText,
+    WorkspaceFiles,
+)
+from ctxchat.core.secrets import MaskedLines, marks_in
+
+HALF_LINE_PAUSE_S = 0.3
+"""Seconds that a line without an end waits for the rest of it, so that no half of a secret is shown."""
+
+CUT = "Your reply was cut off at its output limit of {limit} tokens, in the middle of this call, which did not run."
+CUT_REMEDY = "Write less in one call: for a long file its first part now, and the rest with further calls."
+
+CLEANUP_TIMEOUT_S = 1.0
+"""Seconds that cancelled calls have to clean up."""
+
+MAX_KEPT_CHARS = 20_000
+"""Characters kept of what a call has shown, for when it is stopped before its end."""
+
+
+CALL_LATE_TOOL = ToolSpec(
+    CALL_TOOL,
+    "Calls a tool that a note in this conversation has named. Only for those: all others are called directly.",
+    {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
+        "required": ["name", "arguments"],
+    },
+)
+"""Where servers may join: the list of tools stays as it was first sent, and those that come later are called by this one."""
+
+
+class Stage(IntEnum):
+    """A call has been `NEW`, has `ASKED` a person, is `CLEARED` of every question, is `RUNNING`, is `OVER`."""
+
+    NEW = 0
+    ASKED = 1
+    CLEARED = 2
+    RUNNING = 3
+    OVER = 4
+
+
+class Batch:
+    """The calls of one round by their place; `reads` says which of them change nothing."""
+
+    def __init__(self, reads: Sequence[bool]) -> None:
+        self._reads = tuple(reads)
+        self._stages = [Stage.NEW] * len(self._reads)
+        self._moved = asyncio.Event()
+
+    def move(self, place: int, stage: Stage) -> None:
+        """That call is so far now."""
+        self._stages[place] = stage
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+    async def look(self, place: int) -> None:
+        """Until what comes before it can no longer change what the call would do."""
+        await self._until(lambda: self._settled_before(place))
+
+    async def ask(self, place: int) -> None:
+        """Until it is this call's turn to ask a person."""
+        await self._until(lambda: all(stage >= Stage.CLEARED for stage in self._stages[:place]))
+
+    async def run(self, place: int) -> None:
+        """Until the call may run, and it runs."""
+        await self._until(lambda: self._may_run(place))
+        self.move(place, Stage.RUNNING)
+
+    def _settled_before(self, place: int) -> bool:
+        """Every change before it is made; for a call that only reads, one that waits for a person is none yet."""
+        fine = {Stage.OVER, Stage.ASKED} if self._reads[place] else {Stage.OVER}
+        before = zip(self._stages[:place], self._reads, strict=False)
+        return all(reads or stage in fine for stage, reads in before)
+
+    def _may_run(self, place: int) -> bool:
+        running = [reads for stage, reads in zip(self._stages, self._reads, strict=True) if stage is Stage.RUNNING]
+        if self._reads[place]:
+            return all(running) and self._settled_before(place)
+        return not running and all(stage is Stage.OVER for stage in self._stages[:place])
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
+            await self._moved.wait()
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of a call, before it is fitted into the view."""
+
+    call: ToolCall
+    output: ToolOutput
+    seconds: float
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A call that may run."""
+
+    call: ToolCall
+    tool: ToolPort
+    arguments: dict[str, object]
+    context: ToolContext
+    demand: Demand
+
+
+News = asyncio.Queue[Event | Outcome]
+"""What the calls of a round let be known, as it happens."""
+
+
+class Toolbox:
+    """The tools of a session behind one gate. `guests` are those that come and go while it is open; `guests_arrive` waits a
+    moment for those on their way, and is None where there never are any."""
+
+    def __init__(
+        self,
+        tools: Sequence[ToolPort],
+        gate: Gate,
+        clock: Clock,
+        *,
+        workspace: str,
+        session_folder: str = "",
+        guests: Callable[[], Sequence[ToolPort]] = tuple,
+        guests_arrive: Callable[[], Awaitable[None]] | None = None,
+        files: WorkspaceFiles | None = None,
+        mask: Callable[[str], str] = str,
+    ) -> None:
+        self._own = {plain_name(tool.spec.name): tool for tool in tools}
+        self._guests = guests
+        self._guests_arrive = guests_arrive
+        self.mask = mask
+        """What is between everything a call brings back and all who see it: secrets go no further."""
+        self._offered: frozenset[str] | None = None
+        self.limits = ToolLimits()
+        self.gate = gate
+        self._clock = clock
+        self._workspace = workspace
+        self._session_folder = session_folder
+        self._files = files
+        self._warned: set[str] = set()
+        self._looking = asyncio.Lock()  # a tool is asked by one thread at a time what it would do
+        self.begun: dict[str, str] = {}
+        """What each call has shown so far, by id, from when it began to run and whatever came of it, until somebody clears it."""
+
+    @property
+    def _tools(self) -> dict[str, ToolPort]:
+        guests = {plain_name(tool.spec.name): tool for tool in self._guests()}
+        return self._own | {name: tool for name, tool in guests.items() if name not in self._own}
+
+    @property
+    def every(self) -> Sequence[str]:
+        """The names of all there are, on offer or not."""
+        return tuple(self._tools)
+
+    def offer(self, names: Collection[str] | None) -> None:
+        """From now on only these; None for all."""
+        self._offered = None if names is None else frozenset(names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those on offer, in a fixed order."""
+        return tuple(n for n in self._tools if self._offered is None or n in self._offered)
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What a model is told, in a fixed order. Names are in the form that providers take, whoever made the tool."""
+        tools = self._tools
+        specs = tuple(msgspec.structs.replace(tools[name].spec, name=name) for name in self.names)
+        return specs if self._guests_arrive is None else (*specs, CALL_LATE_TOOL)
+
+    async def wait_for_guests(self) -> None:
+        """Until tools on their way are there, for as long as a first message may wait for them."""
+        if self._guests_arrive is not None:
+            await self._guests_arrive()
+
+    async def run(
+        self, calls: Sequence[ToolCall], emit: Emit, ended: Callable[[Outcome], Awaitable[None]], cut_at: int = 0
+    ) -> None:
+        """Each call to its outcome, handed over one at a time in the order in which they end. Being cancelled cancels all of them
+        and waits until they are gone, or have had `CLEANUP_TIMEOUT_S`: a tool that swallows its cancel is left to itself.
+        `cut_at`: the reply reached its output limit of so many tokens in its last call; 0 where it did not."""
+        tools = self._tools
+        calls = [self._meant(call) for call in calls]
+        batch = Batch([call.name not in tools or tools[call.name].parallel for call in calls])
+        news: News = asyncio.Queue()
+        cut = [0] * (len(calls) - 1) + [cut_at]
+        tasks = [asyncio.create_task(self._carry(c, n, batch, news, cut[n])) for n, c in enumerate(calls)]
+        left = len(tasks)
+        try:
+            while left:
+                item = await news.get()
+                if isinstance(item, Outcome):
+                    left -= 1
+                    await ended(item)
+                else:
+                    await emit(item)
+        finally:
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks, timeout=CLEANUP_TIMEOUT_S)
+
+    def _meant(self, call: ToolCall) -> ToolCall:
+        """The call of a tool by way of `CALL_TOOL` as a call of that tool; any other as it is."""
+        given = fields_of(call.arguments) if call.name == CALL_TOOL and self._guests_arrive is not None else None
+        if given is None or not isinstance(name := given.get("name"), str) or name == CALL_TOOL:
+            return call
+        arguments = given.get("arguments", {})
+        text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+        return ToolCall(call.id, name, text)
+
+    async def _carry(self, call: ToolCall, place: int, batch: Batch, news: News, cut_at: int) -> None:
+        """One call from its look to its outcome; one that is not whole is told so (`cut_at` as in `run`)."""
+        try:
+            await batch.look(place)
+            news.put_nowait(ToolStarted(call.id, call.name, fields_of(call.arguments) or call.arguments))
+            if cut_at and (not call.arguments.strip() or fields_of(call.arguments) is None):
+                raise ToolError(CUT.format(limit=f"{cut_at:,}"), CUT_REMEDY)
+            outcome = await self._admit(call, place, batch, news)
+            batch.move(place, Stage.CLEARED)
+            if isinstance(outcome, Job):
+                await batch.run(place)
+                outcome = await self._work(outcome, news)
+        except (Exception, asyncio.CancelledError) as problem:
+            if _ends_us(problem):
+                raise
+            outcome = Outcome(call, ToolOutput(_fault(call, problem), status="error"), 0.0)
+        try:
+            outcome = await asyncio.to_thread(self._masked, outcome)
+        except Exception as problem:
+            text = f"{call.name} ran, but what it brought back could not be looked through for secrets: {problem!r}"
+            outcome = Outcome(call, ToolOutput(f"{text}. It is left out.", status="error"), outcome.seconds)
+        batch.move(place, Stage.OVER)
+        news.put_nowait(outcome)
+
+    def _masked(self, outcome: Outcome) -> Outcome:
+        output = outcome.output
+        masked = msgspec.structs.replace(output, text=self.mask(output.text), diff=self.mask(output.diff))
+        return msgspec.structs.replace(outcome, output=masked)
+
+    async def _admit(self, call: ToolCall, place: int, batch: Batch, news: News) -> Job | Outcome:
+        """The call as a job, or its refusal as an outcome. Raises what is wrong with it."""
+        limits = self.limits
+        context = ToolContext(call.id, self._workspace, self._session_folder, limits.max_chars, limits.seconds)
+        tool = self._find(call)
+        arguments = self._arguments(call, tool.spec)
+        async with self._looking:
+            demand = await asyncio.to_thread(tool.demand, arguments, context)
+        if demand.access in {"write", "run", "network"} and (marks := marks_in(call.arguments)):
+            raise ToolError(
+                f"{marks[0]} stands for a secret that you are not shown: written as it is, it would take the secret's place.",
+                "Leave that part as it is and edit around it, or let a command read the value where it lies.",
+            )
+        judgement = self.gate.judge(call.name, demand)
+        if judgement.verdict == "ask":
+            await batch.ask(place)
+            judgement = self.gate.judge(call.name, demand)  # what was said to an earlier call may cover this one
+        if judgement.verdict == "deny":
+            news.put_nowait(ApprovalResolved(call.id, "deny", judgement.rule))
+            return Outcome(call, ToolOutput(judgement.reason, status="denied"), 0.0)
+        allowance = judgement.allowance | demand.asks
+        if judgement.verdict == "ask":
+            future = self.gate.open(call.id, (call.name, demand))
+            try:
+                rules = self.gate.offers(call.name, demand)
+                news.put_nowait(_question(call, demand, rules))
+                batch.move(place, Stage.ASKED)
+                answer = await future
+            finally:
+                self.gate.close(call.id)
+            for event in await self._settled(call, rules, answer):
+                news.put_nowait(event)
+            if answer.verdict == "deny":
+                reason = (
+                    f" They said: {answer.reason}" if answer.reason else " They gave no reason; do not try it again."
+                )
+                return Outcome(call, ToolOutput(f"The user did not allow this.{reason}", status="denied"), 0.0)
+            allowance |= answer.allowance  # a yes to a call is one to what it asks for
+        context = msgspec.structs.replace(
+            context, allowance=allowance, read_only=judgement.read_only, unreadable=self.gate.unreadable
+        )
+        return Job(call, tool, arguments, context, demand)
+
+    async def _settled(self, call: ToolCall, offered: Sequence[str], answer: Answer) -> Sequence[Event]:
+        """What came of a question, and the rules that were given in force."""
+        if answer.verdict in {"once", "deny"}:
+            return (ApprovalResolved(call.id, answer.verdict, "the user"),)
+        text = answer.rule or next(iter(offered), "")
+        rules = parse_rules(text)
+        if rules is None:
+            why = f"`{text}` is no rule" if text else "no rule could hold it"
+            notice = Notice("warning", f"This call is allowed once only: {why}.")
+            return (notice, ApprovalResolved(call.id, "once", "the user"))
+        resolved = ApprovalResolved(call.id, answer.verdict, "\n".join(rule.text for rule in rules))
+        try:
+            await self.gate.allow(rules, answer.verdict)
+        except CtxchatError as problem:
+            return (Notice("warning", f"The rule holds for this session only. {problem}"), resolved)
+        return (resolved,)
+
+    def _find(self, call: ToolCall) -> ToolPort:
+        tool = self._tools.get(call.name) if call.name in self.names else None
+        if call.name == CALL_TOOL and self._guests_arrive is not None:
+            raise ToolError(f"{CALL_TOOL} needs `name`, the name of a tool, and `arguments`, an object.")
+        if tool is None:
+            wanted = call.name if len(call.name) <= LONGEST_NAME else f"{call.name[:LONGEST_NAME]}…"
+            raise ToolError(f"There is no tool {wanted!r}.", f"Available: {', '.join(self.names) or 'none'}.")
+        return tool
+
+    def _arguments(self, call: ToolCall, spec: ToolSpec) -> dict[str, object]:
+        arguments = fields_of(call.arguments)
+        if arguments is None:
+            raise ToolError(
+                f"The arguments are not a JSON object: {fault_of(call.arguments)}.",
+                "Send the call again with valid JSON.",
+            )
+        required = cast("list[str]", spec.parameters.get("required", []))
+        if missing := [name for name in required if name not in arguments]:
+            raise ToolError(f"{call.name} needs {', '.join(missing)}.")
+        return arguments
+
+    async def _work(self, job: Job, news: News) -> Outcome:
+        start = self._clock.seconds()
+        shown = MaskedLines(self.mask)
+        self.begun[job.call.id] = ""
+
+        def waited() -> None:
+            if event := self._heard(job.call.id, ToolText(shown.waited())):
+                news.put_nowait(event)
+
+        pause: asyncio.TimerHandle | None = None
+        watched = await self._watch(job, news)
+        output = ToolOutput(f"{job.call.name} ended without a result.", status="error")
+        try:
+            running = job.tool.run(job.arguments, job.context)
+            async with aclosing(cast("AsyncGenerator[ToolPiece, None]", running)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, ToolOutput):
+                        output = piece
+                        continue
+                    if isinstance(piece, ToolText):
+                        if pause:
+                            pause.cancel()
+                        piece = ToolText(await asyncio.to_thread(shown.feed, piece.text))
+                        pause = asyncio.get_running_loop().call_later(HALF_LINE_PAUSE_S, waited)
+                    if event := self._heard(job.call.id, piece):
+                        news.put_nowait(event)
+        except (Exception, asyncio.CancelledError) as problem:
+            if _ends_us(problem):
+                raise
+            output = ToolOutput(_fault(job.call, problem), status="error")
+        finally:
+            if pause:
+                pause.cancel()
+            self.begun[job.call.id] += shown.rest()
+            self.gate.close(job.call.id)
+        if watched:
+            await self._tell(watched, job, news)
+        return Outcome(job.call, output, self._clock.seconds() - start)
+
+    async def _watch(self, job: Job, news: News) -> WorkspaceFiles | None:
+        """Have what the call may change kept; None where it changes no file. One that cannot be undone is told of, and runs:
+        it was allowed."""
+        if (
+            self._files is None
+            or job.tool.parallel
+            or job.context.read_only
+            or job.demand.access not in {"write", "run", "network"}
+        ):
+            return None
+        try:
+            await self._files.begin(job.demand.access, job.demand.target, job.demand.changing_words)
+        except CtxchatError as problem:
+            self._warn(str(problem), news)
+            return None
+        return self._files
+
+    async def _tell(self, files: WorkspaceFiles, job: Job, news: News) -> None:
+        try:
+            name, changes, unnamed = await files.settle()
+        except CtxchatError as problem:
+            self._warn(str(problem), news)
+            return
+        if name:
+            news.put_nowait(FilesChanged(name, job.call.id, changes, unnamed))
+            if unkept := [c.name for c in changes if any(s and not s.kept for s in (c.before, c.after))]:
+                self._warn(f"Too large to be kept, so no undo brings it back: {', '.join(unkept[:5])}.", news)
+
+    def _warn(self, text: str, news: News) -> None:
+        """Once for each."""
+        if text not in self._warned:
+            self._warned.add(text)
+            news.put_nowait(Notice("warning", text))
+
+    def _heard(self, call_id: str, piece: ToolText | ToolQuestion | ToolLeave | ToolNews) -> Event | None:
+        """What a call at work lets be known, as an event; None where there is nobody whom it could concern."""
+        match piece:
+            case ToolText(text=text):
+                self.begun[call_id] = (self.begun.get(call_id, "") + text)[-MAX_KEPT_CHARS:]
+                return ToolProgress(call_id, text) if text else None
+            case ToolQuestion(text=text, options=options):
+                return QuestionAsked(call_id, self.mask(text), options) if self.gate.ask(call_id, piece) else None
+            case ToolLeave(request=request):
+                self.gate.pass_on(piece)
+                return request
+            case ToolNews(event=event):
+                return event
+
+
+def finished(outcome: Outcome, shown: str, tokens: int, spilled: str) -> ToolFinished:
+    """The event for a call that ended; `shown` is what the model sees of its output."""
+    output = outcome.output
+    return ToolFinished(
+        call_id=outcome.call.id,
+        name=outcome.call.name,
+        status=output.status,
+        output=shown,
+        tokens=tokens,
+        seconds=round(outcome.seconds, 3),
+        diff=output.diff,
+        exit_code=output.exit_code,
+        spilled=spilled,
+    )
+
+
+def _question(call: ToolCall, demand: Demand, rules: tuple[str, ...]) -> ApprovalRequested:
+    return ApprovalRequested(
+        call_id=call.id,
+        name=call.name,
+        summary=demand.summary or f"{call.name} {demand.target}",
+        access=demand.access,
+        preview=demand.preview,
+        rules=rules,
+        allowance=demand.allowance,
+        harms=harms(demand.parts),
+    )
+
+
+def _ends_us(problem: BaseException) -> bool:
+    """Somebody wants this task itself to end. Anything else that a tool raises is a result of the call, since tools may come from
+    a third party; so is the cancel of something that it waited for."""
+    task = asyncio.current_task()
+    return isinstance(problem, asyncio.CancelledError) and (task is None or task.cancelling() > 0)
+
+
+def _fault(call: ToolCall, problem: BaseException) -> str:
+    """What the model is told of a call that failed."""
+    if isinstance(problem, asyncio.CancelledError):
+        return f"{call.name} failed: something it waited for was cancelled."
+    return (
+        str(problem)
+        if isinstance(problem, CtxchatError)
+        else f"{call.name} failed: {type(problem).__name__}: {problem}"
+    )

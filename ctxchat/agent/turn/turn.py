@@ -1,0 +1,224 @@
+"""One turn: the user's message, then rounds of model call and tools until the model has nothing left to call. What the user says
+meanwhile joins it between two rounds.
+
+Whatever ends it, what was said is sealed into the record first, so the next request is valid. `replies` makes the model calls,
+`tool_calls` runs the tools, `unsealed` is what is open between them. Knows no provider, no tool and no screen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+from ctxchat.agent.attachments import weights
+from ctxchat.agent.compaction.compactor import Compactor
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.emitting import Emit, to_the_end
+from ctxchat.agent.file_undo import Files
+from ctxchat.agent.hooks import Hooks
+from ctxchat.agent.setup import Setup
+from ctxchat.agent.turn.fallback import Fallback
+from ctxchat.agent.turn.in_flight import CANCELLED, FAILED, LAST_ROUND, Unsealed
+from ctxchat.agent.turn.replies import Replies
+from ctxchat.agent.turn.tool_round import Stuck, ToolCalls
+from ctxchat.agent.turn.tool_runner import Toolbox
+from ctxchat.core.errors import CtxchatError, ModelError, StorageError
+from ctxchat.core.events import Failed, Notice, Steered, TurnFinished, TurnStarted, TurnStatus
+from ctxchat.core.grouping import single
+from ctxchat.core.journal import Named, Record, Sealed
+from ctxchat.core.ledger import NOTHING_OPEN, open_end
+from ctxchat.core.messages import Attached, Message, Part, Text, attached
+from ctxchat.core.notes import CONTINUE_REQUEST
+from ctxchat.core.secrets import masked
+
+Meanwhile = Callable[[], Awaitable[tuple[str, Sequence[Part]] | None]]
+"""The next message a person sent while the turn runs, with what goes along; None where none waits. Asked between two rounds."""
+
+
+async def nothing() -> None:
+    """Nobody says anything meanwhile."""
+
+
+class Turn:
+    """A turn that is under way. Made anew for each."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        toolbox: Toolbox,
+        compactor: Compactor,
+        fallback: Fallback,
+        setup: Setup,
+        hooks: Hooks,
+        files: Files | None,
+        meanwhile: Meanwhile,
+        emit: Emit,
+    ) -> None:
+        self._conversation = conversation
+        self._toolbox = toolbox
+        self._compactor = compactor
+        self._fallback = fallback
+        self._setup = setup
+        self._hooks = hooks
+        self._files = files
+        self._meanwhile = meanwhile
+        self._emit = emit
+        self._open = Unsealed(conversation, toolbox.begun)
+        self._rounds = 0
+        self._began = 0.0
+
+    async def run(self, text: str, attachments: Sequence[Part]) -> None:
+        """The whole turn, from the user's message; a session without a title gets one from it. Being cancelled interrupts it and
+        keeps what exists.
+
+        Raises StorageError when the message itself could not be written: then nothing has happened.
+        """
+        talk = self._conversation
+        await self._ready()
+        message, along = await self._message(text, attachments)
+        records: list[Record] = [Sealed((single("user", message, talk.ledger.turn + 1),))]
+        if not talk.state.title and (title := await asyncio.to_thread(title_of, text)):
+            records.append(Named(title))
+        await talk.write(*records)
+        await self._emit(TurnStarted(talk.ledger.turn, message.id, text, attachments=along))
+        await self._to_its_end()
+
+    async def resume(self) -> None:
+        """As `run`, without a message: the last turn goes on where it broke off, within its half reply where there is one.
+
+        Raises CtxchatError where the last reply is whole.
+        """
+        last = open_end(self._conversation.ledger)
+        if last is None:
+            raise CtxchatError(NOTHING_OPEN, "Send a message instead.")
+        await self._ready()
+        half = last.kind == "reply"
+        if half:
+            await self._conversation.write_note(CONTINUE_REQUEST)
+        await self._emit(TurnStarted(self._conversation.ledger.turn, last.first.id, "", resumed=True))
+        await self._to_its_end(last.first.text if half else "")
+
+    async def _ready(self) -> None:
+        """What was edited meanwhile is in force, what was owed to the journal is in it."""
+        await self._setup.catch_up()
+        self._began = self._conversation.clock.seconds()
+        await self._conversation.settle()
+
+    async def _steered(self) -> None:
+        """What was said meanwhile, each message as its own, in the order in which it was said."""
+        steered = False
+        while (said := await self._meanwhile()) is not None:
+            message, along = await self._message(*said)
+            await self._conversation.write(Sealed((single("user", message, self._conversation.ledger.turn),)))
+            await self._emit(Steered(message.id, said[0], along))
+            steered = True
+        if steered:
+            await self._conversation.tell_context()
+
+    async def _message(self, text: str, attachments: Sequence[Part]) -> tuple[Message, tuple[Attached, ...]]:
+        """What the user said, at the end of the record, and what goes along as it is shown."""
+        talk = self._conversation
+        along = await asyncio.to_thread(weights, talk.meter, attachments)
+        content = (Text(text), *attachments) if attachments else text
+        message = Message(seq=talk.ledger.next_seq, role="user", content=content, at=talk.clock.now())
+        return message, attached(content, along)
+
+    async def _to_its_end(self, before: str = "") -> None:
+        """Rounds, whatever is open sealed, and what follows a turn. `before` is the half reply that goes on."""
+        self._conversation.under_way = True
+        try:
+            status = await self._rounds_until_done(before)
+            self._conversation.under_way = False
+            await self._after(agreed=status == "done")
+        except asyncio.CancelledError:
+            self._conversation.under_way = False
+            await to_the_end(self._stop())
+            self._fallback.step_back()
+            await self._emit(self._finished("cancelled"))
+            raise
+        except Exception as problem:  # a third party's transform may fail in what follows a turn, too
+            await self._emit(failure(problem, partial=False))
+            status = "error"
+        await self._emit(self._finished(status))
+
+    def _finished(self, status: TurnStatus) -> TurnFinished:
+        seconds = round(self._conversation.clock.seconds() - self._began, 3)
+        return TurnFinished(status, self._open.text, self._rounds, seconds)
+
+    async def _rounds_until_done(self, before: str) -> TurnStatus:
+        """Rounds until a reply calls nothing, or there were enough of them. Only a cancel leaves something open."""
+        talk, emit = self._conversation, self._emit
+        replies = Replies(talk, self._compactor, self._open, self._fallback, self._hooks, emit, before)
+        calls = ToolCalls(talk, self._toolbox, self._open, self._files, emit)
+        try:
+            if talk.ledger.head is None:
+                await self._toolbox.wait_for_guests()
+            talk.offer(self._toolbox.specs, self._toolbox.gate.mode)
+            await talk.tell_context()
+            while True:
+                talk.offer(self._toolbox.specs, self._toolbox.gate.mode)
+                await replies.next(inside=self._rounds > 0)
+                self._rounds += 1
+                if self._open.reply is None:
+                    if replies.follow_up and self._rounds < talk.options.max_rounds:
+                        await talk.write_note(replies.follow_up)
+                        continue
+                    return "done"
+                if self._rounds >= talk.options.max_rounds:
+                    break
+                await calls.run(self._open.reply, replies.cut_at)
+                await self._steered()
+        except Exception as problem:  # of a third party's strategy or provider, too; what was said is kept
+            begun = self._open.draft.begun
+            await to_the_end(self._open.seal(FAILED))
+            await emit(failure(problem, begun, talk.model.name))
+            return "error"
+        await self._open.seal(LAST_ROUND)
+        await emit(Notice("warning", f"Stopped after {self._rounds} rounds. /continue goes on (or say «go on»)."))
+        return "max_rounds"
+
+    async def _stop(self) -> None:
+        """A cancelled call may have changed files before it ended."""
+        if self._files:
+            await self._files.settle()
+        await self._open.seal(CANCELLED)
+
+    async def _after(self, *, agreed: bool) -> None:
+        """The gauge, what was put off until now, the chosen model in force again."""
+        await self._emit(self._conversation.remeasured())
+        if said := self._conversation.learned.unknown():
+            await self._emit(Notice("warning", said))
+        await self._compactor.after_turn(self._emit, agreed=agreed)
+        if self._fallback.step_back():
+            await self._emit(await self._conversation.again())
+        with suppress(StorageError):  # what is still owed is asked for again at the next turn
+            await self._conversation.settle()
+
+
+def failure(problem: Exception, partial: bool, model: str = "") -> Failed:
+    """How a turn that cannot go on says so; `partial` where part of a reply had arrived from that model."""
+    kept = "What had arrived is kept. /continue goes on from there (or say «go on»)." if partial else ""
+    match problem:
+        case ModelError(kind="connection"):
+            return Failed(problem.kind, f"{model}: {problem.text}".removeprefix(": "), _both(problem.hint, kept))
+        case ModelError():
+            return Failed(problem.kind, problem.text, _both(problem.hint, kept))
+        case StorageError():
+            return Failed("storage", problem.text, problem.hint or kept)
+        case Stuck():
+            return Failed("stuck", problem.text, problem.hint)
+        case CtxchatError():
+            return Failed("failed", problem.text, problem.hint or kept)
+        case _:
+            return Failed("internal", f"{type(problem).__name__}: {problem}", kept or "Nothing that was said is lost.")
+
+
+def title_of(text: str) -> str:
+    """A title from the first words of a conversation, on one line, at most 60 characters, secrets masked: lists show it."""
+    words = " ".join(masked(text[:2_000]).split())
+    return words if len(words) <= 60 else words[:59].rsplit(" ", 1)[0] + "…"
+
+
+def _both(hint: str, kept: str) -> str:
+    return kept if kept and "kept" in hint else f"{hint} {kept}".strip()

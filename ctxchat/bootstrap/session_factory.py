@@ -1,0 +1,326 @@
+"""Opening a session: its journal and state, the model, the tools behind their gate, what stands around it.
+
+A session that is open for writing elsewhere gets a journal that refuses; a sub-agent is a session behind its caller's gate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+
+from ctxchat.agent.compaction.compactor import Compactor
+from ctxchat.agent.compaction.policy import Consent
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.hooks import Hooks
+from ctxchat.agent.session import Session
+from ctxchat.agent.turn.approvals import Gate
+from ctxchat.agent.turn.tool_runner import Toolbox
+from ctxchat.bootstrap.extensions import Extensions, with_plugins
+from ctxchat.bootstrap.flags import in_force
+from ctxchat.bootstrap.hooks import HookCommands
+from ctxchat.bootstrap.model_choice import Overrides, price, settings_of
+from ctxchat.bootstrap.recall import Recollection
+from ctxchat.bootstrap.remembered import StoredAssumptions
+from ctxchat.bootstrap.session_settings import Configuring, remembered
+from ctxchat.bootstrap.shared import Shared, SystemClock, masked_record
+from ctxchat.config import paths
+from ctxchat.config.rules import add_rules
+from ctxchat.core.errors import CtxchatError, SessionBusy, StorageError, UsageError
+from ctxchat.core.journal import AgentChosen, ModelChosen, SessionState
+from ctxchat.core.memos import memos_of
+from ctxchat.core.permissions import Rule
+from ctxchat.core.ports import JournalPort, ModelPort, ToolPort
+from ctxchat.models.offline import OFFLINE_NAME
+from ctxchat.models.settings import where
+from ctxchat.storage import loading, private_files, sessions
+from ctxchat.storage.journal import begin_journal, open_journal
+from ctxchat.tools.catalogue import standard_tools
+from ctxchat.tools.checkpoints import Checkpoints
+from ctxchat.tools.conversation import MakeRoom
+from ctxchat.tools.delegating import Delegate
+from ctxchat.tools.memos import WriteMemo
+from ctxchat.tools.read_file import ReadNow
+from ctxchat.tools.seen import SeenFiles
+from ctxchat.tools.todo import Todo, TodoList
+
+
+def tools_for(
+    shared: Shared, session: str, memory_file: Path, seen: SeenFiles, continues: str = ""
+) -> tuple[ToolPort, ...]:
+    """Every tool the session offers, in the order a model is told of them."""
+    recall = Recollection(shared.database, session, continues)
+    return standard_tools(
+        sandbox=shared.sandbox,
+        environ=os.environ,
+        asks_everything=shared.settings.permissions.ask == "everything",
+        memory_file=memory_file,
+        search=recall.search,
+        show=recall.show,
+        web=True,
+        seen=seen,
+    )
+
+
+FIRST_WAIT_S = 1.0
+"""Seconds that a first message waits for MCP servers on their way: every later request begins with the tools it was sent with."""
+
+OpenBelow = Callable[[str, Gate], Awaitable[Session]]
+"""The session of that id, behind this gate."""
+
+
+class SubAgents:
+    """Fulfils `tools.delegating.Open` for the session `caller`, whose model is asked at `address` now, behind its `gate`."""
+
+    def __init__(
+        self, shared: Shared, caller: str, address: Callable[[], str | None], gate: Gate, open_below: OpenBelow
+    ) -> None:
+        self._shared = shared
+        self._caller = caller
+        self._address = address
+        self._gate = gate
+        self._open_below = open_below
+
+    async def __call__(self, agent: str) -> Session:
+        """A new session for that agent (empty: the usual one), with the caller's model unless the agent names its own, and with
+        no more rights than the caller has now. Raises UsageError for an agent nobody has."""
+        shared = self._shared
+        settings, own = in_force(shared.loaded.settings, shared.flags, agent)
+        caller = await shared.database.run(sessions.row, shared.database, self._caller)
+        model = caller.model if own.model is None else settings.model
+        records = (AgentChosen(agent), ModelChosen(model, self._address() if model == caller.model else None))
+        session = await shared.database.run(
+            sessions.create,
+            shared.database,
+            model=model,
+            parent=self._caller,
+            folder=str(shared.workspace),
+            delegated=True,
+            records=records,
+        )
+        return await self._open_below(session, self._gate.below(own.permissions or "all"))
+
+
+class ReadOnlyJournal:
+    """Fulfils the port: whatever would write, or read for what is sent, raises SessionBusy with the same sentence."""
+
+    def __init__(self, session: str, why: str) -> None:
+        self.session = session
+        self._why = why
+
+    async def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise SessionBusy(self._why, "Close the other window, or fork the session.")
+
+    write = keep = spill = attach = attached = _refuse
+
+    async def close(self) -> None:
+        """There is nothing to give free."""
+
+
+_ONLY_READ = "This session was opened to be read only."
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """A session as it was found. `read_only` says why it cannot be written, `problems` what was damaged or cut off."""
+
+    journal: JournalPort
+    state: SessionState
+    read_only: str = ""
+    problems: tuple[str, ...] = ()
+
+
+class Opening:
+    """How sessions of a program are put together. `interactive` says that somebody can be asked, `gate` is what stands between
+    a sub-agent and what it does, `checkpoints` where that is kept: its caller's."""
+
+    def __init__(
+        self, shared: Shared, interactive: bool, gate: Gate | None = None, checkpoints: Checkpoints | None = None
+    ) -> None:
+        self._shared = shared
+        self._interactive = interactive
+        self._extensions = Extensions()
+        self._clock = SystemClock()
+        self._above = gate
+        self._checkpoints = checkpoints
+        self._notices: list[str] = []
+        self._conversation: Conversation  # from here on as soon as they are made: tools that ask for them run later
+        self._consent: Consent
+        self._configuring = Configuring(shared, self._extensions, ahead=interactive)
+
+    async def open(self, session_id: str, *, only_read: bool = False) -> Session:
+        """A new session, or a stored one: `only_read` leaves it to others to write. Raises UsageError and StorageError."""
+        shared, database = self._shared, self._shared.database
+        if not session_id and not database.only_read:
+            begun = await database.run(begin_journal, database, self._model(None).name, str(shared.workspace))
+            return await self._put_together(Stored(begun.journal, begun.state))
+        session = await shared.find(session_id)
+        return await self._put_together(await (self._read(session, _ONLY_READ) if only_read else self._stored(session)))
+
+    async def _put_together(self, stored: Stored) -> Session:
+        try:
+            return await self._session(stored.journal.session, stored)
+        except BaseException:
+            await stored.journal.close()  # or it would stay locked
+            raise
+
+    async def _session(self, session: str, stored: Stored) -> Session:
+        shared, state = self._shared, stored.state
+        agent, gone = remembered(self._configuring, state.agent)
+        model = self._model(agent, state, reading=bool(stored.read_only))
+        self._configuring.first = model.name
+        await asyncio.to_thread(model.stated)  # the first time that reads a long list
+        settings = self._configuring.settings(agent)[0]
+        mode = settings.permissions.mode
+        gate = self._above or Gate(
+            mode, folder=str(shared.workspace), interactive=self._interactive, store=self._keep_rules
+        )
+        missed = await shared.database.run(shared.database.missed)
+        toolbox, checkpoints, seen = await asyncio.to_thread(self._toolbox, session, gate, state)
+        config = await asyncio.to_thread(self._configuring, agent, model.name)
+        gate.rules = config.rules
+        toolbox.offer(config.tools)
+        toolbox.limits = config.limits
+        assumptions = StoredAssumptions(shared.database)
+        conversation = Conversation(
+            stored.journal,
+            state,
+            model,
+            self._clock,
+            config,
+            tools=toolbox.specs,
+            assumptions=assumptions,
+            known=await asyncio.to_thread(assumptions.load, model.name),
+            masked=masked_record(shared.masking),
+        )
+        if not self._notices and (state.model, state.address) != (model.name, model.address):
+            chosen = ModelChosen(model.name, model.address)  # what it goes on with, whatever the settings name then
+            conversation.owe(chosen)
+        if state.agent is None and settings.agents and not state.ledger.groups:
+            conversation.owe(AgentChosen(config.agent))
+        compactor = Compactor(
+            conversation,
+            summariser=config.summariser_of(model) if config.summariser_of else None,
+            registry=with_plugins(),
+            prices=price,
+            files_now=ReadNow(
+                seen,
+                str(shared.workspace),
+                lambda demand: gate.judge("read_file", demand).verdict == "allow",
+                shared.masking,
+            ),
+        )
+        self._conversation, self._consent = conversation, compactor.consent
+        run = HookCommands(
+            shared.workspace,
+            os.environ,
+            lambda: shared.loaded,
+            shared.masking,
+            sandbox=lambda: shared.sandbox,
+            session_folder=str(private_files.session_folder(shared.database.folder, session)),
+        )
+        opened = Session(
+            conversation,
+            toolbox,
+            compactor,
+            Hooks(config.hooks, conversation, compactor, run),
+            config,
+            configure=self._configuring,
+            files=None if self._above or stored.read_only else checkpoints,
+            read_only=stored.read_only,
+            notices=(*missed, *stored.problems, *gone, *self._notices, *config.notices),
+        )
+        if opened.files and state.ledger.groups and (told := await opened.files.recover()):
+            opened.notices = (*opened.notices, told)
+        return opened
+
+    async def _stored(self, session: str) -> Stored:
+        database = self._shared.database
+        if database.only_read:
+            return await self._read(session, database.only_read)
+        try:
+            opened = await database.run(open_journal, database, session)
+        except StorageError as problem:  # another has it, or a page it would be written to is damaged
+            return await self._read(session, str(problem))
+        return Stored(opened.journal, opened.state, "", opened.problems)
+
+    async def _read(self, session: str, why: str) -> Stored:
+        """Without holding it: what others write meanwhile is not seen."""
+        loaded = await self._shared.database.run(loading.load, self._shared.database, session)
+        return Stored(ReadOnlyJournal(session, why), loaded.state, why, loaded.problems)
+
+    def _model(self, agent: str | None, state: SessionState | None = None, *, reading: bool = False) -> ModelPort:
+        """The model to begin with: that of the flags, else the one a stored session went on with, at its address, else the
+        agent's. A name nobody serves is a notice, and the offline assistant answers, where somebody is there to choose another
+        one or nothing is to be sent; else UsageError."""
+        shared, settings = self._shared, self._configuring.settings(agent)[0]
+        try:
+            if state and state.model and not shared.flags.model and self._can_be_asked(state):
+                kept = msgspec.structs.replace(shared.given, kept=state.address)
+                return shared.model(state.model, kept, settings)
+            return shared.model(shared.flags.model, settings=settings)
+        except CtxchatError as problem:
+            if not (self._interactive or reading):
+                raise
+            answers = "Until then the offline assistant answers; /model shows what else is there."
+            self._notices.append(f"{problem} {answers}")
+            return shared.model(OFFLINE_NAME, Overrides(), settings)
+
+    def _can_be_asked(self, state: SessionState) -> bool:
+        """False for a model that only its replies name, as in a session brought in from elsewhere, and that has no key here:
+        such a session goes on with the settings' model."""
+        if state.address is not None or state.model.startswith(OFFLINE_NAME.partition("/")[0]):
+            return True
+        try:
+            keys = settings_of(state.model, self._shared.loaded.settings, Overrides()).provider.keys
+        except UsageError:
+            return False
+        return not keys or bool(where(keys, os.environ, keyring=False))
+
+    def _toolbox(self, session: str, gate: Gate, state: SessionState) -> tuple[Toolbox, Checkpoints, SeenFiles]:
+        shared = self._shared
+        folder = private_files.session_folder(shared.database.folder, session)
+        kept = folder / private_files.CHECKPOINTS
+        seen = SeenFiles(kept)
+        checkpoints = self._checkpoints or Checkpoints(shared.workspace, kept, (str(shared.database.folder),))
+        checkpoints.seen.append(seen)
+        tools = list(tools_for(shared, session, paths.config_dir() / "AGENTS.md", seen, state.continues))
+        for todo in (tool for tool in tools if isinstance(tool, Todo)):
+            todo.resume(state.ledger.groups)
+            self._configuring.own = (TodoList(todo),)
+        tools.append(MakeRoom(lambda keep: self._consent.wanted_by_model(keep)))
+        tools.append(WriteMemo(lambda: {m.name: m.text for m in memos_of(self._conversation.ledger).values()}))
+        if self._above is None:  # a sub-agent has none of its own
+            open_below = partial(self._open_below, checkpoints)
+            below = SubAgents(shared, session, lambda: self._conversation.model.address, gate, open_below)
+            tools.append(Delegate(below, {n: a.description for n, a in shared.loaded.settings.agents.items()}))
+        tools += self._extensions.tools([tool.spec.name for tool in tools])
+        toolbox = Toolbox(
+            tools,
+            gate,
+            self._clock,
+            workspace=str(shared.workspace),
+            session_folder=str(folder),
+            guests=shared.servers.tools,
+            guests_arrive=partial(shared.servers.settled, FIRST_WAIT_S) if shared.servers.rows else None,
+            files=checkpoints,
+            mask=shared.masking,
+        )
+        self._configuring.tools = lambda: toolbox.every
+        return toolbox, checkpoints, seen
+
+    async def _open_below(self, checkpoints: Checkpoints, session: str, gate: Gate) -> Session:
+        return await Opening(self._shared, self._interactive, gate, checkpoints).open(session)
+
+    async def _keep_rules(self, rules: Sequence[Rule]) -> None:
+        try:
+            await asyncio.to_thread(add_rules, paths.config_dir(), rules)
+        except OSError as problem:
+            raise CtxchatError(
+                f"The rule could not be stored in {paths.config_dir()}: {problem.strerror or problem}.",
+                "It holds for this session.",
+            ) from problem

@@ -1,0 +1,253 @@
+"""From the settings as they are now to the `SessionConfig` of one session. What is costly to make is kept until its settings
+change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from ctxchat.agent.compaction.summariser import ModelSummariser
+from ctxchat.agent.prompts import prompt
+from ctxchat.agent.session_config import SessionConfig
+from ctxchat.bootstrap.extensions import Extensions
+from ctxchat.bootstrap.flags import in_force, unknown_tools
+from ctxchat.bootstrap.hooks import hooks_of
+from ctxchat.bootstrap.model_choice import Overrides
+from ctxchat.bootstrap.shared import Shared, SystemClock
+from ctxchat.config import paths
+from ctxchat.config.rules import read_rules
+from ctxchat.config.schema import AgentSettings, Settings
+from ctxchat.context.gather import WorkspaceSources
+from ctxchat.context.standard import SettingsNotes, standard_providers
+from ctxchat.core.compilers import (
+    Compiler,
+    all_sections,
+    current_tool_trace,
+    limited,
+    redacted,
+    selected_sections,
+)
+from ctxchat.core.errors import CtxchatError, UsageError
+from ctxchat.core.options import Options
+from ctxchat.core.permissions import Rule, parse_rule
+from ctxchat.core.ports import ContextProvider, ModelPort, Summariser, ToolLimits
+from ctxchat.core.tokens import Meter
+from ctxchat.core.view import Transform
+from ctxchat.models.offline import OFFLINE_NAME
+
+
+def agent_options(settings: Settings, model: str, max_rounds: int = 0, *, ahead: bool = True) -> Options:
+    """The agent's options for a model; `max_rounds` from the command line wins. `ahead`: there is time between turns in
+    which a summary can be prepared."""
+    context, reactive = settings.context, settings.context.reactive
+    return Options(
+        output_reserved=context.output_reserved,
+        working_limit=context.working_limit,
+        compression_trigger=context.compression_trigger,
+        target=context.target,
+        keep_recent=context.keep_recent,
+        keep_turns=context.keep_turns,
+        strategy=context.strategy,
+        consent=context.auto_compact,
+        auto_cold=context.auto_cold,
+        min_messages=context.min_messages,
+        summary_max_tokens=context.summary_max_tokens,
+        facts_max_tokens=context.facts_max_tokens,
+        working_set=context.working_set,
+        tool_result_tokens=context.tool_results.max_tokens,
+        recent_results=context.tool_results.keep_recent,
+        recent_result_tokens=context.tool_results.max_recent_tokens,
+        soft_mark=context.prepare.soft_mark,
+        prepare=context.prepare.enabled and ahead,
+        micro_trigger=reactive.micro_trigger,
+        full_trigger=reactive.full_trigger,
+        preserve_recent_rounds=reactive.preserve_recent_rounds,
+        micro_batch_groups=reactive.micro_batch_groups,
+        reactive_per_turn=reactive.max_per_turn if reactive.enabled else 0,
+        emergency_floor=context.emergency.keep_floor,
+        emergency_calls=context.emergency.max_calls,
+        max_rounds=max_rounds or settings.tools.max_rounds,
+        retries=settings.of_model(model).retries,
+        section_budgets={name: section.budget for name, section in context.sections.items() if section.budget},
+    )
+
+
+def compiler_of(settings: Settings) -> Compiler:
+    """What of the conversation the model is shown."""
+    context = settings.context
+    match context.compiler:
+        case "all_sections":
+            compiler = all_sections
+        case "current_tool_trace":
+            compiler = current_tool_trace
+        case sections:
+            compiler = selected_sections(*sections)
+    for pattern in context.redact:
+        compiler = redacted(compiler, re.compile(pattern))
+    return limited(compiler, context.shown_tokens, Meter()) if context.shown_tokens else compiler
+
+
+def rewriting(settings: Settings) -> tuple[str, ...]:
+    """The settings by which later requests show in another form what was sent before; a provider's cache pays for that."""
+    context = settings.context
+    found = {
+        "context.compiler": context.compiler != "all_sections",
+        "context.shown_tokens": context.shown_tokens > 0,
+        "context.transforms": bool(context.transforms),
+    }
+    return tuple(name for name, there in found.items() if there)
+
+
+WEB = frozenset({"web_fetch"})
+"""Tools that `tools.web` switches."""
+
+
+class Configuring:
+    """For one session. `ahead`: there is time between turns in which a summary can be prepared."""
+
+    def __init__(self, shared: Shared, extensions: Extensions, *, ahead: bool) -> None:
+        self._shared = shared
+        self._extensions = extensions
+        self._ahead = ahead
+        self._around: tuple[object, WorkspaceSources] | None = None
+        self._edits: tuple[tuple[str, ...], tuple[Transform, ...]] = ((), ())
+        self.first = ""
+        """The model the session was opened with, which the flags are about."""
+        self.tools: Callable[[], Sequence[str]] = tuple
+        """The names of all tools there are now, for what an agent may ask for."""
+        self.own: Sequence[ContextProvider] = ()
+        """What the session's tools say with each request, before the providers of the settings."""
+
+    def settings(self, agent: str | None) -> tuple[Settings, AgentSettings]:
+        """The settings for an agent. Raises UsageError for one nobody has."""
+        return in_force(self._shared.loaded.settings, self._shared.flags, agent)
+
+    def __call__(self, agent: str | None, model: str) -> SessionConfig:
+        """Fulfils `agent.session_config.Configure`."""
+        shared = self._shared
+        settings, own = self.settings(agent)
+        rules, problems = rules_in_force(settings)
+        return SessionConfig(
+            agent=settings.agent,
+            options=agent_options(settings, model, shared.flags.max_rounds, ahead=self._ahead),
+            system=f"{_instructions(own)}\n\nThe folder: {shared.workspace}",
+            context_sources=self._context_sources(settings),
+            compiler=compiler_of(settings),
+            open_model=partial(self._open, settings),
+            summariser_of=partial(self._summariser, settings),
+            fallback_of=partial(self._fallback, settings),
+            transforms=self._transforms(settings),
+            tools=self._offered(settings, own),
+            limits=ToolLimits(settings.tools.max_output_chars, settings.tools.shell_timeout),
+            hooks=hooks_of(settings.hooks),
+            mode=settings.permissions.mode,
+            rules=rules,
+            model=settings.model,
+            own_model=own.model is not None,
+            serving=(
+                settings.of_model(model),
+                settings.context.max_tokens,
+                settings.context.max_output,
+                settings.context.summary_model,
+            ),
+            address=settings.of_model(model).api_base,
+            effort=settings.of_model(model).effort if own.effort is None else own.effort,
+            lasting=self._ahead,
+            rewriting=rewriting(settings),
+            notices=(*self._notices(settings, own), *problems),
+        )
+
+    def _notices(self, settings: Settings, own: AgentSettings) -> tuple[str, ...]:
+        theirs = self._shared.servers.theirs
+        missing = unknown_tools(own, [*self.tools(), *(name for name in own.tools or () if theirs(name))])
+        return tuple(dict.fromkeys((*self._extensions.problems, *missing, *self._writer(settings)[1])))
+
+    def _open(self, settings: Settings, name: str, at: str | None = None) -> ModelPort:
+        given = self._shared.given if name == self.first else Overrides()
+        if at is not None:
+            given = msgspec.structs.replace(given, api_base="", kept=at)
+        return self._shared.model(name, given, settings)
+
+    def _fallback(self, settings: Settings, name: str) -> ModelPort | None:
+        """Who answers when that model fails."""
+        fallback = settings.of_model(name).fallback
+        return self._shared.model(fallback, settings=settings) if fallback else None
+
+    def _offered(self, settings: Settings, own: AgentSettings) -> frozenset[str] | None:
+        if own.tools is None and settings.tools.web:
+            return None  # those of servers that come later among them
+        offered = frozenset(self.tools()) if own.tools is None else frozenset(own.tools)
+        return offered if settings.tools.web else offered - WEB
+
+    def _context_sources(self, settings: Settings) -> WorkspaceSources:
+        """With the providers of the settings, in their order; the ones there are where nothing about them changed."""
+        about = (settings.context.providers, settings.context.inject)
+        if self._around is None or self._around[0] != about:
+            memory = paths.config_dir() / "AGENTS.md"
+            notes = [SettingsNotes(settings.context.inject)] if settings.context.inject else []
+            providers = [*self.own, *notes, *self._providers(settings.context.providers)]
+            self._around = (
+                about,
+                WorkspaceSources(self._shared.workspace, memory, providers, self._shared.masking),
+            )
+        return self._around[1]
+
+    def _providers(self, names: Sequence[str]) -> list[ContextProvider]:
+        workspace: Path = self._shared.workspace
+        ours = {p.source_id: p for p in standard_providers(workspace, git=self._shared.git)}
+        found = ours | self._extensions.providers([n for n in names if n not in ours], workspace)
+        return [found[name] for name in names if name in found]
+
+    def _transforms(self, settings: Settings) -> tuple[Transform, ...]:
+        if self._edits[0] != settings.context.transforms:
+            names = settings.context.transforms
+            self._edits = (names, tuple(self._extensions.transforms(names)))
+        return self._edits[1]
+
+    def _summariser(self, settings: Settings, model: ModelPort) -> Summariser:
+        """Who writes summaries: the model set for it, else the one of the session; without one, sentences chosen by code."""
+        writer = self._writer(settings)[0] or model
+        if writer.name == OFFLINE_NAME:
+            from ctxchat.models.offline.summary import OfflineSummariser
+
+            return OfflineSummariser(writer.count)
+        return ModelSummariser(writer, SystemClock())
+
+    def _writer(self, settings: Settings) -> tuple[ModelPort | None, tuple[str, ...]]:
+        """The model the settings name for summaries; one that cannot be had costs a notice, and no session."""
+        chosen = settings.context.summary_model
+        if not chosen.name:
+            return None, ()
+        try:
+            return self._shared.model(
+                chosen.name, Overrides(chosen.api_base, chosen.api_key_env, chosen.window), settings
+            ), ()
+        except CtxchatError as problem:
+            return None, (
+                f"context.summary_model.name: {problem} Until then the model you chat with writes summaries.",
+            )
+
+
+def remembered(configuring: Configuring, agent: str | None) -> tuple[str | None, tuple[str, ...]]:
+    """The agent a stored session went on as, where there still is one of that name, else the settings' own; what to say of it."""
+    try:
+        configuring.settings(agent)
+    except UsageError as gone:
+        return None, (f"{gone.text} This session goes on as the usual one. /agent shows those there are.",)
+    return agent, ()
+
+
+def _instructions(own: AgentSettings) -> str:
+    """The agent's own, else the usual ones."""
+    return prompt("system") if own.prompt is None else own.prompt.strip()
+
+
+def rules_in_force(settings: Settings) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
+    """The stored rules and those of the settings, and what is wrong with the stored ones."""
+    stored, problems = read_rules(paths.config_dir())
+    written = [parse_rule(text) for text in settings.permissions.rules]
+    return (*stored, *(rule for rule in written if rule)), tuple(problem.text for problem in problems)

@@ -1,0 +1,146 @@
+"""The compactions of a session as people look at them: when, why, what came of each, what it put away. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import unified_diff
+
+import msgspec
+
+from ctxchat.core.changes import put_back
+from ctxchat.core.journal import SessionState
+from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.messages import Group, Message
+from ctxchat.core.record import CompactionRecord, Evidence, Reason
+from ctxchat.presentation.usage_text import count
+
+REASONS: dict[Reason, str] = {
+    "manual": "by hand",
+    "auto": "auto",
+    "reactive_micro": "mid-turn",
+    "reactive_full": "mid-turn, full",
+    "context_overflow": "overflow",
+    "model_switch": "new model",
+    "hook": "hook",
+    "offline": "command",
+}
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """One compaction, in force, undone, refused or failed: what was written down of it, and how it stands. `change` is what it
+    did, None for the last two; `facts_back` says that the facts it lost were put back."""
+
+    record: CompactionRecord
+    change: Change | None = None
+    undone: bool = False
+    facts_back: bool = False
+
+    @property
+    def id(self) -> str:
+        """The record's id, and the change's."""
+        return self.record.id
+
+    @property
+    def in_force(self) -> bool:
+        """What it put away is out of the view."""
+        return self.change is not None and not self.undone
+
+    @property
+    def standing(self) -> str:
+        """In a word or two: `in force`, `in part` (some of it came back), `undone`, `rejected`, `failed`."""
+        if self.undone or not self.change:
+            return "undone" if self.undone else self.record.outcome
+        return "in part" if self.record.back.messages else "in force"
+
+    @property
+    def summary(self) -> str:
+        """What stands for what it put away."""
+        if self.change is None:
+            return ""
+        for edit in self.change.edits:
+            if edit.digest and (edit.digest.summary or edit.digest.recap):
+                return "\n\n".join(t for t in (edit.digest.summary, edit.digest.recap) if t)
+        if self.record.summary:
+            return self.record.summary
+        stands = (e.replacement for e in self.change.edits if e.kind == "digest")
+        return "\n\n".join(g.first.text for g in stands if g)
+
+    @property
+    def evidence(self) -> Evidence:
+        """The facts that were carried over."""
+        edits = self.change.edits if self.change else ()
+        return Evidence(tuple(f for e in edits if e.digest for f in e.digest.evidence.facts))
+
+
+def passes(state: SessionState) -> tuple[Pass, ...]:
+    """Every compaction of a session, the newest first; those that found nothing to do are left out."""
+    undone = {c.id for c in state.undone}
+    changes = {c.id: c for c in (*state.undone, *state.ledger.changes) if c.kind == "compaction"}
+    records = [*state.passes, *(_record(c) for c in changes.values() if all(c.id != r.id for r in state.passes))]
+    back = put_back(state.ledger)
+    return tuple(
+        Pass(record, changes.get(record.id), record.id in undone, record.id in back)
+        for record in reversed(records)
+        if record.outcome != "noop"
+    )
+
+
+def _record(change: Change) -> CompactionRecord:
+    """Of a change of which nothing was written down, what it says of itself."""
+    return change.record or CompactionRecord(change.id, "manual", "", "compacted", change.at)
+
+
+def tally(found: Sequence[Pass]) -> tuple[str, ...]:
+    """How many there are, the longest way to say it first: those in force count, the others are told apart."""
+    done = count(sum(p.in_force for p in found), "compaction")
+    undone, refused = sum(p.undone for p in found), sum(p.change is None for p in found)
+    others = [f"{n} {what}" for n, what in ((undone, "undone"), (refused, "without effect")) if n]
+    return (", ".join([done, *others]), done) if others else (done,)
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A line of the archive: a message as it was, or an earlier compaction that had put away what follows (`nested`)."""
+
+    message: Message
+    group: Group
+    nested: Change | None = None
+
+
+def put_away(one: Pass, ledger: Ledger) -> tuple[Group, ...]:
+    """The groups a compaction put away, as they were, in the order of the record."""
+    covers = {g for e in one.change.edits for g in e.covers} if one.change else frozenset[str]()
+    return tuple(g for g in ledger.groups if g.id in covers)
+
+
+def archived(one: Pass, ledger: Ledger) -> tuple[Kept, ...]:
+    """What a compaction put away, message by message, with a line where an earlier one begins."""
+    earlier = _earlier(one.change, ledger) if one.change else {}
+    kept: list[Kept] = []
+    for group in put_away(one, ledger):
+        if nested := earlier.pop(group.id, None):
+            kept.append(Kept(group.first, group, nested))
+        kept += [Kept(message, group) for message in group.messages]
+    return tuple(kept)
+
+
+def _earlier(change: Change, ledger: Ledger) -> dict[str, Change]:
+    """Compactions in force that were made before this one, by the first group each covers."""
+    found: dict[str, Change] = {}
+    for other in ledger.compactions:
+        if other.id == change.id or (change.at and other.at > change.at):
+            break
+        if first := next((g for e in other.edits for g in e.covers), ""):
+            found[first] = other
+    return found
+
+
+def previous(one: Pass, all_passes: Sequence[Pass]) -> Pass | None:
+    """The last compaction before this one that left a summary: one in force where there is one, else one undone since."""
+    older = [p for p in all_passes[[p.id for p in all_passes].index(one.id) + 1 :] if p.summary]
+    return next((p for p in older if p.in_force), older[0] if older else None)
+
+
+def compared(before: str, after: str) -> list[str]:
+    """The difference of two summaries as lines that begin with `+`, `-` or a space."""
+    lines = unified_diff(before.splitlines(), after.splitlines(), n=2, lineterm="")
+    return [line for line in lines if not line.startswith(("---", "+++"))]

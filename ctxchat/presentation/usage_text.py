@@ -1,0 +1,344 @@
+"""Figures in words: shares, money, time, and the gauge's parts by letter and name. Pure; knows no widget and no theme."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from ctxchat.core.automatic import standing_words
+from ctxchat.core.budget import WindowSource
+from ctxchat.core.context_usage import Figures, fixed, overhead, starts_at
+from ctxchat.core.quantities import brief as brief  # handed on: figures and their nouns go together
+from ctxchat.core.quantities import count as count
+from ctxchat.core.quantities import percent as percent
+from ctxchat.core.quantities import server_cut
+from ctxchat.core.sections import SECTIONS, SectionName
+from ctxchat.presentation.text import short
+
+
+class PartStyle(msgspec.Struct, frozen=True):
+    """How one part of the window is marked and called, everywhere."""
+
+    letter: str
+    label: str
+
+
+PARTS: dict[SectionName, PartStyle] = {
+    "system": PartStyle("S", "system"),
+    "tools": PartStyle("T", "tools"),
+    "memory": PartStyle("M", "memory"),
+    "injected": PartStyle("I", "injected"),
+    "summary": PartStyle("Σ", "summary"),
+    "pinned": PartStyle("P", "pinned"),
+    "user": PartStyle("U", "you"),
+    "assistant": PartStyle("A", "answers"),
+    "tool_results": PartStyle("R", "tool results"),
+    "draft": PartStyle("~", "draft"),
+    "reserved": PartStyle("▒", "reserved"),
+    "free": PartStyle("·", "free"),
+}
+
+SOURCES: dict[WindowSource, str] = {
+    "loaded": "loaded",
+    "configured": "configured",
+    "provider": "its provider's list",
+    "catalogue": "catalogue",
+    "learned": "learned from a rejection",
+    "family": "as its family",
+    "assumed": "assumed",
+}
+
+_LEARNED: dict[WindowSource, str] = {
+    "loaded": "which the server says it has loaded",
+    "configured": "as configured",
+    "provider": "from its provider's list",
+    "catalogue": "from the catalogue",
+    "learned": "learned from a rejection",
+    "family": "which others of its family have; nobody lists this one",
+    "assumed": "which is assumed, not known",
+}
+
+MINUS = "−"
+
+
+def steady(n: int) -> str:
+    """As `brief`, but a decimal stays where there may be one: `2.0k`. What grows does not make its line jump."""
+    text = short(n)
+    return text if len(text) <= len("99.9k") else brief(n)
+
+
+def exact(n: int) -> str:
+    """Every digit, in groups of three: `21,304`."""
+    return f"{n:,}".replace("-", MINUS)
+
+
+def gain(n: int) -> str:
+    """Tokens that go: `−14.2k`; `0` for none, `+1.0k` where it grew."""
+    return f"{MINUS}{short(n)}" if n > 0 else f"+{short(-n)}" if n < 0 else "0"
+
+
+def share(part: int, whole: int) -> str:
+    """A part of a whole in percent; `0 %` of nothing."""
+    return f"{int(part * 100 / whole + 0.5)} %" if whole > 0 else "0 %"
+
+
+def money(usd: float) -> str:
+    """US dollars: `$0.04`, `<$0.01`, `$12.30`; `$0` for nothing."""
+    if usd <= 0:
+        return "$0"
+    return f"${usd:,.2f}" if usd >= 0.01 else "<$0.01"
+
+
+def per_million(input_cost: float | None, output_cost: float | None) -> str:
+    """US dollars a million tokens, in and out: `3.00 / 15.00`, `free`; empty where they are not known."""
+    if input_cost is None or output_cost is None:
+        return ""
+    return "free" if input_cost == output_cost == 0 else f"{input_cost:.2f} / {output_cost:.2f}"
+
+
+def moment(at: str) -> datetime | None:
+    """A time as stored (ISO 8601; UTC where it says nothing), or None for what is none."""
+    try:
+        value = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+def day_and_clock(at: str) -> str:
+    """`21 Nov 14:02` where the reader is; empty for none."""
+    value = moment(at)
+    return value.astimezone().strftime("%d %b %H:%M").lstrip("0") if value else ""
+
+
+def age(at: str, now: datetime) -> str:
+    """How long ago: `now`, `3 min`, `2 h`, `5 days`, then the date; empty for no time."""
+    value = moment(at)
+    if value is None:
+        return ""
+    minutes = (now - value).total_seconds() / 60
+    if minutes < 1:
+        return "now"
+    if minutes < 60:
+        return f"{minutes:.0f} min"
+    if minutes < 24 * 60:
+        return f"{minutes / 60:.0f} h"
+    if minutes < 30 * 24 * 60:
+        return count(round(minutes / 1440), "day")
+    return value.astimezone().strftime("%d %b %Y").lstrip("0")
+
+
+def known(figures: Figures) -> bool:
+    """True when there is a window to measure against."""
+    return figures.window > 0 and figures.limit > 0
+
+
+def tilde(figures: Figures) -> str:
+    """`~` in front of what is an estimate."""
+    return "~" if figures.estimated else ""
+
+
+def window_words(figures: Figures) -> str:
+    """`window 200k, catalogue`; `window 128k, not 200k` for one that a refusal taught, `window ≤131k, not 200k` where the server
+    did not say what it holds, `window ≥41k, not 33k` where a success showed more than was assumed."""
+    if not known(figures):
+        return "window unknown"
+    if figures.claimed_window and figures.refused_window:
+        return f"window ≤{brief(figures.refused_window)}, not {brief(figures.claimed_window)}"
+    if 0 < figures.claimed_window < figures.window and figures.window_source == "assumed":
+        return f"window ≥{brief(figures.window)}, not {brief(figures.claimed_window)}"
+    if figures.claimed_window > figures.window:
+        return f"window {brief(figures.window)}, not {brief(figures.claimed_window)}"
+    return f"window {brief(figures.window)}, {SOURCES[figures.window_source]}"
+
+
+def off_by(figures: Figures) -> int:
+    """Percent of the limit by which the figure may be off, 0 where that is none or hardly any."""
+    return round(100 * figures.band * figures.pressure)
+
+
+def remarks(figures: Figures) -> tuple[str, ...]:
+    """What stands in front of the figures where something is amiss that they do not tell, longest first; empty where nothing is.
+
+    As many ways to say it as `gauge_words` has lengths.
+    """
+    if not known(figures):
+        return ()
+    if figures.cut:
+        cut = f"server cut ~{short(figures.cut)}"
+        return (cut, cut, cut, "cut!")
+    if fixed(figures) >= figures.trigger_tokens:
+        if overhead(figures) >= figures.trigger_tokens:
+            return ("too much overhead", "too much overhead", "overhead!", "!")
+        return ("too many pins", "too many pins", "pins!", "!")
+    if figures.automatic.stopped:
+        return ("compaction stopped", "compaction stopped", "stopped", "!")
+    if over := figures.over_budget:
+        name, letter = PARTS[over[0].name].label, PARTS[over[0].name].letter
+        if len(over) == 1:
+            return (f"{name} over budget", f"{name} over budget", f"{name} over", f"{letter}!")
+        return (
+            f"{len(over)} parts over budget",
+            f"{len(over)} parts over budget",
+            f"{len(over)} over",
+            f"{len(over)}!",
+        )
+    return ()
+
+
+def break_words(figures: Figures) -> str:
+    """What the next message costs because what was sent before has changed: tokens read anew, money, and reasoning that goes;
+    empty where it costs nothing."""
+    breaks, price = figures.breaks, figures.price
+    if breaks is None or not (breaks.lost or breaks.thoughts):
+        return ""
+    dearer = ""
+    if price.cached:
+        anew = breaks.kept * price.cached + breaks.lost * (price.written or price.input)
+        dearer = f", {money(anew)} instead of {money((breaks.kept + breaks.lost) * price.cached)}"
+    words = f"The next message is read anew from {breaks.message or 'the beginning'} on: {short(breaks.lost)} tokens{dearer}"
+    if breaks.thoughts:
+        words += f"; the reasoning of {count(breaks.thoughts, 'reply', 'replies')} is not sent back any more"
+    return f"{words} ({breaks.cause or 'for no reason known here'})."
+
+
+def uncounted(figures: Figures) -> bool:
+    """Nothing has been counted yet: a session just opened. Later there is an instruction at least."""
+    return not figures.used and figures.estimated
+
+
+def gauge_words(figures: Figures) -> tuple[str, ...]:
+    """The text beside the bar, longest first: percent with its error, used and limit; the same shorter; percent alone. In front
+    of it what is amiss (`remarks`)."""
+    if uncounted(figures):
+        return ("counting …", "counting …", "counting …", "…")
+    sign = tilde(figures)
+    if not known(figures):
+        return (f"{sign}{short(figures.used)} used, window unknown", f"{sign}{steady(figures.used)} of ?", "? %", "? %")
+    head = f"{sign}{percent(figures.pressure)}"
+    band = f"{head[:-2]} ±{off} %" if (off := off_by(figures)) else head
+    over = " over" if figures.used > figures.limit else ""
+    said = (
+        f"{band}{over}  {sign}{short(figures.used)}/{short(figures.limit)}",
+        f"{band}{over}  {sign}{steady(figures.used)}/{brief(figures.limit)}",
+        f"{head}{over}  {sign}{steady(figures.used)}/{brief(figures.limit)}",
+        head,
+    )
+    amiss = remarks(figures)
+    return tuple(f"{a}  {s}" for a, s in zip(amiss, (*said[:2], head, head), strict=True)) if amiss else said
+
+
+def sentence(figures: Figures) -> str:
+    """The gauge for ears, in reading order: how full and how sure, of what, what is largest, what is amiss, what comes next."""
+    if uncounted(figures):
+        return "What the context holds is being counted."
+    about = "about " if figures.estimated else ""
+    if not known(figures):
+        return f"{about}{short(figures.used)} tokens are used; the window is unknown.".capitalize()
+    inside = [s for s in figures.sections if s.tokens > 0 and s.name not in ("reserved", "free")]
+    inside.sort(key=lambda s: -s.tokens)
+    largest = ", ".join(f"{PARTS[s.name].label} {short(s.tokens)}" for s in inside[:3])
+    sure = f", give or take {off} percent" if (off := off_by(figures)) else ""
+    believed = f" instead of {short(figures.claimed_window)}" if figures.claimed_window else ""
+    turns = forecast_words(figures)
+    return " ".join(
+        [
+            f"The context is {percent(figures.pressure)} full{sure}: "
+            f"{about}{short(figures.used)} of {short(figures.limit)} tokens.",
+            f"{short(figures.reserved_output)} more are reserved for the reply,",
+            f"in a window of {_window_told(figures)}{believed}.",
+            *([f"Largest: {largest}."] if largest else []),
+            *([server_cut(figures.cut)] if figures.cut else []),
+            *budget_words(figures),
+            *_what_starts(figures),
+            *([f"{turns[0].upper()}{turns[1:]}.".replace("~", "About ")] if turns else []),
+        ]
+    )
+
+
+def _window_told(figures: Figures) -> str:
+    """The window and how it is known; one that nobody told as what it is, a bound."""
+    if figures.refused_window:
+        return f"at most {short(figures.refused_window)}, taken for {short(figures.window)} since a rejection"
+    if figures.claimed_window and figures.window_source == "assumed":
+        return f"at least {short(figures.window)}, as the server has taken so much,"
+    return f"{short(figures.window)}, {_LEARNED[figures.window_source]}"
+
+
+def _what_starts(figures: Figures) -> tuple[str, ...]:
+    """What compaction does by itself, as a sentence."""
+    if not figures.automatic.at_trigger:
+        words = starts_words(figures)
+        return (f"{words[0].upper()}{words[1:]}.",)
+    if fixed(figures) >= figures.trigger_tokens:
+        return ("Compaction cannot help.",)
+    left, asks = figures.trigger_tokens - figures.used, figures.automatic.standing == "asks"
+    if left > 0:
+        return (f"Compaction {'asks' if asks else 'starts'} after {short(left)} more.",)
+    return ("Compaction is due, and asks first." if asks else "Compaction is due.",)
+
+
+def budget_words(figures: Figures) -> tuple[str, ...]:
+    """A sentence for each part that is over its own budget: `tool results hold 58.6k, 8.6k over their budget of 50.0k.`"""
+    return tuple(
+        f"{PARTS[s.name].label} {short(s.tokens)}: {short(s.over)} over the budget of {short(s.budget)}.".capitalize()
+        for s in figures.over_budget
+    )
+
+
+def fit_words(used: int, limit: int) -> str:
+    """Whether so many tokens fit into a limit, in a few words; 0 for a limit that is not known."""
+    if limit <= 0:
+        return "not known"
+    return f"fits, {percent(used / limit)}" if used <= limit else f"{short(used - limit)} over"
+
+
+def part_words(figures: Figures, name: SectionName) -> str:
+    """One part in words: `tool results: ~58.6k tokens, 30 % of the window`."""
+    found = next((s for s in figures.sections if s.name == name), None)
+    if found is None:
+        return PARTS[name].label
+    sign = "~" if found.estimated else ""
+    of_limit = f", {share(found.tokens, figures.limit)} of the limit" if known(figures) else ""
+    over = f", {short(found.over)} over its budget" if found.over else ""
+    return f"{PARTS[name].label}: {sign}{short(found.tokens)} tokens{of_limit}{over}"
+
+
+def draft_words(figures: Figures) -> str:
+    """What the unsent message does: `this message +18k → 92 %, compaction would start`; empty without a draft."""
+    draft = figures.tokens("draft")
+    if draft <= 0:
+        return ""
+    if not known(figures):
+        return f"this message +{short(draft)}"
+    ends = f"this message +{short(draft)} → {percent(figures.pressure)}"
+    if figures.used > figures.limit:
+        ends += f", over the limit by {short(figures.over)}"
+    if not starts_with_draft(figures):
+        return ends
+    return f"{ends}, {'you would be asked' if figures.automatic.by_word else 'compaction would start'}"
+
+
+def starts_words(figures: Figures) -> str:
+    """Where compaction starts: `compaction from 21.5k`, `compaction asks from 21.5k`; why it does not start by itself."""
+    if not figures.automatic.at_trigger:
+        return standing_words(figures.automatic)
+    asks = " asks" if figures.automatic.standing == "asks" else ""
+    return f"compaction{asks} from {short(figures.trigger_tokens)}"
+
+
+def starts_with_draft(figures: Figures) -> bool:
+    """Sending the unsent message makes compaction start, or ask."""
+    return 0 < starts_at(figures) <= figures.used
+
+
+def forecast_words(figures: Figures) -> str:
+    """`~6 turns left at this pace`; empty where there is no trend."""
+    turns = figures.forecast_turns
+    if turns is None:
+        return ""
+    return f"~{count(turns, 'turn')} left at this pace" if turns else "no turn left at this pace"
+
+
+assert tuple(PARTS) == SECTIONS, "the gauge's parts must stand in the order of the sections"

@@ -1,0 +1,367 @@
+"""write_file and edit_file: the change is worked out before it is approved, shown as a diff, and written whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from ctxchat import atomic_write
+from ctxchat.core.errors import ToolError
+from ctxchat.core.permissions import Demand
+from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.core.quantities import count
+from ctxchat.tools.diffs import Diff, difference, matched
+from ctxchat.tools.editorconfig import agreed_encoding
+from ctxchat.tools.encodings import SNIFF, Encoding, binary_kind, declared, encoding_of
+from ctxchat.tools.paths import MAX_BYTES, Place, locate, missing, open_file, patterns, unmoved
+from ctxchat.tools.resemblance import resemblance
+from ctxchat.tools.seen import SeenFiles
+from ctxchat.tools.text import size
+from ctxchat.tools.tool import A, Arguments, Pieces, Tool
+
+
+class WriteArguments(Arguments, frozen=True):
+    path: str
+    content: Annotated[str, msgspec.Meta(description="The whole new content")]
+
+
+class EditArguments(Arguments, frozen=True):
+    path: str
+    old: Annotated[
+        str, msgspec.Meta(description="Exact text to replace, without line numbers, long enough to be unique")
+    ]
+    new: Annotated[str, msgspec.Meta(description="The new text")]
+    replace_all: Annotated[bool, msgspec.Meta(description="Replace every occurrence")] = False
+
+
+class FileDemand(Demand, frozen=True, omit_defaults=True):
+    """A demand that also knows which content it was worked out from, so that a file changed since is noticed."""
+
+    digest: str = ""
+
+
+class Rewrite(msgspec.Struct, frozen=True):
+    """A file before (None: not there) and after, as bytes, and the difference for people."""
+
+    place: Place
+    before: bytes | None
+    after: bytes
+    diff: Diff
+    recoded: str = ""
+    """What becomes of the encoding where it does not stay: `cp1252 becomes utf-8`."""
+
+
+class _WritingTool(Tool[A]):
+    reads_only = False
+
+    def __init__(self, seen: SeenFiles | None = None) -> None:
+        super().__init__()
+        self._seen = seen or SeenFiles()
+
+    def change(self, arguments: A, context: ToolContext) -> Rewrite:
+        """What would be written. Raises ToolError or OSError."""
+        raise NotImplementedError
+
+    def wants(self, arguments: A, context: ToolContext) -> Demand:
+        change = self.change(arguments, context)
+        place, diff = change.place, change.diff
+        verb = "create" if change.before is None else "change"
+        return FileDemand(
+            "write",
+            str(place.path),
+            place.inside,
+            f"{verb} {place.shown} (+{diff.added} −{diff.removed}){f': {change.recoded}' if change.recoded else ''}",
+            preview=diff.text,
+            patterns=patterns(place),
+            guarded=place.guarded,
+            digest=hashlib.sha256(change.before).hexdigest() if change.before is not None else "",
+        )
+
+    async def work(self, arguments: A, context: ToolContext) -> Pieces:
+        change = await asyncio.to_thread(self.change, arguments, context)
+        await asyncio.to_thread(_store, change)
+        await asyncio.to_thread(self._seen.saw, change.place.path, change.after)
+        verb = "Created" if change.before is None else "Changed"
+        lines = change.after.count(b"\n") + (not change.after.endswith(b"\n") and change.after != b"")
+        diff, now = change.diff, f"{count(lines, 'line')}, {size(len(change.after))}"
+        text = f"{verb} {change.place.shown}: +{diff.added} −{diff.removed}, now {now}."
+        text += f" The encoding has changed: {change.recoded}." if change.recoded else ""
+        yield ToolOutput(text, diff=diff.text)
+
+
+class WriteFile(_WritingTool[WriteArguments]):
+    name = "write_file"
+    about = "Create a file, or replace all of its content; missing folders are made. To change a part, use edit_file."
+    arguments = WriteArguments
+
+    def change(self, arguments: WriteArguments, context: ToolContext) -> Rewrite:
+        place = locate(arguments.path, context, spilled=False)
+        content = arguments.content
+        before = _content(place) if _writable(place) else None
+        if before is None:
+            stated, agreed = declared(_head(content)), agreed_encoding(place)
+            by = "it states" if stated else ".editorconfig says"
+            fits = agreed == "latin-1" and _fits(content, Encoding(agreed))
+            encoding = Encoding(stated or (agreed if fits else "utf-8"))
+            recoded = "" if encoding == Encoding() else f"{encoding.codec}, as {by}"
+            return Rewrite(
+                place, None, _encoded(content, encoding, place), difference("", content, place.shown), recoded
+            )
+        self._seen.check(place, before, whole=True)
+        if kind := binary_kind(before[:SNIFF]):
+            diff = difference("", content, f"{place.shown} ({kind}, {size(len(before))}, replaced by this text)")
+            return Rewrite(place, before, _encoded(content, Encoding(), place), diff)
+        encoding = encoding_of(before, agreed=agreed_encoding(place))
+        old = encoding.decode(before)
+        if "\r" not in content or only_crlf(old):
+            content = with_line_ends_of(old, content)
+        stated = _restated(before, content, encoding)
+        wanted = stated or Encoding(encoding.codec, encoding.bom, encoding.guessed)
+        # An encoding that cannot hold the new text gives way: nothing of the old text has to stay. Not one that it states.
+        if (
+            not stated
+            and not declared(_head(content))
+            and (_doubtful(content, old, wanted) or not _fits(content, wanted))
+        ):
+            wanted = Encoding()
+        after = _encoded(content, wanted, place)
+        return Rewrite(place, before, after, difference(old, content, place.shown), _recoded(encoding, wanted, after))
+
+
+class EditFile(_WritingTool[EditArguments]):
+    name = "edit_file"
+    about = "Replace an exact piece of a text file. Fails when it is not there, or there more than once without replace_all."
+    arguments = EditArguments
+
+    def change(self, arguments: EditArguments, context: ToolContext) -> Rewrite:
+        place = locate(arguments.path, context, spilled=False)
+        if not _writable(place):
+            raise missing(place)
+        before = _content(place)
+        if kind := binary_kind(before[:SNIFF]):
+            raise ToolError(f"{place.shown} is not text: {kind}, {size(len(before))}.")
+        self._seen.check(place, before, whole=False)
+        encoding = encoding_of(before, agreed=agreed_encoding(place))
+        text = encoding.decode_exactly(before)
+        if encoding.encode(text) != before:
+            raise ToolError(
+                f"{place.shown} seems to be {encoding.label}, but would not come back as it was; nothing was written.",
+                "Change it with a program through shell, as bytes.",
+            )
+        changed, _ = replaced(text, arguments.old, arguments.new, arguments.replace_all)
+        wanted = _restated(before, changed, encoding) or encoding
+        if sign := _doubtful(arguments.new, text, wanted):
+            raise ToolError(
+                f"The encoding of {place.shown} is a guess ({wanted.codec}), so {sign!r} could come out as another letter; "
+                "nothing was written.",
+                "Use no letters beyond ASCII that the file does not have, or convert it to UTF-8 first (iconv).",
+            )
+        after = _encoded(changed, wanted, place)
+        diff = difference(encoding.decode(before), wanted.decode(after), place.shown)
+        return Rewrite(place, before, after, diff, _recoded(encoding, wanted, after))
+
+
+def _writable(place: Place) -> bool:
+    """Whether the file is there. Raises ToolError where it cannot be written."""
+    try:
+        mode = place.path.stat().st_mode  # `exists` would call a name that is too long a file that is not there
+    except (FileNotFoundError, NotADirectoryError):
+        above = next(folder for folder in place.path.parents if folder.exists())
+        if not above.is_dir():
+            raise ToolError(f"{above} is a file, not a folder.") from None
+        return False
+    if stat.S_ISDIR(mode):
+        raise ToolError(f"{place.shown} is a folder.")
+    if not os.access(place.path, os.W_OK):
+        raise ToolError(f"{place.shown} is write-protected.")
+    return True
+
+
+def _content(place: Place) -> bytes:
+    with open_file(place) as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ToolError(f"{place.shown} is larger than {size(MAX_BYTES)}.", "Change it with a program through shell.")
+    return data
+
+
+def _head(text: str) -> bytes:
+    """The beginning of a text as `declared` wants it."""
+    return text[:4096].encode("ascii", "replace")
+
+
+def _restated(before: bytes, after: str, encoding: Encoding) -> Encoding | None:
+    """What a text states to be encoded in, where it did not before. A byte order mark says it better."""
+    stated = declared(_head(after))
+    return Encoding(stated) if stated and stated != declared(before) and not encoding.bom else None
+
+
+def _doubtful(new: str, old: str, encoding: Encoding) -> str:
+    """The first letter that a guessed encoding may be wrong about: one beyond ASCII that the old text has nowhere."""
+    return next((sign for sign in new if sign > "\x7f" and sign not in old), "") if encoding.guessed else ""
+
+
+def _recoded(was: Encoding, now: Encoding, after: bytes) -> str:
+    same = (was.codec, was.bom) == (now.codec, now.bom) or (was == Encoding() and after.isascii())
+    return "" if same else f"{was.codec} becomes {now.codec}"
+
+
+def _fits(text: str, encoding: Encoding) -> bool:
+    try:
+        encoding.encode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _encoded(text: str, encoding: Encoding, place: Place) -> bytes:
+    try:
+        return encoding.encode(text)
+    except UnicodeEncodeError as error:
+        sign = text[error.start : error.end][:5]
+        raise ToolError(
+            f"{place.shown} is {encoding.codec} and cannot hold {sign!r}.",
+            "Leave such characters out, or write the whole file anew.",
+        ) from error
+
+
+def _store(change: Rewrite) -> None:
+    """Put the new content in its place, whole or not at all. All of it in the folder that was judged, held open: a link that is
+    put in the way meanwhile leads nowhere."""
+    path = change.place.path
+    if not _HOLDS_FOLDERS:  # Windows, where a link takes a right that programs seldom have
+        path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder = _folder(path.parent) if _HOLDS_FOLDERS else None
+    except NotADirectoryError as error:  # what a link is, where none is followed
+        raise _moved(change.place) from error
+    within = Path() if folder is not None else path.parent
+    try:
+        _check_plain(within / path.name, folder, change.place)
+        if not unmoved(path):
+            raise _moved(change.place)
+        atomic_write.write(within / path.name, change.after, new_mode=0o666 & ~_mask(), folder=folder)
+    finally:
+        if folder is not None:
+            os.close(folder)
+
+
+_HOLDS_FOLDERS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+
+
+def _folder(folder: Path) -> int:
+    """A folder, opened step by step without following a link, made where it is missing."""
+    flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+    at = os.open(folder.anchor, flags)
+    for name in folder.parts[1:]:
+        try:
+            with suppress(FileExistsError):
+                if not _there(name, at):
+                    os.mkdir(name, dir_fd=at)
+            below = os.open(name, flags, dir_fd=at)
+        finally:
+            os.close(at)
+        at = below
+    return at
+
+
+def _there(name: str, at: int) -> bool:
+    try:
+        os.stat(name, dir_fd=at, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _moved(place: Place) -> ToolError:
+    return ToolError(f"{place.shown} leads somewhere else than a moment ago; nothing was written.")
+
+
+def _check_plain(path: Path, folder: int | None, place: Place) -> None:
+    """Raises ToolError where something stands that is no plain file."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(path, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise _moved(place)
+
+
+def _mask() -> int:
+    mask = os.umask(0o077)  # there is no way to read it without setting it
+    os.umask(mask)
+    return mask
+
+
+LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+def replaced(text: str, old: str, new: str, every: bool = False) -> tuple[str, int]:
+    """`text` with `old` replaced by `new`, and how often. A line end of `old` matches any, and the lines keep those they have:
+    models are not shown them. Raises ToolError where `old` is not there, or there several times and not `every` one is meant."""
+    if not old:
+        raise ToolError("old is empty.", "Give the exact text to replace; write_file makes a new file.")
+    if old == new:
+        raise ToolError("old and new are the same; there is nothing to change.")
+    if LINE_END.sub("\n", old) == LINE_END.sub("\n", new):
+        raise ToolError(
+            "old and new differ in line ends only, which stay as they are in the file.",
+            "Convert them with a program through shell.",
+        )
+    pattern = re.compile(f"(?:{LINE_END.pattern})".join(map(re.escape, LINE_END.split(old))))
+    found = [match.span() for match in pattern.finditer(text)]
+    if not found:
+        raise ToolError("The text of old is not in the file.", resemblance(text, old))
+    if len(found) > 1 and not every:
+        raise ToolError(
+            f"The text of old is there {len(found)} times, in lines {_places(text, found)}.",
+            "Take in more lines around it so that it is unique, or set replace_all.",
+        )
+    pieces, at = [], 0
+    for start, end in found:
+        pieces += [text[at:start], with_line_ends_of(text[start:end], new, _line_end_at(text, start))]
+        at = end
+    return "".join((*pieces, text[at:])), len(found)
+
+
+def with_line_ends_of(old: str, new: str, usual: str = "") -> str:
+    """`new` with the line ends of `old`: its own for a line that stays or takes another's place, that of the line before for one
+    that is added. `usual` is for a text without any; where it is empty too, `new` stays as it is."""
+    ends, wanted = LINE_END.findall(old), LINE_END.findall(new)
+    usual = ends[0] if ends else usual
+    if not wanted or not usual:
+        return new
+    lines = LINE_END.split(new)
+    if len(set(ends)) < 2:
+        return usual.join(lines)
+    taken: list[str] = []
+    for _, start, end, first, last in matched(LINE_END.split(old), lines):
+        own = ends[start:end][: last - first]
+        taken += own + [(own or taken or [usual])[-1]] * (last - first - len(own))
+    return "".join(line + end for line, end in zip(lines, [*taken[: len(wanted)], ""], strict=True))
+
+
+def only_crlf(text: str) -> bool:
+    """True when the text has line ends and all are CRLF."""
+    return "\n" in text and text.count("\n") == text.count("\r\n")
+
+
+def _line_end_at(text: str, at: int) -> str:
+    """The end of the line that a place lies in, or of the one before; empty where the text has none."""
+    found = LINE_END.search(text, at)
+    if not found:
+        before = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at))
+        found = LINE_END.search(text, max(0, before - 1)) if before >= 0 else None
+    return found[0] if found else ""
+
+
+def _places(text: str, found: Sequence[tuple[int, int]], most: int = 10) -> str:
+    """Line numbers where matches begin."""
+    numbers = [str(1 + text.count("\n", 0, start)) for start, _ in found[:most]]
+    return ", ".join(numbers) + (", …" if len(found) > most else "")

@@ -1,0 +1,196 @@
+"""One compaction in words: its line in a list, its facts, the difference from the summary before, its record. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+
+from textual.content import Content
+
+from ctxchat.core.facts import KINDS, TITLES, collect, line_of, survival
+from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.record import CompactionRecord, Fact
+from ctxchat.core.strategies.builtin import LABELS
+from ctxchat.core.view import View
+from ctxchat.presentation.compactions import REASONS, Kept, Pass, compared, previous, put_away
+from ctxchat.presentation.text import WHO, clean, clock, elapsed, one_line, short
+from ctxchat.presentation.tool_words import decoded, key_argument
+from ctxchat.presentation.usage_text import count, day_and_clock, gain, money
+from ctxchat.tui.style import MUTED
+from ctxchat.tui.widgets.rows import Cell, Column
+
+PASSES = (
+    Column("when", 6),
+    Column("why", least=13),
+    Column("before → after", 16, right=True, rank=1),
+    Column("freed", 7, right=True, rank=3),
+    Column("how", 14, rank=2),
+    Column("cost", 7, right=True, rank=4),
+)
+MESSAGES = (
+    Column("", 6),
+    Column("turn", 4, right=True, rank=2),
+    Column("who", 7),
+    Column("what", least=24),
+    Column("", 6, rank=1),
+)
+
+
+def pass_cells(one: Pass) -> tuple[Cell, ...]:
+    """Its line; what is not in force is dim and says so."""
+    record, style = one.record, "" if one.in_force else "dim"
+    why = ("" if one.standing == "in force" else f"{one.standing}, ") + REASONS[record.reason]
+    return (
+        (clock(record.at) or "  ·", "dim"),
+        (why, "warn" if one.standing in ("failed", "rejected") else style),
+        (f"{short(record.before.used)} → {short(record.stands)}" if record.outcome == "compacted" else "", style),
+        (gain(record.freed) if one.in_force else "", "good"),
+        (one_line(record.strategy, 20), "dim"),
+        (money(record.cost_usd) if record.cost_usd else "", "dim"),
+    )
+
+
+def message_cells(kept: Kept) -> tuple[Cell, ...]:
+    """The line of a message that was put away, or of an earlier compaction among them."""
+    if kept.nested:
+        return ("", "", ("Σ", "strong"), (_nested(kept.nested), "strong"), "")
+    message = kept.message
+    calls = (f"{one_line(c.name, 40)} {key_argument(decoded(c.arguments))}" for c in message.calls)
+    text = one_line(message.text, 200) or "  ".join(calls)
+    return (
+        (message.id, "dim"),
+        (str(kept.group.turn), "dim"),
+        WHO[message.role],
+        clean(text),
+        (clock(message.at), "dim"),
+    )
+
+
+def summary(one: Pass) -> str:
+    """Its summary as Markdown, or why there is none; above it, where it is not in force, that it is not."""
+    if one.change is None:
+        return f"*{clean(one.record.detail) or f'This compaction is {one.standing}: it changed nothing.'}*"
+    if not one.summary:
+        words = "it dropped or shortened messages, which are under Messages as they were."
+        return f"*{'Undone. ' if one.undone else ''}This compaction left no summary: {words}*"
+    return (
+        f"*Undone: this summary is in the view no more.*\n\n{clean(one.summary)}" if one.undone else clean(one.summary)
+    )
+
+
+def facts(one: Pass, view: View, ledger: Ledger, width: int = 0) -> Content:
+    """The facts it carried over, or those of what it put away, by kind; what the model sees no more is told apart. One longer
+    than so many cells goes on under itself (0: as long as it is)."""
+    evidence = one.evidence
+    if not evidence.facts:
+        if one.record.evidence:
+            return Content(clean(one.record.evidence))
+        evidence = collect(put_away(one, ledger))
+    if not evidence.facts:
+        return Content("No facts were found in what was put away." if one.change else "It put nothing away.")
+    held, lost = survival(evidence, view)
+    head = f"The model {'sees' if one.undone else 'still sees'} {held.kept} of {count(held.found, 'fact')}."
+    lines = [Content.styled(head, MUTED)]
+    for kind in KINDS:
+        some = [fact for fact in evidence.facts if fact.kind == kind]
+        lines += [Content(""), Content.styled(TITLES[kind], "bold")] if some else []
+        lines += [_fact(fact, fact not in lost, width) for fact in some]
+    return Content("\n").join(lines)
+
+
+def _fact(fact: Fact, seen: bool, width: int) -> Content:
+    words = clean(line_of(fact))
+    text = f"✓ {words}" if seen else f"– {words}   (not in view)"
+    if width > 20:
+        text = "\n".join(part for line in text.splitlines() for part in wrap(line, width, subsequent_indent="  "))
+    return Content(text) if seen else Content.styled(text, MUTED)
+
+
+def difference(one: Pass, found: Sequence[Pass]) -> Content:
+    """Its summary against the one before it, line by line."""
+    if not one.summary:
+        return Content.styled("There is no summary to compare.", MUTED)
+    before = previous(one, found)
+    if before is None:
+        return Content.styled("This is the first summary: there is none before it to compare with.", MUTED)
+    styles = {"+": "$text-success", "-": "$text-error", "@": MUTED}
+    lines = [
+        Content.styled(clean(line), styles[line[0]]) if line[:1] in styles else Content(clean(line))
+        for line in compared(before.summary, one.summary)
+    ]
+    undone = ", undone since" if before.undone else ""
+    head = f"Against the summary of {day_and_clock(before.record.at) or before.id}, {REASONS[before.record.reason]}{undone}"
+    return Content("\n").join([Content.styled(f"{head}{'' if lines else ': they are equal'}", MUTED), *lines])
+
+
+def record(one: Pass, width: int = 0) -> Content:
+    """All that was written down of it, what its row in a list does not say first; what is longer than so many cells goes on under
+    itself (0: as long as it is)."""
+    written = one.record
+    before, after = written.before.used, written.after.used
+    rows = [("said", " ".join(filter(None, (written.detail, written.missed))))]
+    if one.change:
+        rows += [
+            ("step", f"{gain(s.tokens_freed):>6}  {LABELS.get(s.name, s.name)}, {count(s.groups, 'group')}")
+            for s in written.steps
+        ]
+        rows += [
+            ("put away", _put_away(written)),
+            ("put back since", back_words(one)),
+            ("kept verbatim", count(written.keep_recent, "message") if written.keep_recent else ""),
+            ("facts", _kept(written, one.facts_back)),
+        ]
+    rows += [
+        ("before → after", f"{short(before)} → {short(after)}   {gain(before - after)}" if one.change else ""),
+        ("took", f"{elapsed(written.seconds)}   {money(written.cost_usd)}   {written.model or 'no model'}"),
+        ("how", written.strategy),
+        ("why", REASONS[written.reason]),
+        ("outcome", one.standing),
+        ("when", day_and_clock(written.at)),
+        ("id", one.id),
+    ]
+    if one.change:
+        rows += [
+            ("summary by", _author(written)),
+            ("attempts", str(written.attempts) if written.attempts > 1 else ""),
+            ("tools then", ", ".join(written.tools)),
+            ("memory then", ", ".join(written.memory)),
+            ("last calls", "\n".join(written.recent_calls)),
+        ]
+    lines: list[Content] = []
+    for key, value in rows:
+        parts = [
+            part for line in clean(value).splitlines() for part in (wrap(line, width - 16) if width > 28 else [line])
+        ]
+        lines += [Content.assemble((f"{'' if n else key:<16}", MUTED), part) for n, part in enumerate(parts)]
+    return Content("\n").join(lines)
+
+
+def _put_away(written: CompactionRecord) -> str:
+    shorter = f", {written.shortened:,} of them only shortened" if written.shortened else ""
+    return f"{count(written.folded_messages, 'message')}{shorter}, {count(written.folded_groups, 'group')}"
+
+
+def _author(written: CompactionRecord) -> str:
+    """Empty where the model named above wrote it alone."""
+    draft = f", from a draft by {written.model}" if written.model else ""
+    return f"{written.author}{draft}" if written.author else ""
+
+
+def _kept(written: CompactionRecord, facts_back: bool) -> str:
+    kept = f"kept {written.facts.kept} of {written.facts.found}" if written.facts.found else ""
+    return f"{kept}, {len(written.lost)} put back" if facts_back else kept
+
+
+def back_words(one: Pass) -> str:
+    """What came back by undo in part: `12 messages, 8.1k; −79.1k left`; empty for nothing."""
+    back = one.record.back
+    if not back.messages:
+        return ""
+    left = f"; {gain(one.record.freed)} left" if one.in_force else ""
+    return f"{count(back.messages, 'message')}, {short(back.tokens)}{left}"
+
+
+def _nested(change: Change) -> str:
+    messages = change.record.folded_messages if change.record else 0
+    return f"compaction of {clock(change.at)}, {count(messages, 'message')}: enter opens it"
