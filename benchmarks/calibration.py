@@ -31,11 +31,11 @@ from benchmarks.texts import KINDS, Texts
 from benchmarks.vocabularies import counter as counter_of
 from ctxchat.core.messages import Image
 from ctxchat.core.options import Options
-from ctxchat.core.permissions import Demand
+from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ModelPiece, ModelRequest, ReplyEnd, ToolContext, ToolOutput
 from ctxchat.core.view import ToolSpec
 from ctxchat.models.catalogue import package_folder
-from ctxchat.models.client import Lane, ModelClient
+from ctxchat.models.client import ModelClient, ModelTransport
 from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
 from ctxchat.models.tokenizers import counter
@@ -78,11 +78,13 @@ class Watched(ModelClient):
     sent: list[Sent]
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:  # type: ignore[override]
-        figures = self.desk.session.figures
+        context_usage = self.desk.session.context_usage
         async with aclosing(super().stream(request)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, ReplyEnd) and piece.usage:
-                    self.sent.append(Sent(figures.used, round(figures.band * figures.used), piece.usage.prompt))
+                    self.sent.append(
+                        Sent(context_usage.used, round(context_usage.band * context_usage.used), piece.usage.prompt)
+                    )
                 yield piece
 
 
@@ -105,20 +107,22 @@ class Records:
         properties: dict[str, object] = {field: {**bounds, "description": f"Bounds of {field}."} for field in fields}
         return ToolSpec("records", "Finds records.", {"type": "object", "properties": properties, "required": []})
 
-    def demand(self, arguments: dict[str, object], context: ToolContext) -> Demand:
-        return Demand("read", "records", summary="records")
+    def access_request(self, arguments: dict[str, object], context: ToolContext) -> AccessRequest:
+        return AccessRequest("read", "records", summary="records")
 
     async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolOutput]:
         yield ToolOutput(self._texts.take("json", next(self._sizes)))
 
 
-async def session(settings: ModelSettings, lane: Lane, kind: str, seed: int, *, images: bool = False) -> list[Sent]:
+async def session(
+    settings: ModelSettings, lane: ModelTransport, kind: str, seed: int, *, images: bool = False
+) -> list[Sent]:
     """One session from its first message; what was shown and counted for each request."""
     texts, model = Texts(seed), Watched(settings, lane)
     tools = standard_tools(sandbox=Sandbox("none"), environ={})
     if kind == "tools":
         tools = [*tools, Records(texts)]
-    options = Options(consent="off", prepare=False)
+    options = Options(auto_compact="off", prepare=False)
     model.desk, model.sent = Desk(model, tools=tools, options=options, system=SYSTEM, mode="read-only"), []
     for turn in range(TURNS):
         of = KINDS[(turn + seed) % len(KINDS)] if kind == "mixed" else kind

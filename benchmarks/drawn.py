@@ -20,7 +20,7 @@ from ctxchat.core.facts import Memory, collect, fitting, line_of, plain
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.messages import Message
 from ctxchat.core.record import Evidence, Fact
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 
 CAP = 4_000
 AROUND = 110
@@ -37,7 +37,7 @@ def where(fact: Fact, messages: dict[int, Message]) -> str:
 
 
 def main(folder: Path, many: int, seed: int) -> None:
-    chance, count = random.Random(seed), Meter().text
+    chance, count = random.Random(seed), TokenCounter().text
     pot: dict[tuple[str, str], list[tuple[int, Fact, dict[int, Message]]]] = {}
     for recording in recordings(folder):
         groups, memory, evidence, start = group_messages(recording.messages), Memory(), Evidence(), 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from benchmarks.history import Planted, Work
+from benchmarks.history import Planted, SessionController
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Budget, Window
 from ctxchat.core.grouping import group_messages
@@ -23,7 +23,7 @@ from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summary_task import summary_task
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import View, compile
 from ctxchat.models.offline.summary import OfflineSummariser
 
@@ -46,7 +46,7 @@ def summarised(ledger: Ledger, view: View, budget: Budget, options: PlanOptions,
 
 def summary_only(ledger: Ledger, view: View, budget: Budget, options: PlanOptions, name: str) -> Change | None:
     """The same summary, nothing beside it."""
-    return summarised(ledger, view, budget, PlanOptions(meter=options.meter, evidence_tokens=0), name)
+    return summarised(ledger, view, budget, PlanOptions(counter=options.counter, evidence_tokens=0), name)
 
 
 def truncated(ledger: Ledger, view: View, budget: Budget, options: PlanOptions, name: str) -> Change | None:
@@ -72,15 +72,17 @@ WAYS: dict[str, Way] = {
 def _summary(ledger: Ledger, plan: Plan, options: PlanOptions) -> str:
     step = plan.steps[-1]
     task = summary_task(ledger, step, options)
-    writer = OfflineSummariser(options.meter.text)
+    writer = OfflineSummariser(options.counter.text)
     return writer.summary(task.groups, "", task.previous, task.max_tokens) or "Nothing."
 
 
 def run(way: Way, evidence_tokens: int, at: Sequence[int]) -> dict[int, tuple[dict[str, float], int]]:
     """Shares kept by kind after these passes, and the tokens of the summary section then."""
     work, options = (
-        Work(seed=7),
-        PlanOptions(meter=Meter(), recent_results=0, evidence_tokens=evidence_tokens, keep_recent=8, keep_turns=2),
+        SessionController(seed=7),
+        PlanOptions(
+            counter=TokenCounter(), recent_results=0, evidence_tokens=evidence_tokens, keep_recent=8, keep_turns=2
+        ),
     )
     budget = Budget(Window(128_000, "configured"), 0, 96_000, 30_000)
     ledger = Ledger()
@@ -90,10 +92,10 @@ def run(way: Way, evidence_tokens: int, at: Sequence[int]) -> dict[int, tuple[di
         work.turns(TURNS)
         fresh = group_messages(work.messages[start:])
         ledger = ledger.append(*(_in_turn(g, turn) for g in fresh))
-        change = way(ledger, compile(ledger, FRAME, options.meter), budget, options, f"p{number}")
+        change = way(ledger, compile(ledger, FRAME, options.counter), budget, options, f"p{number}")
         ledger = ledger.apply(change) if change else ledger
         if number in at:
-            view = compile(ledger, FRAME, options.meter)
+            view = compile(ledger, FRAME, options.counter)
             kept[number] = (shares(work.facts(), view), view.weights()["summary"])
     return kept
 

@@ -38,7 +38,7 @@ class Brief:
         yield "They asked about the service, and were told."
 
 
-def talk() -> Iterator[Reply]:
+def conversation() -> Iterator[Reply]:
     number = 0
     while True:
         number += 1
@@ -66,8 +66,8 @@ async def main(turns: int) -> None:
     hold_no_freed_memory()
     with tempfile.TemporaryDirectory() as folder, Database(Path(folder) / "data") as database:
         journal = begin_journal(database, "scripted/model", folder).journal
-        model = ScriptedModel(talk(), window=Window(16_000, "configured"))
-        options = Options(consent="off", output_reserved=500)
+        model = ScriptedModel(conversation(), window=Window(16_000, "configured"))
+        options = Options(auto_compact="off", output_reserved=500)
         echo = Echo()
         desk = Desk(model, tools=[echo], options=options, journal=journal, summariser=Brief())  # type: ignore[arg-type]
         print(f"{'turn':>6} {'CPU ms/turn':>12} {'with passes':>12} {'MB':>7} {'passes':>7}")

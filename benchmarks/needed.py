@@ -26,7 +26,7 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.tooluse import Use, use_of
 from ctxchat.core.view import View, compile
 
@@ -83,7 +83,7 @@ def seen_after(view: View) -> str:
 
 
 def measure(folder: Path, cap: int) -> None:
-    options = PlanOptions(meter=Meter(), recent_results=0, keep_recent=KEEP, evidence_tokens=cap)
+    options = PlanOptions(counter=TokenCounter(), recent_results=0, keep_recent=KEEP, evidence_tokens=cap)
     budget = Budget(Window(1_000_000, "configured"), 0, 500_000, 10)
     print(f"{'recording':<24}{'cuts':>5}{'paths':>14}{'symbols':>14}{'files again':>14}{'summary':>9}{'tail':>9}")
     for recording in recordings(folder):
@@ -92,12 +92,12 @@ def measure(folder: Path, cap: int) -> None:
         tokens, tails, made = 0, 0, 0
         for cut in cuts(groups):
             ledger = Ledger().append(*groups[:cut])
-            view = compile(ledger, FRAME, options.meter)
+            view = compile(ledger, FRAME, options.counter)
             plan = builtin_strategies(options)["summarize"].plan(view, ledger, budget)
             if plan is None:
                 continue
             ledger = ledger.apply(apply_plan(ledger, plan, "p", options, summary="-"))
-            after = compile(ledger, FRAME, options.meter)
+            after = compile(ledger, FRAME, options.counter)
             before, text = words_of([m for g in groups[:cut] for m in g.messages]), seen_after(after)
             made += 1
             tokens += after.weights()["summary"]

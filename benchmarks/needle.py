@@ -25,7 +25,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.evidence import FRAME, Way, shown, summarised, window_only
-from benchmarks.history import Work
+from benchmarks.history import SessionController
 from ctxchat.bootstrap.recall import Recollection
 from ctxchat.core.budget import Budget, Window
 from ctxchat.core.grouping import group_messages
@@ -33,7 +33,7 @@ from ctxchat.core.journal import Changed, Sealed
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.strategies.planning import PlanOptions
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import compile
 from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
@@ -60,7 +60,7 @@ class Needle(msgspec.Struct, frozen=True):
     again: bool = False
 
 
-class Haystack(Work):
+class Haystack(SessionController):
     """Agent work with facts in it, each said once."""
 
     def __init__(self, seed: int) -> None:
@@ -162,7 +162,7 @@ class Told(msgspec.Struct, frozen=True):
 
 async def run(folder: Path, way: Way, at: Sequence[int], seed: int = 5) -> tuple[list[Needle], list[Told]]:
     """A session in a real store, compacted by `way`; what can be had of it after these passes."""
-    work, options = Haystack(seed), PlanOptions(meter=Meter(), recent_results=0, keep_recent=8, keep_turns=2)
+    work, options = Haystack(seed), PlanOptions(counter=TokenCounter(), recent_results=0, keep_recent=8, keep_turns=2)
     budget = Budget(Window(128_000, "configured"), 0, 96_000, 20_000)
     told: list[Told] = []
     with Database(folder) as database:
@@ -173,17 +173,17 @@ async def run(folder: Path, way: Way, at: Sequence[int], seed: int = 5) -> tuple
             work.plant(PLANTED_TURNS) if number == 1 else work.turns(TURNS)
             fresh = [_in_turn(g, ledger.turn) for g in group_messages(work.messages[start:])]
             ledger = ledger.append(*fresh)
-            change = way(ledger, compile(ledger, FRAME, options.meter), budget, options, f"p{number}")
+            change = way(ledger, compile(ledger, FRAME, options.counter), budget, options, f"p{number}")
             sessions.append(database, session, Sealed(tuple(fresh)), *([Changed(change)] if change else []))
             ledger, done = (ledger.apply(change), done + 1) if change else (ledger, done)
             if number in at:
                 assert done == number, "a pass did not happen"
-                told.append(await _told(number, database, session, ledger, options.meter, work.needles))
+                told.append(await _told(number, database, session, ledger, options.counter, work.needles))
     return work.needles, told
 
 
 async def _told(
-    number: int, database: Database, session: str, ledger: Ledger, meter: Meter, needles: Sequence[Needle]
+    number: int, database: Database, session: str, ledger: Ledger, counter: TokenCounter, needles: Sequence[Needle]
 ) -> Told:
     recollection = Recollection(database, session)
     searched, recalled = set[str](), set[str]()
@@ -195,7 +195,7 @@ async def _told(
         named = re.findall(r"^(m\d+) \(", text, re.M)[:FIRST]
         if needle.message in named and needle.answer in text:
             recalled.add(needle.message)
-    view = compile(ledger, FRAME, meter)
+    view = compile(ledger, FRAME, counter)
     said = shown(view)
     seen = {needle.message for needle in needles if needle.answer in said}
     return Told(number, view.weights()["summary"], frozenset(searched), frozenset(recalled), frozenset(seen))

@@ -27,7 +27,7 @@ from ctxchat.core.messages import Message, own_words
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import earlier
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import compile
 
 HEAD = Head(system="You are ctxchat.")
@@ -65,7 +65,7 @@ def unanswered(messages: Sequence[Message]) -> list[Message]:
 def look(messages: Sequence[Message], strategy: str, options: PlanOptions) -> Cut | None:
     """A pass over these messages, looked at; None where there is nothing to fold."""
     ledger = Ledger().append(*group_messages(messages))
-    view = compile(ledger, HEAD, options.meter)
+    view = compile(ledger, HEAD, options.counter)
     plan = builtin_strategies(options)[strategy].plan(
         view, ledger, Budget(Window(1_000_000, "configured"), 0, 500_000, 10)
     )
@@ -80,7 +80,7 @@ def look(messages: Sequence[Message], strategy: str, options: PlanOptions) -> Cu
     if not asked:
         return Cut()
     newest = asked[0]
-    shown = compile(ledger, HEAD, options.meter).items
+    shown = compile(ledger, HEAD, options.counter).items
     if not any(item.message.seq == newest.seq or own_words(newest) in item.message.text for item in shown):
         return Cut(newest.id, bool(named), "it stands nowhere whole")
     first = named.partition("\n")[0]
@@ -92,7 +92,7 @@ def cuts(messages: Sequence[Message], times: int, chance: random.Random) -> Iter
     """So many looks at random places: the messages before, the strategy, and what came of it."""
     for _ in range(times if len(messages) > 8 else 0):
         end, strategy = chance.randrange(6, len(messages)), chance.choice(STRATEGIES)
-        options = PlanOptions(meter=Meter(), keep_recent=chance.choice(KEPT), keep_turns=1, recent_results=0)
+        options = PlanOptions(counter=TokenCounter(), keep_recent=chance.choice(KEPT), keep_turns=1, recent_results=0)
         if cut := look(messages[:end], strategy, options):
             yield end, strategy, cut
 

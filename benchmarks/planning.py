@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks.history import Work
+from benchmarks.history import SessionController
 from ctxchat.core.budget import Budget, Window
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import compile
 from ctxchat.models.tokenizers import counter
 
@@ -42,13 +42,13 @@ def show(what: str, milliseconds: float) -> None:
 
 
 def main() -> None:
-    work = Work()
+    work = SessionController()
     work.turns(1000, rounds=4, lines=40)
     ledger = Ledger(groups=group_messages(work.messages))
     count = counter("gpt-4o")
-    options = PlanOptions(meter=Meter(count))
-    first = timed(lambda: compile(ledger, FRAME, options.meter), 1)
-    view = compile(ledger, FRAME, options.meter)
+    options = PlanOptions(counter=TokenCounter(count))
+    first = timed(lambda: compile(ledger, FRAME, options.counter), 1)
+    view = compile(ledger, FRAME, options.counter)
     half, least = (
         Budget(Window(view.raw, "configured"), 0, int(view.raw * 0.8), int(view.raw * t)) for t in (0.5, 0.02)
     )
@@ -57,7 +57,7 @@ def main() -> None:
 
     print(f"{len(work.messages):,} messages, {len(ledger.groups):,} groups, {view.raw:,} tokens; milliseconds\n")
     show("first view: every message weighed, every one once", first)
-    show("view again", timed(lambda: compile(fresh(), FRAME, options.meter)))
+    show("view again", timed(lambda: compile(fresh(), FRAME, options.counter)))
     show("live() from nothing", timed(lambda: fresh().live()))
     show(
         "facts looked for: once, off the event loop",

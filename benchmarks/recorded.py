@@ -27,7 +27,7 @@ from ctxchat.core.grouping import group_messages
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.strategies.planning import PlanOptions
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import View, compile
 
 KINDS = ("paths", "listed", "numbers", "commands", "errors", "decisions")
@@ -111,15 +111,17 @@ def run(
     groups: tuple[Group, ...], way: Way, evidence_tokens: int, at: Iterable[int]
 ) -> dict[int, tuple[Counter[str], Counter[str], int]]:
     """After these passes: facts that left the view by kind, how many of them it holds, and the tokens of the summary."""
-    options = PlanOptions(meter=Meter(), recent_results=0, evidence_tokens=evidence_tokens, keep_recent=2, keep_turns=1)
+    options = PlanOptions(
+        counter=TokenCounter(), recent_results=0, evidence_tokens=evidence_tokens, keep_recent=2, keep_turns=1
+    )
     budget = Budget(Window(WINDOW * (1 if evidence_tokens <= USUAL else 8), "configured"), 0, WINDOW // 2, 0)
     ledger, told = Ledger(), {}
     for number, part in enumerate(stretches(groups), 1):
         ledger = ledger.append(*part)
-        change = way(ledger, compile(ledger, FRAME, options.meter), budget, options, f"p{number}")
+        change = way(ledger, compile(ledger, FRAME, options.counter), budget, options, f"p{number}")
         ledger = ledger.apply(change) if change else ledger
         if number in at:
-            told[number] = kept(ledger, compile(ledger, FRAME, options.meter))
+            told[number] = kept(ledger, compile(ledger, FRAME, options.counter))
     return told
 
 
@@ -145,7 +147,7 @@ def _holds(text: str, fact: str) -> bool:
 def main(folder: Path) -> None:
     found = recordings(folder)
     session = joined(found)
-    weighed = [Meter().message(m) for group in session for m in group.messages]
+    weighed = [TokenCounter().message(m) for group in session for m in group.messages]
     print(f"{len(found)} recordings, {len(weighed):,} messages, {sum(weighed):,} tokens")
     whole: Counter[str] = Counter()
     for cap in (USUAL, AMPLE):

@@ -14,13 +14,13 @@ from functools import cache
 import msgspec
 
 from ctxchat.core.budget import Window
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import Event, Failed, TextDelta, Usage
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.head import ContextBlock, ToolSpec
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.options import Options
-from ctxchat.core.permissions import Demand
+from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ModelRequest, ToolContext, ToolOutput, ToolText
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.view import View
@@ -116,8 +116,8 @@ class Recorded:
         self.spec = ToolSpec(name, "Answers as it did.", {"type": "object", "properties": {}})
         self._results = results
 
-    def demand(self, arguments: dict[str, object], context: ToolContext) -> Demand:
-        return Demand("read", self.spec.name)
+    def access_request(self, arguments: dict[str, object], context: ToolContext) -> AccessRequest:
+        return AccessRequest("read", self.spec.name)
 
     async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolText | ToolOutput]:
         yield ToolOutput(self._results.get(context.call_id, "[nothing was recorded]"))
@@ -161,20 +161,20 @@ class Replay:
         alone, passed = await session.measure(), False
         for turn, groups in enumerate(self._turns, 1):
             message = groups[0].first
-            figures = session.attachments.with_draft(message.text)
+            context_usage = session.attachments.with_draft(message.text)
             events = await self._turn(groups)
             first = next((i for i, event in enumerate(events) if isinstance(event, Usage)), len(events))
             came = _passes(events[:first])
-            warned.append(Warned(figures.used >= figures.trigger_tokens, came))
+            warned.append(Warned(context_usage.used >= context_usage.trigger_tokens, came))
             usage = events[first] if first < len(events) else None
             if isinstance(usage, Usage) and not came:
-                grown, real = figures.used - alone.used, self._server.of(message)
-                drafted.append(Drafted(turn, figures.used, usage.prompt, grown, real, passed, figures.band))
+                grown, real = context_usage.used - alone.used, self._server.of(message)
+                drafted.append(Drafted(turn, context_usage.used, usage.prompt, grown, real, passed, context_usage.band))
             passed = _passes(events)
             if passed:
                 foretold += [Foretold(f, n, turn - at - 1) for f, n, at in said if f is not None]
                 said, fills = [], []
-            alone = session.figures
+            alone = session.context_usage
             fills.append(alone.used)
             said.append((alone.forecast_turns, _naive(fills, alone), turn))
         return Run(tuple(drafted), tuple(foretold), tuple(warned))
@@ -194,9 +194,9 @@ def _passes(events: Sequence[Event]) -> bool:
     return any(isinstance(event, CompactionRecord) and event.outcome == "compacted" for event in events)
 
 
-def _naive(fills: Sequence[int], figures: Figures) -> int:
+def _naive(fills: Sequence[int], context_usage: ContextUsage) -> int:
     growth = (fills[-1] - fills[0]) / (len(fills) - 1) if len(fills) > 1 else fills[-1]
-    return max(0, int((figures.trigger_tokens - fills[-1]) / growth)) if growth > 0 else 99
+    return max(0, int((context_usage.trigger_tokens - fills[-1]) / growth)) if growth > 0 else 99
 
 
 def by_turn(messages: Sequence[Message]) -> Turns:

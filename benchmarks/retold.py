@@ -20,13 +20,13 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.history import Work
+from benchmarks.history import SessionController
 from ctxchat.bootstrap.recall import Recollection
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Changed, Sealed
 from ctxchat.core.ledger import Change, Edit
 from ctxchat.core.messages import Group, Message
-from ctxchat.core.record import CompactionRecord, SideFigures
+from ctxchat.core.record import CompactionRecord, SideUsage
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 
@@ -52,7 +52,7 @@ class Asked(msgspec.Struct, frozen=True):
     answer: str
 
 
-class Retold(Work):
+class Retold(SessionController):
     """Agent work about a few things, each with its own drafts, edits, corrections and renamed functions."""
 
     def __init__(self, seed: int) -> None:
@@ -116,7 +116,7 @@ def filled(database: Database, seed: int = 7) -> tuple[str, list[Asked]]:
     groups = group_messages([*work.messages, Message(10**6, "user", "Go on.")])
     folded = tuple(g.id for g in groups[:-2])
     record = CompactionRecord(
-        "k1", "manual", "summarize", "compacted", at="2026-01-02T03:04:05.000Z", before=SideFigures(0, 0)
+        "k1", "manual", "summarize", "compacted", at="2026-01-02T03:04:05.000Z", before=SideUsage(0, 0)
     )
     summary = Group("s-k1", "summary", (Message(0, "user", "what was done"),), source="k1")
     change = Change("k1", "compaction", edits=(Edit("digest", folded, summary),), record=record)

@@ -73,9 +73,9 @@ def fetched() -> Path:
     return place
 
 
-def fill(database: Database, talk: dict) -> list[Question]:
+def fill(database: Database, conversation: dict) -> list[Question]:
     """The sessions of one conversation in the store, and its questions with ids as the store has them."""
-    said, where = talk["conversation"], {}
+    said, where = conversation["conversation"], {}
     names = sorted((n for n in said if re.fullmatch(r"session_\d+", n)), key=lambda n: int(n[8:]))
     for name in names:
         messages = []
@@ -86,7 +86,7 @@ def fill(database: Database, talk: dict) -> list[Question]:
         session = sessions.create(database, title=name, records=[Sealed(group_messages(messages))])
         where.update({turn["dia_id"]: (session, f"m{seq}") for seq, turn in enumerate(said[name], 1)})
     questions = []
-    for asked in talk["qa"]:
+    for asked in conversation["qa"]:
         # Written by hand: "D8:6; D9:17", "D30:05", "D:11:26".
         marks = re.findall(r"D:?(\d+):0*(\d+)", " ".join(asked.get("evidence", ())))
         turns = frozenset(where[f"D{a}:{b}"] for a, b in marks if f"D{a}:{b}" in where)
@@ -159,10 +159,10 @@ def main() -> None:
     talks = load(Path(names[0]) if names else fetched())
     with ExitStack() as stack:
         stores = []
-        for talk in talks:
+        for conversation in talks:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             database = stack.enter_context(Database(Path(folder)))
-            stores.append((database, fill(database, talk)))
+            stores.append((database, fill(database, conversation)))
         told = summed(left_out(stores) if "--left-out" in sys.argv else [asked(*store) for store in stores])
     print(json.dumps(told) if "--json" in sys.argv else "\n".join(f"{k:<24}{v:>8}" for k, v in told.items()))
 

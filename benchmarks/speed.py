@@ -311,13 +311,13 @@ def main() -> None:
                 found = resumed(apps["ctxchat"], folders["ctxchat"], double, of_size[size])
                 if number:
                     runs.append(found)
-    figures = {app: medians(runs) for app, runs in taken.items()}
-    print(f"{'':48}" + "".join(f"{app:>10}{'to bare' if app != 'bare' else '':>9}" for app in figures))
+    context_usage = {app: medians(runs) for app, runs in taken.items()}
+    print(f"{'':48}" + "".join(f"{app:>10}{'to bare' if app != 'bare' else '':>9}" for app in context_usage))
     for name, words in ROWS.items():
-        bare = figures["bare"][name]
+        bare = context_usage["bare"][name]
         cells = (
             f"{each[name]:>10,.4g}{f'{each[name] / bare:.2f}' if app != 'bare' and bare else '':>9}"
-            for app, each in figures.items()
+            for app, each in context_usage.items()
         )
         print(f"{words:48}" + "".join(cells))
     lengths = {size: medians(runs) for size, runs in kept.items()}
@@ -328,7 +328,7 @@ def main() -> None:
     ):
         few, many = (lengths[size][name] for size in (10, 10_000))
         print(f"a session of 10,000 messages: {words:22}{many:>10,.4g}  (of 10: {few:,.4g})")
-    report = {**figures, "sessions": lengths, "rounds": given.rounds, "load": os.getloadavg()}
+    report = {**context_usage, "sessions": lengths, "rounds": given.rounds, "load": os.getloadavg()}
     if given.json:
         given.json.write_text(json.dumps(report, indent=2) + "\n")
     print(json.dumps(report))

@@ -17,14 +17,14 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.history import Work
+from benchmarks.history import SessionController
 from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import SessionConfig
-from ctxchat.agent.turn.approvals import Gate
-from ctxchat.agent.turn.tool_runner import Toolbox
+from ctxchat.agent.turn.approvals import Approvals
+from ctxchat.agent.turn.tool_runner import ToolRunner
 from ctxchat.bootstrap.shared import SystemClock
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Usage
@@ -128,7 +128,7 @@ class Gaps:
 
 def filled(database: Database, messages: int) -> str:
     """A stored session of so many messages."""
-    work = Work()
+    work = SessionController()
     while len(work.messages) < messages:
         work.turns(50, rounds=4, lines=32)
     return sessions.create(database, records=[Sealed(group_messages(work.messages[:messages]))])
@@ -136,17 +136,17 @@ def filled(database: Database, messages: int) -> str:
 
 def opened(database: Database, name: str, writer: Writer, prepare: bool) -> Session:
     stored = open_journal(database, name)
-    clock, gate = SystemClock(), Gate("all")
-    toolbox = Toolbox([], gate, clock, workspace="/")
+    clock, approvals = SystemClock(), Approvals("all")
+    tool_runner = ToolRunner([], approvals, clock, workspace="/")
     raw = sum(rough_count(m.text) + 4 for m in stored.state.ledger.messages())
     model = ScriptedModel(
         (says("fine") for _ in range(99)), window=Window(int(raw * 1.28), "configured"), count=rough_count
     )
     options = Options(strategy="summarize", prepare=prepare, keep_recent=40, compression_trigger=0.72, soft_mark=0.5)
     config = SessionConfig(system="You help.", context_sources=Nothing(), open_model=lambda _: model, options=options)
-    talk = Conversation(stored.journal, stored.state, model, clock, config, tools=())
-    compactor = Compactor(talk, summariser=writer)
-    return Session(talk, toolbox, compactor, Hooks((), talk, compactor, Recorded()), config)
+    conversation = Conversation(stored.journal, stored.state, model, clock, config, tools=())
+    compactor = Compactor(conversation, summariser=writer)
+    return Session(conversation, tool_runner, compactor, Hooks((), conversation, compactor, Recorded()), config)
 
 
 async def swapped(folder: Path, messages: int, *, prepare: bool) -> Row:

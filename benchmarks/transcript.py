@@ -80,7 +80,7 @@ async def until(holds: Callable[[], object], pause: float = 0.01) -> None:
         await asyncio.sleep(pause)
 
 
-def talk(messages: int) -> list[Message]:
+def conversation(messages: int) -> list[Message]:
     """Questions and answers in Markdown."""
     return [
         Message(n, "user" if n % 2 else "assistant", f"What does pier {n} do?" if n % 2 else ANSWER.format(n=n), at=AT)
@@ -134,7 +134,7 @@ async def streaming(count: int, pause: float) -> dict[str, float]:
 
 async def opening(count: int) -> dict[str, float]:
     """A stored session of so many messages, until its last one is seen."""
-    session = FakeSession(messages=talk(count))
+    session = FakeSession(messages=conversation(count))
     async with chat() as app:
         before = _memory()
         cpu = process_time()
@@ -145,7 +145,7 @@ async def opening(count: int) -> dict[str, float]:
 
 async def jumping(count: int, jumps: int) -> dict[str, float]:
     """To messages anywhere in so many."""
-    session = FakeSession(messages=talk(count))
+    session = FakeSession(messages=conversation(count))
     async with chat() as app:
         await app.chat.show_session(session)
         await asyncio.sleep(1)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ctxchat.core.calibration import Mix
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.models.samples import SAMPLES
 from ctxchat.models.tokenizers import count_with
 from ctxchat.models.vocabularies import NEWER, OLDER, SAME
@@ -78,7 +78,8 @@ def main(folder: str, *tokenizers: str) -> None:
     sizes = Counter(kind for kind, _ in texts)
     weights = [40 / sizes[kind] for kind, _ in texts]
     mixes = {
-        table: [features(Meter(count_with(table)).text_mix(text)) for _, text in texts] for table in (OLDER, NEWER)
+        table: [features(TokenCounter(count_with(table)).text_mix(text)) for _, text in texts]
+        for table in (OLDER, NEWER)
     }
     for named in tokenizers:
         name, _, path = named.partition("=")

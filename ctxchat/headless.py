@@ -36,7 +36,7 @@ from ctxchat.core.quantities import count, short
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.sanitize import clean, harmless, harmless_json
 from ctxchat.core.secrets import marks_in
-from ctxchat.tools.mentions import Consent, look_all, part_of
+from ctxchat.tools.mentions import MentionRules, look_all, part_of
 
 UNSEEN = "this model is shown no images, only its name goes along"
 OTHERS = "Or ask another: --model NAME (`ctxchat models` lists them), --model offline for the offline assistant."
@@ -52,8 +52,10 @@ async def along(
     """What goes along with a message: the files that the person's own words mention by `@path`, and those they `agreed` to.
     `tell` is told what does not. Raises StorageError."""
     parts: list[Part] = []
-    consent = Consent(lambda demand: session.permissions.judge("read_file", demand).verdict, agreed=tuple(agreed))
-    for named in await asyncio.to_thread(look_all, text, workspace, consent=consent):
+    rules = MentionRules(
+        lambda access_request: session.permissions.judge("read_file", access_request).verdict, agreed=tuple(agreed)
+    )
+    for named in await asyncio.to_thread(look_all, text, workspace, rules=rules):
         part = await part_of(named, session.attachments.save, session.attachments.mask)
         if part:
             parts.append(part)

@@ -179,15 +179,15 @@ async def demo_desk(window: int = 96_000, turns: int = TURNS) -> Desk:
         system=prompt("system"),
         clock=clock,
     )
-    talk, session = desk.conversation, desk.session
+    conversation, session = desk.conversation, desk.session
     await session.measure()
     for number in range(turns):
         clock.minute = number * 7
-        await talk.write(Sealed(turn(number, 4 * number + 1, clock.minute, long=turns - number >= 5)))
+        await conversation.write(Sealed(turn(number, 4 * number + 1, clock.minute, long=turns - number >= 5)))
         used = (await session.measure()).used
         usage = Usage(prompt=used - 40, completion=40, cached=used * 3 // 4, cost_usd=0.021)
-        learned = level(1.0, band=0.02, samples=9)
-        await talk.write(Measured(MODEL, usage, used, calibration=learned, at=clock.now(), turn_end=True))
+        knowledge = level(1.0, band=0.02, samples=9)
+        await conversation.write(Measured(MODEL, usage, used, calibration=knowledge, at=clock.now(), turn_end=True))
         if number in (18, 33):
             clock.minute += 2
             async with aclosing(session.free_up(await session.preview())) as events:
@@ -254,7 +254,7 @@ class DemoServices(FakeServices):
 
     async def sessions(self) -> Sequence[SessionRow]:
         state: SessionState = self.session.state
-        count, used = len(state.ledger.messages()), self.session.figures.used
+        count, used = len(state.ledger.messages()), self.session.context_usage.used
         return [
             SessionRow("s1", "harbour-logger", moment(0), moment(322), count, MODEL, used, 2, ""),
             SessionRow("night", "what about the night shift?", moment(120), moment(250), 96, MODEL, 40_200, 1, "s1"),

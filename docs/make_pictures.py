@@ -250,7 +250,7 @@ async def permissions(pilot: Pilot[int], desk: Desk) -> None:
     """Rules of the settings, and one of this session."""
     rules = ("shell: pytest **", "shell: git diff **", "write_file: src/**", "deny shell: systemctl **")
     cast(CtxchatApp, pilot.app).settings_file.write_text(f"[permissions]\nrules = {list(rules)}\n")
-    desk.gate.rules = [rule for text in rules if (rule := parse_rule(text))]
+    desk.approvals.rules = [rule for text in rules if (rule := parse_rule(text))]
     await press("alt+m")(pilot, desk)
 
 

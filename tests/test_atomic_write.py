@@ -112,8 +112,8 @@ async def test_a_mounted_file_is_edited(tmp_path: Path) -> None:
         kept = Checkpoints(workspace, tmp_path / "kept")
         edit, context = EditFile(), ToolContext("call", str(workspace))
         arguments = {"path": "m", "old": "x = 1", "new": "x = 2"}
-        demand = edit.demand(arguments, context)
-        await kept.begin(demand.access, demand.target)
+        access_request = edit.access_request(arguments, context)
+        await kept.begin(access_request.access, access_request.target)
         [piece async for piece in edit.run(arguments, context)]
         _, changes, _ = await kept.settle()
         assert source.read_text() == "x = 2\n" and [change.path for change in changes] == ["m"]

@@ -21,7 +21,7 @@ from ctxchat.cli.commands import ctxchat as root_command
 from ctxchat.config.effective import load
 from ctxchat.core import Item, Message
 from ctxchat.core.ports import ToolContext
-from tests.core.test_chat_lists import talk
+from tests.core.test_chat_lists import conversation
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -118,16 +118,18 @@ LIBRARY = "\n".join(blocks(ROOT / "docs" / "library.md", "python"))
 def test_the_library_page_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     encoding = SimpleNamespace(encode_ordinary=str.split)
-    names: dict[str, Any] = {"client": Client(), "long_conversation": talk(12), "encoding": encoding}
+    names: dict[str, Any] = {"client": Client(), "long_conversation": conversation(12), "encoding": encoding}
     sdk = re.findall(r"^from openai\S* import (\w+)$", LIBRARY, re.MULTILINE)  # only types; loading it takes a second
     names |= dict.fromkeys(sdk, Any)
     exec(compile(re.sub(r"^from openai.*", "", LIBRARY, flags=re.MULTILINE), "docs/library.md", "exec"), names)
     assert names["stored"] == names["messages"]
     assert [m["role"] for m in names["messages"]] == ["system", "user", "assistant"]
-    done = names["turn"]([*talk(2), {"role": "user", "content": "go"}], [{"name": "read_file"}], lambda *_: "text")
+    done = names["turn"](
+        [*conversation(2), {"role": "user", "content": "go"}], [{"name": "read_file"}], lambda *_: "text"
+    )
     assert [m["role"] for m in done[-3:]] == ["assistant", "tool", "assistant"]
-    assert names["answer"](talk(2)).choices
-    system, turned = names["to_anthropic"](talk(2))
+    assert names["answer"](conversation(2)).choices
+    system, turned = names["to_anthropic"](conversation(2))
     assert system == "You are helpful."
     assert [m["role"] for m in turned] == ["user", "assistant", "user", "assistant"] * 2
 
@@ -166,7 +168,7 @@ async def test_the_plug_ins_page_runs(tmp_path: Path) -> None:
         exec(compile(code, "docs/plugins.md", "exec", dont_inherit=True), names)
     dice, context = names["Dice"](), ToolContext(call_id="c1", workspace=str(tmp_path))
     assert "sides" in str(dice.spec.parameters)
-    assert dice.demand({"sides": 4}, context).access == "none"
+    assert dice.access_request({"sides": 4}, context).access == "none"
     assert [int(piece.text) in range(1, 5) async for piece in dice.run({"sides": 4}, context)] == [True]
     (tmp_path / "weather.txt").write_text("rain")
     assert await names["Weather"](tmp_path).provide() == "rain"

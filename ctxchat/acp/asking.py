@@ -9,7 +9,7 @@ import msgspec
 from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, RequestPermissionResponse
 
 from ctxchat.core.events import ApprovalRequested
-from ctxchat.core.permissions import Allowance, Answer
+from ctxchat.core.permissions import Answer, Grant
 from ctxchat.core.sanitize import visible
 
 Kind = Literal["allow_once", "allow_always", "reject_once"]
@@ -39,17 +39,17 @@ def choices(request: ApprovalRequested) -> tuple[PermissionChoice, ...]:
     )
 
 
-def _beyond(allowance: Allowance) -> Iterator[PermissionChoice]:
+def _beyond(allowance: Grant) -> Iterator[PermissionChoice]:
     """Yes, with what a command may do outside of its sandbox."""
     if allowance.network:
-        yield _once("network", "with the network", Allowance(network=True))
+        yield _once("network", "with the network", Grant(network=True))
     for place, folder in enumerate(allowance.folders[:3]):
-        yield _once(f"folder-{place}", f"writing in {visible(folder)}", Allowance(folders=(folder,)))
+        yield _once(f"folder-{place}", f"writing in {visible(folder)}", Grant(folders=(folder,)))
     if allowance.outside:
-        yield _once("outside", "outside of the sandbox", Allowance(outside=True))
+        yield _once("outside", "outside of the sandbox", Grant(outside=True))
 
 
-def _once(id: str, what: str, allowance: Allowance) -> PermissionChoice:
+def _once(id: str, what: str, allowance: Grant) -> PermissionChoice:
     return PermissionChoice(id, f"Allow once, {what}", "allow_once", Answer("once", allowance=allowance))
 
 

@@ -150,7 +150,7 @@ class EditorSession:
                     await telling.take(event)
         finally:
             await telling.close()
-        await self.tell(updates.usage(self.session.figures))
+        await self.tell(updates.usage(self.session.context_usage))
         await self._name()
         if telling.failed:
             raise CtxchatError(telling.failed.text, telling.failed.hint)
@@ -176,18 +176,18 @@ class EditorSession:
 
     async def _context(self) -> StopReason:
         """The gauge in words, and its parts as a table."""
-        figures = await self.session.measure()
-        rows = [f"| {PARTS[s.name].label} | {short(s.tokens)} |" for s in figures.sections if s.tokens]
+        context_usage = await self.session.measure()
+        rows = [f"| {PARTS[s.name].label} | {short(s.tokens)} |" for s in context_usage.sections if s.tokens]
         table = "\n".join(["| part | tokens |", "|---|---:|", *rows])
-        await self.tell(updates.said(f"{gauge_words(figures)[0]} tokens. {sentence(figures)}\n\n{table}\n"))
-        await self.tell(updates.usage(figures))
+        await self.tell(updates.said(f"{gauge_words(context_usage)[0]} tokens. {sentence(context_usage)}\n\n{table}\n"))
+        await self.tell(updates.usage(context_usage))
         return "end_turn"
 
     async def _undo(self) -> StopReason:
         """Take back the newest change. Raises CtxchatError where there is none."""
-        figures = await self.session.changes.undo()
-        await self.tell(updates.said(f"Taken back: {gauge_words(figures)[0]} tokens now.\n"))
-        await self.tell(updates.usage(figures))
+        context_usage = await self.session.changes.undo()
+        await self.tell(updates.said(f"Taken back: {gauge_words(context_usage)[0]} tokens now.\n"))
+        await self.tell(updates.usage(context_usage))
         return "end_turn"
 
     async def _archive(self) -> StopReason:

@@ -52,7 +52,7 @@ def modes(session: Session) -> SessionModeState:
 
 def config_options(session: Session, models: Collection[str]) -> list[ConfigOption]:
     """Mode and model; `models` are those to choose from, beside the one in use."""
-    used = session.figures.model
+    used = session.context_usage.model
     names = dict.fromkeys([used, *models])
     return [
         _select(MODE, "Permissions", session.permissions.mode, _modes()),

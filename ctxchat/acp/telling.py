@@ -28,7 +28,7 @@ from ctxchat.acp.asking import answer_to, choices, chosen, options
 from ctxchat.acp.updates import CallIds, SessionUpdate
 from ctxchat.agent.session import Session
 from ctxchat.core.automatic import SNOOZE
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import (
     ApprovalRequested,
     ApprovalResolved,
@@ -113,7 +113,7 @@ class Telling:
             case CompactionRecord():
                 await self.tell(updates.compacted(event, begun=event.id in self._passes))
                 self._passes.discard(event.id)
-            case Figures():
+            case ContextUsage():
                 if self._due("figures"):
                     await self.tell(updates.usage(event))
             case Retry():
@@ -212,11 +212,11 @@ class Telling:
         taken = await self._chosen(call, rows)
         match taken:
             case "now":
-                self._session.consent.agree("now")
+                self._session.policy.agree("now")
             case "after":
-                self._session.consent.agree("after")
+                self._session.policy.agree("after")
             case _:
-                self._session.consent.rest(SNOOZE)
+                self._session.policy.rest(SNOOZE)
         await self.tell(updates.settled(named, taken in {"now", "after"}))
 
     async def _chosen(self, call: ToolCallUpdate, rows: list[PermissionOption]) -> str:

@@ -43,7 +43,7 @@ from acp.schema import (
 )
 
 from ctxchat.acp.settings import ConfigOption
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import ApprovalRequested, CompactionStarted, Delegated, FilesChanged, ToolFinished, ToolStarted
 from ctxchat.core.messages import Group, Message, Text, ToolCall, attached, spoken
 from ctxchat.core.quantities import count, made_smaller, short
@@ -223,10 +223,12 @@ def listed(event: ToolStarted) -> SessionUpdate | None:
 # ── the window ──
 
 
-def usage(figures: Figures) -> SessionUpdate:
+def usage(context_usage: ContextUsage) -> SessionUpdate:
     """The gauge, as far as the protocol has a place for it: tokens in use of the limit, and what the session cost."""
-    cost = Cost(amount=round(figures.cost_usd, 6), currency="USD") if figures.cost_usd else None
-    return UsageUpdate(session_update="usage_update", used=max(0, figures.used), size=max(0, figures.window), cost=cost)
+    cost = Cost(amount=round(context_usage.cost_usd, 6), currency="USD") if context_usage.cost_usd else None
+    return UsageUpdate(
+        session_update="usage_update", used=max(0, context_usage.used), size=max(0, context_usage.window), cost=cost
+    )
 
 
 def making_room(event: CompactionStarted) -> SessionUpdate:

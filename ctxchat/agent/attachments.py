@@ -10,11 +10,11 @@ import msgspec
 
 from ctxchat.agent.conversation import Conversation
 from ctxchat.core.calibration import Mix, total
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import StorageError
 from ctxchat.core.images import addressed, data_url, size_in, stored_in
 from ctxchat.core.messages import Group, Image, Message, Part, Text
-from ctxchat.core.tokens import Meter, rough_count
+from ctxchat.core.tokens import TokenCounter, rough_count
 
 ROUGH_FROM = 20_000
 """Characters from which a text is estimated until it was counted: a tokenizer takes longer than a key may."""
@@ -45,7 +45,7 @@ class Attachments:
     async def put_away(self, name: str, text: str) -> Text:
         """Keep a text as a file that the agent can page through: its head and tail, and where the rest lies. Raises
         StorageError."""
-        tokens = await asyncio.to_thread(self._conversation.meter.text, text)
+        tokens = await asyncio.to_thread(self._conversation.counter.text, text)
         return Text(await self._conversation.put_away(name, text, tokens, GLIMPSE), name)
 
     async def carried(self, groups: Sequence[Group]) -> tuple[Group, ...]:
@@ -58,23 +58,23 @@ class Attachments:
         return self._mix(part).raw
 
     def _mix(self, part: Part) -> Mix:
-        meter = self._conversation.meter
-        if isinstance(part, Text) and _long(part) and not meter.knows(part.words):
+        counter = self._conversation.counter
+        if isinstance(part, Text) and _long(part) and not counter.knows(part.words):
             return Mix(rough_count(part.words))
-        return meter.part_mix(part)
+        return counter.part_mix(part)
 
     async def count(self, parts: Sequence[Part]) -> None:
         """Count the long texts among these, beside everything else; `weigh` is exact then."""
         await asyncio.to_thread(
-            _count, self._conversation.meter, [p for p in parts if isinstance(p, Text) and _long(p)]
+            _count, self._conversation.counter, [p for p in parts if isinstance(p, Text) and _long(p)]
         )
 
-    def with_draft(self, text: str, parts: Sequence[Part] = ()) -> Figures:
+    def with_draft(self, text: str, parts: Sequence[Part] = ()) -> ContextUsage:
         """The gauge with an unsent message in it."""
         if not text and not parts:
             return self._conversation.measured()
         plain = Message(seq=0, role="user", content=text or " ")
-        typed = Mix(rough_count(text)) if len(text) > ROUGH_FROM else self._conversation.meter.draft_mix(plain)
+        typed = Mix(rough_count(text)) if len(text) > ROUGH_FROM else self._conversation.counter.draft_mix(plain)
         return self._conversation.measured(draft=total((typed, *map(self._mix, parts))))
 
 
@@ -98,15 +98,15 @@ async def _read(conversation: Conversation, paths: Iterable[str]) -> dict[str, s
     return found
 
 
-def weights(meter: Meter, attachments: Sequence[Part]) -> tuple[int, ...]:
+def weights(counter: TokenCounter, attachments: Sequence[Part]) -> tuple[int, ...]:
     """Tokens of the parts of a message whose first part are its words. Long texts take long."""
-    return (0, *(meter.part(part) for part in attachments)) if attachments else ()
+    return (0, *(counter.part(part) for part in attachments)) if attachments else ()
 
 
 def _long(part: Text) -> bool:
     return bool(part.name) and len(part.text) > ROUGH_FROM
 
 
-def _count(meter: Meter, texts: Iterable[Text]) -> None:
+def _count(counter: TokenCounter, texts: Iterable[Text]) -> None:
     for text in texts:
-        meter.part(text)
+        counter.part(text)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ctxchat.agent.compaction.policy import Consent
+from ctxchat.agent.compaction.policy import AutoCompactPolicy
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.core.changes import (
@@ -29,7 +29,7 @@ from ctxchat.core.changes import (
     restored,
     shrunk,
 )
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.facts import Memory
 from ctxchat.core.journal import Changed, Record, Sealed, Undone
 from ctxchat.core.ledger import Change, Ledger
@@ -41,10 +41,12 @@ from ctxchat.core.view import View
 class Changes:
     """The verbs for changes by hand. All raise LedgerError for what cannot be done, and then nothing is written."""
 
-    def __init__(self, conversation: Conversation, lock: SessionLock, consent: Consent, memory: Memory) -> None:
+    def __init__(
+        self, conversation: Conversation, lock: SessionLock, policy: AutoCompactPolicy, memory: Memory
+    ) -> None:
         self._conversation = conversation
         self._lock = lock
-        self._consent = consent
+        self._policy = policy
         self._memory = memory
 
     async def undoing(self, change_id: str = "") -> Undoing:
@@ -52,9 +54,11 @@ class Changes:
         if not self._lock.busy:
             await self._conversation.refresh()  # the window of a session just opened has not been asked for yet
         looked = await asyncio.to_thread(look, self._conversation.ledger, change_id, self._measured, *self._told)
-        return msgspec.structs.replace(looked, before=self._conversation.figures)  # which a server may have counted
+        return msgspec.structs.replace(
+            looked, before=self._conversation.context_usage
+        )  # which a server may have counted
 
-    async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> Figures:
+    async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> ContextUsage:
         """Take back a change, the last one without an id; of a compaction only these groups, where given. Where what comes
         back no longer fits, `over` of the figures says by how much."""
         async with self._lock.alone():
@@ -64,45 +68,45 @@ class Changes:
             left = [await asyncio.to_thread(in_part, *of)] if groups else []
             scale = self._conversation.as_counted
             if undone.kind == "compaction":
-                self._consent.stopped()
+                self._policy.stopped()
             await self._conversation.write(Undone(undone.id, at, scale), *(Changed(change, scale) for change in left))
             return await self._conversation.refresh()
 
-    async def redo(self, change_id: str = "") -> Figures:
+    async def redo(self, change_id: str = "") -> ContextUsage:
         """Make a change again that was undone, the one last undone without an id, exactly as it was."""
         state = self._conversation.state
         change = redone(state.undone, state.ledger, change_id)
-        figures = await self._apply(change)
+        context_usage = await self._apply(change)
         if change.kind != "compaction":
-            return figures
-        self._consent.helped()
-        return self._conversation.figures
+            return context_usage
+        self._policy.helped()
+        return self._conversation.context_usage
 
-    async def pin(self, group_id: str) -> Figures:
+    async def pin(self, group_id: str) -> ContextUsage:
         """Keep a group word for word from now on."""
         return await self._apply(pinned(self._conversation.ledger, group_id, self._conversation.clock.now()))
 
-    async def drop(self, group_id: str) -> Figures:
+    async def drop(self, group_id: str) -> ContextUsage:
         """Take a group out of the view; the record keeps it."""
         return await self._apply(dropped(self._conversation.ledger, group_id, self._conversation.clock.now()))
 
-    async def shrink(self, group_id: str) -> Figures:
+    async def shrink(self, group_id: str) -> ContextUsage:
         """Show a group as one line from now on."""
         return await self._apply(shrunk(self._conversation.ledger, group_id, self._conversation.clock.now()))
 
-    async def restore(self, group_id: str) -> Figures:
+    async def restore(self, group_id: str) -> ContextUsage:
         """Put a group of the record back at the end, as a marked quotation."""
         return await self._put_back(restored, group_id)
 
-    async def quote(self, group: Group, source: str) -> Figures:
+    async def quote(self, group: Group, source: str) -> ContextUsage:
         """Put a group of another session at the end, as a marked quotation; `source` says which session, in words."""
         return await self._put_back(lambda ledger, of, at: quoted(ledger, group, of, at), source)
 
-    async def reinsert(self, change_id: str) -> Figures:
+    async def reinsert(self, change_id: str) -> ContextUsage:
         """Put the facts that a compaction lost back at the end, as one marked note."""
         return await self._put_back(reinserted, change_id)
 
-    async def memo(self, name: str, text: str) -> Figures:
+    async def memo(self, name: str, text: str) -> ContextUsage:
         """Change a memo of the agent's, remove it with an empty text, or add one. Raises ToolError where it is too long."""
         return await self._put_back(lambda ledger, of, at: memo_changed(ledger, of, text, at), name)
 
@@ -110,27 +114,27 @@ class Changes:
         """The facts a compaction did not carry over, a line each. Raises LedgerError when it is not in force."""
         return lost_facts(self._conversation.ledger, change_id)
 
-    def _measured(self, ledger: Ledger) -> tuple[View, Figures]:
+    def _measured(self, ledger: Ledger) -> tuple[View, ContextUsage]:
         view = self._conversation.compile(ledger)
         return view, self._conversation.expected(view, len(ledger.compactions))
 
     @property
     def _told(self) -> tuple[Count, Memory]:
         """What a summary is made anew with where some of what it stands for comes back."""
-        return self._conversation.meter.text, self._memory
+        return self._conversation.counter.text, self._memory
 
-    async def _apply(self, change: Change) -> Figures:
+    async def _apply(self, change: Change) -> ContextUsage:
         self._conversation.ledger.apply(change)  # raises before anything is written
         return await self._write(Changed(change, self._conversation.as_counted))
 
-    async def _put_back(self, make: Callable[[Ledger, str, str], tuple[Group, Change]], of: str) -> Figures:
+    async def _put_back(self, make: Callable[[Ledger, str, str], tuple[Group, Change]], of: str) -> ContextUsage:
         async with self._lock.alone():
             await self._conversation.settle()
             note, change = make(self._conversation.ledger, of, self._conversation.clock.now())
             await self._conversation.write(Sealed((note,)), Changed(change, self._conversation.as_counted))
             return await self._conversation.refresh()
 
-    async def _write(self, *records: Record) -> Figures:
+    async def _write(self, *records: Record) -> ContextUsage:
         async with self._lock.alone():
             await self._conversation.write(*records)
             return await self._conversation.refresh()

@@ -14,17 +14,17 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ctxchat.agent.journal_writer import JournalWriter
-from ctxchat.agent.model_knowledge import Assumptions, Known, Learned, NothingKnown
+from ctxchat.agent.model_knowledge import Known, ModelKnowledge, ModelKnowledgeStore, NothingKnown
 from ctxchat.agent.session_config import SessionConfig
 from ctxchat.core.automatic import Automatic
-from ctxchat.core.backoff import Guard
+from ctxchat.core.backoff import Backoff
 from ctxchat.core.budget import Budget, Window, make_budget
 from ctxchat.core.budget_note import BUDGET, budget_note
 from ctxchat.core.cache import Beginning, CacheRules, cache_state, found_beginnings, marked_lengths
 from ctxchat.core.cache_state import CacheState
 from ctxchat.core.calibration import Mix
 from ctxchat.core.clip import clip
-from ctxchat.core.context_usage import NO_MIX, Counting, Figures, Past, PriceRise, TokenPrice, measure
+from ctxchat.core.context_usage import NO_MIX, ContextUsage, Counting, Past, PriceRise, TokenPrice, measure
 from ctxchat.core.errors import StorageError
 from ctxchat.core.head import ContextBlock, Head, Surroundings, ToolSpec
 from ctxchat.core.hooks import replaces_automatic
@@ -83,20 +83,20 @@ class Conversation(JournalWriter):
         config: SessionConfig,
         *,
         tools: Sequence[ToolSpec],
-        assumptions: Assumptions | None = None,
+        knowledge_store: ModelKnowledgeStore | None = None,
         known: Known | None = None,
         masked: MaskedRecord | None = None,
     ) -> None:
         super().__init__(journal, state)
         self.options = config.options
         self.clock = clock
-        self.guard = Guard.remembered(state.automatic)
+        self.backoff = Backoff.remembered(state.automatic)
         self.under_way = False
         """A turn is under way."""
         self._config = config
         self._tools = tuple(tools)
         self._mode: Mode = config.mode
-        self._assumptions: Assumptions = assumptions or NothingKnown()
+        self._knowledge_store: ModelKnowledgeStore = knowledge_store or NothingKnown()
         self.masked = masked or MaskedRecord(str)
         """What of the record a model is told."""
         self._afforded = Afforded()
@@ -106,7 +106,7 @@ class Conversation(JournalWriter):
         self._weighed = len(state.ledger.changes)  # changes in force when the meter last forgot what is not in view
         self._looks = self._newest = 0  # looks begun, and which of them the view stands on
         self._streamed = Mix()
-        self.use(Learned(self, self._assumptions, model, known or Known()))
+        self.use(ModelKnowledge(self, self._knowledge_store, model, known or Known()))
         self._around: Surroundings | None = None  # as they were asked for last
         self._every_request: tuple[ContextBlock, ...] = ()
         self._prefix_guard = PrefixGuard(state.sent)
@@ -115,20 +115,22 @@ class Conversation(JournalWriter):
         self._sent: tuple[SentPrefix | None, PrefixBreak | None] = (None, None)  # of the request under way
         self._instructed_anew = False  # by settings that were edited, or as another agent: the head no longer holds
         self.view: View = View((), (), (), 0, 0)
-        self.figures: Figures = closed_with(self.measured(), state, self.learned.off(state.used))
+        self.context_usage: ContextUsage = closed_with(self.measured(), state, self.knowledge.off(state.used))
 
-    async def learned_of(self, model: ModelPort) -> Learned:
+    async def learned_of(self, model: ModelPort) -> ModelKnowledge:
         """What earlier sessions have learned of a model; it may have to be read."""
-        return Learned(self, self._assumptions, model, await asyncio.to_thread(self._assumptions.load, model.name))
+        return ModelKnowledge(
+            self, self._knowledge_store, model, await asyncio.to_thread(self._knowledge_store.load, model.name)
+        )
 
-    def use(self, learned: Learned) -> None:
+    def use(self, knowledge: ModelKnowledge) -> None:
         """Go on with the model of which this is known; what it can hold is asked at the next refresh."""
-        self.model = learned.model
+        self.model = knowledge.model
         self._prices: ModelPrices | None = None
         self._rules = CacheRules()
         self._held: tuple[Beginning, ...] = ()  # beginnings of the next request that its server keeps
-        self.learned = learned
-        self.meter = learned.meter
+        self.knowledge = knowledge
+        self.counter = knowledge.counter
 
     async def configure(self, config: SessionConfig, tools: Sequence[ToolSpec]) -> None:
         """Be set up so from the next look on. Sources of context that are exchanged are closed."""
@@ -150,7 +152,7 @@ class Conversation(JournalWriter):
     @property
     def window(self) -> Window:
         """What the model can hold, as far as it is known."""
-        return self.learned.window
+        return self.knowledge.window
 
     @property
     def budget(self) -> Budget:
@@ -168,9 +170,9 @@ class Conversation(JournalWriter):
     def automatic(self) -> Automatic:
         """Whether compaction starts by itself in the turn under way, else in the next."""
         said = sum(1 for item in self.view.items if item.group)
-        return self.guard.automatic(
+        return self.backoff.automatic(
             self.options,
-            self.clock.seconds() if self.guard.failures else 0.0,
+            self.clock.seconds() if self.backoff.failures else 0.0,
             self.ledger.turn + (not self.under_way),
             by_hook=self.by_hook,
             few=said + (not self.under_way) < self.options.min_messages,
@@ -183,21 +185,21 @@ class Conversation(JournalWriter):
         wanted, levels = self.state.effort or self._config.effort, self.model.efforts
         return wanted if levels is None or wanted in levels else ""
 
-    async def refresh(self) -> Figures:
+    async def refresh(self) -> ContextUsage:
         """Ask what the model can hold and, between turns, what stands around; compile and measure what the next request would
         hold. Whoever is asked may take long, so nobody waits for another's look: one that was overtaken by a later one changes
         nothing."""
         self._looks += 1
         look, model = self._looks, self.model
-        claimed = await self.learned.asked()
+        claimed = await self.knowledge.asked()
         prices, rules = await asyncio.to_thread(self._asked_prices, model)
         every_request = await self._config.context_sources.every_request()
         if not self.under_way or self._around is None:
             await self.look_around()
         async with self._looking:
             if look < self._newest or model is not self.model:
-                return self.figures
-            self.learned.take(*claimed)
+                return self.context_usage
+            self.knowledge.take(*claimed)
             self._newest, self._every_request = look, every_request
             self._prices, self._rules = prices, rules
             await self._afford_tools()
@@ -254,7 +256,7 @@ class Conversation(JournalWriter):
         there is nothing to say."""
         head = self.ledger.head
         known = known_context(head, self.ledger).get(BUDGET, "") if head else ""
-        step, text = budget_note(self.figures)
+        step, text = budget_note(self.context_usage)
         if not text or step <= known:
             return False
         await self.write_note(ContextBlock(BUDGET, text).attributed, (ContextBlock(BUDGET, step),))
@@ -360,11 +362,11 @@ class Conversation(JournalWriter):
         refused = self.state.refused_tools.get(self.model.name, ())
         of = (tuple(tool for tool in self._tools if tool.name not in refused), self.budget.limit)
         if of != self._afforded_of:
-            weigh = self.meter.tool
+            weigh = self.counter.tool
             self._afforded = await asyncio.to_thread(afford, of[0], lambda tool: weigh(tool.schema), of[1])
             self._afforded_of = of
 
-    async def again(self) -> Figures:
+    async def again(self) -> ContextUsage:
         """Compile and measure in the frame of the last request: for what was added to it since, without asking anybody."""
         async with self._looking:
             return self._adopt(await self.compiled(self.ledger))
@@ -388,23 +390,23 @@ class Conversation(JournalWriter):
     async def clipped(self, text: str, most: int, rest: str) -> str:
         """Head and tail of a text in at most `most` tokens, with a word on the rest between them."""
         mark = f"\n[… {{lines}}{{tokens}} tokens left out; {rest} …]\n"
-        return await asyncio.to_thread(clip, text, most, self.meter.text, mark)
+        return await asyncio.to_thread(clip, text, most, self.counter.text, mark)
 
     async def leave(self) -> None:
         """End what is still at work around the conversation."""
         await self._config.context_sources.close()
 
-    def _adopt(self, view: View) -> Figures:
+    def _adopt(self, view: View) -> ContextUsage:
         if self._weighed != len(self.ledger.changes):
             self._weighed = len(self.ledger.changes)
-            self.meter.forget_all_but(item.message for item in view.items)
+            self.counter.forget_all_but(item.message for item in view.items)
         self.view, self._streamed = view, Mix()
         request, model = request_of(view, self._explanations, self.effort), self.model.name
         self._breaks = self._prefix_guard.check(model, request)
         held = self._prefix_guard.held_part(model, request, self.state.held.get(model, ()))
         self._held = found_beginnings(view, held, self._rules)
-        self.figures = self.measured()
-        return self.figures
+        self.context_usage = self.measured()
+        return self.context_usage
 
     async def compiled(self, ledger: Ledger) -> View:
         """The view a ledger has in the frame of the last refresh, made off the event loop."""
@@ -423,7 +425,7 @@ class Conversation(JournalWriter):
         return compile(
             ledger,
             head,
-            self.meter,
+            self.counter,
             self._config.compiler,
             (self._mask, *self._config.transforms),
             keep_reasoning=self.model.keeps_reasoning,
@@ -432,9 +434,9 @@ class Conversation(JournalWriter):
         )
 
     def _mask(self, items: tuple[Item, ...]) -> tuple[Item, ...]:
-        return self.masked.items(items, self.meter)
+        return self.masked.items(items, self.counter)
 
-    def expected(self, view: View, passes: int) -> Figures:
+    def expected(self, view: View, passes: int) -> ContextUsage:
         """The gauge such a view would show: an estimate, since no server has counted it."""
         counting = msgspec.structs.replace(self._counting, anchor=None, scale=self.as_counted)
         return measure(view, self.budget, counting, past=Past(compactions=passes), automatic=self.automatic)
@@ -442,33 +444,36 @@ class Conversation(JournalWriter):
     @property
     def as_counted(self) -> float:
         """Gauge tokens for a token of our estimate of the present view: what comes before and after a change is on one scale."""
-        used, whole = self.figures.used - self.figures.tokens("draft"), self.learned.calibration.whole(self.view.kinds)
+        used, whole = (
+            self.context_usage.used - self.context_usage.tokens("draft"),
+            self.knowledge.calibration.whole(self.view.kinds),
+        )
         return used / whole if self.view.raw and used > 0 and whole > 0 else self._counting.scale
 
     @property
     def scale(self) -> float:
         """Gauge tokens for a raw token of the present view."""
-        raw, used = self.view.raw, self.figures.used
-        return used / raw if raw and used else self.learned.calibration.ratio
+        raw, used = self.view.raw, self.context_usage.used
+        return used / raw if raw and used else self.knowledge.calibration.ratio
 
-    def streaming(self, reply: Mix) -> Figures:
+    def streaming(self, reply: Mix) -> ContextUsage:
         """The gauge with our count of a reply that is not sealed yet, on top of the last view."""
         self._streamed = reply
         return self.remeasured()
 
-    def remeasured(self) -> Figures:
+    def remeasured(self) -> ContextUsage:
         """The gauge of the last view, with what has been booked since."""
-        self.figures = self.measured()
-        return self.figures
+        self.context_usage = self.measured()
+        return self.context_usage
 
-    def measured(self, view: View | None = None, *, draft: Mix = NO_MIX) -> Figures:
+    def measured(self, view: View | None = None, *, draft: Mix = NO_MIX) -> ContextUsage:
         """The gauge of a view; without one, of the last, of what is arriving on top of it, and of what is being typed."""
         state, automatic = self.state, self.automatic
-        others = state.anchor is not None and self.learned.anchor is None  # counted, and cached, by another's server
+        others = state.anchor is not None and self.knowledge.anchor is None  # counted, and cached, by another's server
         cached = 0 if others else state.cached
         if self.under_way and draft.raw:
             automatic = msgspec.structs.replace(automatic, joins=True)
-        figures = measure(
+        context_usage = measure(
             self.view if view is None else view,
             self.budget,
             self._counting,
@@ -478,10 +483,10 @@ class Conversation(JournalWriter):
             automatic=automatic,
         )
         if view is not None:
-            return figures
-        cache = self._cache_state(figures.used)
-        figures = msgspec.structs.replace(figures, cache=cache, price_step=self._price_step)
-        return figures if self._breaks is None else self._breaking(figures, self._breaks)
+            return context_usage
+        cache = self._cache_state(context_usage.used)
+        context_usage = msgspec.structs.replace(context_usage, cache=cache, price_step=self._price_step)
+        return context_usage if self._breaks is None else self._breaking(context_usage, self._breaks)
 
     @property
     def _price_step(self) -> PriceRise | None:
@@ -505,18 +510,18 @@ class Conversation(JournalWriter):
             broke=state.cache_break,
         )
 
-    def _breaking(self, figures: Figures, breaks: PrefixBreak) -> Figures:
+    def _breaking(self, context_usage: ContextUsage, breaks: PrefixBreak) -> ContextUsage:
         """With what the next request does to the beginning of the one before, in tokens as the gauge counts them."""
-        scale = figures.used / self.view.raw if self.view.raw else 1.0
+        scale = context_usage.used / self.view.raw if self.view.raw else 1.0
         kept, lost = round(breaks.kept * scale), round(breaks.lost * scale)
         thoughts = breaks.thoughts if self.model.binds_thinking else 0
         breaks = msgspec.structs.replace(breaks, kept=kept, lost=lost, thoughts=thoughts)
-        return msgspec.structs.replace(figures, breaks=breaks)
+        return msgspec.structs.replace(context_usage, breaks=breaks)
 
     @property
     def _counting(self) -> Counting:
-        learned = self.learned
-        return Counting(self.model.name, learned.calibration, learned.anchor, self._price, self.state.scale)
+        knowledge = self.knowledge
+        return Counting(self.model.name, knowledge.calibration, knowledge.anchor, self._price, self.state.scale)
 
     @property
     def _price(self) -> TokenPrice:
@@ -545,7 +550,7 @@ def shared_out(used: int, lengths: Counter[str]) -> dict[str, int]:
     return {**parts, rest: parts.get(rest, 0) + used - sum(parts.values())}
 
 
-def closed_with(empty: Figures, state: SessionState, off: float) -> Figures:
+def closed_with(empty: ContextUsage, state: SessionState, off: float) -> ContextUsage:
     """The gauge of a stored session before the first look at it: the total and the parts it closed with. One that was imported,
     or that an older version wrote, knows the total only, which is shared out by the length of what is there; where nothing was
     ever measured, the total is estimated by it as well. `empty` is the gauge of an empty view, `off` the tokens by which the

@@ -30,11 +30,11 @@ async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
 Emit = Callable[[Event], Awaitable[None]]
 """Tell this. Nothing runs ahead: the work goes on when the event was taken and the next is asked for."""
 
-Work = Callable[[Emit], Awaitable[object]]
+SessionController = Callable[[Emit], Awaitable[object]]
 """What happens inside; it emits its events as it goes."""
 
 
-async def stream(work: Work) -> AsyncGenerator[Event, None]:
+async def stream(work: SessionController) -> AsyncGenerator[Event, None]:
     """The events that `work` emits. Raises what it raises.
 
     Whoever reads and is cancelled cancels the work, still gets what it says of its end, and then the cancel. Closing the stream

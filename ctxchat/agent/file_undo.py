@@ -14,7 +14,7 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.core import file_changes
 from ctxchat.core.changes import rewound
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import FilesChanged
 from ctxchat.core.file_changes import Checkpoint, FileChange, Keep, Restoring
@@ -81,8 +81,10 @@ class Files:
     def _checkpoint(
         self, name: str, changes: tuple[FileChange, ...], call_id: str = "", unnamed: tuple[str, ...] = ()
     ) -> Checkpoint:
-        talk, turn = self._conversation, self._conversation.ledger.turn
-        return Checkpoint(name, turn, changes, call_id, talk.ledger.next_seq, at=talk.clock.now(), unnamed=unnamed)
+        conversation, turn = self._conversation, self._conversation.ledger.turn
+        return Checkpoint(
+            name, turn, changes, call_id, conversation.ledger.next_seq, at=conversation.clock.now(), unnamed=unnamed
+        )
 
     def noted(self) -> None:
         """What was noted last is on disk."""
@@ -96,30 +98,30 @@ class Files:
 
     async def undoing(self) -> Restoring:
         """What taking back the last turn that changed files would do."""
-        return await self._look(
+        return await self._snapshot(
             file_changes.last_turn(self._checkpoints) if file_changes.standing(self._checkpoints) else ()
         )
 
     async def redoing(self) -> Restoring:
         """What bringing back what was taken back last would do."""
         last = file_changes.redoable(self._checkpoints)
-        return await self._look((last,) if last else ())
+        return await self._snapshot((last,) if last else ())
 
     async def rewinding(self, group_id: str) -> Restoring:
         """What taking back all that was done since this user message would do."""
         seq = self._conversation.ledger.group(group_id).first.seq
-        return await self._look(file_changes.since(self._checkpoints, seq))
+        return await self._snapshot(file_changes.since(self._checkpoints, seq))
 
     async def unrewinding(self, change_id: str) -> Restoring:
         """What taking back the file part of a rewind would do; nothing where it had none."""
         gone = file_changes.taken_back(self._checkpoints)
-        return await self._look([c for c in self._checkpoints if c.change == change_id and c.id not in gone])
+        return await self._snapshot([c for c in self._checkpoints if c.change == change_id and c.id not in gone])
 
     async def diff(self, change: FileChange) -> str:
         """A change as text: a unified diff, or in words what it was."""
         return await self._port.diff(change)
 
-    async def _look(self, checkpoints: Sequence[Checkpoint]) -> Restoring:
+    async def _snapshot(self, checkpoints: Sequence[Checkpoint]) -> Restoring:
         now = await self._port.now([c.path for checkpoint in checkpoints for c in checkpoint.changes])
         digests = {c.before.digest for checkpoint in checkpoints for c in checkpoint.changes if c.before}
         return file_changes.restoring(checkpoints, now, await self._port.kept(digests))
@@ -136,7 +138,9 @@ class Files:
         async with self._lock.alone():
             return await self._carry_out(wanted, keep, tell=True)
 
-    async def rewind(self, group_id: str, wanted: Restoring | None, keep: Keep = "mine") -> tuple[Checkpoint, Figures]:
+    async def rewind(
+        self, group_id: str, wanted: Restoring | None, keep: Keep = "mine"
+    ) -> tuple[Checkpoint, ContextUsage]:
         """Go back to before a user message: the talk, and the files where `wanted` was looked at. An undo takes both back."""
         async with self._lock.alone():
             change = rewound(self._conversation.ledger, group_id, self._conversation.clock.now())
@@ -144,30 +148,30 @@ class Files:
             done = await self._carry_out(wanted, keep, Changed(change, self._conversation.as_counted), change=change.id)
             return done, await self._conversation.refresh()
 
-    async def unrewind(self, change_id: str, wanted: Restoring, keep: Keep = "mine") -> Figures:
+    async def unrewind(self, change_id: str, wanted: Restoring, keep: Keep = "mine") -> ContextUsage:
         """Take back a rewind, talk and files."""
         async with self._lock.alone():
-            talk = self._conversation
-            await self._carry_out(wanted, keep, Undone(change_id, talk.clock.now(), talk.as_counted))
+            conversation = self._conversation
+            await self._carry_out(wanted, keep, Undone(change_id, conversation.clock.now(), conversation.as_counted))
             return await self._conversation.refresh()
 
     async def _carry_out(
         self, wanted: Restoring | None, keep: Keep, *records: Record, change: str = "", tell: bool = False
     ) -> Checkpoint:
-        talk = self._conversation
-        await talk.settle()
+        conversation = self._conversation
+        await conversation.settle()
         planned = file_changes.chosen(wanted, keep) if wanted else ()
         undoes = wanted.undoes if wanted else ()
         name = f"files-{len(self._checkpoints) + 1}"
         checkpoint = msgspec.structs.replace(self._checkpoint(name, planned), undoes=undoes, change=change)
         if not undoes:
-            await talk.write(*records)
+            await conversation.write(*records)
             return checkpoint
         beside = wanted.doubtful if wanted and keep == "copy" else ()
         done = await self._port.restore(checkpoint, beside)
         note = (Sealed((self._note(done),)),) if tell and done.changes else ()
         try:
-            await talk.write(done, *records, *note)
+            await conversation.write(done, *records, *note)
         except CtxchatError:
             await self._port.restore(msgspec.structs.replace(done, changes=_back(done.changes)))
             self._port.done()
@@ -177,7 +181,7 @@ class Files:
 
     def _note(self, done: Checkpoint):
         """What the model has to know: its files are other ones now."""
-        talk = self._conversation
+        conversation = self._conversation
         names = [c.name for c in done.changes]
         more = f" and {len(names) - NOTED} more" if len(names) > NOTED else ""
         what = (
@@ -188,8 +192,8 @@ class Files:
         text = (
             f"[The user {what}: {', '.join(names[:NOTED])}{more}. Read a file again before you rely on what it holds.]"
         )
-        message = Message(talk.ledger.next_seq, "user", text, at=talk.clock.now())
-        return single("note", message, talk.ledger.turn, "files")
+        message = Message(conversation.ledger.next_seq, "user", text, at=conversation.clock.now())
+        return single("note", message, conversation.ledger.turn, "files")
 
 
 def _back(changes: Sequence[FileChange]) -> tuple[FileChange, ...]:

@@ -40,39 +40,41 @@ class Handoff:
     async def draft(self, goal: str, written: str = "") -> str:
         """The message, drafted by code, around what a model has `written` where it has. Raises CtxchatError where there is
         nothing to hand off."""
-        talk = self._conversation
-        most = min(MAX_DRAFT_TOKENS, talk.budget.limit // 4)
-        session = talk.journal.session
-        text = await asyncio.to_thread(handoff, talk.ledger, session, goal, most, talk.meter.text, written=written)
+        conversation = self._conversation
+        most = min(MAX_DRAFT_TOKENS, conversation.budget.limit // 4)
+        session = conversation.journal.session
+        text = await asyncio.to_thread(
+            handoff, conversation.ledger, session, goal, most, conversation.counter.text, written=written
+        )
         if not text:
             raise CtxchatError("Nothing was said here yet, so there is nothing to hand off.", "/new begins afresh.")
         return text
 
     async def by_model(self, goal: str) -> AsyncGenerator[str, None]:
         """The same with a record that the model writes of all that was said, as it comes. Raises CtxchatError."""
-        talk, summariser = self._conversation, self._planner.summariser
+        conversation, summariser = self._conversation, self._planner.summariser
         if summariser is None or not summariser.model:
             raise CtxchatError("No model is there to write it.", "/model chooses one.")
-        read, *instead = written(talk.ledger)
+        read, *instead = written(conversation.ledger)
         task = SummaryTask(
-            tuple(g for g in talk.ledger.standing if g.id not in read.covers and g.kind != "system"),
+            tuple(g for g in conversation.ledger.standing if g.id not in read.covers and g.kind != "system"),
             read.text,
             "",
             f"Another agent goes on from your record alone, in a fresh session. {goal}".strip(),
-            min(talk.options.summary_max_tokens, talk.budget.limit // 8),
+            min(conversation.options.summary_max_tokens, conversation.budget.limit // 8),
             tuple(instead),
         )
-        async with aclosing(SummaryDraft(talk, summariser.model).read(summariser.summarise(task))) as pieces:
+        async with aclosing(SummaryDraft(conversation, summariser.model).read(summariser.summarise(task))) as pieces:
             async for piece in pieces:
                 yield piece
 
     async def done(self, session: str, title: str) -> None:
         """Say in this session's record where its work went. Raises StorageError and SessionBusy."""
-        talk = self._conversation
+        conversation = self._conversation
         text = f"[handed off] The work goes on in session {session}{f' (“{title}”)' if title else ''}."
         async with self._lock.alone():
-            await talk.settle()
-            message = Message(talk.ledger.next_seq, "user", text, at=talk.clock.now())
-            note = single("note", message, talk.ledger.turn, f"handoff:{session}")
-            await talk.write(Sealed((note,)))
-            await talk.refresh()
+            await conversation.settle()
+            message = Message(conversation.ledger.next_seq, "user", text, at=conversation.clock.now())
+            note = single("note", message, conversation.ledger.turn, f"handoff:{session}")
+            await conversation.write(Sealed((note,)))
+            await conversation.refresh()

@@ -16,8 +16,8 @@ import msgspec
 
 from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.emitting import Emit, Work
-from ctxchat.core.context_usage import Figures
+from ctxchat.agent.emitting import Emit, SessionController
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import (
     CompactionStarted,
@@ -75,21 +75,26 @@ class Notes:
 
     async def write(self, notes: list[HookNote]) -> None:
         """Into the record. Raises StorageError."""
-        talk = self._conversation
-        await talk.settle()
-        groups = [await self._group(note, seq) for seq, note in enumerate(notes, talk.ledger.next_seq)]
-        await talk.write(Sealed(tuple(groups)))
+        conversation = self._conversation
+        await conversation.settle()
+        groups = [await self._group(note, seq) for seq, note in enumerate(notes, conversation.ledger.next_seq)]
+        await conversation.write(Sealed(tuple(groups)))
 
     async def _group(self, note: HookNote, seq: int) -> Group:
         """The note as it enters the record; one that is too long keeps head and tail, and the whole in a file."""
-        talk = self._conversation
+        conversation = self._conversation
         text = note.text
-        cap = max(200, min(talk.options.tool_result_tokens, talk.budget.limit // 4))
-        tokens = await asyncio.to_thread(talk.meter.text, text)
+        cap = max(200, min(conversation.options.tool_result_tokens, conversation.budget.limit // 4))
+        tokens = await asyncio.to_thread(conversation.counter.text, text)
         if tokens > cap:
-            text = await talk.put_away(f"tool-results/hook-m{seq}.txt", text, tokens, cap)
+            text = await conversation.put_away(f"tool-results/hook-m{seq}.txt", text, tokens, cap)
         content = f"[note of the hook {note.hook}]\n{text}"
-        return single("note", Message(seq, "user", content, at=talk.clock.now()), talk.ledger.turn, f"hook:{note.hook}")
+        return single(
+            "note",
+            Message(seq, "user", content, at=conversation.clock.now()),
+            conversation.ledger.turn,
+            f"hook:{note.hook}",
+        )
 
 
 NOT_RUN = frozenset({126, 127})
@@ -127,7 +132,7 @@ class Hooks:
         self._passes: list[Hook] = []
         self._told: set[str] = set()  # hooks whose fault was reported
         self._left_out: set[str] = set()
-        self._seen: Figures | None = None  # the gauge as last shown, which counts a round that is not sealed yet
+        self._seen: ContextUsage | None = None  # the gauge as last shown, which counts a round that is not sealed yet
         self._results = 0  # tokens of results that came after it
         self._calls = 0
         self._begun = False
@@ -144,7 +149,7 @@ class Hooks:
 
     # ── what the session asks for ──
 
-    def around(self, work: Work) -> Work:
+    def around(self, work: SessionController) -> SessionController:
         """The work, and after each event what hooks make of it. The end of a turn stays the last event of the turn; one that was
         stopped sets no hook to work."""
 
@@ -214,7 +219,7 @@ class Hooks:
                 self._calls += 1
             case ToolFinished(tokens=tokens):
                 self._results += tokens
-            case Figures():
+            case ContextUsage():
                 self._seen, self._results = event, 0
             case _:
                 pass
@@ -248,24 +253,26 @@ class Hooks:
         return said
 
     async def _moment(self, event: Event | None) -> Moment:
-        talk = self._conversation
+        conversation = self._conversation
         tool = event.name if isinstance(event, ToolStarted | ToolFinished) else ""
         if tool:
-            figures = self._seen or talk.figures
+            context_usage = self._seen or conversation.context_usage
         else:
-            figures = await self._looked() if event is None or isinstance(event, TurnStarted) else talk.figures
-        groups = talk.ledger.standing
+            context_usage = (
+                await self._looked() if event is None or isinstance(event, TurnStarted) else conversation.context_usage
+            )
+        groups = conversation.ledger.standing
         return Moment(
-            context_pressure=round((figures.used + (self._results if tool else 0)) / figures.limit, 4),
-            turn_count=talk.ledger.turn,
+            context_pressure=round((context_usage.used + (self._results if tool else 0)) / context_usage.limit, 4),
+            turn_count=conversation.ledger.turn,
             tool_calls=self._calls,
-            message_count=sum(bool(item.group) for item in talk.view.items),
-            session_calls=self._calls + sum(len(g.first.calls) for g in groups if g.turn < talk.ledger.turn),
+            message_count=sum(bool(item.group) for item in conversation.view.items),
+            session_calls=self._calls + sum(len(g.first.calls) for g in groups if g.turn < conversation.ledger.turn),
             session_messages=sum(len(g.messages) for g in groups),
             tool_name=tool,
         )
 
-    async def _looked(self) -> Figures:
+    async def _looked(self) -> ContextUsage:
         """The gauge with the message that has just come; what stands around is asked by the turn itself."""
         return await (self._conversation.again() if self._seen else self._conversation.refresh())
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ctxchat.agent.emitting import to_the_end
 from ctxchat.core.errors import StorageError
-from ctxchat.core.journal import Partial, PassEnded, Record, SessionState, fold
+from ctxchat.core.journal import CompactionFinished, Partial, Record, SessionState, fold
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import JournalPort
@@ -62,7 +62,7 @@ class JournalWriter:
     @property
     def next_pass(self) -> int:
         """The number of the next pass: those whose end is owed to the store count, too."""
-        return len(self.state.passes) + sum(isinstance(record, PassEnded) for record in self._owed) + 1
+        return len(self.state.passes) + sum(isinstance(record, CompactionFinished) for record in self._owed) + 1
 
     async def write_or_owe(self, *records: Record) -> bool:
         """Write, or owe it where the store refuses: what was said must not depend on a disk. False when it is owed."""

@@ -1,6 +1,6 @@
 """What is known of the model in use: the window it really has, and how its server's counts compare with ours.
 
-Taught by replies and refusals, kept in the session's journal and, for other sessions, by `Assumptions`. Knows no turn.
+Taught by replies and refusals, kept in the session's journal and, for other sessions, by `ModelKnowledgeStore`. Knows no turn.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ctxchat.core.events import Usage
 from ctxchat.core.journal import Measured, WindowLearned
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import ModelPort
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import View
 
 LEAST_JUMP = 500
@@ -34,17 +34,17 @@ class Known(msgspec.Struct, frozen=True, omit_defaults=True):
     filled: float = 0.0
 
 
-def corrected(claimed: Window, learned: WindowLearned | None) -> Window:
+def corrected(claimed: Window, knowledge: WindowLearned | None) -> Window:
     """The window a model says it has, unless what happened has corrected just that: downwards whatever it is, upwards what was
     only assumed."""
-    if not learned or not learned.tokens or learned.believed not in {0, claimed.tokens}:
+    if not knowledge or not knowledge.tokens or knowledge.believed not in {0, claimed.tokens}:
         return claimed
-    if (learned.tokens > claimed.tokens and not claimed.guessed) or learned.tokens == claimed.tokens:
+    if (knowledge.tokens > claimed.tokens and not claimed.guessed) or knowledge.tokens == claimed.tokens:
         return claimed
-    return Window(learned.tokens, "assumed" if learned.took else "learned", claimed.tokens, learned.refused)
+    return Window(knowledge.tokens, "assumed" if knowledge.took else "learned", claimed.tokens, knowledge.refused)
 
 
-class Assumptions(Protocol):
+class ModelKnowledgeStore(Protocol):
     """Keeps what is known by model name. Neither verb raises: losing it costs an estimate its precision and nothing else."""
 
     def load(self, model: str) -> Known:
@@ -67,17 +67,19 @@ class NothingKnown:
         """It is forgotten."""
 
 
-class Learned:
+class ModelKnowledge:
     """The lessons about one model; `known` are those of earlier sessions. `claimed` is the window it says it has, None until it
     was asked."""
 
-    def __init__(self, journal: JournalWriter, assumptions: Assumptions, model: ModelPort, known: Known) -> None:
+    def __init__(
+        self, journal: JournalWriter, knowledge_store: ModelKnowledgeStore, model: ModelPort, known: Known
+    ) -> None:
         self._journal = journal
-        self._assumptions = assumptions
+        self._knowledge_store = knowledge_store
         self._known = known
         self.model = model
         self._stated = model.stated()
-        self.meter = Meter(model.count, model.count_image)
+        self.counter = TokenCounter(model.count, model.count_image)
         self.claimed: Window | None = None
         self._sampled = Calibration()
         self._doubted = False
@@ -93,14 +95,14 @@ class Learned:
     def take(self, window: Window, sampled: Calibration) -> None:
         """Go by what the model has said. With its window it may have learned whether it is shown images."""
         if self.claimed is None:
-            self.meter.forget_images()
+            self.counter.forget_images()
         self.claimed, self._sampled, self._ask_again = window, sampled, False
 
     @property
     def calibration(self) -> Calibration:
         """How this model's counts compare with ours: from this session's replies, or earlier ones', or from samples."""
-        learned = self._journal.state.calibrations.get(self.model.name, self._known.calibration)
-        return learned if learned.samples else self._sampled
+        knowledge = self._journal.state.calibrations.get(self.model.name, self._known.calibration)
+        return knowledge if knowledge.samples else self._sampled
 
     @property
     def anchor(self) -> Anchor | None:
@@ -115,11 +117,11 @@ class Learned:
     @property
     def window(self) -> Window:
         """What the model says it can hold, unless a rejection has corrected just that."""
-        claimed, learned = self.claimed or self._stated, self._window_learned
-        if self.claimed is None and claimed.guessed and learned and learned.tokens:
-            source = "assumed" if learned.took else "learned"
-            return Window(learned.tokens, source, learned.believed, learned.refused)  # until its server is asked
-        return corrected(claimed, learned)
+        claimed, knowledge = self.claimed or self._stated, self._window_learned
+        if self.claimed is None and claimed.guessed and knowledge and knowledge.tokens:
+            source = "assumed" if knowledge.took else "learned"
+            return Window(knowledge.tokens, source, knowledge.believed, knowledge.refused)  # until its server is asked
+        return corrected(claimed, knowledge)
 
     def unknown(self) -> str:
         """Once: a sentence where nobody has said how much the model can hold, and nothing has shown it; else nothing."""
@@ -146,7 +148,7 @@ class Learned:
         """Our count of a reply as the next request holds it."""
         if reply.reasoning and not self.model.keeps_reasoning:
             reply = msgspec.structs.replace(reply, reasoning=None)
-        return self.meter.mix(reply)
+        return self.counter.mix(reply)
 
     def cut(self, usage: Usage, view: View) -> int:
         """Tokens a server seems to have cut from this view in silence, 0 when it did not.
@@ -256,7 +258,7 @@ class Learned:
     async def _keep(self, known: Known) -> None:
         if known != self._known:
             self._known = known
-            await self._assumptions.save(self.model.name, known)
+            await self._knowledge_store.save(self.model.name, known)
 
     # ── from summaries ──
 
@@ -269,7 +271,7 @@ class Learned:
         """A model has written a summary, which took such a share of what it might."""
         known = await asyncio.to_thread(self._of, writer)
         new = msgspec.structs.replace(known, filled=round((known.filled + filled) / 2 if known.filled else filled, 3))
-        await (self._keep(new) if writer == self.model.name else self._assumptions.save(writer, new))
+        await (self._keep(new) if writer == self.model.name else self._knowledge_store.save(writer, new))
 
     def _of(self, model: str) -> Known:
-        return self._known if model == self.model.name else self._assumptions.load(model)
+        return self._known if model == self.model.name else self._knowledge_store.load(model)

@@ -23,9 +23,9 @@ from ctxchat.agent.session_config import Configure, SessionConfig
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.setup import Setup
 from ctxchat.agent.turn.fallback import Fallback
-from ctxchat.agent.turn.tool_runner import Toolbox
-from ctxchat.agent.turn.turn import Meanwhile, Turn, nothing
-from ctxchat.core.context_usage import Figures
+from ctxchat.agent.turn.tool_runner import ToolRunner
+from ctxchat.agent.turn.turn import NextSteeringMessage, Turn, nothing
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Notice, Stamped
 from ctxchat.core.journal import Named, SessionState
@@ -41,7 +41,7 @@ class Session:
     def __init__(
         self,
         conversation: Conversation,
-        toolbox: Toolbox,
+        tool_runner: ToolRunner,
         compactor: Compactor,
         hooks: Hooks,
         config: SessionConfig,
@@ -52,19 +52,19 @@ class Session:
         notices: Sequence[str] = (),
     ) -> None:
         self._conversation = conversation
-        self._toolbox = toolbox
-        self.permissions = toolbox.gate
+        self._tool_runner = tool_runner
+        self.permissions = tool_runner.approvals
         self._hooks = hooks
         self._lock = SessionLock(conversation, hooks, read_only)
         self.read_only = read_only
         self.notices = tuple(notices)
-        self.attachments = Attachments(conversation, toolbox.mask)
-        self.setup = Setup(conversation, self._lock, toolbox, compactor, hooks, config, configure)
+        self.attachments = Attachments(conversation, tool_runner.mask)
+        self.setup = Setup(conversation, self._lock, tool_runner, compactor, hooks, config, configure)
         self._fallback = Fallback(conversation, self.setup)
         self.compaction = compactor
         self.planner = compactor.planner
-        self.consent = compactor.consent
-        self.changes = Changes(conversation, self._lock, compactor.consent, compactor.planner.memory)
+        self.policy = compactor.policy
+        self.changes = Changes(conversation, self._lock, compactor.policy, compactor.planner.memory)
         self.handoff = Handoff(conversation, self._lock, compactor.planner)
         self.files = Files(conversation, self._lock, files) if files else None
 
@@ -86,9 +86,9 @@ class Session:
         return self._conversation.view
 
     @property
-    def figures(self) -> Figures:
+    def context_usage(self) -> ContextUsage:
         """The gauge, as last measured."""
-        return self._conversation.figures
+        return self._conversation.context_usage
 
     @property
     def busy(self) -> bool:
@@ -98,26 +98,26 @@ class Session:
     # ── verbs ──
 
     def send(
-        self, text: str, attachments: Sequence[Part] = (), *, meanwhile: Meanwhile = nothing
+        self, text: str, attachments: Sequence[Part] = (), *, next_steering_message: NextSteeringMessage = nothing
     ) -> AsyncGenerator[Stamped, None]:
-        """One turn, joined between its rounds by what is said `meanwhile`. Closing the generator interrupts it; what exists is
-        kept. Raises SessionBusy for a read-only session."""
-        return self._lock.stream(lambda emit: self._turn(meanwhile, emit).run(text, attachments))
+        """One turn, joined between its rounds by what is said `next_steering_message`. Closing the generator interrupts it; what
+        exists is kept. Raises SessionBusy for a read-only session."""
+        return self._lock.stream(lambda emit: self._turn(next_steering_message, emit).run(text, attachments))
 
-    def resume(self, *, meanwhile: Meanwhile = nothing) -> AsyncGenerator[Stamped, None]:
+    def resume(self, *, next_steering_message: NextSteeringMessage = nothing) -> AsyncGenerator[Stamped, None]:
         """The last turn goes on where it broke off: as `send`, without a message. Raises CtxchatError where nothing is open."""
-        return self._lock.stream(lambda emit: self._turn(meanwhile, emit).resume())
+        return self._lock.stream(lambda emit: self._turn(next_steering_message, emit).resume())
 
-    def _turn(self, meanwhile: Meanwhile, emit: Emit) -> Turn:
+    def _turn(self, next_steering_message: NextSteeringMessage, emit: Emit) -> Turn:
         return Turn(
             self._conversation,
-            self._toolbox,
+            self._tool_runner,
             self.compaction,
             self._fallback,
             self.setup,
             self._hooks,
             self.files,
-            meanwhile,
+            next_steering_message,
             emit,
         )
 
@@ -149,9 +149,9 @@ class Session:
         """Between turns: the pass that is due or agreed, where there is one, without waiting for the next message."""
         return self._lock.stream(self.compaction.make_room)
 
-    async def measure(self) -> Figures:
+    async def measure(self) -> ContextUsage:
         """Compile and measure now; while a turn is under way, the gauge as it stands."""
-        return self._conversation.figures if self.busy else await self._conversation.refresh()
+        return self._conversation.context_usage if self.busy else await self._conversation.refresh()
 
     async def seen_view(self) -> View:
         """The view; a session just opened has none yet, and is looked at first."""
@@ -180,5 +180,5 @@ class Session:
                 await self._conversation.settle()
             if self.files:
                 await self.files.close()
-            await self._conversation.learned.remember()
+            await self._conversation.knowledge.remember()
             await self._conversation.journal.close()

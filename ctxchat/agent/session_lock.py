@@ -8,9 +8,9 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.emitting import Work, stream
+from ctxchat.agent.emitting import SessionController, stream
 from ctxchat.agent.hooks import Hooks
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError, SessionBusy
 from ctxchat.core.events import Event, Stamped, log_line
 
@@ -67,13 +67,13 @@ class SessionLock:
         if self._closed:
             raise CtxchatError("This session is closed.", "Open it again.")
 
-    async def stream(self, work: Work) -> AsyncGenerator[Stamped, None]:
+    async def stream(self, work: SessionController) -> AsyncGenerator[Stamped, None]:
         """The events of the work with their place in the session, hooks' among them; a gauge that is just as the event before
         told it is left out. The work has the session for itself."""
         told: Event | None = None
         async with self.alone(turn=True), aclosing(stream(self._hooks.around(work) if self._hooks else work)) as events:
             async for event in events:
-                if isinstance(event, Figures) and event == told:
+                if isinstance(event, ContextUsage) and event == told:
                     continue
                 told = event
                 self._seq += 1

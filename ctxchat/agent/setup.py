@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
-from ctxchat.agent.model_knowledge import Learned
+from ctxchat.agent.model_knowledge import ModelKnowledge
 from ctxchat.agent.session_config import Configure, SessionConfig, next_model
 from ctxchat.agent.session_lock import SessionLock
-from ctxchat.agent.turn.tool_runner import Toolbox
-from ctxchat.core.context_usage import Figures
+from ctxchat.agent.turn.tool_runner import ToolRunner
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.journal import AgentChosen, EffortChosen, ModelChosen
 from ctxchat.core.options import Options
@@ -42,7 +42,7 @@ class Setup:
         self,
         conversation: Conversation,
         lock: SessionLock,
-        toolbox: Toolbox,
+        tool_runner: ToolRunner,
         compactor: Compactor,
         hooks: Hooks,
         config: SessionConfig,
@@ -50,7 +50,7 @@ class Setup:
     ) -> None:
         self._conversation = conversation
         self._lock = lock
-        self._toolbox = toolbox
+        self._tool_runner = tool_runner
         self._compactor = compactor
         self._hooks = hooks
         self._config = config
@@ -99,14 +99,14 @@ class Setup:
     @property
     def tools(self) -> tuple[str, ...]:
         """The names of the tools on offer."""
-        return self._toolbox.names
+        return self._tool_runner.names
 
     @property
     def rules(self) -> Sequence[Rule]:
         """What is allowed without asking, as far as it is in writing."""
-        return self._toolbox.gate.rules
+        return self._tool_runner.approvals.rules
 
-    async def switch_model(self, name: str) -> Figures:
+    async def switch_model(self, name: str) -> ContextUsage:
         """Go on with another model. What does not fit its window goes before the next request, or with `make_room`. Raises
         UsageError for one that cannot be had."""
         self.doubted.discard(name)
@@ -114,12 +114,12 @@ class Setup:
         after = await self._config_of(self.agent, model.name)
         async with self._lock.alone():
             await self._conversation.write(ModelChosen(model.name, model.address))
-            await self._conversation.learned.remember()
+            await self._conversation.knowledge.remember()
             self.use(await self._conversation.learned_of(model))
-            self._compactor.consent.start_over()
+            self._compactor.policy.start_over()
             return await self._exchanged(after)
 
-    async def switch_agent(self, name: str) -> Figures:
+    async def switch_agent(self, name: str) -> ContextUsage:
         """Go on as another agent; empty for the usual one. Raises UsageError for one nobody has, or whose model cannot be had."""
         before, current = self._config, self._conversation.model.name
         after = await self._config_of(name, current)
@@ -135,16 +135,16 @@ class Setup:
             )
             await self._exchange(after)
             if model:
-                await self._conversation.learned.remember()
+                await self._conversation.knowledge.remember()
                 self.use(await self._conversation.learned_of(model))
             return await self._conversation.refresh()
 
-    def use(self, learned: Learned) -> None:
+    def use(self, knowledge: ModelKnowledge) -> None:
         """Go on with the model of which this is known, and with whoever writes summaries beside it. What does not fit goes before
         the next request."""
         self._compactor.scheduler.switched()
-        self._conversation.use(learned)
-        self._write_for(learned.model)
+        self._conversation.use(knowledge)
+        self._write_for(knowledge.model)
 
     def fallback(self) -> ModelPort | None:
         """Who answers when the model in force fails, None for nobody. Raises CtxchatError for one that cannot be had."""
@@ -164,7 +164,7 @@ class Setup:
             pass  # then it is of no help
         return not await self._conversation.model.reached()
 
-    async def adapt(self) -> Figures:
+    async def adapt(self) -> ContextUsage:
         """Go on by the settings as they are now."""
         after = await self._config_now()
         if self._lock.under_way:
@@ -196,29 +196,29 @@ class Setup:
         if self._config.summariser_of is not None:
             self._compactor.planner.summariser = self._config.summariser_of(model)
 
-    async def _exchanged(self, after: SessionConfig | None) -> Figures:
+    async def _exchanged(self, after: SessionConfig | None) -> ContextUsage:
         await self._exchange(after)
         return await self._conversation.refresh()
 
     async def _exchange(self, after: SessionConfig | None) -> None:
         """Exchange what differs. A mode somebody set here stays where the settings' own did not change."""
-        talk, before, gate = self._conversation, self._config, self._toolbox.gate
+        conversation, before, approvals = self._conversation, self._config, self._tool_runner.approvals
         if after is None:
             return
         self._late, self._config = False, after
         if after.mode != before.mode:
-            gate.mode = after.mode
-        gate.rules = after.rules
+            approvals.mode = after.mode
+        approvals.rules = after.rules
         self._hooks.use(after.hooks)
         if after.serving != before.serving:
-            was = talk.model.address
-            model = after.open_model(talk.model.name, was if after.address == before.address else None)
-            talk.use(await talk.learned_of(model))
-            self._write_for(talk.model)
-            if talk.model.address != was:
-                talk.owe(ModelChosen(talk.model.name, talk.model.address))
+            was = conversation.model.address
+            model = after.open_model(conversation.model.name, was if after.address == before.address else None)
+            conversation.use(await conversation.learned_of(model))
+            self._write_for(conversation.model)
+            if conversation.model.address != was:
+                conversation.owe(ModelChosen(conversation.model.name, conversation.model.address))
         if after.options != before.options or after.serving != before.serving:
-            self._compactor.consent.start_over()
-        self._toolbox.offer(after.tools)
-        self._toolbox.limits = after.limits
-        await talk.configure(after, self._toolbox.specs)
+            self._compactor.policy.start_over()
+        self._tool_runner.offer(after.tools)
+        self._tool_runner.limits = after.limits
+        await conversation.configure(after, self._tool_runner.specs)

@@ -16,7 +16,7 @@ from ctxchat.core.calibration import Mix
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.journal import Record
 from ctxchat.core.messages import Message
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.importing.formats import Format
 from ctxchat.importing.journal_records import Building, Totals
 from ctxchat.importing.json_stream import Progress, silent
@@ -160,11 +160,11 @@ def _told(file: Path, form: Format, outcome: Outcome, session: str, totals: Tota
 
 def _weigh() -> Callable[[str, Message], Mix]:
     """Messages as the gauge weighs them for each model."""
-    meters: dict[str, Meter] = {}
+    meters: dict[str, TokenCounter] = {}
 
     def weigh(model: str, message: Message) -> Mix:
         if model not in meters:
-            meters[model] = Meter(counter(model))
+            meters[model] = TokenCounter(counter(model))
         return meters[model].draft_mix(message)
 
     return weigh

@@ -16,7 +16,7 @@ from ctxchat.config.schema import HookSettings
 from ctxchat.config.trust import Content, content
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.hooks import Action, CompactContext, Hook, Inject, Notify, RunCommand, When
-from ctxchat.core.permissions import Allowance
+from ctxchat.core.permissions import Grant
 from ctxchat.core.sanitize import clean
 from ctxchat.own_processes import find_program, outside_path
 from ctxchat.tools.command_line import parts_of
@@ -115,7 +115,7 @@ class HookCommands:
                 workspace,
                 environ,
                 session_folder=self._session_folder,
-                allowed=Allowance(outside=outside),
+                allowed=Grant(outside=outside),
             ) as ready,
             child(
                 ready.argv,

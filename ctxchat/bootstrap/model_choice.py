@@ -21,7 +21,7 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import ModelPiece, ModelPort, ModelRequest
 from ctxchat.core.prices import cost
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import compile
 from ctxchat.models.direct import Connections
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
@@ -29,7 +29,7 @@ from ctxchat.models.process import ModelProcess
 from ctxchat.models.tokenizers import counter
 
 if TYPE_CHECKING:
-    from ctxchat.models.client import Lane
+    from ctxchat.models.client import ModelTransport
     from ctxchat.models.provider_lists import ProviderLists
     from ctxchat.models.settings import ModelSettings
 
@@ -44,7 +44,7 @@ LEAST_OUTPUT = 16
 async def answers_after(model: ModelPort, patience: float = FIRST_WORD_TIMEOUT_S) -> float:
     """Seconds until something came. Raises ModelError; costs some twenty tokens."""
     question = single("user", Message(1, "user", "Say ok."), 1)
-    view = compile(Ledger().append(question), Head("Answer with one word."), Meter(model.count))
+    view = compile(Ledger().append(question), Head("Answer with one word."), TokenCounter(model.count))
     began = monotonic()
     try:
         async with asyncio.timeout(patience):
@@ -62,7 +62,7 @@ async def answers_after(model: ModelPort, patience: float = FIRST_WORD_TIMEOUT_S
     return monotonic() - began
 
 
-class Lanes(msgspec.Struct, frozen=True):
+class Transports(msgspec.Struct, frozen=True):
     """The ways to models, shared by all of one start: the process that holds litellm, which starts when it is needed, the
     connections of the straight lane, and what providers say of their models (None: nobody is asked)."""
 
@@ -70,12 +70,12 @@ class Lanes(msgspec.Struct, frozen=True):
     connections: Connections = msgspec.field(default_factory=Connections)
     lists: ProviderLists | None = None
 
-    def to(self, settings: ModelSettings, transport: Transport) -> Lane:
+    def to(self, settings: ModelSettings, transport: Transport) -> ModelTransport:
         """The one to a model: straight where its server needs no more, unless a person wants litellm."""
-        from ctxchat.models.direct import Straight, server_of
+        from ctxchat.models.direct import DirectTransport, server_of
 
         server = server_of(settings) if transport == "auto" else None
-        return Straight(settings, server, self.connections) if server else self.worker
+        return DirectTransport(settings, server, self.connections) if server else self.worker
 
     async def close(self) -> None:
         """End the process and all connections."""
@@ -95,7 +95,7 @@ class Overrides(msgspec.Struct, frozen=True):
     kept: str | None = None
 
 
-def model_port(name: str, settings: Settings, overrides: Overrides, lanes: Lanes) -> ModelPort:
+def model_port(name: str, settings: Settings, overrides: Overrides, transports: Transports) -> ModelPort:
     """The model by litellm's name; `offline` is short for the built-in assistant. Raises UsageError for a name nobody serves."""
     window = overrides.window or _window_set(name, settings)
     if name.partition("/")[0] == OFFLINE_NAME.partition("/")[0]:
@@ -107,7 +107,7 @@ def model_port(name: str, settings: Settings, overrides: Overrides, lanes: Lanes
     from ctxchat.models.client import ModelClient
 
     chosen = settings_of(name, settings, overrides)
-    return ModelClient(chosen, lanes.to(chosen, settings.of_model(name).transport), lists=lanes.lists)
+    return ModelClient(chosen, transports.to(chosen, settings.of_model(name).transport), lists=transports.lists)
 
 
 async def warm_up(model: ModelPort) -> None:

@@ -21,7 +21,7 @@ from ctxchat.agent.session import Session
 from ctxchat.bootstrap.flags import Flags, settings_from
 from ctxchat.bootstrap.log_file import log_to
 from ctxchat.bootstrap.model_choice import Overrides, settings_of, warm_up
-from ctxchat.bootstrap.remembered import StoredAssumptions, first_look
+from ctxchat.bootstrap.remembered import StoredModelKnowledge, first_look
 from ctxchat.bootstrap.session_factory import Opening
 from ctxchat.bootstrap.shared import Shared, adapt
 from ctxchat.bootstrap.workspace import workspace_of
@@ -208,10 +208,10 @@ class Program(Shared):
         with suppress(CtxchatError):  # a model that cannot be had: it stays a rough estimate
             opened = await Opening(self, interactive=False).open(session, only_read=True)
             try:
-                figures = await opened.measure()
+                context_usage = await opened.measure()
             finally:
                 await opened.close()
-            await self.database.run(sessions.reckon, self.database, session, figures.used)
+            await self.database.run(sessions.reckon, self.database, session, context_usage.used)
         return session
 
     async def delete(self, session_id: str) -> None:
@@ -257,7 +257,7 @@ class Program(Shared):
 
     def _with_learned(self, rows: Sequence[FoundModel]) -> Sequence[FoundModel]:
         """The rows with the windows that refusals have taught, as a session would begin with them."""
-        known = StoredAssumptions(self.database)
+        known = StoredModelKnowledge(self.database)
         windows = [corrected(Window(row.window, row.window_source), known.load(row.name).window) for row in rows]
         return [
             msgspec.structs.replace(row, window=window.tokens, window_source=window.source)
@@ -332,5 +332,5 @@ class Program(Shared):
     async def close(self) -> None:
         """End what was started. A second time does nothing."""
         await self.servers.close()
-        await self.lanes.close()
+        await self.transports.close()
         await asyncio.to_thread(self.database.close)

@@ -14,8 +14,9 @@ from ctxchat.models.discovery import FirstLook, FoundModel, offers
 from ctxchat.storage.database import Database
 
 
-class StoredAssumptions:
-    """Fulfils `agent.learned.Assumptions`, a row a model. A store that refuses costs an estimate its precision, nothing else."""
+class StoredModelKnowledge:
+    """Fulfils `agent.knowledge.ModelKnowledgeStore`, a row a model. A store that refuses costs an estimate its precision,
+    nothing else."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

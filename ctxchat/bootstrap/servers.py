@@ -12,7 +12,7 @@ import msgspec
 from ctxchat.config.schema import McpSettings
 from ctxchat.core.errors import UsageError
 from ctxchat.core.ports import ToolPort
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.protocol import Address
 from ctxchat.tools.mcp.server import McpServer, ServerRow, name_of
@@ -38,8 +38,8 @@ class Servers:
 
     def weights(self) -> dict[str, int]:
         """Estimated tokens of each tool there is now, by its name."""
-        meter = Meter()
-        return {tool.spec.name: meter.tool(tool.spec.schema) for tool in self.tools()}
+        counter = TokenCounter()
+        return {tool.spec.name: counter.tool(tool.spec.schema) for tool in self.tools()}
 
     def theirs(self, tool: str) -> bool:
         """The name is that of a tool some server may offer, be it up or not."""

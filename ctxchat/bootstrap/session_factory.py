@@ -15,18 +15,18 @@ from typing import Any, NoReturn
 import msgspec
 
 from ctxchat.agent.compaction.compactor import Compactor
-from ctxchat.agent.compaction.policy import Consent
+from ctxchat.agent.compaction.policy import AutoCompactPolicy
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
-from ctxchat.agent.turn.approvals import Gate
-from ctxchat.agent.turn.tool_runner import Toolbox
+from ctxchat.agent.turn.approvals import Approvals
+from ctxchat.agent.turn.tool_runner import ToolRunner
 from ctxchat.bootstrap.extensions import Extensions, with_plugins
 from ctxchat.bootstrap.flags import in_force
 from ctxchat.bootstrap.hooks import HookCommands
 from ctxchat.bootstrap.model_choice import Overrides, price, settings_of
 from ctxchat.bootstrap.recall import Recollection
-from ctxchat.bootstrap.remembered import StoredAssumptions
+from ctxchat.bootstrap.remembered import StoredModelKnowledge
 from ctxchat.bootstrap.session_settings import Configuring, remembered
 from ctxchat.bootstrap.shared import Shared, SystemClock, masked_record
 from ctxchat.config import paths
@@ -70,20 +70,25 @@ def tools_for(
 FIRST_WAIT_S = 1.0
 """Seconds that a first message waits for MCP servers on their way: every later request begins with the tools it was sent with."""
 
-OpenBelow = Callable[[str, Gate], Awaitable[Session]]
+OpenBelow = Callable[[str, Approvals], Awaitable[Session]]
 """The session of that id, behind this gate."""
 
 
 class SubAgents:
-    """Fulfils `tools.delegating.Open` for the session `caller`, whose model is asked at `address` now, behind its `gate`."""
+    """Fulfils `tools.delegating.Open` for the session `caller`, whose model is asked at `address` now, behind its `approvals`."""
 
     def __init__(
-        self, shared: Shared, caller: str, address: Callable[[], str | None], gate: Gate, open_below: OpenBelow
+        self,
+        shared: Shared,
+        caller: str,
+        address: Callable[[], str | None],
+        approvals: Approvals,
+        open_below: OpenBelow,
     ) -> None:
         self._shared = shared
         self._caller = caller
         self._address = address
-        self._gate = gate
+        self._approvals = approvals
         self._open_below = open_below
 
     async def __call__(self, agent: str) -> Session:
@@ -103,7 +108,7 @@ class SubAgents:
             delegated=True,
             records=records,
         )
-        return await self._open_below(session, self._gate.below(own.permissions or "all"))
+        return await self._open_below(session, self._approvals.below(own.permissions or "all"))
 
 
 class ReadOnlyJournal:
@@ -135,21 +140,25 @@ class Stored(msgspec.Struct, frozen=True):
 
 
 class Opening:
-    """How sessions of a program are put together. `interactive` says that somebody can be asked, `gate` is what stands between
-    a sub-agent and what it does, `checkpoints` where that is kept: its caller's."""
+    """How sessions of a program are put together. `interactive` says that somebody can be asked, `approvals` is what stands
+    between a sub-agent and what it does, `checkpoints` where that is kept: its caller's."""
 
     def __init__(
-        self, shared: Shared, interactive: bool, gate: Gate | None = None, checkpoints: Checkpoints | None = None
+        self,
+        shared: Shared,
+        interactive: bool,
+        approvals: Approvals | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self._shared = shared
         self._interactive = interactive
         self._extensions = Extensions()
         self._clock = SystemClock()
-        self._above = gate
+        self._above = approvals
         self._checkpoints = checkpoints
         self._notices: list[str] = []
         self._conversation: Conversation  # from here on as soon as they are made: tools that ask for them run later
-        self._consent: Consent
+        self._policy: AutoCompactPolicy
         self._configuring = Configuring(shared, self._extensions, ahead=interactive)
 
     async def open(self, session_id: str, *, only_read: bool = False) -> Session:
@@ -176,25 +185,25 @@ class Opening:
         await asyncio.to_thread(model.stated)  # the first time that reads a long list
         settings = self._configuring.settings(agent)[0]
         mode = settings.permissions.mode
-        gate = self._above or Gate(
+        approvals = self._above or Approvals(
             mode, folder=str(shared.workspace), interactive=self._interactive, store=self._keep_rules
         )
         missed = await shared.database.run(shared.database.missed)
-        toolbox, checkpoints, seen = await asyncio.to_thread(self._toolbox, session, gate, state)
+        tool_runner, checkpoints, seen = await asyncio.to_thread(self._tool_runner, session, approvals, state)
         config = await asyncio.to_thread(self._configuring, agent, model.name)
-        gate.rules = config.rules
-        toolbox.offer(config.tools)
-        toolbox.limits = config.limits
-        assumptions = StoredAssumptions(shared.database)
+        approvals.rules = config.rules
+        tool_runner.offer(config.tools)
+        tool_runner.limits = config.limits
+        knowledge_store = StoredModelKnowledge(shared.database)
         conversation = Conversation(
             stored.journal,
             state,
             model,
             self._clock,
             config,
-            tools=toolbox.specs,
-            assumptions=assumptions,
-            known=await asyncio.to_thread(assumptions.load, model.name),
+            tools=tool_runner.specs,
+            knowledge_store=knowledge_store,
+            known=await asyncio.to_thread(knowledge_store.load, model.name),
             masked=masked_record(shared.masking),
         )
         if not self._notices and (state.model, state.address) != (model.name, model.address):
@@ -210,11 +219,11 @@ class Opening:
             files_now=ReadNow(
                 seen,
                 str(shared.workspace),
-                lambda demand: gate.judge("read_file", demand).verdict == "allow",
+                lambda access_request: approvals.judge("read_file", access_request).verdict == "allow",
                 shared.masking,
             ),
         )
-        self._conversation, self._consent = conversation, compactor.consent
+        self._conversation, self._policy = conversation, compactor.policy
         run = HookCommands(
             shared.workspace,
             os.environ,
@@ -225,7 +234,7 @@ class Opening:
         )
         opened = Session(
             conversation,
-            toolbox,
+            tool_runner,
             compactor,
             Hooks(config.hooks, conversation, compactor, run),
             config,
@@ -281,7 +290,9 @@ class Opening:
             return False
         return not keys or bool(where(keys, os.environ, keyring=False))
 
-    def _toolbox(self, session: str, gate: Gate, state: SessionState) -> tuple[Toolbox, Checkpoints, SeenFiles]:
+    def _tool_runner(
+        self, session: str, approvals: Approvals, state: SessionState
+    ) -> tuple[ToolRunner, Checkpoints, SeenFiles]:
         shared = self._shared
         folder = private_files.session_folder(shared.database.folder, session)
         kept = folder / private_files.CHECKPOINTS
@@ -292,16 +303,16 @@ class Opening:
         for todo in (tool for tool in tools if isinstance(tool, Todo)):
             todo.resume(state.ledger.groups)
             self._configuring.own = (TodoList(todo),)
-        tools.append(MakeRoom(lambda keep: self._consent.wanted_by_model(keep)))
+        tools.append(MakeRoom(lambda keep: self._policy.wanted_by_model(keep)))
         tools.append(WriteMemo(lambda: {m.name: m.text for m in memos_of(self._conversation.ledger).values()}))
         if self._above is None:  # a sub-agent has none of its own
             open_below = partial(self._open_below, checkpoints)
-            below = SubAgents(shared, session, lambda: self._conversation.model.address, gate, open_below)
+            below = SubAgents(shared, session, lambda: self._conversation.model.address, approvals, open_below)
             tools.append(Delegate(below, {n: a.description for n, a in shared.loaded.settings.agents.items()}))
         tools += self._extensions.tools([tool.spec.name for tool in tools])
-        toolbox = Toolbox(
+        tool_runner = ToolRunner(
             tools,
-            gate,
+            approvals,
             self._clock,
             workspace=str(shared.workspace),
             session_folder=str(folder),
@@ -310,11 +321,11 @@ class Opening:
             files=checkpoints,
             mask=shared.masking,
         )
-        self._configuring.tools = lambda: toolbox.every
-        return toolbox, checkpoints, seen
+        self._configuring.tools = lambda: tool_runner.every
+        return tool_runner, checkpoints, seen
 
-    async def _open_below(self, checkpoints: Checkpoints, session: str, gate: Gate) -> Session:
-        return await Opening(self._shared, self._interactive, gate, checkpoints).open(session)
+    async def _open_below(self, checkpoints: Checkpoints, session: str, approvals: Approvals) -> Session:
+        return await Opening(self._shared, self._interactive, approvals, checkpoints).open(session)
 
     async def _keep_rules(self, rules: Sequence[Rule]) -> None:
         try:

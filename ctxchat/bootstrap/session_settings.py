@@ -35,7 +35,7 @@ from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Rule, parse_rule
 from ctxchat.core.ports import ContextProvider, ModelPort, Summariser, ToolLimits
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import Transform
 from ctxchat.models.offline import OFFLINE_NAME
 
@@ -52,7 +52,7 @@ def agent_options(settings: Settings, model: str, max_rounds: int = 0, *, ahead:
         keep_recent=context.keep_recent,
         keep_turns=context.keep_turns,
         strategy=context.strategy,
-        consent=context.auto_compact,
+        auto_compact=context.auto_compact,
         auto_cold=context.auto_cold,
         min_messages=context.min_messages,
         summary_max_tokens=context.summary_max_tokens,
@@ -88,7 +88,7 @@ def compiler_of(settings: Settings) -> Compiler:
             compiler = selected_sections(*sections)
     for pattern in context.redact:
         compiler = redacted(compiler, re.compile(pattern))
-    return limited(compiler, context.shown_tokens, Meter()) if context.shown_tokens else compiler
+    return limited(compiler, context.shown_tokens, TokenCounter()) if context.shown_tokens else compiler
 
 
 def rewriting(settings: Settings) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ctxchat.bootstrap import LAST_HERE
 from ctxchat.bootstrap.flags import Flags, in_force
-from ctxchat.bootstrap.model_choice import Lanes, Overrides, model_port
+from ctxchat.bootstrap.model_choice import Overrides, Transports, model_port
 from ctxchat.bootstrap.servers import Servers
 from ctxchat.bootstrap.workspace import sandbox_of
 from ctxchat.config import effective as settings_files
@@ -83,7 +83,7 @@ class Shared:
         self.workspace = workspace
         self.database = database
         lists = ProviderLists(database.folder / "models")
-        self.lanes = Lanes(ModelProcess(database.folder / "worker.log"), lists=lists)
+        self.transports = Transports(ModelProcess(database.folder / "worker.log"), lists=lists)
         tokenizers.keep_files(database.folder / "tables")
         self.masking = masking_of(database.folder, self.settings)
         self.servers = Servers(workspace, database.folder / "mcp")
@@ -127,7 +127,7 @@ class Shared:
         chosen = name or first
         if overrides is None:
             overrides = self.given if chosen == first else Overrides()
-        return model_port(chosen, settings, overrides, self.lanes)
+        return model_port(chosen, settings, overrides, self.transports)
 
     async def find(self, prefix: str) -> str:
         """A session's id from its beginning; LAST_HERE for the one used last in this folder, none for that of any. Raises

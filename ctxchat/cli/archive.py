@@ -13,7 +13,7 @@ from ctxchat.bootstrap.program import Program
 from ctxchat.cli import completing
 from ctxchat.cli.common import common_options, emit, flags, index_completed, narrate, run_async, table, written
 from ctxchat.cli.context import context_json
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import UsageError
 from ctxchat.core.facts import collect
 from ctxchat.core.messages import Role
@@ -172,25 +172,25 @@ def restore(id: str, message: str, part: bool) -> None:
     if message and part:
         raise UsageError("--message and --part exclude each other.", "Give one of them.")
 
-    async def work() -> tuple[str, Figures]:
+    async def work() -> tuple[str, ContextUsage]:
         async with Program.started(flags()) as program:
             found = await program.database.run(archive.show, program.database, id, await _session(program))
             group = _group(found, message) if message else ""
             session = await program.open(found.session, interactive=False)
             try:
                 if group:
-                    figures = await session.changes.restore(group)
+                    context_usage = await session.changes.restore(group)
                 else:
-                    figures = await _undone(session.changes, found, part)
-                return session.id, figures
+                    context_usage = await _undone(session.changes, found, part)
+                return session.id, context_usage
             finally:
                 await session.close()
 
-    changed, figures = run_async(work())
+    changed, context_usage = run_async(work())
     if flags().json:
-        emit(context_json(changed, figures))
+        emit(context_json(changed, context_usage))
     else:
-        click.echo(f"Put back: {gauge_words(figures)[0]}")
+        click.echo(f"Put back: {gauge_words(context_usage)[0]}")
 
 
 def _group(found: archive.Archived, message: str) -> str:
@@ -204,7 +204,7 @@ def _group(found: archive.Archived, message: str) -> str:
     )
 
 
-async def _undone(changes: Changes, found: archive.Archived, part: bool) -> Figures:
+async def _undone(changes: Changes, found: archive.Archived, part: bool) -> ContextUsage:
     """Take it back, as far as is wanted. What does not fit is told. Raises UsageError where it was done before."""
     if found.undone:
         raise UsageError(f"Compaction {found.change.id} was undone already.", "Its messages are in the view.")
@@ -214,14 +214,14 @@ async def _undone(changes: Changes, found: archive.Archived, part: bool) -> Figu
             raise UsageError(f"No part of compaction {found.change.id} fits.", "--message puts one message back.")
         narrate(f"Of {count(looked.messages, 'message')} the newest {looked.part_messages:,} can come back, and did.")
         return await changes.undo(found.change.id, looked.groups)
-    figures = await changes.undo(found.change.id)
-    if figures.over:
+    context_usage = await changes.undo(found.change.id)
+    if context_usage.over:
         narrate(
-            f"That is {short(figures.over)} tokens too much for the window. `ctxchat compact {found.session}` frees up some."
+            f"That is {short(context_usage.over)} tokens too much for the window. `ctxchat compact {found.session}` frees up some."
         )
     elif not looked.fits:
         narrate("The window is past its trigger: the next message will start a compaction.")
-    return figures
+    return context_usage
 
 
 @command.command("export")

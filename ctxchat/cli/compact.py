@@ -15,7 +15,7 @@ from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, 
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.events import Notice
 from ctxchat.core.quantities import count, short
-from ctxchat.core.record import CompactionRecord, SideFigures, StepGain
+from ctxchat.core.record import CompactionRecord, SideUsage, StepGain
 from ctxchat.core.sanitize import clean
 from ctxchat.presentation.usage_text import gain
 
@@ -95,8 +95,8 @@ async def _compact(
         reason="offline",
         strategy=plan.strategy if plan else strategy,
         steps=tuple(StepGain(s.name, s.tokens_freed, s.groups) for s in preview.steps),
-        before=SideFigures(used, messages),
-        after=SideFigures(preview.after.used, preview.after_messages or messages),
+        before=SideUsage(used, messages),
+        after=SideUsage(preview.after.used, preview.after_messages or messages),
         folded_messages=preview.folded_messages,
         folded=tuple(plan.covers) if plan else (),
         facts=preview.facts,

@@ -10,7 +10,7 @@ import msgspec
 from ctxchat.bootstrap.program import Program
 from ctxchat.cli import completing
 from ctxchat.cli.common import common_options, emit, flags, run_async, table, tell, typed_in, written
-from ctxchat.core.context_usage import Figures, fixed, overhead
+from ctxchat.core.context_usage import ContextUsage, fixed, overhead
 from ctxchat.core.quantities import short
 from ctxchat.presentation.cache_text import cache_lines
 from ctxchat.presentation.usage_text import PARTS, gauge_words, known, share, starts_words, window_words
@@ -26,7 +26,7 @@ def command(session: str, draft: str) -> None:
     """The gauge of a session (the one used last without an id)."""
     message = typed_in() if draft == "-" else written(draft)
 
-    async def work() -> tuple[str, Figures]:
+    async def work() -> tuple[str, ContextUsage]:
         async with Program.started(flags()) as program:
             wanted = await program.find(session or flags().session)
             tell(program.notices)
@@ -37,47 +37,47 @@ def command(session: str, draft: str) -> None:
             finally:
                 await opened.close()
 
-    found, figures = run_async(work())
+    found, context_usage = run_async(work())
     if flags().json:
-        emit(context_json(found, figures))
+        emit(context_json(found, context_usage))
         return
-    click.echo(f"{gauge_words(figures)[0]} tokens")
-    click.echo(f"{window_words(figures)}; {starts_words(figures)}")
-    for line in cache_lines(figures.cache, time.time()):
+    click.echo(f"{gauge_words(context_usage)[0]} tokens")
+    click.echo(f"{window_words(context_usage)}; {starts_words(context_usage)}")
+    for line in cache_lines(context_usage.cache, time.time()):
         click.echo(f"cache: {line}")
     rows = [
         (
             PARTS[s.name].label,
             f"{'~' if s.estimated and s.tokens else ''}{short(s.tokens)}",
-            "" if s.name == "reserved" or not known(figures) else share(s.tokens, figures.limit),
+            "" if s.name == "reserved" or not known(context_usage) else share(s.tokens, context_usage.limit),
             short(s.budget) if s.budget else "",
             f"{short(s.over)} over" if s.over else "",
         )
-        for s in figures.sections
+        for s in context_usage.sections
     ]
-    if any(s.budget for s in figures.sections):
+    if any(s.budget for s in context_usage.sections):
         table(("part", "tokens", "share", "budget", ""), rows, right=(1, 2, 3))
     else:
         table(("part", "tokens", "share"), [row[:3] for row in rows], right=(1, 2))
-    if text := in_vain(figures):
+    if text := in_vain(context_usage):
         click.echo(text, err=True)
 
 
-def in_vain(figures: Figures) -> str:
+def in_vain(context_usage: ContextUsage) -> str:
     """That no compaction could help, and why; empty where one could."""
-    if fixed(figures) < figures.trigger_tokens:
+    if fixed(context_usage) < context_usage.trigger_tokens:
         return ""
     what = "system, tools and memory"
-    if overhead(figures) < figures.trigger_tokens:
+    if overhead(context_usage) < context_usage.trigger_tokens:
         what = f"pinned messages with {what}"
-    return f"No compaction can help: {what} hold {short(fixed(figures))} of {short(figures.limit)} tokens."
+    return f"No compaction can help: {what} hold {short(fixed(context_usage))} of {short(context_usage.limit)} tokens."
 
 
-def context_json(session: str, figures: Figures) -> dict[str, object]:
-    """The gauge as scripts read it: the fields of `Figures`, and for each section by how much it is over its own budget."""
-    fields: dict[str, object] = msgspec.to_builtins(figures)
+def context_json(session: str, context_usage: ContextUsage) -> dict[str, object]:
+    """The gauge as scripts read it: the fields of `ContextUsage`, and for each section by how much it is over its own budget."""
+    fields: dict[str, object] = msgspec.to_builtins(context_usage)
     fields.pop("type")
-    sections = [msgspec.to_builtins(s) | {"over": s.over} for s in figures.sections]
-    cache = figures.cache.told(time.time())
-    more: dict[str, object] = {"sections": sections, "saved_usd": round(figures.saved, 6), "cache": cache}
+    sections = [msgspec.to_builtins(s) | {"over": s.over} for s in context_usage.sections]
+    cache = context_usage.cache.told(time.time())
+    more: dict[str, object] = {"sections": sections, "saved_usd": round(context_usage.saved, 6), "cache": cache}
     return {"session": session} | fields | more

@@ -18,7 +18,7 @@ from ctxchat.config import paths
 from ctxchat.config.rules import read_rules, remove_old, remove_rule, stored_at
 from ctxchat.config.schema import Settings
 from ctxchat.core.errors import StorageError, UsageError
-from ctxchat.core.permissions import Demand, Mode, parse_rule
+from ctxchat.core.permissions import AccessRequest, Mode, parse_rule
 from ctxchat.core.ports import ToolContext
 from ctxchat.core.sanitize import clean
 from ctxchat.tools.command_line import parts_of
@@ -106,11 +106,11 @@ def check(tool: str, about: tuple[str, ...], mode: Mode | None) -> None:
     """What would be asked, allowed or denied here: `check shell 'make test'`, `check write_file src/a.py`."""
     workspace = workspace_of("")
     loaded = settings_from(msgspec.structs.replace(flags(), permissions=mode or flags().permissions), workspace)
-    demand = _demand(tool, about, workspace, loaded.settings)
+    access_request = _access_request(tool, about, workspace, loaded.settings)
     decided_by = loaded.settings.permissions.mode, rules_in_force(loaded.settings)[0], str(workspace)
-    said = judge(tool, demand, *decided_by)
-    parts = deciding(tool, demand, *decided_by)
-    offered = offers(tool, demand, *decided_by) if said.verdict == "ask" else ()
+    said = judge(tool, access_request, *decided_by)
+    parts = deciding(tool, access_request, *decided_by)
+    offered = offers(tool, access_request, *decided_by) if said.verdict == "ask" else ()
     tell(loaded.notices)
     if flags().json:
         emit(
@@ -138,22 +138,22 @@ def check(tool: str, about: tuple[str, ...], mode: Mode | None) -> None:
         click.echo(clean(f"could be allowed with  {'  +  '.join(offer.splitlines())}"))
 
 
-def _demand(tool: str, arguments: Sequence[str], workspace: Path, settings: Settings) -> Demand:
+def _access_request(tool: str, arguments: Sequence[str], workspace: Path, settings: Settings) -> AccessRequest:
     about = " ".join(arguments).strip()
     if not about and "__" not in tool:
         raise UsageError("What it is about is missing.", "For example: `ctxchat permissions check shell 'make test'`.")
     if tool == "shell":
         shut_in = settings.permissions.ask == "changes" and bool(sandbox_of(settings, workspace).kind)
-        return Demand("run", about, parts=parts_of(about, str(workspace)), shut_in=shut_in)
+        return AccessRequest("run", about, parts=parts_of(about, str(workspace)), shut_in=shut_in)
     if tool in _READ or tool in _WRITE:
         place = locate(about, ToolContext("", str(workspace)), spilled=False)
         access = "write" if tool in _WRITE else "read"
         place_of = place.guarded if tool in _WRITE else ""
-        return Demand(access, str(place.path), place.inside, patterns=patterns(place), guarded=place_of)
+        return AccessRequest(access, str(place.path), place.inside, patterns=patterns(place), guarded=place_of)
     if tool == "web_fetch":
         from ctxchat.tools.web import FetchArguments, WebFetch
 
         return WebFetch().wants(FetchArguments(about), ToolContext("", str(workspace)))
     if "__" in tool:
-        return Demand("network", tool, inside=False, patterns=(tool,))
+        return AccessRequest("network", tool, inside=False, patterns=(tool,))
     raise UsageError(f"{tool}: there is no such tool to judge.", f"There are {', '.join(TOOLS)}, and those of servers.")

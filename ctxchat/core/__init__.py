@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         redacted,
         selected_sections,
     )
-    from ctxchat.core.context_usage import Counting, Figures, Past, measure
+    from ctxchat.core.context_usage import ContextUsage, Counting, Past, measure
     from ctxchat.core.errors import CtxchatError, LedgerError, UnpairedCall
     from ctxchat.core.facts import collect, render, survival
     from ctxchat.core.grouping import close_round, group_messages, seal_round, single
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ctxchat.core.strategies.builtin import builtin_strategies
     from ctxchat.core.strategies.pipeline import Pipeline
     from ctxchat.core.strategies.planning import PlanOptions
-    from ctxchat.core.tokens import Meter, rough_count
+    from ctxchat.core.tokens import TokenCounter, rough_count
     from ctxchat.core.view import Item, View, compile, problems
 
 _HOMES = {
@@ -90,6 +90,7 @@ __all__ = [
     "CompactionRecord",
     "Compiler",
     "ContextBlock",
+    "ContextUsage",
     "Counting",
     "CtxchatError",
     "Digest",
@@ -98,7 +99,6 @@ __all__ = [
     "Evidence",
     "Fact",
     "FactCount",
-    "Figures",
     "Group",
     "Head",
     "Image",
@@ -107,7 +107,6 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "Message",
-    "Meter",
     "Mix",
     "Opaque",
     "Past",
@@ -121,6 +120,7 @@ __all__ = [
     "Strategy",
     "Summary",
     "Text",
+    "TokenCounter",
     "ToolCall",
     "ToolSpec",
     "UnpairedCall",

@@ -1,6 +1,6 @@
 """Whether compaction starts by itself, and why not: the one value by which gauge, draft line, panel, notices and advice go.
 
-Knows no clock and no settings; `core.figures.starts_at` says what it comes to for a window as full as it is.
+Knows no clock and no settings; `core.context_usage.starts_at` says what it comes to for a window as full as it is.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import msgspec
 from ctxchat.core import journal
 from ctxchat.core.automatic import SNOOZE, Automatic
 from ctxchat.core.automatic import Standing as Shown
-from ctxchat.core.options import Consent, Options
+from ctxchat.core.options import AutoCompact, Options
 
 BREAKER = 3
 """Failures in a row after which only a pass by hand closes the breaker."""
@@ -24,7 +24,7 @@ REFILLS = 3
 Standing = Literal["free", "waiting", "broken", "thrashing", "resting"]
 
 
-class Guard(msgspec.Struct, frozen=True):
+class Backoff(msgspec.Struct, frozen=True):
     """What is remembered of past passes."""
 
     failures: int = 0
@@ -34,14 +34,14 @@ class Guard(msgspec.Struct, frozen=True):
     rest_until: int = 0
 
     @classmethod
-    def remembered(cls, kept: journal.GuardState) -> Guard:
+    def remembered(cls, kept: journal.BackoffState) -> Backoff:
         """As it was when the session was last open; what waits for a while waits no more."""
         return cls(kept.failures, 0.0, kept.refills, kept.last_turn, kept.rest_until)
 
     @property
-    def kept(self) -> journal.GuardState:
+    def kept(self) -> journal.BackoffState:
         """What outlives a restart."""
-        return journal.GuardState(self.failures, self.refills, self.last_turn, self.rest_until)
+        return journal.BackoffState(self.failures, self.refills, self.last_turn, self.rest_until)
 
     def standing(self, now: float, turn: int) -> Standing:
         """Whether an automatic pass may run now, and if not why."""
@@ -57,42 +57,42 @@ class Guard(msgspec.Struct, frozen=True):
         """True until the time of the next try after a failure, also where somebody wanted rest."""
         return now < self.not_before
 
-    def failed(self, now: float) -> Guard:
+    def failed(self, now: float) -> Backoff:
         """After a pass that failed or was rejected: half a minute, then twice that each time."""
         failures = self.failures + 1
         return msgspec.structs.replace(self, failures=failures, not_before=now + self.wait(failures))
 
-    def helped(self, turn: int) -> Guard:
+    def helped(self, turn: int) -> Backoff:
         """After an automatic pass that made room."""
         again = turn - self.last_turn <= 1
-        return Guard(refills=self.refills + 1 if again else 0, last_turn=turn)
+        return Backoff(refills=self.refills + 1 if again else 0, last_turn=turn)
 
-    def closed(self) -> Guard:
+    def closed(self) -> Backoff:
         """After a pass by hand that made room: everything may run again."""
-        return Guard()
+        return Backoff()
 
-    def again(self) -> Guard:
+    def again(self) -> Backoff:
         """What stopped passes may be mended: they may run again, but for the rest that a person wanted."""
-        return Guard(rest_until=self.rest_until)
+        return Backoff(rest_until=self.rest_until)
 
-    def rested(self, turn: int, turns: int = SNOOZE) -> Guard:
+    def rested(self, turn: int, turns: int = SNOOZE) -> Backoff:
         """A person wants to be left alone for the rest of this turn and `turns` more."""
         return msgspec.structs.replace(self, rest_until=turn + 1 + turns)
 
     def automatic(self, options: Options, now: float, turn: int, *, by_hook: bool, few: bool) -> Automatic:
         """What compaction does by itself in a turn. `by_hook`: hooks say when; the rest as in `Automatic`."""
-        standing = self._shown(options.consent, self.standing(now, turn), by_hook=by_hook)
-        reactive = standing in {"auto", "by_hook"} and options.consent == "auto" and options.reactive_per_turn > 0
+        standing = self._shown(options.auto_compact, self.standing(now, turn), by_hook=by_hook)
+        reactive = standing in {"auto", "by_hook"} and options.auto_compact == "auto" and options.reactive_per_turn > 0
         return Automatic(
             standing,
             turns=self.rest_until - turn if standing == "snoozed" else 0,
             inside=options.micro_trigger if reactive else 0.0,
             few=few,
-            by_word=options.consent == "ask",
+            by_word=options.auto_compact == "ask",
         )
 
-    def _shown(self, consent: Consent, standing: Standing, *, by_hook: bool) -> Shown:
-        match consent, standing:
+    def _shown(self, auto_compact: AutoCompact, standing: Standing, *, by_hook: bool) -> Shown:
+        match auto_compact, standing:
             case "off", _:
                 return "by_hook" if by_hook else "off"
             case "ask", _:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.facts import Memory
 from ctxchat.core.ledger import RESTORE_NOTE, Change, ChangeKind, Edit, Entry, Ledger
@@ -205,7 +205,7 @@ def _one_line(message: Message) -> Message:
     return msgspec.structs.replace(message, content=mark, calls=calls, reasoning=None)
 
 
-Measured = Callable[[Ledger], tuple[View, Figures]]
+Measured = Callable[[Ledger], tuple[View, ContextUsage]]
 """The view a ledger has, and the gauge it would show."""
 
 TRIES = 6
@@ -222,10 +222,10 @@ class Undoing(msgspec.Struct, frozen=True):
     """
 
     change: Change
-    before: Figures
-    after: Figures
+    before: ContextUsage
+    after: ContextUsage
     messages: int
-    part: Figures | None = None
+    part: ContextUsage | None = None
     groups: tuple[str, ...] = ()
     part_messages: int = 0
 

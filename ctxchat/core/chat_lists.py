@@ -38,7 +38,7 @@ from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions, fold_edit
 from ctxchat.core.summaries import room_in_words, too_little, too_long, written
 from ctxchat.core.summary_task import chunks, request_text, shorter_text, summary_task
-from ctxchat.core.tokens import Count, Meter, rough_count
+from ctxchat.core.tokens import Count, TokenCounter, rough_count
 from ctxchat.core.view import View, compile
 
 Summarise = Callable[[list[Any]], str | None]
@@ -95,7 +95,7 @@ def compact(
     options = _options(before, keep_recent, count)
 
     def view(of: Ledger) -> View:
-        return compile(of, head, options.meter, keep_reasoning=True)
+        return compile(of, head, options.counter, keep_reasoning=True)
 
     budget = make_budget(Window(window, "configured"), reserved, trigger or target, target)
     now = view(Ledger(group_messages(read_message(m, n) for n, m in enumerate(given[len(lead) :], len(lead) + 1)))).raw
@@ -108,7 +108,7 @@ def compact(
         _warn_if_full(now, budget)
         return given
     _warn_if_full(after.raw, budget)
-    options.meter.forget_all_but(item.message for item in after.items)
+    options.counter.forget_all_but(item.message for item in after.items)
     settled = _settled(passed)
     shown = tuple(_shown(settled, record))
     for summary in (m for m in shown if isinstance(m, Summary)):
@@ -140,9 +140,9 @@ def _warn_if_full(raw: int, budget: Budget) -> None:
 def _options(continued: Continued | None, keep_recent: int, count: Count) -> PlanOptions:
     """Options with what an earlier pass has counted and found."""
     if continued is None:
-        return PlanOptions(meter=Meter(count), memory=Memory(), keep_recent=keep_recent, recall=False)
-    meter = continued.options.meter if continued.count is count else Meter(count)
-    return msgspec.structs.replace(continued.options, meter=meter, keep_recent=keep_recent)
+        return PlanOptions(counter=TokenCounter(count), memory=Memory(), keep_recent=keep_recent, recall=False)
+    counter = continued.options.counter if continued.count is count else TokenCounter(count)
+    return msgspec.structs.replace(continued.options, counter=counter, keep_recent=keep_recent)
 
 
 def _tool(schema: object, number: int) -> ToolSpec:
@@ -270,8 +270,8 @@ def _shortened(
         for item in shown.items:
             if item.message.role == "tool" and item.tokens > cap:
                 original = next(m for m in ledger.group(item.group).messages if m.seq == item.message.seq)
-                text = clip(original.text, cap, options.meter.text, "\n[… {lines}{tokens} tokens left out …]\n")
-                if options.meter.message(msgspec.structs.replace(item.message, content=text)) < item.tokens:
+                text = clip(original.text, cap, options.counter.text, "\n[… {lines}{tokens} tokens left out …]\n")
+                if options.counter.message(msgspec.structs.replace(item.message, content=text)) < item.tokens:
                     texts.setdefault(item.group, {})[original.seq] = text
         groups = [e.group for e in ledger.live() if e.group and e.group.id in texts]
         if groups:
@@ -306,7 +306,7 @@ def _summary_text(ledger: Ledger, step: Step, options: PlanOptions, summarise: S
     """The summary of a step, read in as many parts as a prompt takes, each with the record made of those before; empty where the
     model returns nothing."""
     task = summary_task(ledger, step, options)
-    count = options.meter.text
+    count = options.counter.text
     system = TASK.replace("{room}", room_in_words(task.max_tokens, task.previous, count))
     room = max(500, (limit - count(system + task.beside) - 2 * task.max_tokens) * 3 // 4)
 

@@ -14,7 +14,7 @@ import msgspec
 
 from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.messages import Image, Message, Opaque, Part, Text
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 
 Compiler = Callable[[Ledger], tuple[Entry, ...]]
 """A ledger in, the entries to show out. Never splits an entry."""
@@ -68,7 +68,7 @@ def current_tool_trace(ledger: Ledger) -> tuple[Entry, ...]:
     return tuple(shown)
 
 
-def limited(compiler: Compiler, tokens: int, meter: Meter) -> Compiler:
+def limited(compiler: Compiler, tokens: int, counter: TokenCounter) -> Compiler:
     """At most `tokens` raw tokens of entries: the newest that fit, whole, never fewer than the last.
 
     Summaries, pins and what the user said in the current turn stay.
@@ -76,7 +76,7 @@ def limited(compiler: Compiler, tokens: int, meter: Meter) -> Compiler:
 
     def compile_limited(ledger: Ledger) -> tuple[Entry, ...]:
         entries = compiler(ledger)
-        weights = [sum(meter.message(m) for m in e.group.messages) if e.group else 0 for e in entries]
+        weights = [sum(counter.message(m) for m in e.group.messages) if e.group else 0 for e in entries]
         current = ledger.current
         stays = [e.pinned or not current.isdisjoint(e.covers) or section_of_entry(e) == "summary" for e in entries]
         left = tokens - sum(w for w, s in zip(weights, stays, strict=True) if s)

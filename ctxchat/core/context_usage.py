@@ -60,7 +60,7 @@ class Past(msgspec.Struct, frozen=True):
     cut: int = 0
 
 
-class Figures(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
+class ContextUsage(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
     """What `ctxchat context --json` prints. Tokens are integers, `pressure` is used / limit, `cost_usd` the sum over the session.
 
     Sections sum to `window` when nothing overflows, and all but `reserved` and `free` sum to `used`. `band` is the share by
@@ -154,7 +154,7 @@ def measure(
     streamed: Mix = NO_MIX,
     past: Past = BEGINNING,
     automatic: Automatic = BY_ITSELF,
-) -> Figures:
+) -> ContextUsage:
     """The gauge for a view, with our counts of what is not in it yet: what is being typed, and the reply that is arriving."""
     calibration = counting.calibration
     used, error = used_tokens(view.kinds + draft + streamed, view.passes, calibration, counting.anchor, counting.scale)
@@ -162,7 +162,7 @@ def measure(
     used = sum(parts.values())  # 0 where there is nothing to hold tokens
     parts["reserved"] = budget.reserved
     parts["free"] = max(0, budget.window.tokens - budget.reserved - used)
-    return Figures(
+    return ContextUsage(
         model=counting.model,
         window=budget.window.tokens,
         window_source=budget.window.source,
@@ -212,26 +212,26 @@ FIXED: tuple[SectionName, ...] = (*OVERHEAD, "pinned")
 """What no compaction can make smaller: the overhead, and what a person wants kept word for word."""
 
 
-def overhead(figures: Figures) -> int:
+def overhead(context_usage: ContextUsage) -> int:
     """Tokens around the conversation, which are in every request."""
-    return sum(figures.tokens(name) for name in OVERHEAD)
+    return sum(context_usage.tokens(name) for name in OVERHEAD)
 
 
-def fixed(figures: Figures) -> int:
+def fixed(context_usage: ContextUsage) -> int:
     """Tokens that no compaction can free."""
-    return sum(figures.tokens(name) for name in FIXED)
+    return sum(context_usage.tokens(name) for name in FIXED)
 
 
-def starts_at(figures: Figures) -> int:
+def starts_at(context_usage: ContextUsage) -> int:
     """Tokens in use from which the next message makes a pass start, or a question come; 0 where neither does."""
-    automatic = figures.automatic
-    if fixed(figures) >= figures.trigger_tokens or automatic.few or automatic.joins:
+    automatic = context_usage.automatic
+    if fixed(context_usage) >= context_usage.trigger_tokens or automatic.few or automatic.joins:
         return 0
     match automatic.standing:
         case "auto" | "asks":
-            return figures.trigger_tokens
+            return context_usage.trigger_tokens
         case "snoozed":
-            return max(figures.trigger_tokens, figures.limit + 1)
+            return max(context_usage.trigger_tokens, context_usage.limit + 1)
         case _:
             return 0
 
@@ -240,25 +240,25 @@ SOFT_SHARE = 0.8
 """Of a working limit, the part from which a summary is made ahead: as far before it as the usual marks are apart."""
 
 
-def soft_tokens(figures: Figures, soft_mark: float) -> float:
+def soft_tokens(context_usage: ContextUsage, soft_mark: float) -> float:
     """Tokens from which a summary is made ahead, for a mark as a share of the limit."""
-    soft = figures.limit * soft_mark
-    return min(soft, figures.working_limit * SOFT_SHARE) if figures.working_limit else soft
+    soft = context_usage.limit * soft_mark
+    return min(soft, context_usage.working_limit * SOFT_SHARE) if context_usage.working_limit else soft
 
 
-def inside_tokens(figures: Figures, mark: float) -> float:
+def inside_tokens(context_usage: ContextUsage, mark: float) -> float:
     """Tokens from which rounds of a turn are folded, for a mark as a share of the limit."""
-    inside = figures.limit * mark
-    return min(inside, figures.working_limit) if figures.working_limit else inside
+    inside = context_usage.limit * mark
+    return min(inside, context_usage.working_limit) if context_usage.working_limit else inside
 
 
-def due(figures: Figures, soft_mark: float = 0.60) -> Due:
+def due(context_usage: ContextUsage, soft_mark: float = 0.60) -> Due:
     """Whether a pass should run before the next request.
 
     `overhead`: what cannot be compacted is above the trigger alone, so a pass would be in vain. `prepare`: past the soft mark
     (a share of the limit), where a summary is best made ahead.
     """
-    used = figures.used - figures.tokens("draft")
-    if used < figures.trigger_tokens:
-        return "prepare" if used >= soft_tokens(figures, soft_mark) else "no"
-    return "overhead" if fixed(figures) >= figures.trigger_tokens else "compact"
+    used = context_usage.used - context_usage.tokens("draft")
+    if used < context_usage.trigger_tokens:
+        return "prepare" if used >= soft_tokens(context_usage, soft_mark) else "no"
+    return "overhead" if fixed(context_usage) >= context_usage.trigger_tokens else "compact"

@@ -11,10 +11,10 @@ from typing import Literal
 import msgspec
 
 from ctxchat.core.cache_state import CacheState
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.file_changes import FileChange
 from ctxchat.core.messages import Attached
-from ctxchat.core.permissions import Access, Allowance, Verdict
+from ctxchat.core.permissions import Access, Grant, Verdict
 from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.core.times import epoch
 
@@ -98,7 +98,7 @@ class ApprovalRequested(msgspec.Struct, frozen=True, tag="approval_requested", o
     access: Access = "none"
     preview: str = ""
     rules: tuple[str, ...] = ()
-    allowance: Allowance = Allowance()
+    allowance: Grant = Grant()
     harms: tuple[str, ...] = ()
 
 
@@ -219,7 +219,7 @@ Event = (
     | QuestionAsked
     | Delegated
     | Usage
-    | Figures
+    | ContextUsage
     | CacheState
     | CompactionStarted
     | SummaryDelta
@@ -253,7 +253,7 @@ def fields(event: Event, at: str) -> dict[str, object]:
     if isinstance(event, CacheState):
         return event.told(epoch(at))
     body: dict[str, object] = msgspec.to_builtins(event)
-    if isinstance(event, Figures):
+    if isinstance(event, ContextUsage):
         body["cache"] = event.cache.told(epoch(at))
     return {name: value for name, value in body.items() if name != "type"}
 

@@ -70,9 +70,9 @@ class Measured(msgspec.Struct, frozen=True, tag="measured", omit_defaults=True):
     prefill: float = 0.0
 
 
-class PassStarted(msgspec.Struct, frozen=True, tag="pass_started", omit_defaults=True):
-    """A compaction began. Its end is a PassEnded, or the Changed that it made; without one it counts for nothing (a crash, a
-    kill)."""
+class CompactionBegun(msgspec.Struct, frozen=True, tag="pass_started", omit_defaults=True):
+    """A compaction began. Its end is a CompactionFinished, or the Changed that it made; without one it counts for nothing (a
+    crash, a kill)."""
 
     id: str
     at: str = ""
@@ -80,7 +80,7 @@ class PassStarted(msgspec.Struct, frozen=True, tag="pass_started", omit_defaults
     strategy: str = ""
 
 
-class PassEnded(msgspec.Struct, frozen=True, tag="pass_ended", omit_defaults=True):
+class CompactionFinished(msgspec.Struct, frozen=True, tag="pass_ended", omit_defaults=True):
     """A compaction ended without a change; older versions wrote it, with `at`, before the change as well."""
 
     result: CompactionRecord
@@ -157,8 +157,9 @@ class HookFired(msgspec.Struct, frozen=True, tag="hook_fired"):
     at: str = ""
 
 
-class GuardState(msgspec.Struct, frozen=True, tag="automatic", omit_defaults=True):
-    """What past passes and the person's word leave of automatic compaction, as in `agent.guard.Guard`: it outlives a restart."""
+class BackoffState(msgspec.Struct, frozen=True, tag="automatic", omit_defaults=True):
+    """What past passes and the person's word leave of automatic compaction, as in `agent.backoff.Backoff`: it outlives a
+    restart."""
 
     failures: int = 0
     refills: int = 0
@@ -184,8 +185,8 @@ Record = (
     | Changed
     | Undone
     | Measured
-    | PassStarted
-    | PassEnded
+    | CompactionBegun
+    | CompactionFinished
     | Named
     | ModelChosen
     | AgentChosen
@@ -196,7 +197,7 @@ Record = (
     | Checkpoint
     | Continues
     | ToolRefused
-    | GuardState
+    | BackoffState
     | HeadSet
     | ThoughtsLeftOut
 )
@@ -251,7 +252,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     effort: str = ""
     continues: str = ""
     refused_tools: dict[str, tuple[str, ...]] = {}
-    automatic: GuardState = GuardState()
+    automatic: BackoffState = BackoffState()
     checkpoints: tuple[Checkpoint, ...] = ()
     imported: int = 0
     sent: dict[str, SentPrefix] = {}
@@ -327,9 +328,9 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
                 sent={**state.sent, record.sent.model: record.sent} if record.sent else state.sent,
                 replied=usage.completion if true else state.replied,
             )
-        case PassStarted():
+        case CompactionBegun():
             return ledger, state
-        case PassEnded(result=result, at=at):
+        case CompactionFinished(result=result, at=at):
             return ledger, _ended(state, replace(result, at=result.at or at))
         case Named(title=title):
             return ledger, replace(state, title=title)
@@ -343,7 +344,7 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, _booked(state, _paid(cost), model, purpose)
         case WindowLearned(model=model):
             return ledger, replace(state, windows={**state.windows, model: record})
-        case GuardState():
+        case BackoffState():
             return ledger, replace(state, automatic=record)
         case HeadSet(head=head):
             return ledger.with_head(head), state
@@ -391,14 +392,14 @@ def _booked(state: SessionState, usd: float, model: str, purpose: Purpose, at: s
     return msgspec.structs.replace(state, cost_usd=state.cost_usd + usd, spending=spending)
 
 
-def without_end(records: Iterable[Record]) -> dict[str, PassStarted]:
+def without_end(records: Iterable[Record]) -> dict[str, CompactionBegun]:
     """The passes, by id, that began and have no end among these entries."""
-    open_: dict[str, PassStarted] = {}
+    open_: dict[str, CompactionBegun] = {}
     for record in records:
         match record:
-            case PassStarted(id=id):
+            case CompactionBegun(id=id):
                 open_[id] = record
-            case PassEnded(result=result):
+            case CompactionFinished(result=result):
                 open_.pop(result.id, None)
             case Changed(change=change):
                 open_.pop(change.id, None)

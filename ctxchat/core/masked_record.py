@@ -9,7 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from ctxchat.core.messages import Group, GroupKind, Message, Part, Text
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import Item
 
 
@@ -35,15 +35,15 @@ class MaskedRecord:
             return group
         return msgspec.structs.replace(group, messages=messages)
 
-    def items(self, items: tuple[Item, ...], meter: Meter) -> tuple[Item, ...]:
+    def items(self, items: tuple[Item, ...], counter: TokenCounter) -> tuple[Item, ...]:
         """As `group`, for the messages of a view; what was masked is weighed anew."""
-        return tuple(self._item(item, meter) for item in items)
+        return tuple(self._item(item, counter) for item in items)
 
-    def _item(self, item: Item, meter: Meter) -> Item:
+    def _item(self, item: Item, counter: TokenCounter) -> Item:
         message = self._message(item.message, item.kind)
         if message is item.message:
             return item
-        mix = meter.mix(message)
+        mix = counter.mix(message)
         return msgspec.structs.replace(item, message=message, mix=mix, tokens=mix.raw)
 
     def _message(self, message: Message, kind: GroupKind) -> Message:

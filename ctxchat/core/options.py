@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-Consent = Literal["auto", "ask", "off"]
+AutoCompact = Literal["auto", "ask", "off"]
 
 AutoCold = Literal["ask", "compact", "send"]
 """What becomes of a message where the server holds nothing any more and a summary stands ready."""
@@ -28,7 +28,7 @@ class Options(msgspec.Struct, frozen=True):
     keep_recent: int = 12
     keep_turns: int = 4
     strategy: str = "pipeline"
-    consent: Consent = "auto"
+    auto_compact: AutoCompact = "auto"
     auto_cold: AutoCold = "ask"
     min_messages: int = 4
     summary_max_tokens: int = 4000

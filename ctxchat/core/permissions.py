@@ -17,7 +17,7 @@ Verdict = Literal["once", "session", "always", "deny"]
 Mode = Literal["ask", "read-only", "plan", "auto-edit", "all"]
 
 
-class Allowance(msgspec.Struct, frozen=True, omit_defaults=True):
+class Grant(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a command may do beyond its sandbox: reach the `network`, write in `folders` (absolute) too, or run `outside` of it.
 
     In a question it says what can be allowed, in an answer what was.
@@ -28,12 +28,12 @@ class Allowance(msgspec.Struct, frozen=True, omit_defaults=True):
     outside: bool = False
 
     def __bool__(self) -> bool:
-        return self != Allowance()
+        return self != Grant()
 
-    def __or__(self, other: Allowance) -> Allowance:
+    def __or__(self, other: Grant) -> Grant:
         """What either of them allows."""
         folders = tuple(dict.fromkeys((*self.folders, *other.folders)))
-        return Allowance(self.network or other.network, folders, self.outside or other.outside)
+        return Grant(self.network or other.network, folders, self.outside or other.outside)
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,7 +43,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     verdict: Verdict
     reason: str = ""
     rule: str = ""
-    allowance: Allowance = Allowance()
+    allowance: Grant = Grant()
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -76,7 +76,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
         return (self, *(deeper for inner in self.inner for deeper in inner.with_inner))
 
 
-class Demand(msgspec.Struct, frozen=True, omit_defaults=True):
+class AccessRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one call would do, for a judgement and for the person who is asked.
 
     `target` is the resolved path, the command line or the URL. `inside` is True when a path lies in the workspace; `guarded` is
@@ -92,10 +92,10 @@ class Demand(msgspec.Struct, frozen=True, omit_defaults=True):
     summary: str = ""
     preview: str = ""
     patterns: tuple[str, ...] = ()
-    allowance: Allowance = Allowance()
+    allowance: Grant = Grant()
     guarded: str = ""
     parts: tuple[Part, ...] = ()
-    asks: Allowance = Allowance()
+    asks: Grant = Grant()
     shut_in: bool = False
 
     @property

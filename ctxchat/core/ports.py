@@ -24,7 +24,7 @@ from ctxchat.core.events import (
 from ctxchat.core.file_changes import Checkpoint, FileChange, FileState
 from ctxchat.core.journal import Partial, Record
 from ctxchat.core.messages import Group, Received, ToolCall
-from ctxchat.core.permissions import Access, Allowance, Answer, Demand
+from ctxchat.core.permissions import Access, AccessRequest, Answer, Grant
 from ctxchat.core.prices import ModelPrices
 from ctxchat.core.view import ToolSpec, View
 from ctxchat.core.working_set import CurrentFile
@@ -180,7 +180,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     session_folder: str = ""
     max_chars: int = 400_000
     seconds: float = 120.0
-    allowance: Allowance = Allowance()
+    allowance: Grant = Grant()
     read_only: bool = False
     unreadable: tuple[str, ...] = ()
 
@@ -239,7 +239,7 @@ class ToolPort(Protocol):
         """True when it only reads, so that several calls may run at once."""
         ...
 
-    def demand(self, arguments: dict[str, object], context: ToolContext) -> Demand:
+    def access_request(self, arguments: dict[str, object], context: ToolContext) -> AccessRequest:
         """What the call would do. Paths are resolved first. Raises ToolError for arguments it cannot use."""
         ...
 

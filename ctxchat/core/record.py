@@ -21,7 +21,7 @@ class StepGain(msgspec.Struct, frozen=True):
     groups: int
 
 
-class SideFigures(msgspec.Struct, frozen=True, omit_defaults=True):
+class SideUsage(msgspec.Struct, frozen=True, omit_defaults=True):
     """One side of a pass: tokens in use, messages in the view, and tokens by section."""
 
     used: int
@@ -141,8 +141,8 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="com
     at: str = ""
     steps: tuple[StepGain, ...] = ()
     model: str = ""
-    before: SideFigures = SideFigures(0, 0)
-    after: SideFigures = SideFigures(0, 0)
+    before: SideUsage = SideUsage(0, 0)
+    after: SideUsage = SideUsage(0, 0)
     folded: tuple[str, ...] = ()
     folded_messages: int = 0
     shortened: int = 0

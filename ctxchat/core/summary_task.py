@@ -93,7 +93,7 @@ def input_tokens(groups: Iterable[Group]) -> int:
 
 def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
     """What the person said last, the newest messages, the person's messages and the facts that go along with the summary."""
-    count = options.meter.text
+    count = options.counter.text
     folded = frozenset(step.fold)
     kept = [e.group for e in ledger.live() if e.group and not is_summary(e) and folded.isdisjoint(e.covers)]
     parts = [asked_now(ledger, 400, count)]

@@ -54,7 +54,7 @@ def image_tokens(width: int, height: int) -> int:
     return 85 + 170 * max(1, tiles)
 
 
-class Meter:
+class TokenCounter:
     """Raw token counts with one counter, remembered per message. The only state is the memory of what was counted."""
 
     def __init__(self, count: Count = rough_count, image: CountImage = image_tokens) -> None:

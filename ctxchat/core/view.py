@@ -18,7 +18,7 @@ from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.messages import BROKEN_OFF, GroupKind, Message, Role, Text
 from ctxchat.core.notes import CONTEXT_NOTE
 from ctxchat.core.sections import SECTIONS, SectionName, section_of
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
@@ -90,7 +90,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
 def compile(
     ledger: Ledger,
     head: Head,
-    meter: Meter,
+    counter: TokenCounter,
     compiler: Compiler = all_sections,
     transforms: Sequence[Transform] = (),
     *,
@@ -106,18 +106,18 @@ def compile(
     """
     entries = _with_current(compiler(ledger), ledger)
     system = "\n\n".join([head.system, *_instructions(entries, ledger)]).strip()
-    first = [_block_item(system, "system", "system", "", meter)] if system else []
-    first += [_block_item(b.attributed, "memory", "system", b.source_id, meter) for b in head.memory if b.text]
-    first += [_block_item(b.attributed, "injected", "user", b.source_id, meter) for b in head.context if b.text]
+    first = [_block_item(system, "system", "system", "", counter)] if system else []
+    first += [_block_item(b.attributed, "memory", "system", b.source_id, counter) for b in head.memory if b.text]
+    first += [_block_item(b.attributed, "injected", "user", b.source_id, counter) for b in head.context if b.text]
     sends_reasoning = reasoning_filter(ledger, keep_reasoning)
-    body = tuple(item for entry in entries for item in items_of(entry, sends_reasoning, meter))
-    body = _marked_as_broken_off(body, meter)
+    body = tuple(item for entry in entries for item in items_of(entry, sends_reasoning, counter))
+    body = _marked_as_broken_off(body, counter)
     for transform in transforms:
         body = transform(body)
-    last = [_block_item(note, "injected", "user", CONTEXT_NOTE, meter)] if note else []
-    last += [_block_item(b.attributed, "injected", "user", b.source_id, meter) for b in every_request if b.text]
+    last = [_block_item(note, "injected", "user", CONTEXT_NOTE, counter)] if note else []
+    last += [_block_item(b.attributed, "injected", "user", b.source_id, counter) for b in every_request if b.text]
     items = (*first, *body, *last)
-    tool_tokens = tuple(meter.tool(tool.schema) for tool in head.tools)
+    tool_tokens = tuple(counter.tool(tool.schema) for tool in head.tools)
     return View(
         items=items,
         tools=head.tools,
@@ -128,7 +128,7 @@ def compile(
     )
 
 
-def _marked_as_broken_off(body: tuple[Item, ...], meter: Meter) -> tuple[Item, ...]:
+def _marked_as_broken_off(body: tuple[Item, ...], counter: TokenCounter) -> tuple[Item, ...]:
     """Half replies that something else came after say that they are; one that is gone on with, or may be, stays open."""
     halves = [
         n for n, item in enumerate(body[:-1]) if item.message.interrupted and body[n + 1].message.role != "assistant"
@@ -142,7 +142,7 @@ def _marked_as_broken_off(body: tuple[Item, ...], meter: Meter) -> tuple[Item, .
             said = message.content
             said = f"{said.rstrip()}\n{BROKEN_OFF}" if isinstance(said, str) else (*said, Text(BROKEN_OFF))
             message = msgspec.structs.replace(message, content=said)
-            mix = meter.mix(message)
+            mix = counter.mix(message)
             items[place] = msgspec.structs.replace(items[place], message=message, tokens=mix.raw, mix=mix)
     return tuple(items)
 
@@ -186,7 +186,7 @@ def reasoning_filter(ledger: Ledger, keep_reasoning: bool) -> Callable[[int], bo
     return ledger.sends_thoughts_of if keep_reasoning else lambda seq: False
 
 
-def items_of(entry: Entry, sends_reasoning: Callable[[int], bool], meter: Meter) -> list[Item]:
+def items_of(entry: Entry, sends_reasoning: Callable[[int], bool], counter: TokenCounter) -> list[Item]:
     """What a view shows of an entry: its messages as a model may see them, empty ones left out, each weighed. `thinks` tells of
     a message's number whether its reasoning goes along."""
     group = entry.group
@@ -199,7 +199,7 @@ def items_of(entry: Entry, sends_reasoning: Callable[[int], bool], meter: Meter)
             shown = msgspec.structs.replace(shown, reasoning=shown.reasoning.signature)
         if shown.empty:
             continue
-        mix = meter.mix(shown)
+        mix = counter.mix(shown)
         items.append(
             Item(
                 message=shown,
@@ -239,10 +239,10 @@ def shape(message: Message, kind: GroupKind) -> Message:
     return message
 
 
-def _block_item(text: str, section: SectionName, role: Role, source: str, meter: Meter) -> Item:
+def _block_item(text: str, section: SectionName, role: Role, source: str, counter: TokenCounter) -> Item:
     """A text that belongs to no message of the record."""
     message = Message(seq=0, role=role, content=text)
-    mix = meter.mix(message)
+    mix = counter.mix(message)
     kind: GroupKind = "system" if role == "system" else "note"
     return Item(message=message, section=section, tokens=mix.raw, kind=kind, source=source, mix=mix)
 

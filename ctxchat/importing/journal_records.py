@@ -21,7 +21,7 @@ from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.messages import Group, Image, Message, Part, Text
 from ctxchat.core.quantities import count
 from ctxchat.core.recap import ACTIVITY, recap
-from ctxchat.core.record import CompactionRecord, Digest, SideFigures, StepGain
+from ctxchat.core.record import CompactionRecord, Digest, SideUsage, StepGain
 from ctxchat.core.secrets import masked
 from ctxchat.core.summaries import summary_group
 from ctxchat.core.tokens import rough_count
@@ -352,7 +352,7 @@ class Building:
         before = step.before or self._used or weight
         after = step.after or max(0, before - weight) + rough_count(summary.first.text)
         after = min(after, max(0, before - 1))
-        sides = SideFigures(before, len(self._view)), SideFigures(after, len(self._view) - len(folded) + 1)
+        sides = SideUsage(before, len(self._view)), SideUsage(after, len(self._view) - len(folded) + 1)
         reason = "manual" if step.manual else "auto"
         detail = f"{count(messages, 'message')} compacted by {self._agent}"
         if not step.summary:

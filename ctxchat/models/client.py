@@ -41,8 +41,9 @@ _HOUR_LONG_MARKS = frozenset({"anthropic", "openrouter"})
 """Providers whose cache marks can last an hour, by litellm's prefix."""
 
 
-class Lane(Protocol):
-    """A way to a model: the process that holds litellm (`process.Worker`), or straight to its server (`straight.Straight`)."""
+class ModelTransport(Protocol):
+    """A way to a model: the process that holds litellm (`process.Worker`), or straight to its server
+    (`straight.DirectTransport`)."""
 
     async def start(self) -> None:
         """Make ready for a first call, without waiting for what takes long. Raises ModelError."""
@@ -67,7 +68,7 @@ class ModelClient:
     what providers say of their models, None where nobody is asked."""
 
     def __init__(
-        self, settings: ModelSettings, lane: Lane, find: Lookup = lookup, lists: ProviderLists | None = None
+        self, settings: ModelSettings, lane: ModelTransport, find: Lookup = lookup, lists: ProviderLists | None = None
     ) -> None:
         self.settings = settings
         self._lists = lists

@@ -124,7 +124,7 @@ class Connections:
             await client.aclose()
 
 
-class Straight:
+class DirectTransport:
     """The lane to one model, `settings.model` at `server`."""
 
     def __init__(self, settings: ModelSettings, server: AnyServer, connections: Connections) -> None:

@@ -161,9 +161,9 @@ def _end(litellm: Any, stream: Any, reply: ReplyBuilder, raw_usage: Any) -> Repl
     ]  # else litellm made the figures up
     if told and getattr(told[-1], "cached_tokens", None) and not getattr(raw_usage, "prompt_tokens_details", None):
         raw_usage = _with_cached(litellm, raw_usage, told[-1])
-    figures = raw_usage.model_dump() if raw_usage else {}
+    context_usage = raw_usage.model_dump() if raw_usage else {}
     said = dollars(getattr(raw_usage, "cost", None))
-    return reply.end(usage_from(figures, counted=bool(told), cost_usd=said or 0.0), priced=said is not None)
+    return reply.end(usage_from(context_usage, counted=bool(told), cost_usd=said or 0.0), priced=said is not None)
 
 
 def _with_cached(litellm: Any, usage: Any, told: Any) -> Any:

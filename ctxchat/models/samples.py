@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ctxchat.core.calibration import DOUBT, Calibration
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.models.dialects import Dialect
 from ctxchat.models.probes import ask
 from ctxchat.models.settings import ModelSettings
@@ -60,7 +60,7 @@ async def sampled(settings: ModelSettings, dialect: Dialect) -> Calibration:
         return _supposed(settings.name, dialect)
     root = re.sub(r"/v\d+$", "", settings.place)
     answers = await asyncio.gather(*(_asked(root, settings.model, text) for text in SAMPLES))
-    return await asyncio.to_thread(_learned, settings.name, dialect, tuple(map(tokens_in, answers)))
+    return await asyncio.to_thread(_model_knowledge, settings.name, dialect, tuple(map(tokens_in, answers)))
 
 
 async def _asked(root: str, model: str, text: str) -> Any:
@@ -75,17 +75,17 @@ def tokens_in(answer: Any) -> int:
     return len(tokens) if isinstance(tokens, list) else 0
 
 
-def _learned(name: str, dialect: Dialect, told: tuple[int, ...]) -> Calibration:
+def _model_knowledge(name: str, dialect: Dialect, told: tuple[int, ...]) -> Calibration:
     """From what was told: the vocabulary that gives these very counts, else what can be concluded from so little. No reply has
     confirmed that, so it counts as no sample, and a third of the usual doubt stays."""
     if not any(told):
         return _supposed(name, dialect)
     if known := vocabulary_told(told):
         return assumed(known, table_of(name), dialect)
-    meter, learned = Meter(counter(name)), assumed(None, table_of(name), dialect)
+    token_counter, learned = TokenCounter(counter(name)), assumed(None, table_of(name), dialect)
     for text, tokens in zip(SAMPLES, told, strict=True):
         if tokens:
-            learned = learned.learn(tokens, meter.text_mix(text), whole=False)
+            learned = learned.learn(tokens, token_counter.text_mix(text), whole=False)
     doubts = tuple(max(doubt, usual / 3) for doubt, usual in zip(learned.doubts, DOUBT, strict=True))
     return msgspec.structs.replace(learned, doubts=doubts, samples=0)
 

@@ -205,20 +205,20 @@ def _with_figures(chunk: dict[str, Any]) -> dict[str, Any]:
     none."""
     for name in ("usage", "usageMetadata"):
         if name in chunk:
-            chunk = {**chunk, name: _figures(chunk[name])}
+            chunk = {**chunk, name: _context_usage(chunk[name])}
     message = chunk.get("message")
     if isinstance(message, dict) and "usage" in message:
-        chunk = {**chunk, "message": {**message, "usage": _figures(message["usage"])}}
+        chunk = {**chunk, "message": {**message, "usage": _context_usage(message["usage"])}}
     return chunk
 
 
-def _figures(usage: Any) -> dict[str, Any] | None:
+def _context_usage(usage: Any) -> dict[str, Any] | None:
     if not isinstance(usage, dict):
         return None
     numbers = {
         k: v for k, v in usage.items() if isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v)
     }
-    return {**numbers, **{k: _figures(v) for k, v in usage.items() if isinstance(v, dict)}}
+    return {**numbers, **{k: _context_usage(v) for k, v in usage.items() if isinstance(v, dict)}}
 
 
 def _at_once(body: bytes) -> Callable[..., AsyncIterator[bytes]]:

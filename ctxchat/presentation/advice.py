@@ -11,7 +11,7 @@ from itertools import pairwise
 import msgspec
 
 from ctxchat.config.schema import ContextSettings
-from ctxchat.core.context_usage import OVERHEAD, Figures, overhead
+from ctxchat.core.context_usage import OVERHEAD, ContextUsage, overhead
 from ctxchat.core.journal import SessionState
 from ctxchat.core.record import CompactionRecord
 from ctxchat.presentation.effects import with_marks
@@ -43,31 +43,31 @@ WITHIN = frozenset({"reactive_micro", "reactive_full", "oversize"})
 """What is done between the rounds of a turn before a request could be refused."""
 
 
-def advice(figures: Figures, state: SessionState, context: ContextSettings) -> tuple[Advice, ...]:
+def advice(context_usage: ContextUsage, state: SessionState, context: ContextSettings) -> tuple[Advice, ...]:
     """What is worth saying, the most pressing first; nothing for a session that went well."""
-    found = (_overflows(figures, state, context), _heavy(figures), _often(figures, state, context))
+    found = (_overflows(context_usage, state, context), _heavy(context_usage), _often(context_usage, state, context))
     return tuple(a for a in found if a)
 
 
-def _overflows(figures: Figures, state: SessionState, context: ContextSettings) -> Advice | None:
+def _overflows(context_usage: ContextUsage, state: SessionState, context: ContextSettings) -> Advice | None:
     refused = sum(
         p.reason == "context_overflow" and p.outcome == "compacted" and p.strategy not in WITHIN for p in state.passes
     )
     if not refused:
         return None
     times = f"{count(refused, 'request')} here {'was' if refused == 1 else 'were'} too long for the server."
-    if figures.window_source == "learned":
+    if context_usage.window_source == "learned":
         held = (
-            f"at most {short(figures.refused_window)}"
-            if figures.refused_window
-            else f"{short(figures.window)}, as learned"
+            f"at most {short(context_usage.refused_window)}"
+            if context_usage.refused_window
+            else f"{short(context_usage.window)}, as learned"
         )
-        remedy = f"Its window is {held}: set context.max_tokens = {figures.window}"
+        remedy = f"Its window is {held}: set context.max_tokens = {context_usage.window}"
         return Advice(f"{times} {remedy}, and room is made in time in every session.", "context.max_tokens")
     lower = max(0.1, round(context.compression_trigger - 0.1, 2))
-    at = with_marks(figures, compression_trigger=lower).trigger_tokens
+    at = with_marks(context_usage, compression_trigger=lower).trigger_tokens
     if (
-        not figures.automatic.at_trigger or at >= figures.trigger_tokens
+        not context_usage.automatic.at_trigger or at >= context_usage.trigger_tokens
     ):  # a mark at which nothing happens, or one held lower
         return Advice(f"{times} Set context.max_tokens to what it really holds.", "context.max_tokens")
     remedy = f"Lower context.compression_trigger ({context.compression_trigger:g} → {lower:g}, at {short(at)})"
@@ -76,22 +76,24 @@ def _overflows(figures: Figures, state: SessionState, context: ContextSettings) 
     )
 
 
-def _heavy(figures: Figures) -> Advice | None:
-    fixed = overhead(figures)
-    if fixed < HEAVY * figures.limit:
+def _heavy(context_usage: ContextUsage) -> Advice | None:
+    fixed = overhead(context_usage)
+    if fixed < HEAVY * context_usage.limit:
         return None
-    parts = sorted(((figures.tokens(name), name) for name in OVERHEAD), reverse=True)
+    parts = sorted(((context_usage.tokens(name), name) for name in OVERHEAD), reverse=True)
     named = ", ".join(f"{LABELS[name]} {short(tokens)}" for tokens, name in parts if tokens)
-    over = " That is above the trigger, so compaction would be in vain." if fixed >= figures.trigger_tokens else ""
-    share = f"{short(fixed)} of {short(figures.limit)} ({percent(fixed / figures.limit)})"
+    over = (
+        " That is above the trigger, so compaction would be in vain." if fixed >= context_usage.trigger_tokens else ""
+    )
+    share = f"{short(fixed)} of {short(context_usage.limit)} ({percent(fixed / context_usage.limit)})"
     return Advice(
         f"No compaction can free {share}: {named}.{over} Fewer tools (an agent), shorter memory files, a larger window help.",
         "context.providers" if parts[0][1] == "injected" else "agent",
     )
 
 
-def _often(figures: Figures, state: SessionState, context: ContextSettings) -> Advice | None:
-    if not (figures.automatic.at_trigger or figures.automatic.stopped):
+def _often(context_usage: ContextUsage, state: SessionState, context: ContextSettings) -> Advice | None:
+    if not (context_usage.automatic.at_trigger or context_usage.automatic.stopped):
         return None  # no more of them come
     now = len(state.fills)
     turns = [fills for fills, p in zip(state.endings, state.passes, strict=False) if _by_itself(p)]
@@ -100,17 +102,17 @@ def _often(figures: Figures, state: SessionState, context: ContextSettings) -> A
         return None
     said = f"{len(lately)} compactions in the last {count(now - lately[0] + 1, 'turn')}."
     higher = min(0.95, round(context.compression_trigger + 0.1, 2))
-    at = with_marks(figures, compression_trigger=higher).trigger_tokens
-    if at <= figures.trigger_tokens:
+    at = with_marks(context_usage, compression_trigger=higher).trigger_tokens
+    if at <= context_usage.trigger_tokens:
         return Advice(
-            f"{said} The trigger is as high as this window of {short(figures.window)} allows: a larger window gives room.",
+            f"{said} The trigger is as high as this window of {short(context_usage.window)} allows: a larger window gives room.",
             "context.max_tokens",
         )
     remedy = (
         f"Raise context.compression_trigger ({context.compression_trigger:g} → {higher:g}, at {short(at)} instead of "
     )
     return Advice(
-        f"{said} {remedy}{short(figures.trigger_tokens)}), or use a model with a larger window.",
+        f"{said} {remedy}{short(context_usage.trigger_tokens)}), or use a model with a larger window.",
         "context.compression_trigger",
     )
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ctxchat.core.automatic import AGAIN, standing_words
-from ctxchat.core.context_usage import FIXED, OVERHEAD, Figures, fixed, inside_tokens, overhead
+from ctxchat.core.context_usage import FIXED, OVERHEAD, ContextUsage, fixed, inside_tokens, overhead
 from ctxchat.core.quantities import server_cut
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.core.view import View
@@ -22,31 +22,33 @@ NAMED = 3
 """The biggest parts that an alarm names."""
 
 
-def alarms(figures: Figures, view: View) -> dict[str, str]:
+def alarms(context_usage: ContextUsage, view: View) -> dict[str, str]:
     """A sentence or two for each thing that is amiss, the weightiest first; by `cut`, `fixed`, `stopped`,
     `breaks` (what the next message costs because what was sent has changed), or the name of a part."""
-    budgets = zip(figures.over_budget, budget_words(figures), strict=True)
-    cut = {"cut": server_cut(figures.cut)} if figures.cut else {}
+    budgets = zip(context_usage.over_budget, budget_words(context_usage), strict=True)
+    cut = {"cut": server_cut(context_usage.cut)} if context_usage.cut else {}
     stopped = (
-        {"stopped": f"{_capital(standing_words(figures.automatic))}. {AGAIN}"} if figures.automatic.stopped else {}
+        {"stopped": f"{_capital(standing_words(context_usage.automatic))}. {AGAIN}"}
+        if context_usage.automatic.stopped
+        else {}
     )
-    breaks = {"breaks": words} if (words := break_words(figures)) else {}
+    breaks = {"breaks": words} if (words := break_words(context_usage)) else {}
     over = {section.name: words for section, words in budgets}
-    return cut | _in_vain(figures, view) | stopped | breaks | over
+    return cut | _in_vain(context_usage, view) | stopped | breaks | over
 
 
-def _in_vain(figures: Figures, view: View) -> dict[str, str]:
+def _in_vain(context_usage: ContextUsage, view: View) -> dict[str, str]:
     """Names what fills the window where compaction cannot help, with what it costs where that is known."""
-    held = fixed(figures)
-    if not known(figures) or held < figures.trigger_tokens:
+    held = fixed(context_usage)
+    if not known(context_usage) or held < context_usage.trigger_tokens:
         return {}
-    pins = overhead(figures) < figures.trigger_tokens
+    pins = overhead(context_usage) < context_usage.trigger_tokens
     who = "Pinned messages with system, tools and memory" if pins else "System, tools and memory alone"
-    text = f"{who} hold {short(held)} of {short(figures.limit)}: compaction cannot help."
-    if figures.price.input:
-        text += f" They cost {money(held * figures.price.input)} a request."
-    parts = offenders(view, figures, NAMED, FIXED)
-    text += f" Biggest: {', '.join(_priced(row, figures.price.input) for row in parts)}."
+    text = f"{who} hold {short(held)} of {short(context_usage.limit)}: compaction cannot help."
+    if context_usage.price.input:
+        text += f" They cost {money(held * context_usage.price.input)} a request."
+    parts = offenders(view, context_usage, NAMED, FIXED)
+    text += f" Biggest: {', '.join(_priced(row, context_usage.price.input) for row in parts)}."
     return {"fixed": f"{text} Unpin some in the x-ray." if pins else text}
 
 
@@ -64,43 +66,49 @@ def _named(row: Row) -> str:
     return "system prompt" if row.section == "system" else row.source
 
 
-def cached_words(figures: Figures) -> str:
+def cached_words(context_usage: ContextUsage) -> str:
     """`cached 33 %, $0.02 saved a request`; empty where nothing was cached."""
-    if not figures.cached or not figures.used:
+    if not context_usage.cached or not context_usage.used:
         return ""
-    cached = min(figures.cached, figures.used)
-    share = f"cached {cached * 100 // figures.used} %"
-    return f"{share}, {money(figures.saved)} saved a request" if figures.saved > 0 else share
+    cached = min(context_usage.cached, context_usage.used)
+    share = f"cached {cached * 100 // context_usage.used} %"
+    return f"{share}, {money(context_usage.saved)} saved a request" if context_usage.saved > 0 else share
 
 
-def _marks(figures: Figures) -> list[str]:
+def _marks(context_usage: ContextUsage) -> list[str]:
     """Where compaction starts and ends, or why it does not start by itself."""
-    automatic, words = figures.automatic, starts_words(figures)
+    automatic, words = context_usage.automatic, starts_words(context_usage)
     if automatic.stopped:
         return []  # an alarm says so
     if not automatic.at_trigger:
         return [words]
-    inside = int(inside_tokens(figures, automatic.inside))
+    inside = int(inside_tokens(context_usage, automatic.inside))
     within = [f"  inside a turn from {short(inside)}"] if inside else []
-    return [f"╷ {words}", *within, f"╎ down to {short(figures.target_tokens)}"]
+    return [f"╷ {words}", *within, f"╎ down to {short(context_usage.target_tokens)}"]
 
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def legend(figures: Figures, now: float) -> Sequence[str]:
+def legend(context_usage: ContextUsage, now: float) -> Sequence[str]:
     """What the marks on the bar stand for, one a line: those that are on it at that second of the epoch."""
-    if not known(figures):
+    if not known(context_usage):
         return ()
-    lines = _marks(figures)
-    if figures.claimed_window > figures.window:
-        guess = f"~{short(figures.window)} (refused {short(figures.refused_window)})" if figures.refused_window else ""
-        lines.append(f"┃ learned limit {guess or short(figures.window)}, not {short(figures.claimed_window)}")
-    if figures.cache.hold(now):
-        lines.append(f"◂ {held_words(figures.cache, now)}")
-    if figures.price_step and figures.price_step.above < figures.limit:
-        lines.append(f"¦ above {short(figures.price_step.above)} all costs ×{figures.price_step.times:g}")
-    if figures.band:
-        lines.append(f": perhaps used, ±{short(round(figures.band * figures.used))}")
+    lines = _marks(context_usage)
+    if context_usage.claimed_window > context_usage.window:
+        guess = (
+            f"~{short(context_usage.window)} (refused {short(context_usage.refused_window)})"
+            if context_usage.refused_window
+            else ""
+        )
+        lines.append(
+            f"┃ learned limit {guess or short(context_usage.window)}, not {short(context_usage.claimed_window)}"
+        )
+    if context_usage.cache.hold(now):
+        lines.append(f"◂ {held_words(context_usage.cache, now)}")
+    if context_usage.price_step and context_usage.price_step.above < context_usage.limit:
+        lines.append(f"¦ above {short(context_usage.price_step.above)} all costs ×{context_usage.price_step.times:g}")
+    if context_usage.band:
+        lines.append(f": perhaps used, ±{short(round(context_usage.band * context_usage.used))}")
     return lines

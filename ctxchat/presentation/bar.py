@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.sections import OUTSIDE, SectionName
 from ctxchat.core.tokens import apportion
 from ctxchat.presentation.usage_text import PARTS, known
@@ -56,7 +56,7 @@ class Tick(msgspec.Struct, frozen=True):
 
 
 def layout_bar(
-    figures: Figures, width: int, ghost: int = 0, signs: Mapping[SectionName, str] = SIGNS, held: int = 0
+    context_usage: ContextUsage, width: int, ghost: int = 0, signs: Mapping[SectionName, str] = SIGNS, held: int = 0
 ) -> tuple[Cell, ...]:
     """Exactly `width` cells: the parts in their order, free ones, what is reserved at the right end, and the ticks.
 
@@ -68,36 +68,40 @@ def layout_bar(
     """
     if width <= 0:
         return ()
-    if not known(figures):
+    if not known(context_usage):
         return (_cell(signs, "free"),) * width
-    beyond = _beyond_columns(figures, width)
-    return _window(figures, width - beyond, ghost, signs, held) + _beyond(beyond)
+    beyond = _beyond_columns(context_usage, width)
+    return _window(context_usage, width - beyond, ghost, signs, held) + _beyond(beyond)
 
 
-def _window(figures: Figures, width: int, ghost: int, signs: Mapping[SectionName, str], kept: int) -> tuple[Cell, ...]:
+def _window(
+    context_usage: ContextUsage, width: int, ghost: int, signs: Mapping[SectionName, str], kept: int
+) -> tuple[Cell, ...]:
     held: list[tuple[SectionName, int]] = [
-        (s.name, s.tokens) for s in figures.sections if s.name not in OUTSIDE and s.tokens > 0
+        (s.name, s.tokens) for s in context_usage.sections if s.name not in OUTSIDE and s.tokens > 0
     ]
-    reserved = _reserved_columns(figures, width)
+    reserved = _reserved_columns(context_usage, width)
     room = width - reserved
-    ticks = _ticks(figures, room)
-    filled, eighths = _filled(figures, room, reserved, ticks) if held else (0, 0)
+    ticks = _ticks(context_usage, room)
+    filled, eighths = _filled(context_usage, room, reserved, ticks) if held else (0, 0)
     cells: list[Cell] = []
-    warned = {s.name for s in figures.over_budget}
+    warned = {s.name for s in context_usage.over_budget}
     for (name, _), columns in zip(held, _columns([n for _, n in held], filled), strict=True):
         cells += _part(_cell(signs, name), columns, warn=name in warned)
     cells += [_cell(signs, "free")] * (room - filled)
     cells += [_cell(signs, "reserved")] * (width - len(cells))
     for column in range(room, filled):
         cells[column] = msgspec.structs.replace(cells[column], over=True)
-    if 0 < ghost < figures.used:
-        for column in range(max(1, round(ghost * room / figures.limit)), filled):
+    if 0 < ghost < context_usage.used:
+        for column in range(max(1, round(ghost * room / context_usage.limit)), filled):
             cells[column] = msgspec.structs.replace(cells[column], char=cells[column].char.lower(), ghost=True)
-    for column in range(filled, min(room, round(figures.used * (1 + figures.band) * room / figures.limit))):
+    for column in range(
+        filled, min(room, round(context_usage.used * (1 + context_usage.band) * room / context_usage.limit))
+    ):
         cells[column] = msgspec.structs.replace(cells[column], char=SOFT, soft=True)
     if eighths:
         cells[filled] = msgspec.structs.replace(cells[filled], eighths=eighths)
-    return _ticked(cells, (*_cache_ticks(figures, room, filled, kept), *ticks))
+    return _ticked(cells, (*_cache_ticks(context_usage, room, filled, kept), *ticks))
 
 
 def _part(cell: Cell, columns: int, *, warn: bool) -> list[Cell]:
@@ -108,11 +112,11 @@ def _part(cell: Cell, columns: int, *, warn: bool) -> list[Cell]:
     return [cell] * (columns - len(end)) + end
 
 
-def _beyond_columns(figures: Figures, width: int) -> int:
+def _beyond_columns(context_usage: ContextUsage, width: int) -> int:
     """Columns for what was believed beyond the window: to scale, where that leaves three quarters to the window."""
-    if figures.claimed_window <= figures.window or width < WIDE_ENOUGH:
+    if context_usage.claimed_window <= context_usage.window or width < WIDE_ENOUGH:
         return 0
-    return min(width // 4, max(1, round(width * (1 - figures.window / figures.claimed_window))))
+    return min(width // 4, max(1, round(width * (1 - context_usage.window / context_usage.claimed_window))))
 
 
 def _beyond(columns: int) -> tuple[Cell, ...]:
@@ -125,45 +129,45 @@ def _cell(signs: Mapping[SectionName, str], name: SectionName) -> Cell:
     return Cell(signs[name], name)
 
 
-def _reserved_columns(figures: Figures, width: int) -> int:
-    if figures.reserved_output <= 0 or width < 4:
+def _reserved_columns(context_usage: ContextUsage, width: int) -> int:
+    if context_usage.reserved_output <= 0 or width < 4:
         return 0
-    return min(width // 2, max(1, round(width * figures.reserved_output / figures.window)))
+    return min(width // 2, max(1, round(width * context_usage.reserved_output / context_usage.window)))
 
 
-def _ticks(figures: Figures, room: int) -> tuple[Tick, ...]:
+def _ticks(context_usage: ContextUsage, room: int) -> tuple[Tick, ...]:
     """Trigger and target, the trigger alone where both fall in one column; none where there is no room, or where compaction does
     not start by itself."""
-    if room < 4 or not figures.automatic.at_trigger:
+    if room < 4 or not context_usage.automatic.at_trigger:
         return ()
 
     def at(tokens: int) -> int:
-        return min(room - 1, max(1, tokens * room // figures.limit))
+        return min(room - 1, max(1, tokens * room // context_usage.limit))
 
-    trigger = Tick("trigger", TRIGGER, at(figures.trigger_tokens), figures.trigger_tokens)
-    target = Tick("target", TARGET, at(figures.target_tokens), figures.target_tokens)
+    trigger = Tick("trigger", TRIGGER, at(context_usage.trigger_tokens), context_usage.trigger_tokens)
+    target = Tick("target", TARGET, at(context_usage.target_tokens), context_usage.target_tokens)
     return (target, trigger) if target.tokens > 0 and target.column < trigger.column else (trigger,)
 
 
-def _cache_ticks(figures: Figures, room: int, filled: int, held: int) -> tuple[Tick, ...]:
+def _cache_ticks(context_usage: ContextUsage, room: int, filled: int, held: int) -> tuple[Tick, ...]:
     """Where what is held ends, and where the price rises, as far as there is room and they fall on the bar."""
     if room < WIDE_ENOUGH:
         return ()
     ticks: list[Tick] = []
     if held and filled > 1:
-        column = round(held * filled / max(1, figures.used)) - 1
+        column = round(held * filled / max(1, context_usage.used)) - 1
         ticks.append(Tick("held", HELD, min(filled - 1, max(0, column)), held))
-    step = figures.price_step
-    if step and step.above < figures.limit:
-        ticks.append(Tick("step", STEP, min(room - 1, step.above * room // figures.limit), step.above))
+    step = context_usage.price_step
+    if step and step.above < context_usage.limit:
+        ticks.append(Tick("step", STEP, min(room - 1, step.above * room // context_usage.limit), step.above))
     return tuple(ticks)
 
 
-def _filled(figures: Figures, room: int, reserved: int, ticks: Sequence[Tick]) -> tuple[int, int]:
+def _filled(context_usage: ContextUsage, room: int, reserved: int, ticks: Sequence[Tick]) -> tuple[int, int]:
     """Columns in use and eighths of the next one: to scale, as far as that belies neither a tick nor the limit."""
-    used, limit = figures.used, figures.limit
+    used, limit = context_usage.used, context_usage.limit
     if used > limit:
-        over = (used - limit) * reserved / max(1, figures.reserved_output)
+        over = (used - limit) * reserved / max(1, context_usage.reserved_output)
         return room + min(reserved, max(1, round(over))), 0
     least = max([1, *(t.column + 1 for t in ticks if used >= t.tokens)])
     most = min([room if used == limit else max(1, room - 1), *(t.column for t in ticks if used < t.tokens)])

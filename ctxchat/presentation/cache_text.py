@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxchat.core.cache_state import CacheState, NextCall
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.presentation.text import clock, one_line, short
 from ctxchat.presentation.usage_text import money
 
@@ -66,9 +66,9 @@ def held_words(cache: CacheState, now: float) -> str:
     return f"held up to here, {state_words(cache, now)}" if cache.hold(now) else ""
 
 
-def cache_sentences(figures: Figures, now: float) -> str:
+def cache_sentences(context_usage: ContextUsage, now: float) -> str:
     """All that is known of it in sentences, for `/cache`."""
-    cache, hold = figures.cache, figures.cache.hold(now)
+    cache, hold = context_usage.cache, context_usage.cache.hold(now)
     sign = "about " if hold and (hold.estimated or not hold.promised) else ""
     match cache.warmth(now):
         case "warm" | "probably_warm" if hold:
@@ -84,8 +84,8 @@ def cache_sentences(figures: Figures, now: float) -> str:
         said.append(f"The next message takes about {warm}, and {cold} once it is cold.")
     elif cold:
         said.append(f"The next message takes about {cold}.")
-    if figures.price_step:
-        said.append(step_words(figures))
+    if context_usage.price_step:
+        said.append(step_words(context_usage))
     if words := broke_words(cache):
         said.append(f"It {words}.")
     return " ".join(said)
@@ -95,42 +95,45 @@ WORTH_USD, WORTH_SECONDS = 0.02, 3.0
 """What a message has to cost more than with a warm cache for that to be said under it."""
 
 
-def cold_words(figures: Figures, ghost: int, key: str, now: float) -> str:
+def cold_words(context_usage: ContextUsage, ghost: int, key: str, now: float) -> str:
     """What sending takes where the server holds nothing any more, and what it takes once the prepared summary is in (`ghost`: the
     tokens it would leave), with the `key` that puts it in: `cold: sent as it is ≈ $0.41 · shift+f8 compacts first ≈ $0.11`.
     Empty where that is little, or nothing is cold."""
-    cold = figures.cache.cold
-    if figures.cache.warmth(now) != "cold" or max((cold.usd or 0) / WORTH_USD, (cold.seconds or 0) / WORTH_SECONDS) < 1:
+    cold = context_usage.cache.cold
+    if (
+        context_usage.cache.warmth(now) != "cold"
+        or max((cold.usd or 0) / WORTH_USD, (cold.seconds or 0) / WORTH_SECONDS) < 1
+    ):
         return ""
     words = f"cold: sent as it is ≈ {call_words(cold)}"
-    left = ghost + figures.tokens("draft")
-    if not ghost or not key or left >= figures.used:
+    left = ghost + context_usage.tokens("draft")
+    if not ghost or not key or left >= context_usage.used:
         return words
-    usd = None if cold.usd is None else max(0.0, cold.usd - (figures.used - left) * figures.price.written)
-    seconds = None if cold.seconds is None else cold.seconds * left / figures.used
+    usd = None if cold.usd is None else max(0.0, cold.usd - (context_usage.used - left) * context_usage.price.written)
+    seconds = None if cold.seconds is None else cold.seconds * left / context_usage.used
     return f"{words} · {key} compacts first ≈ {call_words(NextCall(usd, seconds))}"
 
 
-def anew_words(figures: Figures, kept: int, now: float) -> str:
+def anew_words(context_usage: ContextUsage, kept: int, now: float) -> str:
     """What it costs to change the request behind its first `kept` tokens, before that is done: `The server then reads 48.2k
     tokens anew: the next message takes $0.61 instead of $0.03.`; empty where nothing of it is held there. A server that promises
     what it holds reads it only up to where a request has ended."""
-    alive = [hold for hold in figures.cache.holds if now < hold.until]
+    alive = [hold for hold in context_usage.cache.holds if now < hold.until]
     if not alive or alive[0].tokens <= kept:
         return ""
     read = max((hold.tokens for hold in alive if hold.tokens <= kept), default=0) if alive[0].promised else kept
-    held, price, cold = alive[0].tokens, figures.price, figures.cache.cold
+    held, price, cold = alive[0].tokens, context_usage.price, context_usage.cache.cold
     words = f"The server then reads {short(held - read)} tokens anew"
     if price.written > price.cached:
-        behind = max(0, figures.used - held) * price.written
+        behind = max(0, context_usage.used - held) * price.written
         before, anew = held * price.cached + behind, read * price.cached + (held - read) * price.written + behind
         words += f": the next message takes {money(anew)} instead of {money(before)}"
-    elif cold.seconds and figures.used:
-        words += f", which takes {cold.seconds * (held - read) / figures.used:.0f} s"
+    elif cold.seconds and context_usage.used:
+        words += f", which takes {cold.seconds * (held - read) / context_usage.used:.0f} s"
     return f"{words}."
 
 
-def step_words(figures: Figures) -> str:
+def step_words(context_usage: ContextUsage) -> str:
     """Where the model's price rises: `Above 272.0k all of a request costs 2 times as much.`; empty where it does not."""
-    step = figures.price_step
+    step = context_usage.price_step
     return f"Above {short(step.above)} all of a request costs {step.times:g} times as much." if step else ""

@@ -9,7 +9,7 @@ import msgspec
 
 from ctxchat.config.option_table import Option
 from ctxchat.core.budget import Window, make_budget
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.sections import OUTSIDE, Section
 from ctxchat.core.view import Item, View
 from ctxchat.presentation.text import short
@@ -18,116 +18,120 @@ from ctxchat.presentation.usage_text import PARTS, percent
 SHARE = "share of the limit"
 
 
-def effect(option: Option, key: str, value: Any, figures: Figures, view: View) -> str:
+def effect(option: Option, key: str, value: Any, context_usage: ContextUsage, view: View) -> str:
     """One sentence without its full stop; empty for what has no effect in tokens, or for a value that cannot be."""
     if isinstance(value, bool) or not isinstance(value, int | float | list | str):
         return ""
     if option.facts.unit == SHARE:
-        return _share(key, float(value), figures) if not isinstance(value, str | list) else ""
+        return _share(key, float(value), context_usage) if not isinstance(value, str | list) else ""
     if key.startswith("context.sections.") and isinstance(value, int):
-        return _section(key.split(".")[2], value, figures)
+        return _section(key.split(".")[2], value, context_usage)
     words = WORDS.get(key)
-    return words(value, figures, view) if words and (isinstance(value, int) or option.key in _LISTS) else ""
+    return words(value, context_usage, view) if words and (isinstance(value, int) or option.key in _LISTS) else ""
 
 
-def with_marks(figures: Figures, **given: float) -> Figures:
+def with_marks(context_usage: ContextUsage, **given: float) -> ContextUsage:
     """The gauge as it would be with other marks: `compression_trigger`, `target` (shares of the limit), `output_reserved`,
     `max_tokens` (tokens; 0 is the window there is)."""
-    window = int(given.get("max_tokens", 0)) or figures.window
+    window = int(given.get("max_tokens", 0)) or context_usage.window
     budget = make_budget(
-        Window(window, figures.window_source),
-        int(given.get("output_reserved", figures.reserved_output)),
-        float(given.get("compression_trigger", figures.trigger_tokens / figures.limit)),
-        float(given.get("target", figures.target_tokens / (figures.working_limit or figures.limit))),
-        working=int(given.get("working_limit", figures.working_limit)),
+        Window(window, context_usage.window_source),
+        int(given.get("output_reserved", context_usage.reserved_output)),
+        float(given.get("compression_trigger", context_usage.trigger_tokens / context_usage.limit)),
+        float(given.get("target", context_usage.target_tokens / (context_usage.working_limit or context_usage.limit))),
+        working=int(given.get("working_limit", context_usage.working_limit)),
     )
     trigger = budget.trigger if {"compression_trigger", "max_tokens", "output_reserved"} & set(given) else None
-    free = max(0, budget.window.tokens - budget.reserved - figures.used)
+    free = max(0, budget.window.tokens - budget.reserved - context_usage.used)
     outside = {"reserved": budget.reserved, "free": free}
     sections: tuple[Section, ...] = tuple(
-        msgspec.structs.replace(s, tokens=outside[s.name]) if s.name in OUTSIDE else s for s in figures.sections
+        msgspec.structs.replace(s, tokens=outside[s.name]) if s.name in OUTSIDE else s for s in context_usage.sections
     )
     return msgspec.structs.replace(
-        figures,
+        context_usage,
         window=budget.window.tokens,
         reserved_output=budget.reserved,
         limit=budget.limit,
-        pressure=figures.used / budget.limit,
-        trigger_tokens=figures.trigger_tokens if trigger is None else trigger,
+        pressure=context_usage.used / budget.limit,
+        trigger_tokens=context_usage.trigger_tokens if trigger is None else trigger,
         target_tokens=budget.target,
         sections=sections,
     )
 
 
-def _share(key: str, value: float, figures: Figures) -> str:
+def _share(key: str, value: float, context_usage: ContextUsage) -> str:
     if not 0 < value <= 1:
         return ""
-    tokens = int(figures.limit * value)
+    tokens = int(context_usage.limit * value)
     if key == "context.compression_trigger":
-        trigger = with_marks(figures, compression_trigger=value).trigger_tokens
+        trigger = with_marks(context_usage, compression_trigger=value).trigger_tokens
         held = ", held back so that one more round fits" if trigger < tokens else ""
-        return f"{value:g} = at {short(trigger)} of {short(figures.limit)}{held}"
-    return f"{value:g} = at {short(tokens)} of {short(figures.limit)}"
+        return f"{value:g} = at {short(trigger)} of {short(context_usage.limit)}{held}"
+    return f"{value:g} = at {short(tokens)} of {short(context_usage.limit)}"
 
 
-def _section(name: str, value: int, figures: Figures) -> str:
+def _section(name: str, value: int, context_usage: ContextUsage) -> str:
     part = next((p.label for n, p in PARTS.items() if n == name), name)
-    held = figures.tokens(name)
+    held = context_usage.tokens(name)
     over = f", {short(held - value)} over it" if 0 < value < held else ""
     return f"{part}: {short(held)} now{over}"
 
 
-def _window(value: Any, figures: Figures, view: View) -> str:
-    return f"the window here is {short(figures.window)}" if not value else f"{percent(figures.used / value)} of it used"
+def _window(value: Any, context_usage: ContextUsage, view: View) -> str:
+    return (
+        f"the window here is {short(context_usage.window)}"
+        if not value
+        else f"{percent(context_usage.used / value)} of it used"
+    )
 
 
-def _reserved(value: Any, figures: Figures, view: View) -> str:
-    after = with_marks(figures, output_reserved=value)
+def _reserved(value: Any, context_usage: ContextUsage, view: View) -> str:
+    after = with_marks(context_usage, output_reserved=value)
     clamped = ", the most that is kept free here" if after.reserved_output < value else ""
     kept = f"{short(after.reserved_output)}{clamped}; " if clamped else ""
     return f"{kept}{short(after.limit)} left for the prompt"
 
 
-def _messages(value: Any, figures: Figures, view: View) -> str:
+def _messages(value: Any, context_usage: ContextUsage, view: View) -> str:
     items = [item for item in view.items if item.group]
-    return _newest(value, items, figures, view)
+    return _newest(value, items, context_usage, view)
 
 
-def _results(value: Any, figures: Figures, view: View) -> str:
+def _results(value: Any, context_usage: ContextUsage, view: View) -> str:
     items = [item for item in view.items if item.section == "tool_results"]
-    return _newest(value, items, figures, view)
+    return _newest(value, items, context_usage, view)
 
 
-def _newest(value: int, items: Sequence[Item], figures: Figures, view: View) -> str:
-    held = _held(items[-value:] if value else (), figures, view)
+def _newest(value: int, items: Sequence[Item], context_usage: ContextUsage, view: View) -> str:
+    held = _held(items[-value:] if value else (), context_usage, view)
     return f"the newest {min(value, len(items))} hold {held} now" if items and value >= 0 else ""
 
 
-def _longest(value: Any, figures: Figures, view: View) -> str:
+def _longest(value: Any, context_usage: ContextUsage, view: View) -> str:
     results = [item.tokens for item in view.items if item.section == "tool_results"]
     over = sum(tokens > value for tokens in results)
     said = f"{over} of {len(results)} results are longer; " if results else ""
-    return f"{said}{percent(value / figures.limit)} of the limit"
+    return f"{said}{percent(value / context_usage.limit)} of the limit"
 
 
-def _of_limit(value: Any, figures: Figures, view: View) -> str:
-    return f"{percent(value / figures.limit)} of the limit" if value else ""
+def _of_limit(value: Any, context_usage: ContextUsage, view: View) -> str:
+    return f"{percent(value / context_usage.limit)} of the limit" if value else ""
 
 
-def _count(value: Any, figures: Figures, view: View) -> str:
+def _count(value: Any, context_usage: ContextUsage, view: View) -> str:
     return f"{sum(bool(item.group) for item in view.items)} messages are in view"
 
 
-def _injected(value: Any, figures: Figures, view: View) -> str:
-    return f"injected context holds {short(figures.tokens('injected'))} now"
+def _injected(value: Any, context_usage: ContextUsage, view: View) -> str:
+    return f"injected context holds {short(context_usage.tokens('injected'))} now"
 
 
-def _held(items: Sequence[Item], figures: Figures, view: View) -> str:
-    scale = figures.used / view.raw if view.raw else 1.0
+def _held(items: Sequence[Item], context_usage: ContextUsage, view: View) -> str:
+    scale = context_usage.used / view.raw if view.raw else 1.0
     return short(round(sum(item.tokens for item in items) * scale))
 
 
-WORDS: dict[str, Callable[[Any, Figures, View], str]] = {
+WORDS: dict[str, Callable[[Any, ContextUsage, View], str]] = {
     "context.max_tokens": _window,
     "context.output_reserved": _reserved,
     "context.keep_recent": _messages,

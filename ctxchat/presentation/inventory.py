@@ -9,7 +9,7 @@ from itertools import accumulate
 
 import msgspec
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.messages import ToolCall
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.core.summaries import OPENING, PREFACE
@@ -50,34 +50,36 @@ def summed(rows: Sequence[Row]) -> list[Row]:
     return [msgspec.structs.replace(row, running=total) for row, total in zip(rows, totals, strict=True)]
 
 
-def inventory(view: View, figures: Figures, held: int = 0) -> tuple[Row, ...]:
+def inventory(view: View, context_usage: ContextUsage, held: int = 0) -> tuple[Row, ...]:
     """The rows of a view: tools first, as providers place them, then message by message. `held` are the tokens that its server
     still has.
 
     What the figures hold beyond the view (a draft, a reply that is arriving) belongs to no row yet.
     """
     answered = _answered(view)
-    tools = apportion(_held("tools", view, figures), view.tool_tokens)
+    tools = apportion(_held("tools", view, context_usage), view.tool_tokens)
     rows = [_tool_row(tool, tokens) for tool, tokens in zip(view.tools, tools, strict=True)]
-    for place, (item, tokens) in enumerate(zip(view.items, weighed(view, figures), strict=True)):
+    for place, (item, tokens) in enumerate(zip(view.items, weighed(view, context_usage), strict=True)):
         rows.append(_row(item, answered.get(place), tokens))
     return _placed(rows, held)
 
 
-def weighed(view: View, figures: Figures) -> list[int]:
+def weighed(view: View, context_usage: ContextUsage) -> list[int]:
     """The gauge's tokens of each message of a view, as its rows have them."""
     places: dict[SectionName, list[int]] = {}
     for place, item in enumerate(view.items):
         places.setdefault(item.section, []).append(place)
     tokens = [0] * len(view.items)
     for name, at in places.items():
-        parts = apportion(_held(name, view, figures), [view.items[i].tokens for i in at])
+        parts = apportion(_held(name, view, context_usage), [view.items[i].tokens for i in at])
         for place, part in zip(at, parts, strict=True):
             tokens[place] = part
     return tokens
 
 
-def offenders(view: View, figures: Figures, count: int, sections: Collection[SectionName] = SECTIONS) -> list[Row]:
+def offenders(
+    view: View, context_usage: ContextUsage, count: int, sections: Collection[SectionName] = SECTIONS
+) -> list[Row]:
     """The rows that hold most in these sections, the biggest first. Cheap: looks closely at these few only."""
     raw, answered, tools = view.weights(), _answered(view), len(view.tools)
     weighed = [(n, i) for i, n in enumerate(view.tool_tokens) if "tools" in sections]
@@ -86,7 +88,7 @@ def offenders(view: View, figures: Figures, count: int, sections: Collection[Sec
     for tokens, place in nlargest(count, weighed):
         item = view.items[place - tools] if place >= tools else None
         section = item.section if item else "tools"
-        tokens = round(tokens * _held(section, view, figures) / max(1, raw[section]))
+        tokens = round(tokens * _held(section, view, context_usage) / max(1, raw[section]))
         row = _row(item, answered.get(place - tools), tokens) if item else _tool_row(view.tools[place], tokens)
         found.append(msgspec.structs.replace(row, number=place + 1))
     return found
@@ -104,13 +106,13 @@ def _answered(view: View) -> dict[int, ToolCall]:
     return answered
 
 
-def _held(section: SectionName, view: View, figures: Figures) -> int:
+def _held(section: SectionName, view: View, context_usage: ContextUsage) -> int:
     """Tokens of a section that are in rows: a reply that is still arriving is in the gauge's figure but in no row."""
-    shown = figures.tokens(section)
+    shown = context_usage.tokens(section)
     if section != "assistant":
         return shown
     raw = view.weights()["assistant"]
-    rest_raw, rest_shown = view.raw - raw, figures.used - figures.tokens("draft") - shown
+    rest_raw, rest_shown = view.raw - raw, context_usage.used - context_usage.tokens("draft") - shown
     expected = round(raw * rest_shown / rest_raw) if rest_raw > 0 else shown
     return expected if shown > expected + len(SECTIONS) else shown
 

@@ -8,7 +8,7 @@ import msgspec
 
 from ctxchat.core.automatic import standing_words
 from ctxchat.core.budget import WindowSource
-from ctxchat.core.context_usage import Figures, fixed, overhead, starts_at
+from ctxchat.core.context_usage import ContextUsage, fixed, overhead, starts_at
 from ctxchat.core.quantities import brief as brief  # handed on: figures and their nouns go together
 from ctxchat.core.quantities import count as count
 from ctxchat.core.quantities import percent as percent
@@ -129,52 +129,52 @@ def age(at: str, now: datetime) -> str:
     return value.astimezone().strftime("%d %b %Y").lstrip("0")
 
 
-def known(figures: Figures) -> bool:
+def known(context_usage: ContextUsage) -> bool:
     """True when there is a window to measure against."""
-    return figures.window > 0 and figures.limit > 0
+    return context_usage.window > 0 and context_usage.limit > 0
 
 
-def tilde(figures: Figures) -> str:
+def tilde(context_usage: ContextUsage) -> str:
     """`~` in front of what is an estimate."""
-    return "~" if figures.estimated else ""
+    return "~" if context_usage.estimated else ""
 
 
-def window_words(figures: Figures) -> str:
+def window_words(context_usage: ContextUsage) -> str:
     """`window 200k, catalogue`; `window 128k, not 200k` for one that a refusal taught, `window ≤131k, not 200k` where the server
     did not say what it holds, `window ≥41k, not 33k` where a success showed more than was assumed."""
-    if not known(figures):
+    if not known(context_usage):
         return "window unknown"
-    if figures.claimed_window and figures.refused_window:
-        return f"window ≤{brief(figures.refused_window)}, not {brief(figures.claimed_window)}"
-    if 0 < figures.claimed_window < figures.window and figures.window_source == "assumed":
-        return f"window ≥{brief(figures.window)}, not {brief(figures.claimed_window)}"
-    if figures.claimed_window > figures.window:
-        return f"window {brief(figures.window)}, not {brief(figures.claimed_window)}"
-    return f"window {brief(figures.window)}, {SOURCES[figures.window_source]}"
+    if context_usage.claimed_window and context_usage.refused_window:
+        return f"window ≤{brief(context_usage.refused_window)}, not {brief(context_usage.claimed_window)}"
+    if 0 < context_usage.claimed_window < context_usage.window and context_usage.window_source == "assumed":
+        return f"window ≥{brief(context_usage.window)}, not {brief(context_usage.claimed_window)}"
+    if context_usage.claimed_window > context_usage.window:
+        return f"window {brief(context_usage.window)}, not {brief(context_usage.claimed_window)}"
+    return f"window {brief(context_usage.window)}, {SOURCES[context_usage.window_source]}"
 
 
-def off_by(figures: Figures) -> int:
+def off_by(context_usage: ContextUsage) -> int:
     """Percent of the limit by which the figure may be off, 0 where that is none or hardly any."""
-    return round(100 * figures.band * figures.pressure)
+    return round(100 * context_usage.band * context_usage.pressure)
 
 
-def remarks(figures: Figures) -> tuple[str, ...]:
+def remarks(context_usage: ContextUsage) -> tuple[str, ...]:
     """What stands in front of the figures where something is amiss that they do not tell, longest first; empty where nothing is.
 
     As many ways to say it as `gauge_words` has lengths.
     """
-    if not known(figures):
+    if not known(context_usage):
         return ()
-    if figures.cut:
-        cut = f"server cut ~{short(figures.cut)}"
+    if context_usage.cut:
+        cut = f"server cut ~{short(context_usage.cut)}"
         return (cut, cut, cut, "cut!")
-    if fixed(figures) >= figures.trigger_tokens:
-        if overhead(figures) >= figures.trigger_tokens:
+    if fixed(context_usage) >= context_usage.trigger_tokens:
+        if overhead(context_usage) >= context_usage.trigger_tokens:
             return ("too much overhead", "too much overhead", "overhead!", "!")
         return ("too many pins", "too many pins", "pins!", "!")
-    if figures.automatic.stopped:
+    if context_usage.automatic.stopped:
         return ("compaction stopped", "compaction stopped", "stopped", "!")
-    if over := figures.over_budget:
+    if over := context_usage.over_budget:
         name, letter = PARTS[over[0].name].label, PARTS[over[0].name].letter
         if len(over) == 1:
             return (f"{name} over budget", f"{name} over budget", f"{name} over", f"{letter}!")
@@ -187,10 +187,10 @@ def remarks(figures: Figures) -> tuple[str, ...]:
     return ()
 
 
-def break_words(figures: Figures) -> str:
+def break_words(context_usage: ContextUsage) -> str:
     """What the next message costs because what was sent before has changed: tokens read anew, money, and reasoning that goes;
     empty where it costs nothing."""
-    breaks, price = figures.breaks, figures.price
+    breaks, price = context_usage.breaks, context_usage.price
     if breaks is None or not (breaks.lost or breaks.thoughts):
         return ""
     dearer = ""
@@ -203,87 +203,94 @@ def break_words(figures: Figures) -> str:
     return f"{words} ({breaks.cause or 'for no reason known here'})."
 
 
-def uncounted(figures: Figures) -> bool:
+def uncounted(context_usage: ContextUsage) -> bool:
     """Nothing has been counted yet: a session just opened. Later there is an instruction at least."""
-    return not figures.used and figures.estimated
+    return not context_usage.used and context_usage.estimated
 
 
-def gauge_words(figures: Figures) -> tuple[str, ...]:
+def gauge_words(context_usage: ContextUsage) -> tuple[str, ...]:
     """The text beside the bar, longest first: percent with its error, used and limit; the same shorter; percent alone. In front
     of it what is amiss (`remarks`)."""
-    if uncounted(figures):
+    if uncounted(context_usage):
         return ("counting …", "counting …", "counting …", "…")
-    sign = tilde(figures)
-    if not known(figures):
-        return (f"{sign}{short(figures.used)} used, window unknown", f"{sign}{steady(figures.used)} of ?", "? %", "? %")
-    head = f"{sign}{percent(figures.pressure)}"
-    band = f"{head[:-2]} ±{off} %" if (off := off_by(figures)) else head
-    over = " over" if figures.used > figures.limit else ""
+    sign = tilde(context_usage)
+    if not known(context_usage):
+        return (
+            f"{sign}{short(context_usage.used)} used, window unknown",
+            f"{sign}{steady(context_usage.used)} of ?",
+            "? %",
+            "? %",
+        )
+    head = f"{sign}{percent(context_usage.pressure)}"
+    band = f"{head[:-2]} ±{off} %" if (off := off_by(context_usage)) else head
+    over = " over" if context_usage.used > context_usage.limit else ""
     said = (
-        f"{band}{over}  {sign}{short(figures.used)}/{short(figures.limit)}",
-        f"{band}{over}  {sign}{steady(figures.used)}/{brief(figures.limit)}",
-        f"{head}{over}  {sign}{steady(figures.used)}/{brief(figures.limit)}",
+        f"{band}{over}  {sign}{short(context_usage.used)}/{short(context_usage.limit)}",
+        f"{band}{over}  {sign}{steady(context_usage.used)}/{brief(context_usage.limit)}",
+        f"{head}{over}  {sign}{steady(context_usage.used)}/{brief(context_usage.limit)}",
         head,
     )
-    amiss = remarks(figures)
+    amiss = remarks(context_usage)
     return tuple(f"{a}  {s}" for a, s in zip(amiss, (*said[:2], head, head), strict=True)) if amiss else said
 
 
-def sentence(figures: Figures) -> str:
+def sentence(context_usage: ContextUsage) -> str:
     """The gauge for ears, in reading order: how full and how sure, of what, what is largest, what is amiss, what comes next."""
-    if uncounted(figures):
+    if uncounted(context_usage):
         return "What the context holds is being counted."
-    about = "about " if figures.estimated else ""
-    if not known(figures):
-        return f"{about}{short(figures.used)} tokens are used; the window is unknown.".capitalize()
-    inside = [s for s in figures.sections if s.tokens > 0 and s.name not in ("reserved", "free")]
+    about = "about " if context_usage.estimated else ""
+    if not known(context_usage):
+        return f"{about}{short(context_usage.used)} tokens are used; the window is unknown.".capitalize()
+    inside = [s for s in context_usage.sections if s.tokens > 0 and s.name not in ("reserved", "free")]
     inside.sort(key=lambda s: -s.tokens)
     largest = ", ".join(f"{PARTS[s.name].label} {short(s.tokens)}" for s in inside[:3])
-    sure = f", give or take {off} percent" if (off := off_by(figures)) else ""
-    believed = f" instead of {short(figures.claimed_window)}" if figures.claimed_window else ""
-    turns = forecast_words(figures)
+    sure = f", give or take {off} percent" if (off := off_by(context_usage)) else ""
+    believed = f" instead of {short(context_usage.claimed_window)}" if context_usage.claimed_window else ""
+    turns = forecast_words(context_usage)
     return " ".join(
         [
-            f"The context is {percent(figures.pressure)} full{sure}: "
-            f"{about}{short(figures.used)} of {short(figures.limit)} tokens.",
-            f"{short(figures.reserved_output)} more are reserved for the reply,",
-            f"in a window of {_window_told(figures)}{believed}.",
+            f"The context is {percent(context_usage.pressure)} full{sure}: "
+            f"{about}{short(context_usage.used)} of {short(context_usage.limit)} tokens.",
+            f"{short(context_usage.reserved_output)} more are reserved for the reply,",
+            f"in a window of {_window_told(context_usage)}{believed}.",
             *([f"Largest: {largest}."] if largest else []),
-            *([server_cut(figures.cut)] if figures.cut else []),
-            *budget_words(figures),
-            *_what_starts(figures),
+            *([server_cut(context_usage.cut)] if context_usage.cut else []),
+            *budget_words(context_usage),
+            *_what_starts(context_usage),
             *([f"{turns[0].upper()}{turns[1:]}.".replace("~", "About ")] if turns else []),
         ]
     )
 
 
-def _window_told(figures: Figures) -> str:
+def _window_told(context_usage: ContextUsage) -> str:
     """The window and how it is known; one that nobody told as what it is, a bound."""
-    if figures.refused_window:
-        return f"at most {short(figures.refused_window)}, taken for {short(figures.window)} since a rejection"
-    if figures.claimed_window and figures.window_source == "assumed":
-        return f"at least {short(figures.window)}, as the server has taken so much,"
-    return f"{short(figures.window)}, {_LEARNED[figures.window_source]}"
+    if context_usage.refused_window:
+        return (
+            f"at most {short(context_usage.refused_window)}, taken for {short(context_usage.window)} since a rejection"
+        )
+    if context_usage.claimed_window and context_usage.window_source == "assumed":
+        return f"at least {short(context_usage.window)}, as the server has taken so much,"
+    return f"{short(context_usage.window)}, {_LEARNED[context_usage.window_source]}"
 
 
-def _what_starts(figures: Figures) -> tuple[str, ...]:
+def _what_starts(context_usage: ContextUsage) -> tuple[str, ...]:
     """What compaction does by itself, as a sentence."""
-    if not figures.automatic.at_trigger:
-        words = starts_words(figures)
+    if not context_usage.automatic.at_trigger:
+        words = starts_words(context_usage)
         return (f"{words[0].upper()}{words[1:]}.",)
-    if fixed(figures) >= figures.trigger_tokens:
+    if fixed(context_usage) >= context_usage.trigger_tokens:
         return ("Compaction cannot help.",)
-    left, asks = figures.trigger_tokens - figures.used, figures.automatic.standing == "asks"
+    left, asks = context_usage.trigger_tokens - context_usage.used, context_usage.automatic.standing == "asks"
     if left > 0:
         return (f"Compaction {'asks' if asks else 'starts'} after {short(left)} more.",)
     return ("Compaction is due, and asks first." if asks else "Compaction is due.",)
 
 
-def budget_words(figures: Figures) -> tuple[str, ...]:
+def budget_words(context_usage: ContextUsage) -> tuple[str, ...]:
     """A sentence for each part that is over its own budget: `tool results hold 58.6k, 8.6k over their budget of 50.0k.`"""
     return tuple(
         f"{PARTS[s.name].label} {short(s.tokens)}: {short(s.over)} over the budget of {short(s.budget)}.".capitalize()
-        for s in figures.over_budget
+        for s in context_usage.over_budget
     )
 
 
@@ -294,48 +301,48 @@ def fit_words(used: int, limit: int) -> str:
     return f"fits, {percent(used / limit)}" if used <= limit else f"{short(used - limit)} over"
 
 
-def part_words(figures: Figures, name: SectionName) -> str:
+def part_words(context_usage: ContextUsage, name: SectionName) -> str:
     """One part in words: `tool results: ~58.6k tokens, 30 % of the window`."""
-    found = next((s for s in figures.sections if s.name == name), None)
+    found = next((s for s in context_usage.sections if s.name == name), None)
     if found is None:
         return PARTS[name].label
     sign = "~" if found.estimated else ""
-    of_limit = f", {share(found.tokens, figures.limit)} of the limit" if known(figures) else ""
+    of_limit = f", {share(found.tokens, context_usage.limit)} of the limit" if known(context_usage) else ""
     over = f", {short(found.over)} over its budget" if found.over else ""
     return f"{PARTS[name].label}: {sign}{short(found.tokens)} tokens{of_limit}{over}"
 
 
-def draft_words(figures: Figures) -> str:
+def draft_words(context_usage: ContextUsage) -> str:
     """What the unsent message does: `this message +18k → 92 %, compaction would start`; empty without a draft."""
-    draft = figures.tokens("draft")
+    draft = context_usage.tokens("draft")
     if draft <= 0:
         return ""
-    if not known(figures):
+    if not known(context_usage):
         return f"this message +{short(draft)}"
-    ends = f"this message +{short(draft)} → {percent(figures.pressure)}"
-    if figures.used > figures.limit:
-        ends += f", over the limit by {short(figures.over)}"
-    if not starts_with_draft(figures):
+    ends = f"this message +{short(draft)} → {percent(context_usage.pressure)}"
+    if context_usage.used > context_usage.limit:
+        ends += f", over the limit by {short(context_usage.over)}"
+    if not starts_with_draft(context_usage):
         return ends
-    return f"{ends}, {'you would be asked' if figures.automatic.by_word else 'compaction would start'}"
+    return f"{ends}, {'you would be asked' if context_usage.automatic.by_word else 'compaction would start'}"
 
 
-def starts_words(figures: Figures) -> str:
+def starts_words(context_usage: ContextUsage) -> str:
     """Where compaction starts: `compaction from 21.5k`, `compaction asks from 21.5k`; why it does not start by itself."""
-    if not figures.automatic.at_trigger:
-        return standing_words(figures.automatic)
-    asks = " asks" if figures.automatic.standing == "asks" else ""
-    return f"compaction{asks} from {short(figures.trigger_tokens)}"
+    if not context_usage.automatic.at_trigger:
+        return standing_words(context_usage.automatic)
+    asks = " asks" if context_usage.automatic.standing == "asks" else ""
+    return f"compaction{asks} from {short(context_usage.trigger_tokens)}"
 
 
-def starts_with_draft(figures: Figures) -> bool:
+def starts_with_draft(context_usage: ContextUsage) -> bool:
     """Sending the unsent message makes compaction start, or ask."""
-    return 0 < starts_at(figures) <= figures.used
+    return 0 < starts_at(context_usage) <= context_usage.used
 
 
-def forecast_words(figures: Figures) -> str:
+def forecast_words(context_usage: ContextUsage) -> str:
     """`~6 turns left at this pace`; empty where there is no trend."""
-    turns = figures.forecast_turns
+    turns = context_usage.forecast_turns
     if turns is None:
         return ""
     return f"~{count(turns, 'turn')} left at this pace" if turns else "no turn left at this pace"

@@ -22,7 +22,7 @@ from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message, own_words
 from ctxchat.core.sanitize import whole_text
 from ctxchat.core.secrets import masked
-from ctxchat.core.tokens import MESSAGE_OVERHEAD, Count, Meter
+from ctxchat.core.tokens import MESSAGE_OVERHEAD, Count, TokenCounter
 from ctxchat.core.view import compile
 from ctxchat.storage import index
 from ctxchat.storage.salvage import LOST
@@ -135,7 +135,7 @@ class _Writer:
         self._flush()
         self._add_since_measured()
         said = "(SELECT coalesce(sum(tokens), 0) FROM messages WHERE session = sessions.id)"
-        tokens = compile(Ledger(), head, Meter(self._count)).raw
+        tokens = compile(Ledger(), head, TokenCounter(self._count)).raw
         self._set(f"estimated = iif(used, estimated, 1), used = iif(used, used, ? + {said})", tokens)
 
     def _add_since_measured(self) -> None:

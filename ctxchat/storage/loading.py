@@ -14,8 +14,8 @@ from ctxchat.core.errors import StorageError, UnpairedCall
 from ctxchat.core.grouping import close_round, single
 from ctxchat.core.journal import (
     Changed,
+    CompactionFinished,
     Partial,
-    PassEnded,
     Record,
     Sealed,
     SessionState,
@@ -247,9 +247,9 @@ def seal(partial: Partial, ledger: Ledger) -> Group | None:
         return close_round(said, (), partial.turn, next_seq, INTERRUPTED)
 
 
-def _ended(records: Sequence[Record]) -> list[PassEnded]:
+def _ended(records: Sequence[Record]) -> list[CompactionFinished]:
     """An end for each pass that has none."""
     return [
-        PassEnded(CompactionRecord(p.id, p.reason, p.strategy, "failed", at=p.at, detail=CUT_OFF))
+        CompactionFinished(CompactionRecord(p.id, p.reason, p.strategy, "failed", at=p.at, detail=CUT_OFF))
         for p in without_end(records).values()
     ]

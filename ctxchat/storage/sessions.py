@@ -17,11 +17,11 @@ from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.journal import (
     AgentChosen,
     Changed,
+    CompactionBegun,
     Continues,
     EffortChosen,
     ModelChosen,
     Named,
-    PassStarted,
     Record,
     Sealed,
     Undone,
@@ -369,4 +369,4 @@ def fitting(records: Iterable[Record]) -> list[Record]:
                 pass
         kept.append(record)
     open_ = without_end(kept)
-    return [record for record in kept if not (isinstance(record, PassStarted) and record.id in open_)]
+    return [record for record in kept if not (isinstance(record, CompactionBegun) and record.id in open_)]

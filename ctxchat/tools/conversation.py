@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from ctxchat.core.errors import ToolError
-from ctxchat.core.permissions import Demand
+from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolQuestion
 from ctxchat.tools.text import clip_line, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
@@ -36,10 +36,10 @@ class AskUser(Tool[AskArguments]):
     arguments = AskArguments
     reads_only = False
 
-    def wants(self, arguments: AskArguments, context: ToolContext) -> Demand:
+    def wants(self, arguments: AskArguments, context: ToolContext) -> AccessRequest:
         if not arguments.question.strip():
             raise ToolError("The question is empty.")
-        return Demand("none", summary=f"ask: {clip_line(' '.join(arguments.question.split()), 200)}")
+        return AccessRequest("none", summary=f"ask: {clip_line(' '.join(arguments.question.split()), 200)}")
 
     async def work(self, arguments: AskArguments, context: ToolContext) -> Pieces:
         waiting: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -75,10 +75,12 @@ class Remember(Tool[RememberArguments]):
         super().__init__()
         self._path = path
 
-    def wants(self, arguments: RememberArguments, context: ToolContext) -> Demand:
+    def wants(self, arguments: RememberArguments, context: ToolContext) -> AccessRequest:
         line = _one_line(arguments.text)
         summary = f"remember: {clip_line(line, 200)}"
-        return Demand("write", str(self._path), False, summary, preview=f"+- {line}\n", patterns=(str(self._path),))
+        return AccessRequest(
+            "write", str(self._path), False, summary, preview=f"+- {line}\n", patterns=(str(self._path),)
+        )
 
     async def work(self, arguments: RememberArguments, context: ToolContext) -> Pieces:
         line = f"- {_one_line(arguments.text)}"
@@ -127,11 +129,11 @@ class Recall(Tool[RecallArguments]):
         super().__init__()
         self._search, self._show = search, show
 
-    def wants(self, arguments: RecallArguments, context: ToolContext) -> Demand:
+    def wants(self, arguments: RecallArguments, context: ToolContext) -> AccessRequest:
         wanted = arguments.id.strip() or arguments.query.strip()
         if not wanted:
             raise ToolError("recall needs a query or an id.")
-        return Demand("none", summary=f"recall {clip_line(wanted, 200)}")
+        return AccessRequest("none", summary=f"recall {clip_line(wanted, 200)}")
 
     async def work(self, arguments: RecallArguments, context: ToolContext) -> Pieces:
         if name := arguments.id.strip():
@@ -164,9 +166,9 @@ class MakeRoom(Tool[RoomArguments]):
         super().__init__()
         self._ask = ask
 
-    def wants(self, arguments: RoomArguments, context: ToolContext) -> Demand:
+    def wants(self, arguments: RoomArguments, context: ToolContext) -> AccessRequest:
         keep = " ".join(arguments.keep.split())
-        return Demand("none", summary=f"make room{f', keep {clip_line(keep, 200)}' if keep else ''}")
+        return AccessRequest("none", summary=f"make room{f', keep {clip_line(keep, 200)}' if keep else ''}")
 
     async def work(self, arguments: RoomArguments, context: ToolContext) -> Pieces:
         yield ToolOutput(self._ask(arguments.keep.strip()))

@@ -12,7 +12,7 @@ from typing import Annotated, Protocol
 
 import msgspec
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import ToolError
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -28,7 +28,7 @@ from ctxchat.core.events import (
     ToolStarted,
     TurnFinished,
 )
-from ctxchat.core.permissions import Answer, Demand
+from ctxchat.core.permissions import AccessRequest, Answer
 from ctxchat.core.ports import ToolContext, ToolLeave, ToolNews, ToolOutput, ToolPiece, ToolQuestion, ToolText
 from ctxchat.tools.text import clip_line
 from ctxchat.tools.tool import Arguments, Pieces, Tool
@@ -88,11 +88,11 @@ class Delegate(Tool[DelegateArguments]):
         super().__init__(f"{self.about} Agents: {known}." if agents else "")
         self._open = open_agent
 
-    def wants(self, arguments: DelegateArguments, context: ToolContext) -> Demand:
+    def wants(self, arguments: DelegateArguments, context: ToolContext) -> AccessRequest:
         if not arguments.task.strip():
             raise ToolError("The task is empty.")
         who = arguments.agent or "a sub-agent"
-        return Demand("none", summary=f"delegate to {who}: {clip_line(' '.join(arguments.task.split()), 200)}")
+        return AccessRequest("none", summary=f"delegate to {who}: {clip_line(' '.join(arguments.task.split()), 200)}")
 
     async def work(self, arguments: DelegateArguments, context: ToolContext) -> Pieces:
         agent = await self._open(arguments.agent)
@@ -139,7 +139,7 @@ class _Report:
                 ]
             case FilesChanged(call_id=call_id):
                 return [ToolNews(msgspec.structs.replace(event, call_id=self._outer(call_id)))]
-            case Figures():
+            case ContextUsage():
                 return self._gauge(event)
             case Failed():
                 self._failed = event
@@ -149,9 +149,15 @@ class _Report:
                 pass
         return []
 
-    def _gauge(self, figures: Figures) -> list[ToolPiece]:
+    def _gauge(self, context_usage: ContextUsage) -> list[ToolPiece]:
         shown = Delegated(
-            self._call_id, self._name, self._agent.id, figures.model, figures.used, figures.limit, figures.cost_usd
+            self._call_id,
+            self._name,
+            self._agent.id,
+            context_usage.model,
+            context_usage.used,
+            context_usage.limit,
+            context_usage.cost_usd,
         )
         if shown == self._shown:
             return []

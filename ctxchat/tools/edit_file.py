@@ -16,7 +16,7 @@ import msgspec
 
 from ctxchat import atomic_write
 from ctxchat.core.errors import ToolError
-from ctxchat.core.permissions import Demand
+from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.quantities import count
 from ctxchat.tools.diffs import Diff, difference, matched
@@ -43,7 +43,7 @@ class EditArguments(Arguments, frozen=True):
     replace_all: Annotated[bool, msgspec.Meta(description="Replace every occurrence")] = False
 
 
-class FileDemand(Demand, frozen=True, omit_defaults=True):
+class FileDemand(AccessRequest, frozen=True, omit_defaults=True):
     """A demand that also knows which content it was worked out from, so that a file changed since is noticed."""
 
     digest: str = ""
@@ -71,7 +71,7 @@ class _WritingTool(Tool[A]):
         """What would be written. Raises ToolError or OSError."""
         raise NotImplementedError
 
-    def wants(self, arguments: A, context: ToolContext) -> Demand:
+    def wants(self, arguments: A, context: ToolContext) -> AccessRequest:
         change = self.change(arguments, context)
         place, diff = change.place, change.diff
         verb = "create" if change.before is None else "change"

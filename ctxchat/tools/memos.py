@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from ctxchat.core.memos import MAX_TEXT_CHARS, MAX_TOTAL_CHARS, MEMO_TOOL, checked_memo
-from ctxchat.core.permissions import Demand
+from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.quantities import count
 from ctxchat.tools.text import clip_line
@@ -37,9 +37,9 @@ class WriteMemo(Tool[MemoArguments]):
         self._record: Mapping[str, str] = {}
         self._now: dict[str, str] = {}  # the record has what a call wrote only when its round has ended
 
-    def wants(self, arguments: MemoArguments, context: ToolContext) -> Demand:
+    def wants(self, arguments: MemoArguments, context: ToolContext) -> AccessRequest:
         name, text = checked_memo(arguments.name, arguments.text, self._memos())
-        return Demand(
+        return AccessRequest(
             "none", summary=f"memo {name}: {clip_line(' '.join(text.split()), 200)}" if text else f"no memo {name}"
         )
 

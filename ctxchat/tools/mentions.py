@@ -20,7 +20,7 @@ import msgspec
 
 from ctxchat.core.images import MOST_BYTES, MOST_PIXELS, fault_of, from_data_url, kind_of, size_in
 from ctxchat.core.messages import Image, Part, Text
-from ctxchat.core.permissions import Demand
+from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.sanitize import visible
 from ctxchat.repository_files import read_checked
 from ctxchat.tools.encodings import SNIFF, binary_kind, encoding_of
@@ -63,21 +63,21 @@ class MentionedFile(msgspec.Struct, frozen=True):
     """It would go along if the person agreed."""
 
 
-def free_inside(demand: Demand) -> Verdict:
+def free_inside(access_request: AccessRequest) -> Verdict:
     """Reading in the workspace is free; all else asks."""
-    return "allow" if demand.inside else "ask"
+    return "allow" if access_request.inside else "ask"
 
 
-class Consent(msgspec.Struct, frozen=True):
+class MentionRules(msgspec.Struct, frozen=True):
     """What may go along of the files a message mentions. `judge` says whether one may be read, as it would of `read_file`;
     `pasted` are names that the person did not type, `agreed` those they agreed to."""
 
-    judge: Callable[[Demand], Verdict] = free_inside
+    judge: Callable[[AccessRequest], Verdict] = free_inside
     pasted: tuple[str, ...] = ()
     agreed: tuple[str, ...] = ()
 
 
-UNASKED = Consent()
+UNASKED = MentionRules()
 
 
 def mention(path: str) -> str:
@@ -96,11 +96,11 @@ def mentions(text: str) -> list[str]:
 
 
 def look_all(
-    text: str, workspace: Path, longest: int = LONGEST_TEXT, consent: Consent = UNASKED
+    text: str, workspace: Path, longest: int = LONGEST_TEXT, rules: MentionRules = UNASKED
 ) -> list[MentionedFile]:
     """What is mentioned in a message, looked at as far as the person agrees. Words with an `@` that resemble no file are left
     out."""
-    looked = (_mentioned(path, workspace, longest, consent) for path in mentions(text))
+    looked = (_mentioned(path, workspace, longest, rules) for path in mentions(text))
     return list({named.name: named for named in looked if named}.values())
 
 
@@ -186,31 +186,31 @@ def pasted_data(text: str) -> MentionedFile | None:
     return image(f"pasted.{kind_of(data)}", data) if data else None
 
 
-def _mentioned(path: str, workspace: Path, longest: int, consent: Consent) -> MentionedFile | None:
+def _mentioned(path: str, workspace: Path, longest: int, rules: MentionRules) -> MentionedFile | None:
     lines = _LINES.fullmatch(path)
     file = lines[1] if lines and not _is_there(path, workspace) else path
     if not _is_there(file, workspace):
         shorter = path.rstrip(_ENDS)
         if shorter and shorter != path:
-            return _mentioned(shorter, workspace, longest, consent)
+            return _mentioned(shorter, workspace, longest, rules)
         return look(path, workspace, longest) if _LIKE_A_FILE.search(file) else None
-    if path not in consent.agreed and (objection := _objection(path, file, workspace, consent)):
+    if path not in rules.agreed and (objection := _objection(path, file, workspace, rules)):
         return objection
     return look(path, workspace, longest)
 
 
-def _objection(path: str, file: str, workspace: Path, consent: Consent) -> MentionedFile | None:
+def _objection(path: str, file: str, workspace: Path, rules: MentionRules) -> MentionedFile | None:
     """Why a file that is there does not go along as it is."""
     real, root = Path(os.path.realpath(workspace / Path(file).expanduser())), Path(os.path.realpath(workspace))
     inside = real.is_relative_to(root)
-    verdict = consent.judge(Demand("read", str(real), inside, f"read {real}"))
+    verdict = rules.judge(AccessRequest("read", str(real), inside, f"read {real}"))
     if verdict == "deny":
         return MentionedFile(
             path, "nothing", why=f"{'' if inside else 'outside this folder: '}reading it is not allowed"
         )
     if verdict == "ask":
         return MentionedFile(path, "nothing", why=f"outside this folder: {real}", asks=True)
-    if path in consent.pasted:
+    if path in rules.pasted:
         return MentionedFile(path, "nothing", why="pasted, not typed", asks=True)
     return None
 

@@ -12,7 +12,7 @@ from typing import Annotated, BinaryIO
 import msgspec
 
 from ctxchat.core.errors import CtxchatError, ToolError
-from ctxchat.core.permissions import Demand
+from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.working_set import CurrentFile
 from ctxchat.tools.editorconfig import agreed_encoding
@@ -53,10 +53,12 @@ class ReadFile(Tool[ReadArguments]):
         super().__init__()
         self._seen = seen or SeenFiles()
 
-    def wants(self, arguments: ReadArguments, context: ToolContext) -> Demand:
+    def wants(self, arguments: ReadArguments, context: ToolContext) -> AccessRequest:
         place = locate(arguments.path, context)
         lines = f" {arguments.start_line}–{arguments.end_line or 'end'}" if _partial(arguments) else ""
-        return Demand("read", str(place.path), place.inside, f"read {place.shown}{lines}", patterns=patterns(place))
+        return AccessRequest(
+            "read", str(place.path), place.inside, f"read {place.shown}{lines}", patterns=patterns(place)
+        )
 
     async def work(self, arguments: ReadArguments, context: ToolContext) -> Pieces:
         if arguments.end_line and arguments.end_line < arguments.start_line:
@@ -71,7 +73,7 @@ class ReadNow:
     """Fulfils `core.ports.FilesNow` with what read_file would show. `may` says whether that would be allowed without asking."""
 
     def __init__(
-        self, seen: SeenFiles, workspace: str, may: Callable[[Demand], bool], mask: Callable[[str], str]
+        self, seen: SeenFiles, workspace: str, may: Callable[[AccessRequest], bool], mask: Callable[[str], str]
     ) -> None:
         self._seen = seen
         self._context = ToolContext("", workspace, "", NOW_CHARS, 0)
@@ -85,7 +87,7 @@ class ReadNow:
     def _read(self, stop: threading.Event, path: str) -> CurrentFile | None:
         try:
             place = locate(path, self._context)
-            if not self._may(Demand("read", str(place.path), place.inside, patterns=patterns(place))):
+            if not self._may(AccessRequest("read", str(place.path), place.inside, patterns=patterns(place))):
                 return None
             with open_file(place) as file:
                 data = file.read(NOW_BYTES + 1)

@@ -23,13 +23,13 @@ import msgspec
 
 from ctxchat.core.expressions import expression
 from ctxchat.core.guarded import GUARDED
-from ctxchat.core.permissions import Allowance
+from ctxchat.core.permissions import Grant
 from ctxchat.own_processes import find_program, own_places
 from ctxchat.tools.guarding import linked_worktree
 
 Kind = Literal["bubblewrap", "seatbelt", ""]
 
-NOTHING = Allowance()
+NOTHING = Grant()
 
 TOOLCHAINS = (
     ".local/bin", ".local/lib", ".local/pipx", ".local/share/uv", ".local/share/pipx", ".local/share/mise",
@@ -115,7 +115,7 @@ class Sandbox(msgspec.Struct, frozen=True):
         guarded: Sequence[str] = (),
         sockets: Sequence[str] = (),
         unreadable: Sequence[str] = (),
-        allowed: Allowance = NOTHING,
+        allowed: Grant = NOTHING,
         read_only: bool = False,
     ) -> list[str]:
         """The command that runs `argv` inside, in the workspace. What it writes to `/tmp` stays in the folder `scratch`; without
@@ -150,7 +150,7 @@ class Sandbox(msgspec.Struct, frozen=True):
         name = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:16]
         return str(Path(self.caches) / name) if self.caches and self.kind else ""
 
-    def variables(self, workspace: str, allowed: Allowance = NOTHING) -> dict[str, str]:
+    def variables(self, workspace: str, allowed: Grant = NOTHING) -> dict[str, str]:
         """What to set inside, so that package managers use that cache instead of the person's own, which cannot be written
         there; those whose own may be written use it."""
         cache, home = self.cache(workspace), Path.home()
@@ -459,7 +459,7 @@ _REFUSED = expression(
 
 
 def stopped_by_sandbox(
-    command: str, output: str, sandbox: Sandbox, workspace: str, allowed: Allowance, *, failed: bool
+    command: str, output: str, sandbox: Sandbox, workspace: str, allowed: Grant, *, failed: bool
 ) -> list[str]:
     """Lines for the end of a command's output, where it looks as if the sandbox was in its way. One that did not fail may have
     hidden it in a pipe: what its last lines say counts."""

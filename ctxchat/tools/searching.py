@@ -13,7 +13,7 @@ import msgspec
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.patterns import covers_path
-from ctxchat.core.permissions import Demand
+from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.paths import Place, locate, missing, patterns
 from ctxchat.tools.search_worker import Answer, FoundPath, GlobJob, GrepJob, Job, ListJob, MatchLine, Skipped
@@ -58,10 +58,10 @@ class _SearchTool(Tool[A]):
         super().__init__()
         self._seconds = seconds
 
-    def _demand(self, path: str, what: str, context: ToolContext) -> Demand:
+    def _access_request(self, path: str, what: str, context: ToolContext) -> AccessRequest:
         place = locate(path, context)
         where = "" if place.shown == "." else f" in {place.shown}"
-        return Demand("read", str(place.path), place.inside, f"{what}{where}", patterns=patterns(place))
+        return AccessRequest("read", str(place.path), place.inside, f"{what}{where}", patterns=patterns(place))
 
     async def _results(self, job: Job, notes: list[str]) -> AsyncGenerator[Answer, None]:
         """Answers; a time-out ends them with a note."""
@@ -82,8 +82,8 @@ class ListFiles(_SearchTool[ListArguments]):
     )
     arguments = ListArguments
 
-    def wants(self, arguments: ListArguments, context: ToolContext) -> Demand:
-        return self._demand(arguments.path, "list files", context)
+    def wants(self, arguments: ListArguments, context: ToolContext) -> AccessRequest:
+        return self._access_request(arguments.path, "list files", context)
 
     async def work(self, arguments: ListArguments, context: ToolContext) -> Pieces:
         place = _folder(arguments.path, context)
@@ -105,9 +105,9 @@ class Glob(_SearchTool[GlobArguments]):
     about = "Find files by name pattern, newest first; respects .gitignore."
     arguments = GlobArguments
 
-    def wants(self, arguments: GlobArguments, context: ToolContext) -> Demand:
+    def wants(self, arguments: GlobArguments, context: ToolContext) -> AccessRequest:
         _check_pattern(arguments.pattern)
-        return self._demand(arguments.path, f"find {arguments.pattern}", context)
+        return self._access_request(arguments.path, f"find {arguments.pattern}", context)
 
     async def work(self, arguments: GlobArguments, context: ToolContext) -> Pieces:
         _check_pattern(arguments.pattern)
@@ -140,8 +140,8 @@ class Grep(_SearchTool[GrepArguments]):
     )
     arguments = GrepArguments
 
-    def wants(self, arguments: GrepArguments, context: ToolContext) -> Demand:
-        return self._demand(arguments.path, f"search {arguments.pattern!r}", context)
+    def wants(self, arguments: GrepArguments, context: ToolContext) -> AccessRequest:
+        return self._access_request(arguments.path, f"search {arguments.pattern!r}", context)
 
     async def work(self, arguments: GrepArguments, context: ToolContext) -> Pieces:
         if not arguments.pattern:

@@ -14,7 +14,7 @@ import msgspec
 from ctxchat.core.errors import ToolError
 from ctxchat.core.events import ToolStatus
 from ctxchat.core.patterns import Word
-from ctxchat.core.permissions import Allowance, Demand, Part
+from ctxchat.core.permissions import AccessRequest, Grant, Part
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.own_processes import find_program
 from ctxchat.tools.command_line import parts_of
@@ -79,7 +79,7 @@ class Shell(Tool[ShellArguments]):
         """What commands run in: `bubblewrap`, `seatbelt`, or empty for nothing."""
         return self._sandbox.kind
 
-    def wants(self, arguments: ShellArguments, context: ToolContext) -> Demand:
+    def wants(self, arguments: ShellArguments, context: ToolContext) -> AccessRequest:
         command = arguments.command.strip()
         if not command or "\0" in command:
             raise ToolError("The command is empty." if not command else "The command holds a NUL character.")
@@ -93,7 +93,7 @@ class Shell(Tool[ShellArguments]):
         summary = f"run {clip_line(first, 200)}{' …' if more else ''}{_beyond(asks, arguments.why, bool(self.sandbox))}"
         bash = bool(find_program("bash", context.workspace))  # what another shell makes of a line nobody knows here
         parts = parts_of(command, context.workspace) if bash else (Part((Word(command, False),)),)
-        return Demand(
+        return AccessRequest(
             "run",
             command,
             True,
@@ -105,10 +105,10 @@ class Shell(Tool[ShellArguments]):
             shut_in=bool(self.sandbox) and not self._asks_everything,
         )
 
-    def _asks(self, arguments: ShellArguments) -> Allowance:
+    def _asks(self, arguments: ShellArguments) -> Grant:
         """What the call says it needs beyond the sandbox. Raises ToolError for a folder that nobody can allow."""
         if not self.sandbox:
-            return Allowance()
+            return Grant()
         folders: list[str] = []
         for name in arguments.folders:
             folder = os.path.realpath(os.path.expanduser(name))  # noqa: PTH111  (pathlib's raises where nobody has that name)
@@ -118,17 +118,17 @@ class Shell(Tool[ShellArguments]):
                     "It must be a folder that is there and holds no secrets: name the very one that is needed.",
                 )
             folders.append(folder)
-        return Allowance(arguments.network and not self._sandbox.network, tuple(folders))
+        return Grant(arguments.network and not self._sandbox.network, tuple(folders))
 
-    def _offers(self, command: str, parts: Sequence[Part], asks: Allowance, workspace: str) -> Allowance:
+    def _offers(self, command: str, parts: Sequence[Part], asks: Grant, workspace: str) -> Grant:
         """What a person can add to a yes: what such commands are known to need, and the folders this one writes a file in."""
         if not self.sandbox:
-            return Allowance()
+            return Grant()
         written = (str(Path(part.writes).parent) for part in parts if part.writes and not (part.inside or part.guarded))
         there = (folder for folder in written if folder not in PRIVATE and Path(folder).is_dir())
         needs = dict.fromkeys((*known_needs(command, workspace), *there))
         folders = tuple(f for f in needs if f not in asks.folders and self._sandbox.can_write(f))
-        return Allowance(not (self._sandbox.network or asks.network), folders, outside=True)
+        return Grant(not (self._sandbox.network or asks.network), folders, outside=True)
 
     async def work(self, arguments: ShellArguments, context: ToolContext) -> Pieces:
         try:
@@ -239,7 +239,7 @@ class _Run:
         return ToolOutput(_with(text or "[no output]", note), status, exit_code=code)
 
 
-def _beyond(asks: Allowance, why: str, sandboxed: bool) -> str:
+def _beyond(asks: Grant, why: str, sandboxed: bool) -> str:
     """What a call asks for beyond running in the sandbox, behind the command."""
     if not sandboxed:
         return " (no sandbox)"

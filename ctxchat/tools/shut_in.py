@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from ctxchat.core.permissions import Allowance
+from ctxchat.core.permissions import Grant
 from ctxchat.tools.guarding import Guarding
 from ctxchat.tools.sandbox import NOTHING, Sandbox
 from ctxchat.tools.unreadable import unreadable_paths
@@ -33,7 +33,7 @@ async def shut_in(
     environ: Mapping[str, str],
     *,
     session_folder: str = "",
-    allowed: Allowance = NOTHING,
+    allowed: Grant = NOTHING,
     read_only: bool = False,
     unreadable: Sequence[str] = (),
 ) -> AsyncGenerator[ShutIn, None]:

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from ctxchat.core.messages import Group
-from ctxchat.core.permissions import Demand
+from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.tooluse import failed
 from ctxchat.tools.tool import Arguments, Pieces, Tool
@@ -42,9 +42,9 @@ class Todo(Tool[TodoArguments]):
         super().__init__()
         self.items: tuple[TodoItem, ...] = ()
 
-    def wants(self, arguments: TodoArguments, context: ToolContext) -> Demand:
+    def wants(self, arguments: TodoArguments, context: ToolContext) -> AccessRequest:
         done = sum(item.status == "done" for item in arguments.items)
-        return Demand("none", summary=f"to-do list: {done} of {len(arguments.items)} done")
+        return AccessRequest("none", summary=f"to-do list: {done} of {len(arguments.items)} done")
 
     async def work(self, arguments: TodoArguments, context: ToolContext) -> Pieces:
         self.items = tuple(arguments.items)

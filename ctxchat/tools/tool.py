@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 import msgspec
 
 from ctxchat.core.errors import ToolError
-from ctxchat.core.permissions import Demand
+from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolPiece
 from ctxchat.core.view import ToolSpec
 from ctxchat.tools.text import clip_line
@@ -43,7 +43,7 @@ class Tool(ABC, Generic[A]):
 
     def __init__(self, about: str = "") -> None:
         """`about` where it depends on what is there."""
-        self._judged: dict[str, Demand] = {}
+        self._judged: dict[str, AccessRequest] = {}
         self.spec = ToolSpec(self.name, about or self.about, schema_of(self.arguments))
 
     @property
@@ -51,14 +51,14 @@ class Tool(ABC, Generic[A]):
         """True when several calls may run at once."""
         return self.reads_only
 
-    def demand(self, arguments: dict[str, object], context: ToolContext) -> Demand:
+    def access_request(self, arguments: dict[str, object], context: ToolContext) -> AccessRequest:
         """What the call would do. May read files: call it off the event loop. Raises ToolError."""
-        demand = self._wants(self._decode(arguments), context)
+        access_request = self._wants(self._decode(arguments), context)
         self._judged.pop(context.call_id, None)
-        self._judged[context.call_id] = demand
+        self._judged[context.call_id] = access_request
         while len(self._judged) > _REMEMBERED:
             del self._judged[next(iter(self._judged))]
-        return demand
+        return access_request
 
     async def run(self, arguments: dict[str, object], context: ToolContext) -> Pieces:
         """Texts while it works, then one ToolOutput. Raises ToolError, also when the call is no longer what was judged."""
@@ -77,14 +77,14 @@ class Tool(ABC, Generic[A]):
                 raise _readable(error) from error
 
     @abstractmethod
-    def wants(self, arguments: A, context: ToolContext) -> Demand:
+    def wants(self, arguments: A, context: ToolContext) -> AccessRequest:
         """What a call with these arguments would do. Raises ToolError or OSError."""
 
     @abstractmethod
     def work(self, arguments: A, context: ToolContext) -> Pieces:
         """Do it. Raises ToolError or OSError."""
 
-    def _wants(self, arguments: A, context: ToolContext) -> Demand:
+    def _wants(self, arguments: A, context: ToolContext) -> AccessRequest:
         try:
             return self.wants(arguments, context)
         except OSError as error:

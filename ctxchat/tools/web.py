@@ -10,7 +10,7 @@ import msgspec
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.patterns import escaped
-from ctxchat.core.permissions import Demand
+from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.encodings import SNIFF, binary_kind, charset_named, encoding_of
 from ctxchat.tools.search_worker import HtmlJob, WebPage
@@ -40,7 +40,7 @@ class WebFetch(Tool[FetchArguments]):
         super().__init__()
         self._fetcher = fetcher
 
-    def wants(self, arguments: FetchArguments, context: ToolContext) -> Demand:
+    def wants(self, arguments: FetchArguments, context: ToolContext) -> AccessRequest:
         from ctxchat.tools.addresses import checked, is_near, proxy_for
 
         url = checked(arguments.url)
@@ -48,7 +48,7 @@ class WebFetch(Tool[FetchArguments]):
         proxy = proxy_for(url)
         where = " (an address of this machine or its network)" if is_near(url) else ""
         where += f" (through the proxy {_without_password(proxy)})" if proxy else ""
-        return Demand(
+        return AccessRequest(
             "network",
             str(url),
             False,

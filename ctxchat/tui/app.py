@@ -43,7 +43,7 @@ from ctxchat.tui.chat.screen import ChatScreen
 from ctxchat.tui.edits import EVERY, Edits, soft_mark
 from ctxchat.tui.panels.panel import Confirm, Panel
 from ctxchat.tui.services import Services
-from ctxchat.tui.session_controller import NotYetOpen, Work
+from ctxchat.tui.session_controller import NotYetOpen, SessionController
 from ctxchat.tui.style.themed_app import textual_theme
 from ctxchat.tui.terminal.first_frame import UNSENT, in_browser
 from ctxchat.tui.terminal.input_queue import InOrder
@@ -119,7 +119,7 @@ class CtxchatApp(InOrder):
         )
         self.chat.composer.workspace = services.workspace
         self.chat.composer.submit = self.submit
-        self.work = Work(self.chat, services, self._alert, Drafts(data_folder))
+        self.work = SessionController(self.chat, services, self._alert, Drafts(data_folder))
         self.chat.composer.take_back = self.work.take_back
         self._plain = self._bindings.copy()
         self._bind()

@@ -109,14 +109,14 @@ class Edits:
             return
         before = session.setup.notices
         try:
-            figures = await session.setup.adapt()
+            context_usage = await session.setup.adapt()
         except CtxchatError as problem:
             self._say(str(problem), warning=True)
             return
         for notice in session.setup.notices:
             if notice not in before:
                 self._say(notice, warning=True)
-        app.chat.show_figures(figures)
+        app.chat.show_figures(context_usage)
         app.chat.show_header()
         # Beside the rest: a slow one must not hold up what is told of this edit, nor the next edit.
         app.chat.run_worker(partial(servers_arrive, app), group="servers", exclusive=True, exit_on_error=False)

@@ -103,7 +103,7 @@ class Guide(Static):
         self._at += 1
         self._seen.clear()
         step = STEPS[self._at] if self._at < len(STEPS) else None
-        full = percent(app.session.figures.pressure) if app.session else ""
+        full = percent(app.session.context_usage.pressure) if app.session else ""
         words = (step.words if step else END).replace("{full}", full)
         place = f"tour {min(self._at + 1, len(STEPS))}/{len(STEPS)}  "
         self.update(Content.assemble((place, "bold $text-accent"), words))

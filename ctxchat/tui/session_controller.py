@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from textual.worker_manager import WorkerManager
 
     from ctxchat.agent.session import Session
-    from ctxchat.agent.turn.turn import Meanwhile
+    from ctxchat.agent.turn.turn import NextSteeringMessage
     from ctxchat.core.messages import Part
 
 LEAVING_TIMEOUT_S = 5.0
@@ -48,7 +48,7 @@ class NotYetOpen(CtxchatError):
     """There is no session yet, but there will be."""
 
 
-class Work:
+class SessionController:
     """What the person set going. `alert` tells someone who looks elsewhere."""
 
     def __init__(self, chat: ChatScreen, services: Services, alert: Alert, drafts: Drafts | None = None) -> None:
@@ -185,12 +185,14 @@ class Work:
     async def _turn(self, session: Session, draft: Draft | None = None) -> AsyncGenerator[Stamped, None]:
         """The turn of a message, without one on from where the last broke off; with an eye on what is leaving: in the record it
         has left; what could not be written down goes back to where it was written."""
-        meanwhile = self._next_of(session)
+        next_steering_message = self._next_of(session)
         try:
             if draft:
-                events = session.send(draft.text, await self._leave(session, draft), meanwhile=meanwhile)
+                events = session.send(
+                    draft.text, await self._leave(session, draft), next_steering_message=next_steering_message
+                )
             else:
-                events = session.resume(meanwhile=meanwhile)
+                events = session.resume(next_steering_message=next_steering_message)
             self._chat.tell_page(session.id)
             async with aclosing(events):
                 async for stamped in events:
@@ -203,10 +205,10 @@ class Work:
                 self._leaving = None
             self._bring_back()
 
-    def _next_of(self, session: Session) -> Meanwhile:
+    def _next_of(self, session: Session) -> NextSteeringMessage:
         """The messages that are not to wait for the end of the turn, one at a time."""
 
-        async def meanwhile() -> tuple[str, Sequence[Part]] | None:
+        async def next_steering_message() -> tuple[str, Sequence[Part]] | None:
             for draft in self._queue:
                 if not draft.later and self.take_back(draft):
                     try:
@@ -219,7 +221,7 @@ class Work:
                     break
             return None
 
-        return meanwhile
+        return next_steering_message
 
     async def _leave(self, session: Session, draft: Draft) -> Sequence[Part]:
         """On its way from now on; what goes along with it. Raises StorageError."""
@@ -251,14 +253,14 @@ class Work:
         """What a person said to the question whether to make room; beside a turn, the turn does it at the right place."""
         session = self.open_session()
         if reply == "later":
-            session.consent.rest(SNOOZE)
+            session.policy.rest(SNOOZE)
             self._chat.notice("info", f"Not for this turn and the next {SNOOZE}. F8 makes room whenever you like.")
         elif self.busy:
-            session.consent.agree(reply, instructions)
+            session.policy.agree(reply, instructions)
             when = "at the next place where no call is open" if reply == "now" else "when this turn has ended"
             self._chat.notice("info", f"Room is made {when}.")
         else:
-            session.consent.agree("now", instructions)
+            session.policy.agree("now", instructions)
             self.run_pass(session.make_room())
 
     # ── what runs ──

@@ -70,7 +70,9 @@ async def get_ready(app: CtxchatApp) -> None:
     if session := app.work.session:
         await arrive(app.chat, session)
     session = app.work.session
-    if session is None or session.figures.model.startswith("offline/"):  # one with a model of its own goes on with it
+    if session is None or session.context_usage.model.startswith(
+        "offline/"
+    ):  # one with a model of its own goes on with it
         look = await app.services.first_look()
         if look.note:
             app.chat.announce(look.note, about="model", above=True)
@@ -85,8 +87,8 @@ async def get_ready(app: CtxchatApp) -> None:
 
 async def arrive(chat: ChatScreen, session: Session) -> None:
     """Measure and show it."""
-    figures = await session.measure()
-    chat.show_figures(figures)
+    context_usage = await session.measure()
+    chat.show_figures(context_usage)
     chat.show_header()
     chat.feed.weigh()
     await offer_room(chat, session)
@@ -97,8 +99,8 @@ async def arrive(chat: ChatScreen, session: Session) -> None:
 
 async def offer_room(chat: ChatScreen, session: Session) -> None:
     """The question whether to make room, where the session does not fit as it stands; why not, where that cannot help."""
-    figures = session.figures
-    if not figures.over or session.busy or session.read_only:
+    context_usage = session.context_usage
+    if not context_usage.over or session.busy or session.read_only:
         return
     try:
         preview = await session.preview()
@@ -108,7 +110,9 @@ async def offer_room(chat: ChatScreen, session: Session) -> None:
     if preview.plan is None:
         chat.announce(f"This session is larger than the window. {preview.reason}".rstrip())
     elif not session.busy:
-        suggested = CompactionSuggested(figures.used, figures.limit, figures.pressure, preview.after.used)
+        suggested = CompactionSuggested(
+            context_usage.used, context_usage.limit, context_usage.pressure, preview.after.used
+        )
         await chat.questions.suggest(suggested)
 
 

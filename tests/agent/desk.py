@@ -11,11 +11,11 @@ from pathlib import Path
 from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import CommandRunner, Hooks, Ran
-from ctxchat.agent.model_knowledge import Assumptions
+from ctxchat.agent.model_knowledge import ModelKnowledgeStore
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import Configure, ContextSources, FallbackOf, SessionConfig
-from ctxchat.agent.turn.approvals import Gate
-from ctxchat.agent.turn.tool_runner import Toolbox
+from ctxchat.agent.turn.approvals import Approvals
+from ctxchat.agent.turn.tool_runner import ToolRunner
 from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
 from ctxchat.core.head import ContextBlock, Surroundings, ToolSpec
@@ -23,7 +23,7 @@ from ctxchat.core.hooks import Hook, RunCommand
 from ctxchat.core.journal import Partial, Record, Sealed, SessionState, fold
 from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.options import Options
-from ctxchat.core.permissions import Answer, Demand, Mode, Rule
+from ctxchat.core.permissions import AccessRequest, Answer, Mode, Rule
 from ctxchat.core.ports import (
     FilesNow,
     ModelPort,
@@ -166,11 +166,11 @@ class Echo:
     def parallel(self) -> bool:
         return not self._writes
 
-    def demand(self, arguments: dict[str, object], context: ToolContext) -> Demand:
+    def access_request(self, arguments: dict[str, object], context: ToolContext) -> AccessRequest:
         if arguments["text"] == "refuse":
             raise ToolError("refused by the tool itself")
         target = str(arguments["text"])
-        return Demand("write" if self._writes else "read", target, summary=f"{self._name} {target}")
+        return AccessRequest("write" if self._writes else "read", target, summary=f"{self._name} {target}")
 
     async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolText | ToolOutput]:
         self.ran.append(arguments)
@@ -207,14 +207,14 @@ class Desk:
         mode: Mode = "ask",
         rules: Sequence[Rule] = (),
         interactive: bool = True,
-        gate: Gate | None = None,
+        approvals: Approvals | None = None,
         records: Sequence[Record] = (),
         around: ContextSources | None = None,
         summariser: Summariser | None = None,
         files_now: FilesNow | None = None,
         others: dict[str, ModelPort] | None = None,
         summariser_of: Callable[[ModelPort], Summariser] | None = None,
-        assumptions: Assumptions | None = None,
+        knowledge_store: ModelKnowledgeStore | None = None,
         fallback_of: FallbackOf = lambda name: None,
         system: str = "You are a test.",
         journal: MemoryJournal | None = None,
@@ -229,8 +229,8 @@ class Desk:
     ) -> None:
         self.journal = journal or MemoryJournal(records)
         self.clock = clock or StillClock()
-        self.gate = gate or Gate(mode, rules, interactive=interactive)
-        self.toolbox = Toolbox(tools, self.gate, self.clock, workspace=str(workspace), files=files)
+        self.approvals = approvals or Approvals(mode, rules, interactive=interactive)
+        self.tool_runner = ToolRunner(tools, self.approvals, self.clock, workspace=str(workspace), files=files)
         models = {model.name: model, **(others or {})}
         self.config = SessionConfig(
             system=system,
@@ -239,7 +239,7 @@ class Desk:
             summariser_of=summariser_of,
             fallback_of=fallback_of,
             options=options or Options(),
-            mode=self.gate.mode,
+            mode=self.approvals.mode,
             hooks=tuple(hooks),
             transforms=tuple(transforms),
         )
@@ -249,16 +249,16 @@ class Desk:
             model,
             self.clock,
             self.config,
-            tools=self.toolbox.specs,
-            assumptions=assumptions,
-            known=assumptions.load(model.name) if assumptions else None,
+            tools=self.tool_runner.specs,
+            knowledge_store=knowledge_store,
+            known=knowledge_store.load(model.name) if knowledge_store else None,
             masked=masked,
         )
         self.compactor = Compactor(self.conversation, summariser=summariser, files_now=files_now)
         self.hooks = Hooks(hooks, self.conversation, self.compactor, run or Recorded())
         self.session = Session(
             self.conversation,
-            self.toolbox,
+            self.tool_runner,
             self.compactor,
             self.hooks,
             self.config,

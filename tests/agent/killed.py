@@ -18,8 +18,8 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import SessionConfig
-from ctxchat.agent.turn.approvals import Gate
-from ctxchat.agent.turn.tool_runner import Toolbox
+from ctxchat.agent.turn.approvals import Approvals
+from ctxchat.agent.turn.tool_runner import ToolRunner
 from ctxchat.core.budget import Window
 from ctxchat.core.journal import Partial, Record
 from ctxchat.core.options import Options
@@ -33,7 +33,7 @@ from tests.doubles.scripted import ScriptedModel, calls, says
 TURNS = 3
 QUESTION = "What is left to do?"
 ANSWER = "Nothing is left to do."
-OPTIONS = Options(keep_recent=2, prepare=False, consent="off", stream_figures_every=0.0)
+OPTIONS = Options(keep_recent=2, prepare=False, auto_compact="off", stream_figures_every=0.0)
 
 
 class Deadly:
@@ -76,14 +76,14 @@ class Deadly:
 
 
 def session_of(journal: Deadly, state: object, model: ScriptedModel) -> Session:
-    clock, gate = StillClock(), Gate("all")
-    toolbox = Toolbox([Echo()], gate, clock, workspace="/")
+    clock, approvals = StillClock(), Approvals("all")
+    tool_runner = ToolRunner([Echo()], approvals, clock, workspace="/")
     config = SessionConfig(
         system="You are a test.", context_sources=Around(), open_model=lambda name, at=None: model, options=OPTIONS
     )
-    talk = Conversation(journal, state, model, clock, config, tools=toolbox.specs)  # type: ignore[arg-type]
-    compactor = Compactor(talk, summariser=Writer("## Goal\nAnswer."))
-    return Session(talk, toolbox, compactor, Hooks((), talk, compactor, Recorded()), config)
+    conversation = Conversation(journal, state, model, clock, config, tools=tool_runner.specs)  # type: ignore[arg-type]
+    compactor = Compactor(conversation, summariser=Writer("## Goal\nAnswer."))
+    return Session(conversation, tool_runner, compactor, Hooks((), conversation, compactor, Recorded()), config)
 
 
 async def work(folder: Path, at: int, *, begin: bool) -> None:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.automatic import standing_words
-from ctxchat.core.backoff import BREAKER, REFILLS, Guard
+from ctxchat.core.backoff import BREAKER, REFILLS, Backoff
 from ctxchat.core.budget import Window
-from ctxchat.core.context_usage import Figures, starts_at
+from ctxchat.core.context_usage import ContextUsage, starts_at
 from ctxchat.core.events import CompactionStarted, CompactionSuggested, Event, Failed, Notice
 from ctxchat.core.head import ContextBlock, Surroundings
 from ctxchat.core.hooks import CompactContext, Hook, When
@@ -30,7 +30,7 @@ HOOK = Hook("mine", "turn_started", CompactContext(), When(turn_count=10_000))
 
 options = st.builds(
     Options,
-    consent=st.sampled_from(["auto", "auto", "ask", "off"]),
+    auto_compact=st.sampled_from(["auto", "auto", "ask", "off"]),
     compression_trigger=st.sampled_from([0.3, 0.5, 0.75, 0.95]),
     target=st.sampled_from([0.1, 0.5]),
     keep_recent=st.sampled_from([1, 4, 12]),
@@ -45,40 +45,40 @@ sizes = st.lists(st.sampled_from([5, 100, 400, 1_500]), max_size=8)
 drafts = st.sampled_from([1, 50, 600, 2_000, 9_000])
 
 
-def guard_of(kind: str, desk: Desk) -> Guard:
+def guard_of(kind: str, desk: Desk) -> Backoff:
     turn = desk.state.ledger.turn
     return {
-        "fresh": Guard(),
-        "snoozed": Guard().rested(turn, 2),
-        "waiting": Guard().failed(desk.clock.seconds() + 10_000),
-        "failed": Guard(failures=BREAKER),
-        "refilled": Guard(refills=REFILLS, last_turn=turn),
+        "fresh": Backoff(),
+        "snoozed": Backoff().rested(turn, 2),
+        "waiting": Backoff().failed(desk.clock.seconds() + 10_000),
+        "failed": Backoff(failures=BREAKER),
+        "refilled": Backoff(refills=REFILLS, last_turn=turn),
     }[kind]
 
 
-async def lived(chosen: Options, guard: str, turns: list[int], *, hook: bool) -> Desk:
+async def lived(chosen: Options, backoff: str, turns: list[int], *, hook: bool) -> Desk:
     """A session in a window of 6,000 tokens with such turns behind it."""
     script = [says("word " * size) for size in turns] + [says("done")] * 3
     model = ScriptedModel(script, window=Window(6_000, "loaded"))
-    desk = Hooked(model, *([HOOK] if hook else []), options=Options(consent="off"))
+    desk = Hooked(model, *([HOOK] if hook else []), options=Options(auto_compact="off"))
     for size in turns:
         await desk.say("tell me " * (size // 3 + 1))
     desk.conversation.options = chosen
-    desk.conversation.guard = guard_of(guard, desk)
+    desk.conversation.backoff = guard_of(backoff, desk)
     await desk.session.measure()
     return desk
 
 
-def drawn(figures: Figures) -> str:
+def drawn(context_usage: ContextUsage) -> str:
     """The ticks of a bar so wide that none falls on the only cell of a part."""
-    return "".join(cell.tick for cell in layout_bar(figures, 6_000))
+    return "".join(cell.tick for cell in layout_bar(context_usage, 6_000))
 
 
-async def kept(chosen: Options, guard: str, turns: list[int], draft: int, *, hook: bool) -> None:
-    desk = await lived(chosen, guard, turns, hook=hook)
+async def kept(chosen: Options, backoff: str, turns: list[int], draft: int, *, hook: bool) -> None:
+    desk = await lived(chosen, backoff, turns, hook=hook)
     message = "and then " * draft
-    before, figures = desk.session.figures, desk.session.attachments.with_draft(message)
-    said = draft_words(figures)
+    before, context_usage = desk.session.context_usage, desk.session.attachments.with_draft(message)
+    said = draft_words(context_usage)
     events = await desk.say(message)
     first = opening(events)
     assert not of(first, Failed)
@@ -87,18 +87,18 @@ async def kept(chosen: Options, guard: str, turns: list[int], draft: int, *, hoo
     by_itself = [p for p in passes if p.reason == "auto"]
     assert all(p.reason in {"auto", "context_overflow"} for p in passes)
     if not any(p.reason == "context_overflow" for p in passes):
-        assert ("compaction would start" in said) == bool(by_itself or (vain and chosen.consent == "auto")), said
+        assert ("compaction would start" in said) == bool(by_itself or (vain and chosen.policy == "auto")), said
     else:
-        assert figures.over, "what nobody announced is an emergency"
-    assert ("you would be asked" in said) == bool(asked or (vain and chosen.consent == "ask"))
-    for shown in (before, figures):
+        assert context_usage.over, "what nobody announced is an emergency"
+    assert ("you would be asked" in said) == bool(asked or (vain and chosen.policy == "ask"))
+    for shown in (before, context_usage):
         at_trigger = shown.automatic.at_trigger
         assert ("trigger" in drawn(shown)) == at_trigger
         assert any(line.startswith("╷") for line in legend(shown, 0.0)) == at_trigger
         words = " ".join([*legend(shown, 0.0), *alarms(shown, desk.session.view).values(), sentence(shown)]).lower()
         assert at_trigger or standing_words(shown.automatic).lower() in words
     if by_itself and of(first, CompactionRecord)[0].outcome == "compacted":
-        assert of(first, CompactionRecord)[0].before.used >= starts_at(figures) - 40  # a message's own few tokens
+        assert of(first, CompactionRecord)[0].before.used >= starts_at(context_usage) - 40  # a message's own few tokens
 
 
 def opening(events: list[Event]) -> list[Event]:
@@ -110,9 +110,9 @@ def opening(events: list[Event]) -> list[Event]:
 @examples(10, 300)
 @given(options, guards, sizes, drafts, st.booleans())
 async def test_what_is_announced_is_what_happens(
-    chosen: Options, guard: str, turns: list[int], draft: int, hook: bool
+    chosen: Options, backoff: str, turns: list[int], draft: int, hook: bool
 ) -> None:
-    await kept(chosen, guard, turns, draft, hook=hook)
+    await kept(chosen, backoff, turns, draft, hook=hook)
 
 
 class Blank:
@@ -131,13 +131,13 @@ async def test_what_stopped_stays_on_screen_until_it_is_turned_on_again() -> Non
     for _ in range(12):
         await desk.say("tell me " * 100)
         desk.clock.time += 10_000
-    figures = desk.session.figures
-    assert figures.automatic.standing == "failed"
-    assert gauge_words(figures)[0].startswith("compaction stopped")
-    assert "turns it on again" in alarms(figures, desk.session.view)["stopped"]
-    assert drawn(figures) == "" and legend(figures, 0.0)[:1] != ["╷"]
-    desk.compactor.consent.start_over()
-    assert desk.session.figures.automatic.standing == "auto" and "trigger" in drawn(desk.session.figures)
+    context_usage = desk.session.context_usage
+    assert context_usage.automatic.standing == "failed"
+    assert gauge_words(context_usage)[0].startswith("compaction stopped")
+    assert "turns it on again" in alarms(context_usage, desk.session.view)["stopped"]
+    assert drawn(context_usage) == "" and legend(context_usage, 0.0)[:1] != ["╷"]
+    desk.compactor.policy.start_over()
+    assert desk.session.context_usage.automatic.standing == "auto" and "trigger" in drawn(desk.session.context_usage)
 
 
 @pytest.mark.parametrize("per_turn", [0, 3])
@@ -159,15 +159,15 @@ async def test_the_model_may_ask_for_room_and_say_what_has_to_stay() -> None:
     """At the next place where no call is open; recorded as automatic; not where the person has the say, or none is needed."""
     model = ScriptedModel([says("word " * 900)] * 9, window=Window(8_000, "loaded"))
     desk = Desk(model, options=Options(compression_trigger=0.95, target=0.2, keep_recent=2, prepare=False))
-    assert desk.compactor.consent.wanted_by_model("").startswith("Not needed yet")
+    assert desk.compactor.policy.wanted_by_model("").startswith("Not needed yet")
     for _ in range(4):
         await desk.say("tell me")
-    desk.conversation.options = Options(consent="ask")
-    assert "The person decides" in desk.compactor.consent.wanted_by_model("")
+    desk.conversation.options = Options(auto_compact="ask")
+    assert "The person decides" in desk.compactor.policy.wanted_by_model("")
     desk.conversation.options = Options(
         compression_trigger=0.95, target=0.2, keep_recent=2, prepare=False, strategy="truncate"
     )
-    assert desk.compactor.consent.wanted_by_model("the API decisions").startswith("Room is made")
+    assert desk.compactor.policy.wanted_by_model("the API decisions").startswith("Room is made")
     done = of(await desk.say("go on"), CompactionRecord)
     assert [(p.outcome, p.reason) for p in done] == [("compacted", "auto")]
 
@@ -201,10 +201,10 @@ class Growing(Around):
 
 
 @pytest.mark.parametrize("guard", ["snoozed", "failed", "refilled"])
-async def test_what_stopped_it_or_put_it_off_outlives_a_restart(guard: str) -> None:
+async def test_what_stopped_it_or_put_it_off_outlives_a_restart(backoff: str) -> None:
     desk = await lived(Options(), "fresh", [100, 100], hook=False)
-    desk.compactor.consent._use(guard_of(guard, desk))
+    desk.compactor.policy._use(guard_of(backoff, desk))
     await desk.session.close()
     again = Desk(ScriptedModel([], window=Window(6_000, "loaded")), records=desk.journal.records)
-    assert again.session.figures.automatic.standing == guard
+    assert again.session.context_usage.automatic.standing == backoff
     assert again.folded() == again.state

@@ -10,7 +10,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import LedgerError, ModelError
 from ctxchat.core.events import Event, Failed, TurnFinished, Usage
 from ctxchat.core.grouping import group_messages
@@ -50,7 +50,7 @@ def opened(history: list[Message], window: int, keep: int, pins: list[int], scri
     for place in {p for p in pins if p < len(groups)}:
         records.append(Changed(Change(f"pin{place}", "pin", pins=(groups[place].id,))))
     model = ScriptedModel(script, window=Window(window, "configured"))  # type: ignore[arg-type]
-    options = Options(keep_recent=keep, prepare=False, consent="off", output_reserved=200)
+    options = Options(keep_recent=keep, prepare=False, auto_compact="off", output_reserved=200)
     return Desk(model, options=options, records=records, summariser=Filler())  # type: ignore[arg-type]
 
 
@@ -66,7 +66,7 @@ def whole(desk: Desk) -> None:
     assert problems(desk.session.view) == []
     assert len(earlier(ledger)) <= 1
     assert sorted(c for e in ledger.live() for c in e.covers) == sorted(g.id for g in ledger.groups)
-    assert adds_up(desk.session.figures)
+    assert adds_up(desk.session.context_usage)
 
 
 def whole_and_written(desk: Desk) -> None:
@@ -100,7 +100,7 @@ def test_passes_in_a_row_keep_every_promise(
             if results and results[0].outcome == "compacted":
                 event("compacted")
                 assert desk.session.view.raw < before.raw
-                assert results[0].after.used == desk.session.figures.used
+                assert results[0].after.used == desk.session.context_usage.used
                 ledger = desk.state.ledger
                 again = await one_pass(desk, name, keep, target)
                 assert desk.state.ledger == ledger, "a second pass over the same state changes nothing"
@@ -155,7 +155,7 @@ def test_what_comes_back_in_part_is_told_once_and_all_of_it_still_comes_back(
                 continue
             event("in part")
             ledger = desk.state.ledger
-            assert problems(desk.session.view) == [] and adds_up(desk.session.figures)
+            assert problems(desk.session.view) == [] and adds_up(desk.session.context_usage)
             assert sorted(c for e in ledger.live() for c in e.covers) == sorted(g.id for g in ledger.groups)
             assert desk.folded() == desk.state
             back = [e for e in without if set(groups).issuperset(e.covers)]
@@ -200,7 +200,7 @@ def test_nothing_is_sent_again_unchanged_after_an_overflow(
         end = of(events, TurnFinished)[0]
         assert (end.status == "done") == (not of(events, Failed))
         assert end.text != "half "
-        assert all(adds_up(e) for e in of(events, Figures))
+        assert all(adds_up(e) for e in of(events, ContextUsage))
         record = [m.text for m in desk.state.ledger.messages()]
         assert question in record and "half " not in record
 

@@ -79,7 +79,7 @@ class Life(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.database = Database(self.folder / "data")
         self.window, self.system, self.mode = window, "You are a test.", "ask"
-        self.options = Options(retries=1, consent="off", keep_recent=4, output_reserved=200, max_rounds=4)
+        self.options = Options(retries=1, auto_compact="off", keep_recent=4, output_reserved=200, max_rounds=4)
         self.plan: list[Reply] = []
         self.record: tuple[Message, ...] = ()
         self.said: list[str] = []
@@ -230,7 +230,7 @@ class Life(RuleBasedStateMachine):
                 self.said.append("go by it")
 
         self.run(edited())
-        assert self.desk.session.setup.options == self.options and self.desk.gate.mode == mode
+        assert self.desk.session.setup.options == self.options and self.desk.approvals.mode == mode
         assert set(self.desk.session.setup.tools) <= set(("echo", "write") if tools is None else tools)
 
     @rule()
@@ -276,9 +276,9 @@ class Life(RuleBasedStateMachine):
             return
         ledger = self.desk.state.ledger
         self.run(self.desk.session.measure())
-        view, figures = self.desk.session.view, self.desk.session.figures
-        assert problems(view) == [] and adds_up(figures)
-        assert figures.used < 4 * view.raw + 500 and 0 <= figures.cost_usd < 100
+        view, context_usage = self.desk.session.view, self.desk.session.context_usage
+        assert problems(view) == [] and adds_up(context_usage)
+        assert context_usage.used < 4 * view.raw + 500 and 0 <= context_usage.cost_usd < 100
         assert [c for e in ledger.live() for c in e.covers] != [] or not ledger.groups
         assert sorted(c for e in ledger.live() for c in e.covers) == sorted(g.id for g in ledger.groups)
         assert len(earlier(ledger)) <= 1

@@ -47,12 +47,12 @@ def desk_with(
         tools=[Echo()],
         around=around,
         records=records,  # type: ignore[arg-type]
-        options=Options(consent="off", prepare=False, retries=0),
+        options=Options(auto_compact="off", prepare=False, retries=0),
         fallback_of=lambda name: other if name == model.name else None,
         others={other.name: other},
     )
-    desk.toolbox._guests = lambda: guests.tools
-    desk.toolbox._guests_arrive = guests.arrive
+    desk.tool_runner._guests = lambda: guests.tools
+    desk.tool_runner._guests_arrive = guests.arrive
     return desk
 
 
@@ -134,7 +134,7 @@ async def test_after_a_restart_one_note_tells_all_that_has_changed() -> None:
     assert len(notes) == 1 and notes[0].source == "context:AGENTS.md, identity, model"
     text = notes[0].first.text
     assert "+ use tabs" in text and "Date: 2" in text and "scripted/new" in text and "be brief" not in text
-    assert shown.used <= again.session.figures.used
+    assert shown.used <= again.session.context_usage.used
     await again.say("three")
     assert [g.kind for g in again.state.ledger.groups].count("note") == 1
 
@@ -182,7 +182,7 @@ async def test_a_break_is_told_with_its_cause_and_takes_bound_reasoning_out_for_
     said = [says(f"answer {n}. " + "word " * 300, reasoning=f"thought {n}") for n in range(9)]
     model = ScriptedModel(said, window=WIDE, keeps_reasoning=True, binds_thinking=True)
     desk = Desk(
-        model, options=Options(keep_recent=2, min_messages=1, prepare=False, consent="off", strategy="truncate")
+        model, options=Options(keep_recent=2, min_messages=1, prepare=False, auto_compact="off", strategy="truncate")
     )
     for number in range(5):
         await desk.say(f"question {number}")
@@ -253,7 +253,7 @@ async def test_another_agent_or_other_instructions_make_the_head_anew() -> None:
     model = ScriptedModel([says("a"), says("b"), says("c")])
     desk = Desk(model, configure=None)
     await desk.say("one")
-    await desk.conversation.configure(msgspec.structs.replace(desk.config, system="Be bold."), desk.toolbox.specs)
+    await desk.conversation.configure(msgspec.structs.replace(desk.config, system="Be bold."), desk.tool_runner.specs)
     await desk.say("two")
     assert model.views[1].items[0].message.text == "Be bold."
     broke = next(r.broke for r in reversed(desk.journal.records) if isinstance(r, Measured))

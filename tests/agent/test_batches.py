@@ -194,7 +194,7 @@ async def test_a_result_that_cannot_be_masked_is_left_out_and_said():
             raise RuntimeError("no rules")
         return text
 
-    desk.toolbox.mask = mask
+    desk.tool_runner.mask = mask
     async with asyncio.timeout(5):
         [end] = of(await desk.say("go"), ToolFinished)
     assert end.status == "error" and "could not be looked through" in end.output and "a key" not in end.output

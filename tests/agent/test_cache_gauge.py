@@ -25,7 +25,7 @@ from ctxchat.core.ports import ModelPiece, ModelRequest
 from ctxchat.core.prices import cost, next_cost
 from ctxchat.core.times import epoch, iso
 from ctxchat.models.client import ModelClient
-from ctxchat.models.direct import Connections, Straight, server_of
+from ctxchat.models.direct import Connections, DirectTransport, server_of
 from ctxchat.models.settings import ModelSettings
 from tests.agent.desk import Around, Desk, Echo, StillClock
 from tests.doubles.strict import StrictClaude, StrictOpenAI, StrictServer, answers, says, thought, use
@@ -54,7 +54,7 @@ class Watched(ModelClient):
         settings = ModelSettings(name, api_base=f"{server.root}{base}", window=400_000, timeout=30)
         way = server_of(settings, {})
         assert way is not None
-        super().__init__(settings, Straight(settings, way, connections), lambda _: "key")
+        super().__init__(settings, DirectTransport(settings, way, connections), lambda _: "key")
         self.said: list[tuple[int, CacheState]] = []
         self.server = server
         self.gauge: Any = None
@@ -104,13 +104,13 @@ class Life:
             tools=[Echo()],
             around=self.around,
             records=records,
-            options=Options(consent="off", prepare=False, retries=0),
+            options=Options(auto_compact="off", prepare=False, retries=0),
             others={model.name: model for model in self.models},
             clock=self.clock,
         )
         self.desk.conversation._config = msgspec.structs.replace(self.desk.config, lasting=self.lasting)
         for model in self.models:
-            model.gauge = lambda: self.desk.conversation.figures
+            model.gauge = lambda: self.desk.conversation.context_usage
 
     async def take(self, number: int, step: str) -> None:
         desk = self.desk

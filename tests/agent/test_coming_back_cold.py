@@ -36,7 +36,7 @@ async def test_a_summary_that_stands_ready_goes_in_when_it_is_cold(
         if desk.compactor.ghost:
             break
     assert desk.compactor.ghost and not desk.state.passes
-    assert desk.session.figures.cache.warmth(epoch(clock.now())) == "warm"
+    assert desk.session.context_usage.cache.warmth(epoch(clock.now())) == "warm"
     clock.wall += 60 * minutes
     await desk.say("and now?")
     assert [record.outcome for record in desk.state.passes] == ["compacted"] * compacted

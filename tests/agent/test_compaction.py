@@ -10,7 +10,7 @@ import pytest
 
 from ctxchat.core.budget import Window
 from ctxchat.core.budget_note import BUDGET
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import CompactionStarted, Failed, Notice, TextDelta, TurnFinished, Usage
 from ctxchat.core.notes import CONTEXT_NOTE
@@ -50,7 +50,7 @@ def desk_of(turns: int, *, window: int = 8_000, writer: Writer | None = None, **
     return Desk(ScriptedModel(script, window=Window(window, "configured")), options=made, summariser=writer or Writer())
 
 
-async def talk(desk: Desk, turns: int) -> list[object]:
+async def conversation(desk: Desk, turns: int) -> list[object]:
     events: list[object] = []
     for number in range(turns):
         events += await desk.say(f"question {number}? " + LONG)
@@ -60,7 +60,7 @@ async def talk(desk: Desk, turns: int) -> list[object]:
 async def test_a_pass_runs_by_itself_at_the_trigger_and_everything_stays_in_the_record():
     writer = Writer()
     desk = desk_of(8, writer=writer)
-    events = await talk(desk, 8)
+    events = await conversation(desk, 8)
     passes = of(events, CompactionRecord)
     assert passes and all(p.outcome == "compacted" and p.reason == "auto" for p in passes)
     assert all(p.after.used < p.before.used for p in passes)
@@ -68,7 +68,7 @@ async def test_a_pass_runs_by_itself_at_the_trigger_and_everything_stays_in_the_
     summaries = [e for e in desk.state.ledger.live() if e.group and e.group.kind == "summary"]
     assert len(summaries) == 1
     assert all(not problems(r.view) for r in desk.conversation.model.requests)
-    assert all(adds_up(e) for e in of(events, Figures))
+    assert all(adds_up(e) for e in of(events, ContextUsage))
     assert desk.folded() == desk.state
     assert desk.state.cost_usd == pytest.approx(0.01 * len(passes))
 
@@ -76,7 +76,7 @@ async def test_a_pass_runs_by_itself_at_the_trigger_and_everything_stays_in_the_
 async def test_a_second_pass_merges_the_first_summary_and_does_not_read_its_messages_again():
     writer = Writer()
     desk = desk_of(12, writer=writer)
-    await talk(desk, 12)
+    await conversation(desk, 12)
     assert len(writer.asked) >= 2
     first, second = writer.asked[0], writer.asked[1]
     assert not set(first[0]) & set(second[0])
@@ -88,7 +88,7 @@ async def test_a_second_pass_merges_the_first_summary_and_does_not_read_its_mess
 )
 async def test_a_summary_that_does_not_help_changes_nothing_and_is_told_once(text: str | ModelError):
     desk = desk_of(8, writer=Writer(text))
-    events = await talk(desk, 5)
+    events = await conversation(desk, 5)
     before = desk.state.ledger
     assert before.changes == ()
     failed = [p for p in of(events, CompactionRecord) if p.outcome in {"failed", "rejected"}]
@@ -113,7 +113,7 @@ async def test_three_failures_open_the_breaker_and_a_pass_by_hand_closes_it():
 
 async def test_cancelling_a_pass_leaves_everything_as_it_was():
     desk = desk_of(6)
-    await talk(desk, 3)
+    await conversation(desk, 3)
     before, view = desk.state.ledger, desk.session.view
     preview = await desk.session.preview()
     assert preview.plan is not None
@@ -129,7 +129,7 @@ async def test_cancelling_a_pass_leaves_everything_as_it_was():
 
 async def test_preview_changes_nothing_and_a_pass_does_what_it_said():
     desk = desk_of(6)
-    await talk(desk, 3)
+    await conversation(desk, 3)
     before = desk.state
     preview = await desk.session.preview()
     assert desk.state == before and preview.after.used < preview.before.used
@@ -140,7 +140,7 @@ async def test_preview_changes_nothing_and_a_pass_does_what_it_said():
 
 async def test_undo_after_later_turns_gives_back_every_word():
     desk = desk_of(12)
-    await talk(desk, 6)
+    await conversation(desk, 6)
     assert desk.state.ledger.compactions
     await desk.say("later " + LONG)
     while desk.state.ledger.changes:
@@ -172,15 +172,15 @@ async def test_an_overflow_is_mended_in_one_pass_and_sent_again_without_the_part
     script = [*(says(LONG) for _ in range(4)), fails(OVERFLOW, after="half an answ"), says("whole answer")]
     desk = Desk(
         ScriptedModel(script, window=Window(20_000, "catalogue")),
-        options=Options(consent="off", keep_recent=4, prepare=False),
+        options=Options(auto_compact="off", keep_recent=4, prepare=False),
     )
-    await talk(desk, 4)
+    await conversation(desk, 4)
     events = await desk.say("and now?")
     passes = of(events, CompactionRecord)
     assert [p.reason for p in passes if p.outcome == "compacted"] == ["context_overflow"]
     assert of(events, TurnFinished)[0].text == "whole answer"
     assert desk.state.ledger.groups[-1].first.text == "whole answer"
-    assert desk.session.figures.window == 6000 and desk.session.figures.window_source == "learned"
+    assert desk.session.context_usage.window == 6000 and desk.session.context_usage.window_source == "learned"
     requests = desk.conversation.model.requests
     assert requests[-1].view.raw < requests[-2].view.raw
     assert any("refused" in n.text and "6k" in n.text for n in of(events, Notice))
@@ -189,9 +189,9 @@ async def test_an_overflow_is_mended_in_one_pass_and_sent_again_without_the_part
 async def test_an_overflow_that_stays_ends_with_the_first_error_and_the_largest_offenders():
     script = [*(says(LONG) for _ in range(4)), *(fails(OVERFLOW) for _ in range(9))]
     desk = Desk(
-        ScriptedModel(script, window=Window(20_000, "catalogue")), options=Options(consent="off", keep_recent=8)
+        ScriptedModel(script, window=Window(20_000, "catalogue")), options=Options(auto_compact="off", keep_recent=8)
     )
-    await talk(desk, 4)
+    await conversation(desk, 4)
     events = await desk.say("and now?")
     requests = desk.conversation.model.requests[4:]
     assert len(requests) <= 3
@@ -213,7 +213,7 @@ async def test_a_prepared_summary_is_swapped_in_without_a_call():
                 assert event.outcome == "compacted"
                 asked_at_swap.append(len(writer.asked))
         if desk.session.compaction.ghost:
-            assert desk.session.compaction.ghost < desk.session.figures.used
+            assert desk.session.compaction.ghost < desk.session.context_usage.used
     assert asked_at_swap
     read = [group for groups, _ in writer.asked for group in groups]
     assert len(read) == len(set(read)), "what stands ready is topped up, never made again"
@@ -251,7 +251,7 @@ async def test_overhead_above_the_trigger_is_named_and_nothing_is_called():
     writer = Writer()
     model = ScriptedModel([says("a") for _ in range(6)], window=Window(4_000, "loaded"))
     desk = Desk(model, system="rule " * 2500, summariser=writer, options=Options(keep_recent=2, min_messages=1))
-    events = await talk(desk, 2)
+    events = await conversation(desk, 2)
     assert writer.asked == []
     assert any("in vain" in n.text for n in of(events, Notice))
     assert of(events, TextDelta)
@@ -259,8 +259,8 @@ async def test_overhead_above_the_trigger_is_named_and_nothing_is_called():
 
 async def test_after_an_undo_the_gauge_is_as_announced_though_the_window_is_nearly_full():
     model = ScriptedModel([says(LONG) for _ in range(9)], window=Window(8_000, "configured"))
-    desk = Desk(model, options=Options(keep_recent=2, prepare=False, consent="off"), summariser=Writer())
-    await talk(desk, 9)
+    desk = Desk(model, options=Options(keep_recent=2, prepare=False, auto_compact="off"), summariser=Writer())
+    await conversation(desk, 9)
     assert told_of_the_window(desk.session.view)
     await desk.free_up()
     assert told_of_the_window(desk.session.view) is None

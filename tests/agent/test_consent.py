@@ -22,8 +22,8 @@ from tests.agent.test_turn import of
 from tests.doubles.scripted import ScriptedModel, calls, says
 
 
-def desk_of(consent: str, writer: Writer | None = None, window: int = 20_000, **options: object) -> Desk:
-    made = Options(**({"consent": consent, "keep_recent": 2, "strategy": "summarize", "prepare": False} | options))  # type: ignore[arg-type]
+def desk_of(auto_compact: str, writer: Writer | None = None, window: int = 20_000, **options: object) -> Desk:
+    made = Options(**({"consent": policy, "keep_recent": 2, "strategy": "summarize", "prepare": False} | options))  # type: ignore[arg-type]
     model = ScriptedModel((says(LONG) for _ in range(99)), window=Window(window, "configured"))
     return Desk(model, options=made, summariser=writer or Writer())
 
@@ -58,7 +58,7 @@ def desk_pressure(event: CompactionSuggested) -> float:
 async def test_a_suggestion_snoozed_is_not_made_again_for_so_many_turns():
     desk = desk_of("ask", window=40_000)
     await until_due(desk)
-    desk.session.consent.rest(2)
+    desk.session.policy.rest(2)
     assert [len(of(await desk.say("short"), CompactionSuggested)) for _ in range(3)] == [0, 0, 1]
 
 
@@ -66,7 +66,7 @@ async def test_after_this_task_runs_the_pass_when_the_answer_is_there():
     writer = Writer()
     desk = desk_of("ask", writer)
     await until_due(desk)
-    desk.session.consent.agree("after", "keep the colours")
+    desk.session.policy.agree("after", "keep the colours")
     events = await desk.say("now the task")
     kinds = [type(e) for e in events]
     assert kinds.index(CompactionStarted) > max(i for i, k in enumerate(kinds) if k is TextDelta)
@@ -80,13 +80,13 @@ async def test_after_this_task_runs_the_pass_when_the_answer_is_there():
 async def test_now_runs_the_pass_before_the_next_request_or_at_once_between_turns():
     desk = desk_of("ask")
     await until_due(desk)
-    desk.session.consent.agree("now")
+    desk.session.policy.agree("now")
     kinds = [type(e) for e in await desk.say("go")]
     assert kinds.index(CompactionRecord) < kinds.index(TextDelta)
 
     idle = desk_of("ask")
     await until_due(idle)
-    idle.session.consent.agree("now")
+    idle.session.policy.agree("now")
     events = [stamped.event async for stamped in idle.session.make_room()]
     assert of(events, CompactionRecord)[0].outcome == "compacted"
     assert not idle.session.busy
@@ -95,10 +95,10 @@ async def test_now_runs_the_pass_before_the_next_request_or_at_once_between_turn
 async def test_now_inside_a_long_turn_waits_for_a_place_where_no_call_is_open():
     script = [*(says(LONG) for _ in range(12)), calls(("echo", {"text": "x"})), says("done")]
     model = ScriptedModel(script, window=Window(20_000, "configured"))
-    options = Options(consent="ask", keep_recent=2, strategy="summarize", prepare=False)
+    options = Options(auto_compact="ask", keep_recent=2, strategy="summarize", prepare=False)
     desk = Desk(model, tools=[Echo()], options=options, summariser=Writer())
     for number in range(12):
-        await desk.say(f"q {number} {LONG}") if desk.session.figures.pressure < 0.6 else None
+        await desk.say(f"q {number} {LONG}") if desk.session.context_usage.pressure < 0.6 else None
     while len(model.requests) < 12:
         await desk.say("short")
     agreed = False
@@ -107,7 +107,7 @@ async def test_now_inside_a_long_turn_waits_for_a_place_where_no_call_is_open():
         kinds.append(type(stamped.event))
         if not agreed and stamped.event.__class__.__name__ == "ToolStarted":
             agreed = True
-            desk.session.consent.agree("now")
+            desk.session.policy.agree("now")
     names = [k.__name__ for k in kinds]
     assert names.index("ToolFinished") < names.index("CompactionStarted") < names.index("CompactionRecord")
     assert len(model.requests[-1].view.items) < len(model.requests[-2].view.items) + 2
@@ -125,8 +125,8 @@ async def test_what_was_undone_does_not_come_back_with_the_next_message():
     desk = desk_of("auto", window=30_000)
     while not desk.state.ledger.compactions:
         await desk.say(f"question {LONG}")
-    figures = await desk.session.changes.undo()
-    assert figures.used >= figures.trigger_tokens and not figures.over
+    context_usage = await desk.session.changes.undo()
+    assert context_usage.used >= context_usage.trigger_tokens and not context_usage.over
     for _ in range(3):
         assert not of(await desk.say("short"), CompactionStarted)
     assert of(await desk.say("short"), CompactionRecord)[0].outcome == "compacted"
@@ -140,7 +140,7 @@ async def test_after_a_failed_pass_rest_does_not_shorten_the_wait():
     while not (await desk.session.measure()).over:
         for change in reversed(desk.state.ledger.compactions):
             await desk.session.changes.undo(change.id)
-        if not desk.session.figures.over:
+        if not desk.session.context_usage.over:
             await desk.say("more " + LONG)
     writer.text, asked = ModelError("down", kind="server"), len(writer.asked)
     [told] = [n.text for n in of(await desk.say("one"), Notice) if "Next try" in n.text]
@@ -161,7 +161,7 @@ async def test_an_undo_that_no_longer_fits_says_by_how_much_and_room_is_made_aga
     over = 0
     while desk.state.ledger.changes:
         over = (await desk.session.changes.undo()).over
-    assert over == desk.session.figures.used - desk.session.figures.limit > 0
+    assert over == desk.session.context_usage.used - desk.session.context_usage.limit > 0
     events = await desk.say("go on")
     assert of(events, CompactionRecord)[0].outcome == "compacted"
     assert of(events, TurnFinished)[0].status == "done"
@@ -202,7 +202,7 @@ async def test_a_pass_that_cannot_be_planned_ends_no_turn(when: When):
     desk = desk_of("ask", strategy="gone")
     for number in range(4):
         await desk.say(f"question {number} {LONG}")
-    desk.session.consent.agree(when)
+    desk.session.policy.agree(when)
     events = await desk.say("go")
     assert isinstance(events[-1], TurnFinished) and events[-1].status == "done"
     assert "No compaction could be planned. There is no strategy 'gone'" in of(events, Notice)[-1].text

@@ -38,7 +38,9 @@ class Office:
         self.tool = Echo("write" if writes else "echo", writes=writes)
         self.model = ScriptedModel([calls(TASK), says("It is 8123."), says("And on.")])
         self.upper = Desk(self.model, tools=[Delegate(self._open)], mode=mode)
-        self.lower = Desk(ScriptedModel(below), tools=[self.tool, AskUser()], gate=self.upper.gate.below("all"))
+        self.lower = Desk(
+            ScriptedModel(below), tools=[self.tool, AskUser()], approvals=self.upper.approvals.below("all")
+        )
         self._opens = opens
 
     async def _open(self, agent: str):
@@ -70,7 +72,7 @@ async def test_its_gauge_comes_up_when_it_changes():
     office = Office([says("8123", usage=Usage(400, 10, cost_usd=0.25))])
     gauges = of(await office.events(), Delegated)
     assert {g.call_id for g in gauges} == {call.id for call in office.upper.state.ledger.groups[1].first.calls}
-    assert gauges[-1].used == office.lower.session.figures.used > 0
+    assert gauges[-1].used == office.lower.session.context_usage.used > 0
     assert all(one != other for one, other in pairwise(gauges))
 
 
@@ -81,10 +83,10 @@ async def test_its_price_is_the_sessions_once():
     ]
     office = Office(spends)
     await office.events()
-    assert office.upper.session.figures.cost_usd == pytest.approx(0.75)
+    assert office.upper.session.context_usage.cost_usd == pytest.approx(0.75)
     assert office.upper.folded() == office.upper.state
     await office.upper.say("and now?")
-    assert office.upper.session.figures.cost_usd == pytest.approx(0.75)
+    assert office.upper.session.context_usage.cost_usd == pytest.approx(0.75)
 
 
 @pytest.mark.parametrize(("answer", "ran"), [("once", 1), ("deny:not there", 0)])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.agent.compaction.dry_run import FILLED
-from ctxchat.agent.model_knowledge import Assumptions, Known
+from ctxchat.agent.model_knowledge import Known, ModelKnowledgeStore
 from ctxchat.core.budget import Window
 from ctxchat.core.clip import head
 from ctxchat.core.events import Usage
@@ -40,7 +40,7 @@ class Terse(Writer):
 
 
 async def worked(
-    turns: int, writer: Summariser | None = None, assumptions: Assumptions | None = None, **options: object
+    turns: int, writer: Summariser | None = None, knowledge_store: ModelKnowledgeStore | None = None, **options: object
 ) -> Desk:
     model = ScriptedModel(
         (
@@ -55,7 +55,7 @@ async def worked(
         tools=[Echo("read_file")],
         options=Options(**({"prepare": False} | options)),
         summariser=writer or OfflineSummariser(),  # type: ignore[arg-type]
-        assumptions=assumptions,
+        knowledge_store=knowledge_store,
     )
     for number in range(turns):
         await desk.say(f"question {number}: why is part {number} slow?")
@@ -123,7 +123,9 @@ async def test_facts_of_what_only_became_shorter_are_kept_and_one_read_away() ->
 
 
 async def test_facts_that_have_no_room_are_told_as_lost() -> None:
-    desk = await worked(28, strategy="drop_tool_calls", keep_recent=2, facts_max_tokens=0, consent="off", target=0.05)
+    desk = await worked(
+        28, strategy="drop_tool_calls", keep_recent=2, facts_max_tokens=0, auto_compact="off", target=0.05
+    )
     [result] = of(await desk.free_up(), CompactionRecord)
     assert result.facts.kept < result.facts.found and result.facts.near == 0
     assert f"kept {result.facts.kept} of {result.facts.found} facts" in result.detail
@@ -221,7 +223,7 @@ async def counted_oddly(ratio: float, grown: bool) -> Desk:
     counted either."""
     usage = Usage(round(ratio * 3_000), round(ratio * 150))
     replies = [says(f"answer {n}. {LONG[:600]}", usage=usage if n == 7 - grown else None) for n in range(9)]
-    options = Options(keep_recent=2, strategy="truncate", prepare=False, consent="off", min_messages=1)
+    options = Options(keep_recent=2, strategy="truncate", prepare=False, auto_compact="off", min_messages=1)
     desk = Desk(ScriptedModel(replies, window=Window(64_000, "configured")), options=options)
     for number in range(8):
         await desk.say(f"question {number}? {LONG[:1_400]}")
@@ -236,14 +238,14 @@ async def smaller_is_less(ratio: float, grown: bool) -> None:
     record, after = change.record, desk.session.view.raw
     assert record and after < before and record.after.used < record.before.used
     assert record.after.used / record.before.used == pytest.approx(after / before, abs=0.12)
-    assert desk.session.figures.used == record.after.used and desk.session.figures.estimated
+    assert desk.session.context_usage.used == record.after.used and desk.session.context_usage.estimated
     assert desk.folded() == desk.state
     looked = await desk.session.changes.undoing()
-    figures = await desk.session.changes.undo()
-    assert figures.used == looked.after.used == pytest.approx(record.before.used, abs=5)
+    context_usage = await desk.session.changes.undo()
+    assert context_usage.used == looked.after.used == pytest.approx(record.before.used, abs=5)
     scale = desk.conversation.as_counted
     await desk.say("and then?")
-    assert desk.session.figures.used == desk.state.used, "what was written down of a reply that nobody counted"
+    assert desk.session.context_usage.used == desk.state.used, "what was written down of a reply that nobody counted"
     assert desk.conversation.as_counted == pytest.approx(scale, abs=0.01)
 
 

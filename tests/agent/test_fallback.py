@@ -10,7 +10,7 @@ import pytest
 
 from ctxchat.agent.session import Session
 from ctxchat.core.budget import Window
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import ModelError, UsageError
 from ctxchat.core.events import Event, Failed, Notice, Retry, TurnFinished
 from ctxchat.core.options import Options
@@ -54,7 +54,7 @@ async def test_the_fallback_answers_the_turn_and_everybody_can_see_it(fault: Mod
     assert (len(of(events, Retry)), len(second.requests)) == (waits, 1)
     assert fault.text in said(events) and "b/second answers this turn" in said(events)
     assert of(events, TurnFinished)[0].status == "done" and not of(events, Failed)
-    shown = [(f.model, f.window) for f in of(events, Figures)]
+    shown = [(f.model, f.window) for f in of(events, ContextUsage)]
     assert ("b/second", 20_000) in shown and shown[-1] == ("a/first", 50_000)
     assert table.state.ledger.groups[-1].first.text == "I am here."
     assert table.folded() == table.state
@@ -117,7 +117,7 @@ async def test_a_ring_of_fallbacks_ends_with_the_last_failure() -> None:
     events = await table.say("hello")
     assert len(first.requests) == 1 and len(second.requests) == 5
     assert of(events, Failed)[0].text == f"b/second: {DOWN.text}"
-    assert of(events, Figures)[-1].model == "a/first"
+    assert of(events, ContextUsage)[-1].model == "a/first"
 
 
 @pytest.mark.parametrize("kind", ["content_filter", "bad_request", "overflow"])
@@ -171,7 +171,7 @@ async def test_summaries_beside_a_fallback_are_written_as_the_settings_say_by_no
         return Writer()
 
     edited = msgspec.structs.replace(table.config, summariser_of=writer_of)
-    parts = (table.conversation, table.toolbox, table.compactor, table.hooks, table.config)
+    parts = (table.conversation, table.tool_runner, table.compactor, table.hooks, table.config)
     session = Session(*parts, configure=lambda agent, model: edited)
     await session.setup.adapt()
     async with aclosing(session.send("hello")) as events:
@@ -205,4 +205,4 @@ async def test_a_transform_that_breaks_when_the_turn_is_over_ends_it_with_what_w
     assert of(events, TurnFinished)[0].status == "error" and events[-1] == of(events, TurnFinished)[0]
     assert "ZeroDivisionError: a bug of the transform" in of(events, Failed)[0].text
     assert table.state.ledger.groups[-1].first.text == "I am here." and table.folded() == table.state
-    assert table.session.figures.model == "a/first"
+    assert table.session.context_usage.model == "a/first"

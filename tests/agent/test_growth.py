@@ -53,7 +53,7 @@ async def work_of_a_turn(folder: Path, groups: int) -> int:
         records = past(groups)
         await journal.write(*records)
         model = ScriptedModel(script, window=Window(60_000, "configured"))
-        desk = Desk(model, tools=[Echo()], options=Options(consent="off"), journal=journal, records=records)  # type: ignore[arg-type]
+        desk = Desk(model, tools=[Echo()], options=Options(auto_compact="off"), journal=journal, records=records)  # type: ignore[arg-type]
         await desk.say("warm up")
         counter.on = True
         events = await desk.say("and now")
@@ -78,6 +78,6 @@ async def test_each_request_is_compiled_once_and_the_end_of_a_turn_once_more() -
 
     script = [calls(("echo", {"text": "one"})), calls(("echo", {"text": "two"})), says("done")]
     model = ScriptedModel(script)
-    desk = Desk(model, tools=[Echo()], options=Options(consent="off"), transforms=[watched])
+    desk = Desk(model, tools=[Echo()], options=Options(auto_compact="off"), transforms=[watched])
     await desk.say("look")
     assert len(model.requests) == 3 and len(seen) == 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 
 from ctxchat.core.budget import Window
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
     Event,
@@ -41,7 +41,7 @@ async def test_a_compaction_hook_replaces_the_automatic_pass():
     passes = of(events, CompactionRecord)
     assert passes and {p.reason for p in passes} == {"hook"}
     assert all(p.outcome == "compacted" and p.after.used < p.before.used for p in passes)
-    assert max(f.pressure for f in of(events, Figures)) < 0.75
+    assert max(f.pressure for f in of(events, ContextUsage)) < 0.75
     assert len(desk.state.ledger.messages()) == 16 and sound(desk, model)
 
 
@@ -52,7 +52,7 @@ async def test_without_pressure_for_the_hook_no_pass_runs_by_itself():
     for number in range(6):
         events += await desk.say(f"question {number}? {LONG}")
     assert of(events, CompactionRecord) == []
-    assert max(f.pressure for f in of(events, Figures)) > 0.75
+    assert max(f.pressure for f in of(events, ContextUsage)) > 0.75
 
 
 async def test_a_hook_for_the_end_of_the_session_leaves_the_automatic_pass_alone():
@@ -61,9 +61,9 @@ async def test_a_hook_for_the_end_of_the_session_leaves_the_automatic_pass_alone
     for number in range(6):
         events += await desk.say(f"question {number}? {LONG}")
     assert {p.reason for p in of(events, CompactionRecord)} == {"auto"}
-    before = desk.session.figures.used
+    before = desk.session.context_usage.used
     await desk.session.close()
-    assert desk.state.passes[-1].reason == "hook" and desk.session.figures.used < before
+    assert desk.state.passes[-1].reason == "hook" and desk.session.context_usage.used < before
 
 
 async def test_nothing_to_free_starts_no_cooldown_and_says_nothing():

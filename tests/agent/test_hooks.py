@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ctxchat.agent.hooks import Ran
 from ctxchat.core.budget import Window
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
     Event,
@@ -96,7 +96,7 @@ async def test_pressure_counts_results_that_are_not_in_the_view_yet():
     model = ScriptedModel([calls(("echo", {"text": LONG})), says("x")], window=Window(3000, "configured"))
     desk = Hooked(model, hook, tools=[Echo()], options=Options(output_reserved=0))
     events = await desk.say("go")
-    before = [e for e in events[: events.index(of(events, ToolFinished)[0])] if isinstance(e, Figures)]
+    before = [e for e in events[: events.index(of(events, ToolFinished)[0])] if isinstance(e, ContextUsage)]
     assert told(events) == ["full"]
     assert before[-1].pressure < 0.3
 
@@ -114,7 +114,7 @@ async def test_a_note_waits_for_the_end_of_the_round_and_goes_with_the_next_requ
     assert "Mind the gap." not in sent(model)[0] and "Mind the gap." in sent(model)[1]
     assert model.views[1].items[-1].source == "hook:mind" and model.views[1].items[-1].section == "injected"
     assert sound(desk, model)
-    assert all(adds_up(e) for e in of(events, Figures))
+    assert all(adds_up(e) for e in of(events, ContextUsage))
     assert told(events) == ["Hook mind: a note went to the model."]
 
 
@@ -249,7 +249,7 @@ async def over_any_hooks(hooks: list[Hook], ran: Ran) -> None:
     for number in range(3):
         events = await desk.say(f"question {number}?")
         assert isinstance(events[-1], TurnFinished) and events[-1].status == "done"
-        assert all(adds_up(e) for e in of(events, Figures))
+        assert all(adds_up(e) for e in of(events, ContextUsage))
     await desk.session.close()
     ours = ("hook:", "context:")
     kinds = [g.kind for g in desk.state.ledger.groups if not g.source.startswith(ours)]

@@ -13,14 +13,14 @@ from ctxchat.core.head import Head
 from ctxchat.core.journal import SessionState
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import earlier
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import compile, problems
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
 from tests.agent.killed import ANSWER, QUESTION
 
-METER = Meter(PlanOptions().meter.text)
+METER = TokenCounter(PlanOptions().counter.text)
 
 
 @pytest.fixture(scope="module")

@@ -22,22 +22,22 @@ async def told(text: str = LONG) -> Desk:
 async def test_a_count_in_a_refusal_is_what_the_gauge_stands_on() -> None:
     desk = Desk(ScriptedModel([], window=Window(100_000, "loaded")), system=LONG)
     await desk.session.measure()
-    talk = desk.conversation
-    before = talk.learned.calibration
-    counted = talk.learned.refused(2_000, talk.view, "")
+    conversation = desk.conversation
+    before = conversation.knowledge.calibration
+    counted = conversation.knowledge.refused(2_000, conversation.view, "")
     assert counted is not None
-    talk.note(counted)
-    figures = talk.remeasured()
-    assert (figures.used, figures.estimated) == (2_000, False)
-    assert talk.learned.calibration.samples == before.samples + 1
-    await talk.settle()
+    conversation.note(counted)
+    context_usage = conversation.remeasured()
+    assert (context_usage.used, context_usage.estimated) == (2_000, False)
+    assert conversation.knowledge.calibration.samples == before.samples + 1
+    await conversation.settle()
     assert desk.folded() == desk.state
 
 
 @pytest.mark.parametrize("tokens", [0, -1, 3, 10**7])
 async def test_a_count_that_cannot_be_meant_is_not_believed(tokens: int) -> None:
-    talk = (await told()).conversation
-    assert talk.learned.refused(tokens, talk.view, "") is None
+    conversation = (await told()).conversation
+    assert conversation.knowledge.refused(tokens, conversation.view, "") is None
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,11 @@ async def test_a_reply_teaches_its_words_where_what_was_counted_is_what_was_said
     reply: Message, completion: int, teaches: bool
 ) -> None:
     desk = await told()
-    talk = desk.conversation
-    measured = talk.learned.counted(Usage(talk.view.raw, completion), talk.view, reply, "", turn_end=True)
-    quiet = talk.learned.counted(Usage(talk.view.raw, 0), talk.view, reply, "", turn_end=True)
+    conversation = desk.conversation
+    measured = conversation.knowledge.counted(
+        Usage(conversation.view.raw, completion), conversation.view, reply, "", turn_end=True
+    )
+    quiet = conversation.knowledge.counted(Usage(conversation.view.raw, 0), conversation.view, reply, "", turn_end=True)
     assert (measured.calibration.samples > quiet.calibration.samples) is teaches
 
 
@@ -66,8 +68,8 @@ async def test_samples_are_believed_until_a_reply_came() -> None:
             return level(2.0, samples=0)
 
     desk = Desk(Sampled([says("ok")], window=Window(100_000, "loaded")))
-    figures = await desk.session.measure()
-    assert figures.used == 2 * desk.conversation.view.raw
+    context_usage = await desk.session.measure()
+    assert context_usage.used == 2 * desk.conversation.view.raw
     await desk.say(LONG)
-    learned = desk.conversation.learned.calibration
-    assert learned.samples and learned.part(Mix(1_000)) < 2_000
+    knowledge = desk.conversation.knowledge.calibration
+    assert knowledge.samples and knowledge.part(Mix(1_000)) < 2_000

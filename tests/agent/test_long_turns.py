@@ -11,7 +11,7 @@ import pytest
 
 from ctxchat.agent.compaction.scheduler import Scheduler
 from ctxchat.core.budget import Window
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import Failed, Retry, TurnFinished
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
@@ -106,7 +106,7 @@ async def test_a_long_turn_runs_to_its_end(window: int, seed: int):
         assert request.view.raw + request.max_output <= window, "every request fits, its reply included"
         assert any(i.message.text == QUESTION for i in request.view.items if i.kind == "user")
         assert number == 0 or number - 1 in held(request), "the newest round is in view"
-    assert all(adds_up(e) for e in of(events, Figures))
+    assert all(adds_up(e) for e in of(events, ContextUsage))
     passes = of(events, CompactionRecord)
     assert passes or window > 8_000
     assert {p.reason for p in passes} <= {"reactive_micro", "reactive_full", "context_overflow"}
@@ -137,7 +137,7 @@ async def test_ten_turns_of_talk_leave_no_gap_and_come_down_to_the_target(window
         shown = "\n".join(i.message.text for i in desk.session.view.items)
         assert all(f"Question {n}: The gauge" in shown for n in range(number + 1)), "what the person said stays"
     assert passes and all(p.outcome == "compacted" for p in passes)
-    limit = desk.session.figures.limit
+    limit = desk.session.context_usage.limit
     assert max(p.after.used / limit for p in passes) <= 0.5 + 0.05
     records = [c.record for c in desk.state.ledger.compactions if c.record]
     assert not any(r.attempts for r in records), "nobody waited: each summary stood ready"
@@ -187,7 +187,7 @@ async def test_only_passes_count_as_passes_of_a_turn() -> None:
     """Rounds in which nothing could go yet leave the turn its passes."""
     desk = Desk(ScriptedModel([]), options=Options(min_messages=0, reactive_per_turn=1))
     plans = Plans(*[None] * 6, Plan("reactive_micro", (), before=1_000, after=100), None)
-    scheduler = Scheduler(desk.conversation, plans, desk.session.consent)  # type: ignore[arg-type]
-    full = msgspec.structs.replace(desk.session.figures, pressure=0.9)
+    scheduler = Scheduler(desk.conversation, plans, desk.session.policy)  # type: ignore[arg-type]
+    full = msgspec.structs.replace(desk.session.context_usage, pressure=0.9)
     found = [await scheduler.request(full, inside=True) for _ in range(5)]
     assert [request.reason if request else "" for request in found] == ["", "", "", "reactive_micro", ""]

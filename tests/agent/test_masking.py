@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from ctxchat.agent.turn.approvals import Gate
-from ctxchat.agent.turn.tool_runner import Outcome, Toolbox
+from ctxchat.agent.turn.approvals import Approvals
+from ctxchat.agent.turn.tool_runner import Outcome, ToolRunner
 from ctxchat.core.errors import ToolError
 from ctxchat.core.events import Event, ToolProgress
 from ctxchat.core.grouping import group_messages
@@ -15,7 +15,7 @@ from ctxchat.core.journal import Sealed
 from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.messages import ToolCall
 from ctxchat.core.openai import from_wire
-from ctxchat.core.permissions import Access, Demand
+from ctxchat.core.permissions import Access, AccessRequest
 from ctxchat.core.ports import SummaryTask, ToolContext, ToolOutput, ToolPiece, ToolText
 from ctxchat.core.secrets import Masking, marks_in
 from ctxchat.core.view import ToolSpec
@@ -38,8 +38,8 @@ class Says:
     def spec(self) -> ToolSpec:
         return ToolSpec("says", "", {"type": "object", "properties": {}})
 
-    def demand(self, arguments: dict[str, object], context: ToolContext) -> Demand:
-        return Demand(self._access)
+    def access_request(self, arguments: dict[str, object], context: ToolContext) -> AccessRequest:
+        return AccessRequest(self._access)
 
     async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolPiece]:
         for piece in self._pieces:
@@ -48,8 +48,8 @@ class Says:
             raise ToolError(self._fails)
 
 
-async def ran(tool: Says, arguments: str = "{}") -> tuple[Outcome, list[Event], Toolbox]:
-    box = Toolbox([tool], Gate("all"), StillClock(), workspace="/", mask=Masking(b"k" * 32))
+async def ran(tool: Says, arguments: str = "{}") -> tuple[Outcome, list[Event], ToolRunner]:
+    box = ToolRunner([tool], Approvals("all"), StillClock(), workspace="/", mask=Masking(b"k" * 32))
     events: list[Event] = []
     outcomes: list[Outcome] = []
 
@@ -136,8 +136,8 @@ async def test_a_result_stored_before_there_was_masking_is_masked_in_requests_an
     first, second = (request.view.items for request in model.requests)
     assert [item.message for item in first] == [item.message for item in second[: len(first)]], "the prefix stays"
     assert sum(item.tokens for item in second) + sum(model.requests[1].view.tool_tokens) == model.requests[1].view.raw
-    figures = desk.session.figures
-    assert sum(section.tokens for section in figures.sections) == figures.window
+    context_usage = desk.session.context_usage
+    assert sum(section.tokens for section in context_usage.sections) == context_usage.window
     assert KEY in str(desk.folded().ledger) and KEY in str(desk.state.ledger)
 
 

@@ -15,7 +15,7 @@ from tests.agent.desk import Desk
 from tests.agent.test_turn import of
 from tests.doubles.scripted import End, ScriptedModel, calls, says
 
-QUIET = Options(consent="off", prepare=False)
+QUIET = Options(auto_compact="off", prepare=False)
 
 HALF = "The first half of a long answer, which breaks off in the mid"
 REST = "dle of a word and then goes on to its end."

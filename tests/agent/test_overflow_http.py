@@ -14,7 +14,7 @@ from ctxchat.core.options import Options
 from ctxchat.core.quantities import brief
 from ctxchat.core.record import CompactionRecord
 from ctxchat.models.client import ModelClient
-from ctxchat.models.direct import Connections, Straight, server_of
+from ctxchat.models.direct import Connections, DirectTransport, server_of
 from ctxchat.models.settings import ModelSettings
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import LONG
@@ -75,7 +75,7 @@ def desk_at(double: ModelDouble, connections: Connections, *, window: int = 32_0
     settings = ModelSettings(name="openai/double", api_base=double.base_url, window=window, timeout=30)
     server = server_of(settings, {})
     assert server is not None
-    model = ModelClient(settings, Straight(settings, server, connections), find=lambda name: "key")
+    model = ModelClient(settings, DirectTransport(settings, server, connections), find=lambda name: "key")
     made = Options(**({"consent": "off", "keep_recent": 8, "prepare": False, "output_reserved": 512} | options))  # type: ignore[arg-type]
     return Desk(model, tools=[Echo()], options=made)
 
@@ -112,12 +112,12 @@ async def test_one_pass_and_one_retry_and_the_turn_is_completed(connections: Con
         assert of(events, TurnFinished)[0].text == "whole answer"
         assert desk.state.ledger.groups[-1].first.text == "whole answer"
         assert "Half an answer" not in " ".join(m.text for m in desk.state.ledger.messages())
-        figures = desk.session.figures
-        assert figures.window_source == "learned" and 1_024 <= figures.window < 32_000
-        assert figures.window == 4_000 or refusal is unstated
-        assert bool(figures.refused_window) == (refusal is unstated)
-        bound = f"at most {brief(figures.refused_window)} (taken for {brief(figures.window)})"
-        held = bound if refusal is unstated else brief(figures.window)
+        context_usage = desk.session.context_usage
+        assert context_usage.window_source == "learned" and 1_024 <= context_usage.window < 32_000
+        assert context_usage.window == 4_000 or refusal is unstated
+        assert bool(context_usage.refused_window) == (refusal is unstated)
+        bound = f"at most {brief(context_usage.refused_window)} (taken for {brief(context_usage.window)})"
+        held = bound if refusal is unstated else brief(context_usage.window)
         assert any("refused" in n.text and f"window is {held}," in n.text for n in of(events, Notice))
         assert f"question {number}?" in double.requests[-1].body["messages"][-1]["content"], "no new prompt was needed"
 

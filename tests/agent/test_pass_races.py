@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 
 import pytest
 
-from ctxchat.agent.model_knowledge import Assumptions, Known, NothingKnown
+from ctxchat.agent.model_knowledge import Known, ModelKnowledgeStore, NothingKnown
 from ctxchat.core.budget import Window
 from ctxchat.core.events import (
     CompactionStarted,
@@ -21,10 +21,10 @@ from tests.agent.test_turn import of
 from tests.doubles.scripted import ScriptedModel, says
 
 
-def roomy(writer: Writer, assumptions: Assumptions | None = None) -> Desk:
+def roomy(writer: Writer, knowledge_store: ModelKnowledgeStore | None = None) -> Desk:
     model = ScriptedModel([says(LONG) for _ in range(9)], window=Window(60_000, "configured"))
     options = Options(keep_recent=2, strategy="summarize", prepare=False)
-    return Desk(model, options=options, summariser=writer, assumptions=assumptions)
+    return Desk(model, options=options, summariser=writer, knowledge_store=knowledge_store)
 
 
 @pytest.mark.parametrize("done", [False, True])
@@ -34,7 +34,7 @@ async def test_a_pass_cancelled_at_any_write_is_made_or_not_made(done: bool):
         one = roomy(Writer())
         for number in range(3):
             await one.say(f"question {number} {LONG}")
-        before, used = one.state.ledger, one.session.figures.used
+        before, used = one.state.ledger, one.session.context_usage.used
         preview = await one.session.preview()
         events: list[object] = []
         task = asyncio.create_task(listen(one.session.free_up(preview), events))
@@ -44,8 +44,8 @@ async def test_a_pass_cancelled_at_any_write_is_made_or_not_made(done: bool):
         one.journal.watch = lambda number, after: None
         made = bool(one.state.ledger.compactions)
         outcomes.append(made)
-        assert made or (one.state.ledger == before and one.session.figures.used == used)
-        assert not made or one.session.figures.used < used
+        assert made or (one.state.ledger == before and one.session.context_usage.used == used)
+        assert not made or one.session.context_usage.used < used
         assert [p.outcome for p in one.state.passes] == ["compacted" if made else "failed"]
         assert [e for e in events if isinstance(e, CompactionRecord)] == (list(one.state.passes) if made else [])
         await goes_on(one)
@@ -56,13 +56,13 @@ async def test_a_pass_cancelled_at_any_event_is_not_made():
     one = roomy(Writer())
     for number in range(3):
         await one.say(f"question {number} {LONG}")
-    before, used = one.state.ledger, one.session.figures.used
+    before, used = one.state.ledger, one.session.context_usage.used
     preview = await one.session.preview()
     for stop in range(1, 6):
         async with aclosing(one.session.free_up(preview)) as stream:
             for _ in range(stop):
                 await anext(stream)
-        assert one.state.ledger == before and one.session.figures.used == used
+        assert one.state.ledger == before and one.session.context_usage.used == used
     assert all(p.outcome == "failed" for p in one.state.passes)
     await goes_on(one)
 
@@ -77,11 +77,11 @@ async def test_a_store_that_refuses_during_a_pass_leaves_everything_as_it_was():
         one = roomy(Writer())
         for count in range(3):
             await one.say(f"question {count} {LONG}")
-        before, used = one.state.ledger, one.session.figures.used
+        before, used = one.state.ledger, one.session.context_usage.used
         one.journal.broken = {one.journal.calls + number}
         result = of(await one.free_up(), CompactionRecord)[0]
         assert result.outcome == "failed" and "Nothing was changed" in result.detail
-        assert one.state.ledger == before and one.session.figures.used == used
+        assert one.state.ledger == before and one.session.context_usage.used == used
         await goes_on(one)
         assert of(await one.free_up(), CompactionRecord)[0].outcome == "compacted"
 
@@ -92,12 +92,12 @@ class Forgetful(NothingKnown):
 
 
 async def test_a_pass_that_is_made_counts_as_made_whatever_fails_after_it():
-    one = roomy(Writer(), assumptions=Forgetful())
+    one = roomy(Writer(), knowledge_store=Forgetful())
     for number in range(3):
         await one.say(f"question {number} {LONG}")
     result = of(await one.free_up(), CompactionRecord)[0]
     assert result.outcome == "compacted" and list(one.state.passes) == [result]
-    assert one.session.figures.used == result.after.used
+    assert one.session.context_usage.used == result.after.used
     await goes_on(one)
 
 

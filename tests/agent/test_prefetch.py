@@ -77,10 +77,10 @@ async def test_what_a_pass_freed_without_it_is_not_promised_again():
     model = ScriptedModel(looks * 20, window=Window(20_000, "configured"))
     desk = Desk(model, tools=[Echo()], summariser=writer, options=Options(keep_recent=2, recent_results=1))
     await until_prepared(desk, writer)
-    promised = desk.session.figures.used - desk.session.compaction.ghost
+    promised = desk.session.context_usage.used - desk.session.compaction.ghost
     [record] = of(await desk.free_up(), CompactionRecord)
     assert [step.name for step in record.steps] == ["shrink_tool_results"] and desk.compactor._prefetch.prepared
-    left = desk.session.figures.used - (desk.session.compaction.ghost or desk.session.figures.used)
+    left = desk.session.context_usage.used - (desk.session.compaction.ghost or desk.session.context_usage.used)
     covered = set(desk.compactor._prefetch.prepared.covers)
     weight = sum(i.tokens for i in desk.conversation.view.items if i.group in covered)
     assert 0 <= left <= weight < promised
@@ -90,7 +90,7 @@ async def test_it_begins_when_a_turn_has_ended_and_the_swap_asks_nobody():
     writer = Writer()
     desk = desk_of(writer)
     await until_prepared(desk, writer)
-    assert desk.session.compaction.ghost and desk.session.compaction.ghost < desk.session.figures.used
+    assert desk.session.compaction.ghost and desk.session.compaction.ghost < desk.session.context_usage.used
     assert desk.state.ledger.changes == (), "nothing is changed ahead of time"
     swapped = None
     while swapped is None:
@@ -183,7 +183,7 @@ async def test_a_pass_by_hand_folds_what_was_shown_with_what_stands_ready():
 async def test_none_is_made_where_none_is_wanted(options: dict[str, object]):
     writer = Writer()
     desk = desk_of(writer, compression_trigger=0.9, **options)
-    while desk.session.figures.pressure < 0.7:
+    while desk.session.context_usage.pressure < 0.7:
         await desk.say(f"question {LONG}")
     await asyncio.sleep(0.05)
     assert not writer.asked
@@ -231,8 +231,8 @@ async def test_nothing_to_make_says_nothing_about_whether_making_works():
             if self.next == "broken":
                 raise ZeroDivisionError
 
-    desk, planning = desk_of(Writer(), compression_trigger=0.9, consent="off"), Planning()
-    while desk.session.figures.pressure < 0.7:
+    desk, planning = desk_of(Writer(), compression_trigger=0.9, auto_compact="off"), Planning()
+    while desk.session.context_usage.pressure < 0.7:
         await desk.say(f"question {LONG}")
     prefetch = Prefetch(desk.compactor._conversation, planning)  # type: ignore[arg-type]
     for planning.next in ("broken", "nothing", "broken", "nothing", "broken"):

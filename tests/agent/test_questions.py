@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 
 from ctxchat.core.events import ApprovalRequested, QuestionAsked, ToolFinished, TurnFinished
-from ctxchat.core.permissions import Allowance, Answer, Demand, Mode
+from ctxchat.core.permissions import AccessRequest, Answer, Grant, Mode
 from ctxchat.core.ports import ToolContext
 from ctxchat.core.view import problems
 from ctxchat.tools.conversation import AskUser
@@ -64,11 +64,11 @@ class Runs(Echo):
 
     def __init__(self) -> None:
         super().__init__("runs", writes=True)
-        self.allowed: list[Allowance] = []
+        self.allowed: list[Grant] = []
 
-    def demand(self, arguments: dict[str, object], context: ToolContext) -> Demand:
-        can = Allowance(network=True, folders=("/cache",), outside=True)
-        return Demand("run", "x", summary="run x", allowance=can, asks=Allowance(network=True))
+    def access_request(self, arguments: dict[str, object], context: ToolContext) -> AccessRequest:
+        can = Grant(network=True, folders=("/cache",), outside=True)
+        return AccessRequest("run", "x", summary="run x", allowance=can, asks=Grant(network=True))
 
     def run(self, arguments: dict[str, object], context: ToolContext):
         self.allowed.append(context.allowance)
@@ -78,20 +78,20 @@ class Runs(Echo):
 @pytest.mark.parametrize(
     ("mode", "answer", "allowed"),
     [
-        ("ask", Answer("once"), Allowance(network=True)),
-        ("ask", Answer("once", allowance=Allowance(folders=("/cache",))), Allowance(True, ("/cache",))),
-        ("ask", Answer("once", allowance=Allowance(outside=True)), Allowance(True, outside=True)),
-        ("all", None, Allowance(network=True)),
+        ("ask", Answer("once"), Grant(network=True)),
+        ("ask", Answer("once", allowance=Grant(folders=("/cache",))), Grant(True, ("/cache",))),
+        ("ask", Answer("once", allowance=Grant(outside=True)), Grant(True, outside=True)),
+        ("all", None, Grant(network=True)),
     ],
 )
 async def test_a_yes_gives_a_call_what_it_asks_for_and_what_was_added(
-    mode: Mode, answer: Answer | None, allowed: Allowance
+    mode: Mode, answer: Answer | None, allowed: Grant
 ):
     tool = Runs()
     desk = Desk(ScriptedModel([calls(("runs", {"text": "x"})), says("Done.")]), tools=[tool], mode=mode)
     async with aclosing(desk.session.send("go")) as stream:
         async for stamped in stream:
             if isinstance(stamped.event, ApprovalRequested):
-                assert answer and stamped.event.allowance == Allowance(True, ("/cache",), True)
+                assert answer and stamped.event.allowance == Grant(True, ("/cache",), True)
                 desk.session.permissions.answer(stamped.event.call_id, answer)
     assert tool.allowed == [allowed]

@@ -9,7 +9,7 @@ from contextlib import aclosing, suppress
 import pytest
 
 from ctxchat.core.budget import Window
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import (
     Failed,
@@ -79,7 +79,7 @@ async def test_a_store_that_refuses_in_the_middle_ends_the_turn_and_loses_nothin
         assert of(events, Failed)[0].kind == "storage", number
         assert of(events, TurnFinished)[0].status == "error"
         assert of(events, TurnFinished)[0] is events[-1]
-        assert all(adds_up(e) for e in of(events, Figures))
+        assert all(adds_up(e) for e in of(events, ContextUsage))
         with pytest.raises(StorageError):
             await one.say("still full")
         one.journal.broken = ()
@@ -173,7 +173,7 @@ async def test_what_is_asked_while_a_turn_is_under_way_leaves_its_view_alone():
         async for stamped in stream:
             if isinstance(stamped.event, TextDelta):
                 view = one.session.view
-                assert await one.session.measure() == one.session.figures
+                assert await one.session.measure() == one.session.context_usage
                 await one.session.preview()
                 assert one.session.view is view
                 for verb in (one.session.changes.restore("g1"), one.session.changes.undo(), one.session.rename("x")):

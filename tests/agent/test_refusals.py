@@ -36,7 +36,7 @@ def desk_at(words: str, *, claims: int = WINDOW, window: int = WINDOW) -> tuple[
         return fails(ModelError(text, kind="bad_request", status=400))
 
     script: list[Callable[[ModelRequest], Reply]] = [reply] * 60
-    options = Options(consent="off", keep_recent=4, prepare=False)
+    options = Options(auto_compact="off", keep_recent=4, prepare=False)
     return Desk(ScriptedModel(script, window=Window(claims, "catalogue")), options=options), counts
 
 
@@ -60,11 +60,11 @@ async def test_a_stated_count_teaches_how_the_server_counts_and_no_smaller_windo
     desk, counts = desk_at(words)
     events = await until_refused(desk)
     assert of(events, TurnFinished)[0].status == "done" and len(of(events, Retry)) == 1
-    figures = desk.session.figures
-    assert (figures.window, figures.window_source) == (WINDOW, "catalogue")
+    context_usage = desk.session.context_usage
+    assert (context_usage.window, context_usage.window_source) == (WINDOW, "catalogue")
     passed = of(events, CompactionRecord)[0]
     assert passed.before.used == counts[-2], "the gauge showed what the server counted"
-    assert abs(figures.used - counts[-1]) < 0.15 * counts[-1], "and counts like the server from then on"
+    assert abs(context_usage.used - counts[-1]) < 0.15 * counts[-1], "and counts like the server from then on"
     assert any(f"refused {short(counts[-2])} tokens" in n.text for n in of(events, Notice))
     assert desk.folded() == desk.state
     later = [await desk.say(f"more {n} {LONG}") for n in range(3)]
@@ -75,14 +75,14 @@ async def test_a_count_above_the_window_we_know_learns_no_other_window() -> None
     desk, counts = desk_at("The prompt is too long: {prompt} tokens.")
     events = await until_refused(desk)
     assert of(events, TurnFinished)[0].status == "done"
-    assert desk.session.figures.window == WINDOW and counts[-2] > WINDOW
+    assert desk.session.context_usage.window == WINDOW and counts[-2] > WINDOW
 
 
 async def test_a_count_below_the_window_we_believed_in_learns_one_below_it() -> None:
     desk, counts = desk_at("The prompt is too long: {prompt} tokens.", claims=60_000)
     await until_refused(desk)
-    figures = desk.session.figures
-    assert figures.window_source == "learned" and figures.window == int(counts[-2] * 0.9)
+    context_usage = desk.session.context_usage
+    assert context_usage.window_source == "learned" and context_usage.window == int(counts[-2] * 0.9)
 
 
 async def test_a_count_that_cannot_be_of_this_prompt_teaches_nothing() -> None:
@@ -103,7 +103,7 @@ async def test_a_shorter_reply_is_told_and_the_count_is_learned_too() -> None:
         return fails(ModelError(text, kind="bad_request", status=400))
 
     model = ScriptedModel([reply] * 4, window=Window(WINDOW, "catalogue"))
-    desk = Desk(model, options=Options(consent="off", prepare=False, output_reserved=2_000))
+    desk = Desk(model, options=Options(auto_compact="off", prepare=False, output_reserved=2_000))
     events = await desk.say("word " * 2_400)
     assert of(events, TurnFinished)[0].text == "short" and not of(events, CompactionRecord)
     assert model.requests[0].max_output > 2_000 and model.requests[1].max_output == 1_000

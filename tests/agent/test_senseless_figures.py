@@ -47,8 +47,12 @@ async def test_a_turn_with_odd_figures_ends_is_stored_and_the_next_one_works(tmp
         for said in ("one", "two"):
             events = await desk.say("go on")
             assert not of(events, Failed) and of(events, TurnFinished)[0].text == said
-            figures = desk.session.figures
-            assert 0 < figures.used < 1_000 and 0 <= figures.cached <= figures.used and figures.cost_usd == 0
+            context_usage = desk.session.context_usage
+            assert (
+                0 < context_usage.used < 1_000
+                and 0 <= context_usage.cached <= context_usage.used
+                and context_usage.cost_usd == 0
+            )
         await opened.journal.close()
         stored = loading.load(database, opened.journal.session).state
         assert [m.text for m in stored.ledger.messages()] == ["go on", "one", "go on", "two"]
@@ -64,12 +68,12 @@ async def test_one_senseless_figure_poisons_neither_this_session_nor_a_new_one(u
     kept = Kept()
     replies = [says("one"), says("two"), says("three")]
     replies[0 if first else 2] = says("odd", usage=usage)
-    desk = Desk(ScriptedModel(replies), system="Be brief. " * 500, assumptions=kept)
+    desk = Desk(ScriptedModel(replies), system="Be brief. " * 500, knowledge_store=kept)
     for text in ("first", "second", "third"):
         await desk.say(text)
     honest = desk.session.view.raw
-    assert 0.7 * honest < desk.session.figures.used < 1.4 * honest
-    new = Desk(ScriptedModel([says("hello")]), system="Be brief. " * 500, assumptions=kept)
+    assert 0.7 * honest < desk.session.context_usage.used < 1.4 * honest
+    new = Desk(ScriptedModel([says("hello")]), system="Be brief. " * 500, knowledge_store=kept)
     fresh = await new.session.measure()
     assert fresh.estimated and 0.7 * new.session.view.raw < fresh.used < 1.5 * new.session.view.raw
     assert all(level(c) for c in (kept.known.calibration, *desk.state.calibrations.values()))
@@ -117,10 +121,10 @@ def test_any_stored_rates_estimate_within_bounds(rates: list[float], doubts: lis
     assert 0 <= made.error(Mix(1_000), whole=True) < INFINITE
 
 
-figures = st.one_of(st.integers(-(2**70), 2**70), st.floats())
+context_usage = st.one_of(st.integers(-(2**70), 2**70), st.floats())
 
 
-@given(st.builds(Usage, figures, figures, figures, figures, cost_usd=figures))
+@given(st.builds(Usage, context_usage, context_usage, context_usage, context_usage, cost_usd=context_usage))
 def test_sound_figures_fit_together(usage: Usage) -> None:
     made = sound(usage, 500, 100)
     assert 0 <= made.cached <= made.prompt <= most_tokens(500)

@@ -35,7 +35,7 @@ class Mailbox:
 
 
 async def said(desk: Desk, text: str, mailbox: Mailbox) -> list[Event]:
-    async with aclosing(desk.session.send(text, meanwhile=mailbox)) as stream:
+    async with aclosing(desk.session.send(text, next_steering_message=mailbox)) as stream:
         return [stamped.event async for stamped in stream]
 
 
@@ -74,7 +74,7 @@ async def test_a_store_that_refuses_it_ends_the_turn_and_the_record_is_without_i
         desk.journal.full = True
         return ("lost?", ())
 
-    async with aclosing(desk.session.send("go", meanwhile=refused)) as stream:
+    async with aclosing(desk.session.send("go", next_steering_message=refused)) as stream:
         events = [stamped.event async for stamped in stream]
     assert [e.kind for e in events if isinstance(e, Failed)] == ["storage"]
     assert kinds(desk) == [("user", 1), ("round", 1)]
@@ -102,7 +102,7 @@ async def test_a_turn_closed_around_it_keeps_it_once_or_not_at_all(stop: int):
     model = ScriptedModel([calls(("echo", {"text": "one"})), calls(("echo", {"text": "two"})), says("ok"), says("on")])
     desk = Desk(model, tools=[Echo()])
     mailbox = Mailbox(("a", ()), ("b", ()))
-    async with aclosing(desk.session.send("go", meanwhile=mailbox)) as stream:
+    async with aclosing(desk.session.send("go", next_steering_message=mailbox)) as stream:
         for _ in range(stop):
             if (await anext(stream, None)) is None:
                 break
@@ -128,12 +128,12 @@ def test_any_turn_with_words_between_its_rounds_is_valid_for_every_request(round
     script = [[f"{place}.{n}" for n in range(count)] for place, (_, count) in enumerate(rounds)]
     left = iter([text for texts in script for text in (*texts, "")])  # an empty one: nothing more waits here
 
-    async def meanwhile() -> tuple[str, Sequence[Part]] | None:
+    async def next_steering_message() -> tuple[str, Sequence[Part]] | None:
         text = next(left)
         return (text, ()) if text else None
 
     async def play() -> list[Event]:
-        async with aclosing(desk.session.send("go", meanwhile=meanwhile)) as stream:
+        async with aclosing(desk.session.send("go", next_steering_message=next_steering_message)) as stream:
             return [stamped.event async for stamped in stream]
 
     events = asyncio.run(play())

@@ -66,12 +66,12 @@ async def test_a_poor_summary_changes_nothing_is_told_once_and_tried_again_at_mo
     desk = desk_with(summariser)
     for number in range(4):
         await desk.say(f"question {number} {LONG}")
-    ledger, used, view = desk.state.ledger, desk.session.figures.used, desk.session.view
+    ledger, used, view = desk.state.ledger, desk.session.context_usage.used, desk.session.view
     events = await desk.free_up()
     result = of(events, CompactionRecord)[0]
     assert result.outcome in {"failed", "rejected"} and result.detail.endswith("Nothing was changed.")
     assert len(of(events, CompactionRecord)) == 1 and result.after == result.before
-    assert desk.state.ledger == ledger and desk.session.figures.used == used and desk.session.view == view
+    assert desk.state.ledger == ledger and desk.session.context_usage.used == used and desk.session.view == view
     assert len(model.requests) <= 2
     assert not desk.session.busy and desk.folded() == desk.state
 
@@ -98,7 +98,7 @@ async def test_a_cancelled_summary_leaves_the_state_and_is_paid_for():
     desk = desk_with(summariser)
     for number in range(4):
         await desk.say(f"question {number} {LONG}")
-    ledger, used = desk.state.ledger, desk.session.figures.used
+    ledger, used = desk.state.ledger, desk.session.context_usage.used
     preview = await desk.session.preview()
 
     async def run() -> None:
@@ -114,7 +114,7 @@ async def test_a_cancelled_summary_leaves_the_state_and_is_paid_for():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert model.cut_short == 1, "the connection is closed"
-    assert desk.state.ledger == ledger and desk.session.figures.used == used and not desk.session.busy
+    assert desk.state.ledger == ledger and desk.session.context_usage.used == used and not desk.session.busy
     assert of(await desk.free_up(), CompactionRecord)[0].outcome == "compacted"
 
 

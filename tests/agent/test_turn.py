@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from ctxchat.core.budget import Window
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -38,10 +38,10 @@ def of(events: list[Event], kind: type[T]) -> list[T]:
     return [e for e in events if isinstance(e, kind)]
 
 
-def adds_up(figures: Figures) -> bool:
-    inside = sum(s.tokens for s in figures.sections if s.name not in {"reserved", "free"})
-    whole = sum(s.tokens for s in figures.sections)
-    return inside == figures.used and (whole == figures.window or figures.used > figures.limit)
+def adds_up(context_usage: ContextUsage) -> bool:
+    inside = sum(s.tokens for s in context_usage.sections if s.name not in {"reserved", "free"})
+    whole = sum(s.tokens for s in context_usage.sections)
+    return inside == context_usage.used and (whole == context_usage.window or context_usage.used > context_usage.limit)
 
 
 async def test_a_turn_with_tools_is_sealed_in_the_order_of_the_calls():
@@ -61,7 +61,7 @@ async def test_a_turn_with_tools_is_sealed_in_the_order_of_the_calls():
     assert of(events, TurnFinished)[0].status == "done"
     assert desk.folded() == desk.state
     assert all(not problems(request.view) for request in model.requests)
-    assert all(adds_up(e) for e in of(events, Figures))
+    assert all(adds_up(e) for e in of(events, ContextUsage))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ async def test_closing_a_turn_in_the_middle_of_a_stream_keeps_what_was_said():
     assert desk.folded() == desk.state
     told = next(item for item in model.requests[-1].view.items if item.message.role == "assistant")
     assert told.message.text == f"{reply.text.rstrip()}\n[cut off here]", "it is not taken for the whole answer"
-    assert told.tokens == desk.conversation.meter.message(told.message)
+    assert told.tokens == desk.conversation.counter.message(told.message)
 
 
 async def test_a_turn_that_is_cancelled_tells_its_end_like_any_other():
@@ -218,7 +218,7 @@ async def test_a_large_result_goes_to_a_file_and_head_and_tail_stay():
     assert done.spilled == "tool-results/m3.txt"
     assert desk.journal.spilled[done.spilled] == "line of text\n" * 20_000
     assert done.spilled in done.output
-    assert desk.conversation.meter.text(done.output) <= desk.conversation.budget.limit // 4
+    assert desk.conversation.counter.text(done.output) <= desk.conversation.budget.limit // 4
 
 
 async def test_the_gauge_is_an_estimate_first_then_the_servers_figure_and_adds_up():
@@ -226,9 +226,9 @@ async def test_the_gauge_is_an_estimate_first_then_the_servers_figure_and_adds_u
     first = await desk.session.measure()
     assert first.estimated
     events = await desk.say("hi")
-    last = of(events, Figures)[-1]
+    last = of(events, ContextUsage)[-1]
     assert not last.estimated and last.used == 520 and last.cached == 100
-    assert all(adds_up(e) for e in of(events, Figures))
+    assert all(adds_up(e) for e in of(events, ContextUsage))
     again = Desk(ScriptedModel([]), records=desk.journal.records)
     assert (await again.session.measure()).used == 520
 
@@ -237,7 +237,7 @@ async def test_a_prompt_cut_in_silence_is_named_and_teaches_nothing():
     desk = Desk(ScriptedModel([says("hm", usage=Usage(prompt=1000, completion=5))]))
     events = await desk.say("words and words " * 2000)
     assert any("cut" in n.text for n in of(events, Notice))
-    assert desk.session.figures.estimated
+    assert desk.session.context_usage.estimated
 
 
 async def test_a_full_disk_changes_nothing_and_says_so():
@@ -292,22 +292,22 @@ async def test_a_resumed_session_opens_on_the_total_it_closed_with():
     desk = Desk(ScriptedModel([says("hello", usage=Usage(prompt=500, completion=20))]))
     await desk.say("hi")
     again = Desk(ScriptedModel([], window=Window(200_000, "configured")), records=desk.journal.records)
-    first = again.session.figures
+    first = again.session.context_usage
     assert first.used == 520 and first.estimated and adds_up(first)
     assert (first.window, first.window_source, first.band) == (200_000, "configured", 0)
     for name in ("system", "user", "assistant"):
-        assert first.tokens(name) == desk.session.figures.tokens(name) > 0
+        assert first.tokens(name) == desk.session.context_usage.tokens(name) > 0
 
 
 async def test_where_only_the_total_is_known_it_is_shared_out_by_what_is_there():
     desk = Desk(ScriptedModel([says("hello " * 30, usage=Usage(prompt=500, completion=20))]))
     await desk.say("hi " * 20)
     records = [msgspec.structs.replace(r, parts={}) if isinstance(r, Measured) else r for r in desk.journal.records]
-    first = Desk(ScriptedModel([], window=Window(200_000, "configured")), records=records).session.figures
+    first = Desk(ScriptedModel([], window=Window(200_000, "configured")), records=records).session.context_usage
     assert first.used == 520 and adds_up(first)
     assert 0 < first.tokens("user") < first.tokens("assistant")
     never = [r for r in records if not isinstance(r, Measured)]
-    guess = Desk(ScriptedModel([], window=Window(200_000, "configured")), records=never).session.figures
+    guess = Desk(ScriptedModel([], window=Window(200_000, "configured")), records=never).session.context_usage
     assert guess.used == (60 + 180) // 4 and guess.estimated and guess.band == 0.5 and adds_up(guess)
 
 

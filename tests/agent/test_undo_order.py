@@ -34,7 +34,7 @@ async def talked() -> Desk:
     for number in range(TURNS):
         script += [calls(("echo", {"text": f"{number} {LONG}"}))] if number % 2 else []
         script.append(says(f"answer {number}. {LONG}"))
-    options = Options(keep_recent=2, strategy="summarize", prepare=False, consent="off", min_messages=1)
+    options = Options(keep_recent=2, strategy="summarize", prepare=False, auto_compact="off", min_messages=1)
     model = ScriptedModel(script, window=Window(64_000, "configured"))
     desk = Desk(model, tools=[Echo()], options=options, summariser=Writer(), mode="all")
     for number in range(TURNS):

@@ -30,7 +30,7 @@ LONG = "The gauge at Pier 7 reports every 90 s to the logger Cormorant. " * 12
 async def compacted(window: int, *, more: int = 0, strategy: str = "summarize") -> Desk:
     """Twelve turns, all but the last few put away in one pass; then so many more turns."""
     options = Options(
-        keep_recent=2, strategy=strategy, prepare=False, consent="off", min_messages=1, output_reserved=500
+        keep_recent=2, strategy=strategy, prepare=False, auto_compact="off", min_messages=1, output_reserved=500
     )
     model = ScriptedModel([says(f"answer {n}. {LONG}") for n in range(12 + more)], window=Window(window, "configured"))
     small = ScriptedModel([], name="small/model", window=Window(1_200, "configured"))
@@ -55,16 +55,16 @@ async def test_an_undone_pass_is_kept_whole_in_the_state_and_in_the_journal():
 
 
 async def test_a_look_tells_what_is_used_now_as_the_gauge_does():
-    options = Options(keep_recent=2, strategy="truncate", prepare=False, consent="off", min_messages=1)
+    options = Options(keep_recent=2, strategy="truncate", prepare=False, auto_compact="off", min_messages=1)
     script = [*(says(f"answer {n}. {LONG}") for n in range(6)), says("short", usage=Usage(9_000, 10))]
     desk = Desk(ScriptedModel(script, window=Window(64_000, "configured")), options=options)
     for number in range(6):
         await desk.say(f"question {number}? {LONG}")
     await desk.free_up()
     await desk.say("and now?")
-    figures = desk.session.figures
-    assert figures.used == 9_010 and not figures.estimated, "a server that counts unlike us"
-    assert (await desk.session.changes.undoing()).before == figures
+    context_usage = desk.session.context_usage
+    assert context_usage.used == 9_010 and not context_usage.estimated, "a server that counts unlike us"
+    assert (await desk.session.changes.undoing()).before == context_usage
 
 
 async def test_a_look_is_what_the_undo_then_does_and_changes_nothing():
@@ -104,8 +104,8 @@ async def test_the_part_that_fits_comes_back_and_the_rest_stays_put_away():
     assert looked.after.over > 0 and looked.part is not None and not looked.fits
     assert looked.groups == tuple(put_away[-len(looked.groups) :]) != tuple(put_away), "the newest of them"
     assert desk.state.ledger.group(looked.groups[0]).kind == "user", "from a question on"
-    figures = await desk.session.changes.undo(change.id, looked.groups)
-    assert figures.used == looked.part.used < figures.trigger_tokens
+    context_usage = await desk.session.changes.undo(change.id, looked.groups)
+    assert context_usage.used == looked.part.used < context_usage.trigger_tokens
     assert problems(desk.session.view) == []
     (left,) = desk.state.ledger.compactions
     assert left.id == change.id and left.edits[0].covers == tuple(put_away[: -len(looked.groups)])
@@ -117,7 +117,7 @@ async def test_the_part_that_fits_comes_back_and_the_rest_stays_put_away():
     assert desk.folded().ledger == desk.state.ledger and desk.state.undone == ()
     # More would have been too much: the part is as large as it can be, to within a turn and the note that came with it.
     turn_more = sum(i.tokens for i in desk.session.view.items if i.group in looked.groups[:4])
-    assert figures.used + turn_more * figures.used / desk.session.view.raw >= figures.trigger_tokens
+    assert context_usage.used + turn_more * context_usage.used / desk.session.view.raw >= context_usage.trigger_tokens
     await desk.session.changes.undo(change.id)
     assert {i.group for i in desk.session.view.items if i.group}.issuperset(put_away)
 

@@ -64,22 +64,22 @@ def quiet(**options: object) -> Options:
 
 async def test_a_window_nobody_states_is_learned_below_what_was_refused_shown_and_kept():
     shelf = Shelf()
-    desk = Desk(model_of(4_000, claims=32_000), options=quiet(), assumptions=shelf)
+    desk = Desk(model_of(4_000, claims=32_000), options=quiet(), knowledge_store=shelf)
     events: list[object] = []
     for number in range(14):
         events += await desk.say(f"question {number} {LONG}")
     assert not of(events, Failed)
-    figures = desk.session.figures
-    assert figures.window_source == "learned" and 1_024 <= figures.window < 5_000
-    assert figures.claimed_window > figures.window
-    assert any("refused" in n.text and short(figures.window) in n.text for n in of(events, Notice))
+    context_usage = desk.session.context_usage
+    assert context_usage.window_source == "learned" and 1_024 <= context_usage.window < 5_000
+    assert context_usage.claimed_window > context_usage.window
+    assert any("refused" in n.text and short(context_usage.window) in n.text for n in of(events, Notice))
     assert desk.folded() == desk.state
 
     resumed = Desk(model_of(4_000, claims=32_000), records=desk.journal.records)
-    assert (await resumed.session.measure()).window == figures.window
-    elsewhere = Desk(model_of(4_000, claims=32_000), assumptions=shelf)
-    assert (await elsewhere.session.measure()).window == figures.window
-    assert (await Desk(model_of(4_000, claims=64_000), assumptions=shelf).session.measure()).window == 64_000
+    assert (await resumed.session.measure()).window == context_usage.window
+    elsewhere = Desk(model_of(4_000, claims=32_000), knowledge_store=shelf)
+    assert (await elsewhere.session.measure()).window == context_usage.window
+    assert (await Desk(model_of(4_000, claims=64_000), knowledge_store=shelf).session.measure()).window == 64_000
 
 
 async def test_a_window_that_is_only_assumed_is_said_once_and_loudly():
@@ -103,7 +103,7 @@ async def test_a_server_that_did_not_know_its_window_is_asked_again_after_its_fi
     desk = Desk(LoadsLate([says("one"), says("two")], address="http://127.0.0.1:11434/v1"), options=quiet())
     assert (await desk.session.measure()).window_source == "assumed"
     assert not of([*await desk.say("hi"), *await desk.say("again")], Notice)
-    assert (desk.session.figures.window, desk.session.figures.window_source) == (65_536, "loaded")
+    assert (desk.session.context_usage.window, desk.session.context_usage.window_source) == (65_536, "loaded")
 
 
 async def test_what_a_family_holds_is_raised_by_what_the_server_took():
@@ -114,13 +114,13 @@ async def test_what_a_family_holds_is_raised_by_what_the_server_took():
 
 
 async def test_a_window_that_was_learned_counts_before_the_server_is_asked():
-    learned = WindowLearned("scripted/model", 6_000, 8_192)
+    knowledge = WindowLearned("scripted/model", 6_000, 8_192)
     server = ScriptedModel([], window=Window(8_192, "loaded"), stated=Window(32_768, "assumed"))
-    desk = Desk(server, records=[learned])
-    assert (desk.session.figures.window, desk.session.figures.window_source) == (6_000, "learned")
+    desk = Desk(server, records=[knowledge])
+    assert (desk.session.context_usage.window, desk.session.context_usage.window_source) == (6_000, "learned")
     assert (await desk.session.measure()).window == 6_000
     larger = Desk(
-        ScriptedModel([], window=Window(16_384, "loaded"), stated=Window(32_768, "assumed")), records=[learned]
+        ScriptedModel([], window=Window(16_384, "loaded"), stated=Window(32_768, "assumed")), records=[knowledge]
     )
     assert (await larger.session.measure()).window == 16_384
 
@@ -129,7 +129,7 @@ async def test_a_reply_that_took_more_than_was_learned_takes_the_lesson_back():
     big = says("fine", usage=Usage(9_000, 10))
     desk = Desk(model_of(60_000, fails(OVERFLOW), big, claims=20_000), options=quiet())
     await desk.say(LONG * 3)
-    assert desk.session.figures.window_source == "learned" or desk.session.figures.window == 20_000
+    assert desk.session.context_usage.window_source == "learned" or desk.session.context_usage.window == 20_000
     assert (await desk.session.measure()).window == 20_000
     assert desk.folded() == desk.state
 
@@ -137,23 +137,27 @@ async def test_a_reply_that_took_more_than_was_learned_takes_the_lesson_back():
 async def test_an_assumed_window_is_raised_by_what_the_server_took_and_kept():
     shelf = Shelf()
     model = ScriptedModel([says("fine", usage=Usage(7_000, 1_500))], window=Window(8_000, "assumed"))
-    desk = Desk(model, options=quiet(), assumptions=shelf)
+    desk = Desk(model, options=quiet(), knowledge_store=shelf)
     await desk.say("word " * 6_500)
-    figures = await desk.session.measure()
-    assert (figures.window, figures.window_source, figures.claimed_window) == (8_500, "assumed", 8_000)
-    assert window_words(figures) == "window ≥8.5k, not 8k" and "at least 8.5k" in sentence(figures)
-    again = Desk(ScriptedModel([], window=Window(8_000, "assumed")), assumptions=shelf)
+    context_usage = await desk.session.measure()
+    assert (context_usage.window, context_usage.window_source, context_usage.claimed_window) == (
+        8_500,
+        "assumed",
+        8_000,
+    )
+    assert window_words(context_usage) == "window ≥8.5k, not 8k" and "at least 8.5k" in sentence(context_usage)
+    again = Desk(ScriptedModel([], window=Window(8_000, "assumed")), knowledge_store=shelf)
     assert (await again.session.measure()).window == 8_500
 
 
 async def test_a_guess_after_a_refusal_is_shown_as_the_bound_it_is():
     model = model_of(9_000, claims=40_000)
-    desk = Desk(model, options=quiet(), assumptions=Shelf())
+    desk = Desk(model, options=quiet(), knowledge_store=Shelf())
     await fill(desk, 14)
-    figures = desk.session.figures
-    assert figures.window_source == "learned" and figures.window < figures.refused_window < 40_000
-    assert window_words(figures) == f"window ≤{brief(figures.refused_window)}, not 40k"
-    assert f"at most {short(figures.refused_window)}" in sentence(figures)
+    context_usage = desk.session.context_usage
+    assert context_usage.window_source == "learned" and context_usage.window < context_usage.refused_window < 40_000
+    assert window_words(context_usage) == f"window ≤{brief(context_usage.refused_window)}, not 40k"
+    assert f"at most {short(context_usage.refused_window)}" in sentence(context_usage)
 
 
 async def test_a_smaller_model_makes_room_first_and_its_summariser_reads_in_parts_that_fit():
@@ -180,8 +184,8 @@ async def test_a_smaller_model_makes_room_first_and_its_summariser_reads_in_part
         summariser_of=lambda model: ModelSummariser(model, StillClock()),
     )
     await fill(desk, 14)
-    figures = await desk.session.setup.switch_model("small/model")
-    assert figures.model == "small/model" and figures.over and figures.estimated
+    context_usage = await desk.session.setup.switch_model("small/model")
+    assert context_usage.model == "small/model" and context_usage.over and context_usage.estimated
     assert not asked, "nothing is sent before the next message"
     events = await desk.say("go on")
     passes = of(events, CompactionRecord)
@@ -195,10 +199,10 @@ async def test_a_smaller_model_makes_room_first_and_its_summariser_reads_in_part
 
 
 @pytest.mark.parametrize("consent", ["off", "ask"])
-async def test_what_a_smaller_window_cannot_hold_at_all_goes_in_every_mode_and_is_told(consent: str):
+async def test_what_a_smaller_window_cannot_hold_at_all_goes_in_every_mode_and_is_told(auto_compact: str):
     small = ScriptedModel([says("ok")], name="small/model", window=Window(8_000, "loaded"))
     big = ScriptedModel([says(LONG) for _ in range(20)], name="big/model", window=Window(100_000, "loaded"))
-    desk = Desk(big, options=quiet(consent=consent), others={"small/model": small}, summariser=Writer())
+    desk = Desk(big, options=quiet(auto_compact=policy), others={"small/model": small}, summariser=Writer())
     await fill(desk, 12)
     await desk.session.setup.switch_model("small/model")
     events = await desk.say("go on")
@@ -210,15 +214,15 @@ async def test_what_a_smaller_window_cannot_hold_at_all_goes_in_every_mode_and_i
 async def test_an_overflow_of_the_old_model_does_not_compact_the_new_one():
     old = model_of(100, *(says(LONG) for _ in range(3)), *(fails(OVERFLOW) for _ in range(3)), name="old/model")
     new = ScriptedModel([says("fine")], name="new/model", window=Window(100_000, "loaded"))
-    desk = Desk(old, options=quiet(consent="auto"), others={"new/model": new}, summariser=Writer())
-    desk.conversation.learned.claimed = Window(20_000, "catalogue")
+    desk = Desk(old, options=quiet(auto_compact="auto"), others={"new/model": new}, summariser=Writer())
+    desk.conversation.knowledge.claimed = Window(20_000, "catalogue")
     await fill(desk, 3)
     assert of(await desk.say("too long"), Failed)
     made = len(desk.state.ledger.changes)
     await desk.session.setup.switch_model("new/model")
     events = await desk.say("go on")
     assert not of(events, CompactionRecord) and len(desk.state.ledger.changes) == made
-    assert desk.session.figures.window == 100_000
+    assert desk.session.context_usage.window == 100_000
     back = await desk.session.setup.switch_model("old/model")
     assert back.window_source in {"learned", "catalogue"} and back.window <= 20_000
 
@@ -228,9 +232,9 @@ async def test_each_model_stands_on_its_own_counts():
     two = ScriptedModel([says("hi", usage=Usage(900, 20))], name="two/model")
     desk = Desk(one, others={"two/model": two})
     await desk.say("hello")
-    assert desk.session.figures.used == 520
-    figures = await desk.session.setup.switch_model("two/model")
-    assert figures.estimated and figures.used != 520
+    assert desk.session.context_usage.used == 520
+    context_usage = await desk.session.setup.switch_model("two/model")
+    assert context_usage.estimated and context_usage.used != 520
     back = await desk.session.setup.switch_model("one/model")
     assert back.used == 520 and not back.estimated
     resumed = Desk(two, records=desk.journal.records)
@@ -286,14 +290,14 @@ async def test_other_refusals_never_compact(text: str, status: int):
     events = await desk.say("hi")
     assert not of(events, CompactionRecord)
     assert of(events, TurnFinished)[0].status == "error"
-    assert desk.session.figures.window == 32_768
+    assert desk.session.context_usage.window == 32_768
 
 
 async def test_one_paste_larger_than_the_window_is_shown_as_head_and_tail_and_kept_whole():
     model = ScriptedModel(
         [served(8_000, OVERFLOW), *(served(8_000, OVERFLOW) for _ in range(4))], window=Window(8_000, "loaded")
     )
-    desk = Desk(model, options=quiet(consent="auto"))
+    desk = Desk(model, options=quiet(auto_compact="auto"))
     paste = "\n".join(f"line {n} of a long log" for n in range(4_000))
     events = await desk.say(paste)
     assert of(events, TurnFinished)[0].status == "done", of(events, Failed)
@@ -307,7 +311,7 @@ async def test_one_paste_larger_than_the_window_is_shown_as_head_and_tail_and_ke
 async def test_images_larger_than_the_window_become_placeholders_one_by_one_and_stay_in_the_record():
     images = tuple(Image(f"data:image/png;base64,{n}", 2_000, 2_000) for n in range(12))
     model = ScriptedModel([served(6_000, UNSTATED) for _ in range(9)], window=Window(6_000, "loaded"))
-    desk = Desk(model, options=quiet(consent="auto", output_reserved=500))
+    desk = Desk(model, options=quiet(auto_compact="auto", output_reserved=500))
     async with aclosing(desk.session.send("what is on these?", images)) as stream:
         events = [stamped.event async for stamped in stream]
     assert of(events, TurnFinished)[0].status == "done", of(events, Failed)
@@ -318,10 +322,10 @@ async def test_images_larger_than_the_window_become_placeholders_one_by_one_and_
 
 async def test_a_window_nobody_knows_is_not_divided_by_and_not_trusted():
     model = ScriptedModel([says("ok") for _ in range(9)], window=Window(0, "assumed"))
-    desk = Desk(model, options=quiet(consent="auto", output_reserved=0))
+    desk = Desk(model, options=quiet(auto_compact="auto", output_reserved=0))
     events = await desk.say("hi")
     assert of(events, TurnFinished)[0].status == "done"
-    assert desk.session.figures.limit >= 1
+    assert desk.session.context_usage.limit >= 1
 
 
 async def test_a_reply_longer_than_the_window_left_room_for_is_counted_in_full():
@@ -330,8 +334,8 @@ async def test_a_reply_longer_than_the_window_left_room_for_is_counted_in_full()
         options=quiet(keep_recent=1),
     )
     await desk.say(LONG)
-    figures = desk.session.figures
-    assert figures.used == 10_400 and figures.over > 0 and figures.pressure > 1
+    context_usage = desk.session.context_usage
+    assert context_usage.used == 10_400 and context_usage.over > 0 and context_usage.pressure > 1
 
 
 async def test_recent_messages_that_fill_a_small_window_alone_are_fewer_then():
@@ -340,7 +344,7 @@ async def test_recent_messages_that_fill_a_small_window_alone_are_fewer_then():
     passes: list[CompactionRecord] = []
     kept: list[int] = []
     while not passes:
-        before = desk.session.figures
+        before = desk.session.context_usage
         passes = of(await desk.say(f"question {LONG}"), CompactionRecord)
         kept.append(len(desk.state.ledger.messages()))
     assert kept[-1] <= 13, "twelve messages had not come together yet"

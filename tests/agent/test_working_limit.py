@@ -24,8 +24,8 @@ async def test_room_is_made_there(prices: ModelPrices | None, asked: int, expect
     for number in range(10):
         await desk.say(f"question {number} " + "and more of it " * 120)
         largest = max(largest, model.views[-1].raw)
-    figures = desk.session.figures
-    assert figures.working_limit == expected
-    assert figures.trigger_tokens == (expected or round(figures.limit * 0.75))
+    context_usage = desk.session.context_usage
+    assert context_usage.working_limit == expected
+    assert context_usage.trigger_tokens == (expected or round(context_usage.limit * 0.75))
     assert bool(desk.state.passes) == bool(expected)
     assert largest <= expected * 1.05 if expected else largest > 9_000

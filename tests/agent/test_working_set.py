@@ -17,7 +17,7 @@ from ctxchat.core.options import Options
 from ctxchat.core.ports import ToolPort
 from ctxchat.core.record import CompactionRecord, Digest
 from ctxchat.core.strategies.planning import PlanOptions, fold_edit
-from ctxchat.core.tokens import Meter, rough_count
+from ctxchat.core.tokens import TokenCounter, rough_count
 from ctxchat.core.working_set import CLOSING, CurrentFile, newest, not_in_view, touched, worked_on, working_set
 from ctxchat.tools.edit_file import EditFile, WriteFile
 from ctxchat.tools.read_file import ReadFile, ReadNow
@@ -43,7 +43,9 @@ def at_work(folder: Path, script: list[Reply], seen: SeenFiles, *more: ToolPort,
         mode="all",
         options=Options(keep_recent=4, prepare=False, **options),  # type: ignore[arg-type]
         summariser=Writer(),
-        files_now=ReadNow(seen, str(folder), lambda demand: demand.inside, lambda text: text.replace("hunter2", "***")),
+        files_now=ReadNow(
+            seen, str(folder), lambda access_request: access_request.inside, lambda text: text.replace("hunter2", "***")
+        ),
     )
 
 
@@ -61,7 +63,7 @@ async def test_a_file_that_was_read_stands_there_as_it_is_now_and_goes_with_an_u
         await desk.say(text)
     (tmp_path / "a.py").write_text("new = 2\n")
     (tmp_path / "gone.py").unlink()
-    before = desk.session.figures.used
+    before = desk.session.context_usage.used
     preview = await desk.session.preview()
     assert preview.files == ("b.py", "a.py")
     done = of(await desk.free_up(), CompactionRecord)[0]
@@ -69,10 +71,10 @@ async def test_a_file_that_was_read_stands_there_as_it_is_now_and_goes_with_an_u
     text = shown(desk)
     assert "a.py (changed by somebody else since you last saw it):\n    1\tnew = 2" in text
     assert "b.py:\n    1\tpassword = '***'" in text and "hunter2" not in text and "gone.py:" not in text
-    assert abs(done.after.used - preview.after.used) < desk.session.figures.limit * 0.08
+    assert abs(done.after.used - preview.after.used) < desk.session.context_usage.limit * 0.08
     assert desk.folded() == desk.state
     await desk.session.changes.undo(desk.state.ledger.compactions[-1].id)
-    assert shown(desk) == "" and desk.session.figures.used == pytest.approx(before, rel=0.05)
+    assert shown(desk) == "" and desk.session.context_usage.used == pytest.approx(before, rel=0.05)
     await desk.session.close()
 
 
@@ -96,7 +98,7 @@ async def test_the_target_is_met_with_the_files(tmp_path: Path) -> None:
         events = await desk.say(text)
         assert not of(events, Failed)
         passes += of(events, CompactionRecord)
-    limit = desk.session.figures.limit
+    limit = desk.session.context_usage.limit
     assert passes and all(p.after.used <= limit * 0.55 for p in passes)
     assert any("shown as on disk" in p.detail for p in passes)
     await desk.session.close()
@@ -140,7 +142,7 @@ def test_it_says_after_what_the_files_were_looked_at() -> None:
     assert newest(ledger, ["g1"]) == "the call edit_file pier.py" and newest(ledger, ["g2"]) == ""
     assert newest(Ledger(groups=ledger.groups[:1]), ()) == "the message «Raise the gauge.»"
     file = CurrentFile("pier.py", ("pier.py",), "    1\tgauge = 4", tokens=9)
-    options = PlanOptions(meter=Meter(), files=(file,), files_tokens=500)
+    options = PlanOptions(counter=TokenCounter(), files=(file,), files_tokens=500)
     told = fold_edit(ledger, ["g1"], Digest("S"), 500, options).replacement
     assert (
         told

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ctxchat.agent.turn.permissions import Judgement, judge, offers
-from ctxchat.core.permissions import Demand, Mode, Rule, parse_rule
+from ctxchat.core.permissions import AccessRequest, Mode, Rule, parse_rule
 from ctxchat.tools.command_line import parts_of
 
 RULES = (
@@ -27,15 +27,15 @@ def rules(*texts: str) -> list[Rule]:
     return [rule for rule in found if rule]
 
 
-def demand(command: str, root: Path, *, shut_in: bool = True) -> Demand:
-    return Demand("run", command, parts=parts_of(command, str(root)), shut_in=shut_in)
+def access_request(command: str, root: Path, *, shut_in: bool = True) -> AccessRequest:
+    return AccessRequest("run", command, parts=parts_of(command, str(root)), shut_in=shut_in)
 
 
 def verdict(
     command: str, root: Path, mode: Mode = "ask", texts: tuple[str, ...] = RULES, *, shut_in: bool = True
 ) -> Judgement:
-    return judge("shell", demand(command, root, shut_in=shut_in), mode, rules(*texts), str(root))
+    return judge("shell", access_request(command, root, shut_in=shut_in), mode, rules(*texts), str(root))
 
 
 def offered(command: str, root: Path, texts: tuple[str, ...] = (), *, shut_in: bool = True) -> tuple[str, ...]:
-    return offers("shell", demand(command, root, shut_in=shut_in), "ask", rules(*texts), str(root))
+    return offers("shell", access_request(command, root, shut_in=shut_in), "ask", rules(*texts), str(root))

@@ -111,7 +111,7 @@ class HostileProject:
 
     def judged(self, command: str) -> Judgement:
         context = ToolContext("c", str(self.work), str(self.root / "session"))
-        return judge("shell", self.shell.demand({"command": command}, context), "ask", (), str(self.work))
+        return judge("shell", self.shell.access_request({"command": command}, context), "ask", (), str(self.work))
 
     async def run_unasked(self, command: str) -> str | None:
         """What the command shows, None where it is not run without a question."""

@@ -22,10 +22,10 @@ WIDE = [Rule("write_file", "**"), Rule("read_file", "**")]
 def said(tool: str, path: str, root: Path, mode: Mode = "ask") -> str:
     context = ToolContext("c", str(root))
     if tool == "read_file":
-        demand = ReadFile().demand({"path": path}, context)
+        access_request = ReadFile().access_request({"path": path}, context)
     else:
-        demand = WriteFile().demand({"path": path, "content": "x"}, context)
-    return judge(tool, demand, mode, WIDE, str(root)).verdict
+        access_request = WriteFile().access_request({"path": path, "content": "x"}, context)
+    return judge(tool, access_request, mode, WIDE, str(root)).verdict
 
 
 OUTSIDE = [
@@ -83,7 +83,7 @@ async def test_a_pipe_holds_nobody_up(project: Path, tmp_path: Path):
     os.mkfifo(tmp_path / "pipe")
     context = ToolContext("c", str(tmp_path))
     with pytest.raises(ToolError, match="not a plain file"):
-        WriteFile().demand({"path": "pipe", "content": "x"}, context)
+        WriteFile().access_request({"path": "pipe", "content": "x"}, context)
     with pytest.raises(ToolError, match="not a plain file"):
         _ = [piece async for piece in ReadFile().run({"path": "pipe"}, context)]
 
@@ -93,7 +93,7 @@ async def test_a_folder_that_becomes_a_link_after_the_judgement_is_not_written_t
     (root / "src").mkdir(parents=True)
     hooks.mkdir()
     tool, context = WriteFile(), ToolContext("c", str(root))
-    tool.demand({"path": "src/x", "content": "x"}, context)
+    tool.access_request({"path": "src/x", "content": "x"}, context)
     (root / "src").rename(root / "was")
     (root / "src").symlink_to(hooks)
     with pytest.raises(ToolError):

@@ -15,7 +15,7 @@ from ctxchat.core.permissions import Rule, parse_rules
 from ctxchat.tools import unreadable
 from ctxchat.tools.command_line import MAX_LINE_CHARS, parts_of
 
-from .judging import demand, offered, rules, verdict
+from .judging import access_request, offered, rules, verdict
 
 READING = r"""
 ls -la src
@@ -194,7 +194,7 @@ def test_rules_that_are_offered_cover_the_command_as_they_are_written(
     for text in texts:
         found = parse_rules(text)
         assert found is not None and "\n".join(rule.text for rule in found) == text
-        assert judge("shell", demand(command, project), "ask", found, str(project)).verdict == "allow"
+        assert judge("shell", access_request(command, project), "ask", found, str(project)).verdict == "allow"
 
 
 @pytest.mark.parametrize(
@@ -281,5 +281,5 @@ def test_ten_commands_of_a_day_ask_as_often_as_the_page_says(project: Path):
 
 def test_rules_of_another_folder_cover_nothing(project: Path):
     away = [Rule("shell", "**", folder="/elsewhere"), Rule("write_file", "**", folder="/elsewhere")]
-    assert judge("shell", demand("make", project), "ask", away, str(project)).verdict == "ask"
-    assert judge("shell", demand("make", project), "ask", rules("shell: make"), str(project)).verdict == "allow"
+    assert judge("shell", access_request("make", project), "ask", away, str(project)).verdict == "ask"
+    assert judge("shell", access_request("make", project), "ask", rules("shell: make"), str(project)).verdict == "allow"

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from ctxchat.core.errors import ToolError
-from ctxchat.core.permissions import Allowance
+from ctxchat.core.permissions import Grant
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.tools.guarding import MAX_MOUNTS, Guarding
 from ctxchat.tools.sandbox import NOTHING, find_sandbox
@@ -54,7 +54,7 @@ class House:
         self.shell = Shell(find_sandbox(hidden=hidden, caches=self.data / "caches"), os.environ)
         self._ids = itertools.count(1)
 
-    async def run(self, command: str, allowed: Allowance = NOTHING, **more: object) -> ToolOutput:
+    async def run(self, command: str, allowed: Grant = NOTHING, **more: object) -> ToolOutput:
         context = ToolContext(f"c{next(self._ids)}", str(self.work), str(self.session), allowance=allowed)
         async with aclosing(self.shell.run({"command": command, **more}, context)) as pieces:
             return [piece async for piece in pieces if isinstance(piece, ToolOutput)][-1]
@@ -213,9 +213,9 @@ async def test_a_person_can_allow_the_repository_and_commits_work_then_but_hooks
         "echo x > a.txt; git add a.txt && git -c user.name=a -c user.email=a@b commit -qm x; git log --oneline | wc -l"
     )
     assert "Read-only file system" in (await house.run(commit)).text
-    demand = house.shell.demand({"command": commit}, ToolContext("d", str(house.work)))
-    assert str(house.work / ".git") in demand.allowance.folders
-    allowed = Allowance(folders=(str(house.work / ".git"),))
+    access_request = house.shell.access_request({"command": commit}, ToolContext("d", str(house.work)))
+    assert str(house.work / ".git") in access_request.allowance.folders
+    allowed = Grant(folders=(str(house.work / ".git"),))
     assert (await house.run(commit, allowed)).text.endswith("1")
     config = _what(house.work / ".git/config")
     evil = "mkdir other; echo evil > other/config; echo ../other > .git/commondir; echo evil > .git/config.worktree"
@@ -236,7 +236,7 @@ async def test_with_commits_allowed_daily_work_goes_on_and_nothing_that_git_runs
             "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../more.config\n[user]\n\tname = a\n\temail = a@b\n"
         )
     (house.work / "more.config").write_text("[alias]\n")
-    allowed = Allowance(folders=(str(git),))
+    allowed = Grant(folders=(str(git),))
     daily = (
         "set -e; echo 1 > a; git add a; git commit -qm one; git checkout -qb side; echo 2 >> a; git commit -qam two; git tag t; "
         "echo 3 >> a; git stash -q; git stash pop -q; git checkout -q a; git checkout -q -; echo 4 > b; git add b; "
@@ -270,9 +270,9 @@ async def test_in_a_linked_worktree_commits_work_and_nothing_that_git_runs_chang
     (git / "config").write_text((git / "config").read_text() + "[user]\n\tname = a\n\temail = a@b\n")
     main, house.work = house.work, tree
     commit = "set -e; echo x > a; git add a; git commit -qm two; git checkout -qb side; git stash list; git log --oneline | wc -l"
-    demand = house.shell.demand({"command": commit}, ToolContext("d", str(tree)))
-    assert demand.allowance.folders == (str(git),)
-    allowed = Allowance(folders=demand.allowance.folders)
+    access_request = house.shell.access_request({"command": commit}, ToolContext("d", str(tree)))
+    assert access_request.allowance.folders == (str(git),)
+    allowed = Grant(folders=access_request.allowance.folders)
     found = await house.run(commit, allowed)
     assert found.status == "ok" and found.text.endswith("2"), found.text
     keep = (
@@ -299,7 +299,9 @@ async def test_in_a_linked_worktree_commits_work_and_nothing_that_git_runs_chang
     ]
     assert not any(map(os.path.lexists, new)) and all(str(path) in found.text for path in new)
     (tree / ".git").write_text(f"gitdir: {main / 'sub/.git'}\n")
-    assert str(git) not in house.shell.demand({"command": commit}, ToolContext("d", str(tree))).allowance.folders
+    assert (
+        str(git) not in house.shell.access_request({"command": commit}, ToolContext("d", str(tree))).allowance.folders
+    )
 
 
 OUTSIDE = [
@@ -392,7 +394,7 @@ async def test_the_program_itself_cannot_be_replaced(house: House, monkeypatch: 
 async def test_a_resolver_is_reached_with_the_network_only(house: House) -> None:
     command = house.shell._sandbox.wrap(["x"], str(house.work))
     assert "/run/systemd/resolve" not in command
-    assert "/run/systemd/resolve" in house.shell._sandbox.wrap(["x"], str(house.work), allowed=Allowance(network=True))
+    assert "/run/systemd/resolve" in house.shell._sandbox.wrap(["x"], str(house.work), allowed=Grant(network=True))
 
 
 async def test_who_works_above_their_secrets_writes_nothing_there(house: House) -> None:
@@ -421,7 +423,7 @@ for family, address in ((I, ("127.0.0.1", {port})), (U, {abstract!r}), (I, ("1.1
 """
             (house.work / "t.py").write_text(code)
             assert "REACHED" not in (await house.run("python3 t.py")).text
-            assert f"('127.0.0.1', {port})" in (await house.run("python3 t.py", Allowance(network=True))).text
+            assert f"('127.0.0.1', {port})" in (await house.run("python3 t.py", Grant(network=True))).text
     assert "SOCKET" not in (await house.run("find /run /tmp /var/tmp -type s -printf SOCKET 2>/dev/null")).text
 
 
@@ -449,16 +451,16 @@ async def test_package_managers_have_a_cache_of_their_own(house: House) -> None:
     assert found.text.startswith(str(house.data / "caches")) and (Path(found.text.strip()) / "x").exists()
     real = Path.home() / ".cache/uv"
     if real.is_dir():
-        assert (await house.run('echo "[$UV_CACHE_DIR]"', Allowance(folders=(str(real),)))).text.startswith("[")
+        assert (await house.run('echo "[$UV_CACHE_DIR]"', Grant(folders=(str(real),)))).text.startswith("[")
 
 
 async def test_outside_this_once_is_outside(house: House) -> None:
-    await house.run("echo x > ../outside; mkdir .github", Allowance(outside=True))
+    await house.run("echo x > ../outside; mkdir .github", Grant(outside=True))
     assert (house.root / "outside").exists() and (house.work / ".github").exists()
     folder = house.root / "cache"
     folder.mkdir()
     assert "Read-only" in (await house.run(f"touch {folder}/x")).text
-    await house.run(f"touch {folder}/x", Allowance(folders=(str(folder),)))
+    await house.run(f"touch {folder}/x", Grant(folders=(str(folder),)))
     assert (folder / "x").exists()
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ctxchat.bootstrap.extensions import with_plugins
-from ctxchat.core import Ledger, Meter, compile
+from ctxchat.core import Ledger, TokenCounter, compile
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.grouping import group_messages
@@ -34,14 +34,14 @@ def test_the_documented_strategy_plans_and_applies():
     wires = [{"role": "user", "content": "look"}, *called("list_files", "a"), *called("read_file", "b")]
     wires += [{"role": "user", "content": "and now?"}, *called("list_files", "c")]
     ledger = Ledger().append(*group_messages([from_wire(w, i) for i, w in enumerate(wires, 1)]))
-    options = PlanOptions(meter=Meter())
+    options = PlanOptions(counter=TokenCounter())
     registry = with_plugins(Plugins({"forget_lists": space["ForgetLists"]}))(options)  # type: ignore[dict-item]
-    view = compile(ledger, Head("system"), options.meter)
+    view = compile(ledger, Head("system"), options.counter)
     strategy = registry["forget_lists"]
     plan = strategy.plan(view, ledger, make_budget(Window(8000, "configured"), 500, 0.75, 0.5))
     assert plan is not None and len(plan.covers) == 1
     after = ledger.apply(apply_plan(ledger, plan, "c1", options))
-    smaller = compile(after, Head("system"), options.meter)
+    smaller = compile(after, Head("system"), options.counter)
     assert not problems(smaller) and smaller.raw == plan.after
     assert strategy.plan(smaller, after, make_budget(Window(8000, "configured"), 500, 0.75, 0.5)) is None
 

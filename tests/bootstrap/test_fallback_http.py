@@ -9,7 +9,7 @@ from ctxchat.agent.session import Session
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
 from ctxchat.config.effective import load
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import Event, Failed, Notice, Retry, TurnFinished, Usage
 from ctxchat.storage.database import Database
 from tests.agent.test_turn import of
@@ -61,7 +61,7 @@ async def test_each_failure_for_good_is_taken_over_by_the_second_server(tmp_path
             events = await say(session, f"message {number}")
             assert of(events, TurnFinished)[0].text == "Standing in."
             assert [n for n in of(events, Notice) if "openai/second answers this turn" in n.text]
-            shown = [(f.model, f.window) for f in of(events, Figures)]
+            shown = [(f.model, f.window) for f in of(events, ContextUsage)]
             assert ("openai/second", 16_000) in shown and shown[-1] == ("openai/first", 64_000)
             assert (len(first.requests), len(second.requests)) == (number, number)
         events = await say(session, "and now?")
@@ -86,7 +86,7 @@ async def test_both_away_is_a_failure_with_a_remedy_and_a_message_that_can_be_se
     async with talking(tmp_path, settings(DOWN, DOWN)) as session:
         events = await say(session, "hello")
         assert of(events, Failed)[0].kind == "connection" and DOWN in of(events, Failed)[0].hint
-        assert session.figures.model == "openai/first"
+        assert session.context_usage.model == "openai/first"
         again = [stamped.event async for stamped in session.resume()]
         assert of(again, Failed) and [g.kind for g in session.state.ledger.groups] == ["user"]
 

@@ -74,7 +74,7 @@ async def test_a_model_that_nobody_serves_any_more_is_said_and_not_replaced_behi
             await made.open(session, interactive=False)
         opened = await made.open(session)
         assert any("nobody" in notice and "/model" in notice for notice in opened.notices)
-        assert opened.figures.model == "offline/assistant" and opened.state.model == "nobody/knows"
+        assert opened.context_usage.model == "offline/assistant" and opened.state.model == "nobody/knows"
         await opened.close()
 
 
@@ -123,7 +123,7 @@ async def test_editing_the_models_settings_leaves_it_where_it_is_unless_its_addr
         made.adopt(edited(tmp_path, two.base_url, "window = 50000"))
         await opened.setup.adapt()
         await say(opened, "hello")
-        assert opened.figures.window == 50_000 and len(one.requests) == 2 and not two.requests
+        assert opened.context_usage.window == 50_000 and len(one.requests) == 2 and not two.requests
         made.adopt(edited(tmp_path, f"{two.base_url}/", "window = 50000"))  # now, for this session to see
         await opened.setup.adapt()
         await say(opened, "hello")
@@ -147,7 +147,7 @@ async def test_flags_stay_with_the_model_they_are_about_when_settings_are_edited
         made.adopt(edited(tmp_path, one.base_url, "timeout = 60"))
         await opened.setup.adapt()
         await say(opened, "hello")
-        assert opened.figures.window == 40_000 and len(two.requests) == 1
+        assert opened.context_usage.window == 40_000 and len(two.requests) == 1
         await opened.setup.switch_model("openai/second")
         await say(opened, "hello")
         assert len(two.requests) == 1 and one.requests[-1].body["model"] == "second"

@@ -51,7 +51,7 @@ async def test_a_memory_file_that_is_not_used_whole_is_told_once(tmp_path: Path)
 async def test_a_model_nobody_serves_leaves_somebody_to_choose_another(tmp_path: Path) -> None:
     made = program(tmp_path, 'model = "antropic/claude-x"\n')
     session = await made.open()
-    assert session.figures.model == "offline/assistant"
+    assert session.context_usage.model == "offline/assistant"
     assert any("anthropic/claude-x" in text and "/model" in text for text in session.notices)
     await session.close()
     with pytest.raises(UsageError):
@@ -75,7 +75,7 @@ async def test_flags_are_about_the_model_of_the_flags_and_no_other(tmp_path: Pat
 async def test_the_window_is_known_before_the_first_look(tmp_path: Path, window: int, source: str) -> None:
     made = program(tmp_path, "", Flags(model="openai/gpt-4o", window=window))
     session = await made.open()
-    assert (session.figures.window, session.figures.window_source) == (window or 128_000, source)
+    assert (session.context_usage.window, session.context_usage.window_source) == (window or 128_000, source)
     await session.close()
     await made.close()
 

@@ -24,7 +24,7 @@ from ctxchat.core.messages import Message, Reasoning, ToolCall
 from ctxchat.core.strategies.base import Plan
 from ctxchat.storage.database import Database
 
-Look = Callable[[Session], Any]
+PlanningSnapshot = Callable[[Session], Any]
 
 
 def history() -> tuple[Message, ...]:
@@ -41,7 +41,7 @@ def history() -> tuple[Message, ...]:
     return tuple(found)
 
 
-def option(name: str) -> Look:
+def option(name: str) -> PlanningSnapshot:
     """What the agent is told."""
     return lambda session: getattr(session.setup.options, name)
 
@@ -67,24 +67,26 @@ def shown(session: Session) -> int:
 
 
 def sources(session: Session) -> list[str]:
-    return [i.source for i in session.view.items if i.section == "injected"] + [str(session.figures.tokens("injected"))]
+    return [i.source for i in session.view.items if i.section == "injected"] + [
+        str(session.context_usage.tokens("injected"))
+    ]
 
 
-EFFECTS: dict[str, tuple[str, Look]] = {
-    "context.max_tokens": ("20000", lambda s: (s.figures.window, s.figures.window_source)),
+EFFECTS: dict[str, tuple[str, PlanningSnapshot]] = {
+    "context.max_tokens": ("20000", lambda s: (s.context_usage.window, s.context_usage.window_source)),
     "context.max_output": ("900", lambda s: s.setup._config.serving),
-    "context.output_reserved": ("2000", lambda s: (s.figures.reserved_output, s.figures.limit)),
+    "context.output_reserved": ("2000", lambda s: (s.context_usage.reserved_output, s.context_usage.limit)),
     "context.strategy": ('"truncate"', plan(lambda p: [s.name for s in p.steps])),
     "context.keep_recent": ("2", plan(lambda p: p.keep_recent)),
     "context.keep_turns": ("2", option("keep_turns")),
-    "context.compression_trigger": ("0.6", lambda s: s.figures.trigger_tokens),
+    "context.compression_trigger": ("0.6", lambda s: s.context_usage.trigger_tokens),
     "context.target": ("0.2", plan(lambda p: p.after)),
     "context.summary_max_tokens": ("300", option("summary_max_tokens")),
     "context.facts_max_tokens": ("300", option("facts_max_tokens")),
     "context.working_set": ("0.2", option("working_set")),
     "context.auto_compact": ('"ask"', option("consent")),
     "context.auto_cold": ('"send"', option("auto_cold")),
-    "context.working_limit": ("9000", lambda s: (s.figures.working_limit, s.figures.trigger_tokens)),
+    "context.working_limit": ("9000", lambda s: (s.context_usage.working_limit, s.context_usage.trigger_tokens)),
     "context.min_messages": ("400", option("min_messages")),
     "context.compiler": ('"current_tool_trace"', shown),
     "context.shown_tokens": ("900", shown),
@@ -112,11 +114,11 @@ EFFECTS: dict[str, tuple[str, Look]] = {
     "context.emergency.max_calls": ("2", option("emergency_calls")),
     "context.prepare.enabled": ("false", option("prepare")),
     "context.prepare.soft_mark": ("0.5", option("soft_mark")),
-    "context.sections.*.budget": ("10", lambda s: [x.name for x in s.figures.over_budget]),
-    "tools.shell_timeout": ("7.0", lambda s: s._toolbox.limits.seconds),
-    "tools.max_output_chars": ("2000", lambda s: s._toolbox.limits.max_chars),
+    "context.sections.*.budget": ("10", lambda s: [x.name for x in s.context_usage.over_budget]),
+    "tools.shell_timeout": ("7.0", lambda s: s._tool_runner.limits.seconds),
+    "tools.max_output_chars": ("2000", lambda s: s._tool_runner.limits.max_chars),
     "tools.max_rounds": ("3", option("max_rounds")),
-    "tools.web": ("false", lambda s: "web_fetch" in s._toolbox.names),
+    "tools.web": ("false", lambda s: "web_fetch" in s._tool_runner.names),
 }
 UNSEEN = {"context.transforms"}
 """A list that only plug-ins fill: what it does is shown with the plug-in of the documentation."""
@@ -150,7 +152,7 @@ async def opened(folder: Path, text: str) -> AsyncIterator[Session]:
         await program.close()
 
 
-async def observed(session: Session, look: Look) -> Any:
+async def observed(session: Session, look: PlanningSnapshot) -> Any:
     seen = look(session)
     return await seen if hasattr(seen, "__await__") else seen
 

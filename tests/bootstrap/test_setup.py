@@ -126,8 +126,8 @@ async def test_an_agents_model_comes_with_it_and_goes_with_it(home: Path) -> Non
     write(home, 'model = "offline/assistant"\n' + AGENTS)
     async with started(home) as program:
         session = await program.open()
-        figures = await session.setup.switch_agent("other")
-        assert figures.model == "openai/not-there" and session.state.model == "openai/not-there"
+        context_usage = await session.setup.switch_agent("other")
+        assert context_usage.model == "openai/not-there" and session.state.model == "openai/not-there"
         assert (await session.setup.switch_agent("plain")).model == "offline/assistant"
         await session.close()
 
@@ -186,8 +186,10 @@ async def test_what_is_edited_under_a_turn_waits_for_the_next_message(home: Path
         await anext(turn)
         write(home, '[context]\ncompression_trigger = 0.6\nproviders = []\n[permissions]\nmode = "read-only"\n')
         reread(program)
-        figures = await session.setup.adapt()
-        assert session.permissions.mode == "ask" and figures.trigger_tokens == session.figures.trigger_tokens
+        context_usage = await session.setup.adapt()
+        assert (
+            session.permissions.mode == "ask" and context_usage.trigger_tokens == session.context_usage.trigger_tokens
+        )
         assert session.setup.options.compression_trigger == 0.6  # the gauge's ticks move at once
         async for _ in turn:
             pass

@@ -11,13 +11,13 @@ from ctxchat.agent.turn.permissions import judge
 from ctxchat.bootstrap.extensions import Extensions
 from ctxchat.bootstrap.model_choice import Overrides, price
 from ctxchat.bootstrap.program import Program
-from ctxchat.bootstrap.remembered import StoredAssumptions
+from ctxchat.bootstrap.remembered import StoredModelKnowledge
 from ctxchat.bootstrap.session_settings import Configuring
 from ctxchat.config.effective import load
 from ctxchat.core.calibration import level
 from ctxchat.core.guarded import guarded
 from ctxchat.core.journal import WindowLearned
-from ctxchat.core.permissions import Demand
+from ctxchat.core.permissions import AccessRequest
 from ctxchat.models.offline.assistant import OfflineAssistant
 from ctxchat.models.offline.summary import OfflineSummariser
 from ctxchat.storage.database import Database
@@ -26,20 +26,20 @@ from ctxchat.storage.database import Database
 async def test_what_is_known_of_a_model_outlives_the_program(tmp_path: Path):
     known = Known(calibration=level(1.5, band=0.02, samples=7))
     with Database(tmp_path) as database:
-        await StoredAssumptions(database).save("openai/x", known)
+        await StoredModelKnowledge(database).save("openai/x", known)
     with Database(tmp_path) as database:
-        assert StoredAssumptions(database).load("openai/x") == known
-        assert StoredAssumptions(database).load("openai/y") == Known()
+        assert StoredModelKnowledge(database).load("openai/x") == known
+        assert StoredModelKnowledge(database).load("openai/y") == Known()
         with database.transaction() as connection:
             connection.execute("UPDATE meta SET value = 'broken'")
-        assert StoredAssumptions(database).load("openai/x") == Known()
+        assert StoredModelKnowledge(database).load("openai/x") == Known()
 
 
 async def test_the_list_of_models_says_which_window_a_refusal_taught(tmp_path: Path):
     tmp_path.joinpath("config.toml").write_text('[models."openai/harbour"]\napi_base = "http://127.0.0.1:9/v1"\n')
     made = program(tmp_path)
     (before,) = [row for row in await made.models() if row.name == "openai/harbour"]
-    await StoredAssumptions(made.database).save("openai/harbour", Known(WindowLearned("openai/harbour", 8192)))
+    await StoredModelKnowledge(made.database).save("openai/harbour", Known(WindowLearned("openai/harbour", 8192)))
     (row,) = [row for row in await made.models() if row.name == "openai/harbour"]
     await made.close()
     assert before.window_source == "assumed"
@@ -63,8 +63,8 @@ async def test_summaries_are_written_by_the_model_one_talks_to(tmp_path: Path):
 
 @pytest.mark.parametrize("path", ["/w/.ctxchat/config.toml", "/w/.git/config", "/w/sub/.git/hooks/pre-commit"])
 def test_writing_what_decides_about_permissions_always_asks(path: str):
-    assert judge("write_file", Demand("write", path, guarded=guarded(path)), "auto-edit", ()).verdict == "ask"
-    assert judge("write_file", Demand("write", "/w/src/main.py"), "auto-edit", ()).verdict == "allow"
+    assert judge("write_file", AccessRequest("write", path, guarded=guarded(path)), "auto-edit", ()).verdict == "ask"
+    assert judge("write_file", AccessRequest("write", "/w/src/main.py"), "auto-edit", ()).verdict == "allow"
 
 
 def test_a_summary_has_a_price_where_the_list_knows_one():

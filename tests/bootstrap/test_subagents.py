@@ -52,10 +52,10 @@ async def test_its_record_is_a_session_below_the_callers_and_can_be_gone_on_with
         assert "The retry limit is 7." in end.output
         gauge = [e for e in events if isinstance(e, Delegated)][-1]
         below = await program.database.run(sessions.row, program.database, gauge.sub_session)
-        assert (below.parent, below.model) == (session.id, session.figures.model)
+        assert (below.parent, below.model) == (session.id, session.context_usage.model)
         assert await program.find("") == session.id  # the one used last is the caller's
         opened = await program.open(below.id)
-        assert opened.figures.used == gauge.used
+        assert opened.context_usage.used == gauge.used
         await opened.close()
         await session.close()
 

@@ -86,8 +86,8 @@ def test_it_adds_up_in_any_window(cli: Cli, session: str, window: str) -> None:
 
 def test_for_people_it_is_a_table(cli: Cli, session: str) -> None:
     said = cli("context", session).out
-    figures = cli("context", session, "--json").json
-    assert f"~{short(figures['used'])}/{short(figures['limit'])} tokens" in said, "as on screen"
+    context_usage = cli("context", session, "--json").json
+    assert f"~{short(context_usage['used'])}/{short(context_usage['limit'])} tokens" in said, "as on screen"
     assert "tool results" in said and not re.search(r"\d%", said)
 
 

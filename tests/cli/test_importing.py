@@ -44,8 +44,8 @@ def test_one_file_brings_its_sub_agents_along(cli: Cli, agents: Path) -> None:
 
 def test_the_gauge_of_an_imported_session_can_be_looked_at(cli: Cli, agents: Path) -> None:
     ids = cli("sessions", "import", "--all", "--from", "codex").out.split()
-    figures = cli("context", ids[0], "--json").json
-    assert figures["compactions"] == 1 and figures["used"] > 0
+    context_usage = cli("context", ids[0], "--json").json
+    assert context_usage["compactions"] == 1 and context_usage["used"] > 0
 
 
 def test_what_cannot_be_imported_says_why(cli: Cli, agents: Path) -> None:

@@ -92,11 +92,11 @@ async def test_closing_ends_who_is_still_at_work() -> None:
 
 
 async def test_two_requests_at_once_share_the_work_and_both_get_the_answer() -> None:
-    gate = asyncio.Event()
-    slow = Scripted("slow", gate)
+    approvals = asyncio.Event()
+    slow = Scripted("slow", approvals)
     async with asking(slow) as providers:
         both = [asyncio.create_task(providers.asked(5)) for _ in range(2)]
         await asyncio.sleep(0)
-        gate.set()
+        approvals.set()
         assert [[i.text for i in inserts] for inserts in await asyncio.gather(*both)] == [["late but here"]] * 2
     assert slow.asked == 1

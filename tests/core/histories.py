@@ -111,4 +111,4 @@ def budget_of(limit: int, trigger: int, target: int) -> Budget:
 
 
 def see(ledger: Ledger, options: PlanOptions, frame: Head | None = None) -> View:
-    return compile(ledger, frame or Head(system="You are ctxchat."), options.meter, keep_reasoning=True)
+    return compile(ledger, frame or Head(system="You are ctxchat."), options.counter, keep_reasoning=True)

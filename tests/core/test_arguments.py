@@ -17,10 +17,10 @@ from ctxchat.core.strategies.arguments import short_calls
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from tests.core.histories import budget_of, see
 
-METER = Meter()
+METER = TokenCounter()
 CODE = "def f():\n    return 'naïve 👩‍👩‍👧'\n" * 1500
 """Some 50 KB, as a file that is written."""
 
@@ -36,7 +36,7 @@ def wrote(seq: int, **fields: object) -> list[Message]:
 
 def planned(history: list[Message], name: str, **told: object) -> tuple[Ledger, Plan | None, Ledger]:
     ledger = Ledger(groups=group_messages(history))
-    options = msgspec.structs.replace(PlanOptions(meter=METER), **told)
+    options = msgspec.structs.replace(PlanOptions(counter=METER), **told)
     plan = builtin_strategies(options)[name].plan(see(ledger, options), ledger, budget_of(8000, 6000, 100))
     return (
         ledger,

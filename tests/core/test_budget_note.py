@@ -7,16 +7,18 @@ import msgspec
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.budget_note import budget_note
-from ctxchat.core.context_usage import Counting, Figures, measure
+from ctxchat.core.context_usage import ContextUsage, Counting, measure
 from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.tokens import Meter, rough_count
+from ctxchat.core.tokens import TokenCounter, rough_count
 from ctxchat.core.view import compile
 
 
-def gauge(used: int, window: Window) -> Figures:
+def gauge(used: int, window: Window) -> ContextUsage:
     empty = measure(
-        compile(Ledger(), Head(), Meter(rough_count, lambda w, h: 0)), make_budget(window, 0, 0.75, 0.5), Counting("m")
+        compile(Ledger(), Head(), TokenCounter(rough_count, lambda w, h: 0)),
+        make_budget(window, 0, 0.75, 0.5),
+        Counting("m"),
     )
     return msgspec.structs.replace(empty, used=used, pressure=used / empty.limit)
 
@@ -33,12 +35,12 @@ def test_each_step_has_a_name_that_sorts_by_fullness() -> None:
 
 
 def test_near_the_trigger_it_says_how_full_it_is_and_what_comes() -> None:
-    figures = gauge(14_000, Window(20_000, "loaded"))
-    _, line = budget_note(figures)
+    context_usage = gauge(14_000, Window(20_000, "loaded"))
+    _, line = budget_note(context_usage)
     assert "70 % full (14.0k of 20.0k tokens)" in line and "\n" not in line
     assert "Older parts become a summary from 75 % on before the user's next message;" in line
-    _, within = budget_note(msgspec.structs.replace(figures, automatic=Automatic(inside=0.85)))
+    _, within = budget_note(msgspec.structs.replace(context_usage, automatic=Automatic(inside=0.85)))
     assert "Older parts become a summary from 85 % on, and from 75 % on before the user's next message;" in within
     for standing in (Automatic("off"), Automatic("snoozed", 3)):
-        _, nothing = budget_note(msgspec.structs.replace(figures, automatic=standing))
+        _, nothing = budget_note(msgspec.structs.replace(context_usage, automatic=standing))
         assert "70 % full" in nothing and "summary" not in nothing

@@ -21,7 +21,7 @@ from ctxchat.core.calibration import (
     total,
 )
 from ctxchat.core.messages import Image, Message, Text
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 
 numbers = st.integers(-(10**7), 10**7)
 mixes = st.builds(Mix, *[numbers] * len(Mix.__struct_fields__))
@@ -29,12 +29,12 @@ mixes = st.builds(Mix, *[numbers] * len(Mix.__struct_fields__))
 
 @given(st.floats(0.26, 3.9), st.lists(st.integers(400, 100_000), min_size=14, max_size=30))
 def test_one_kind_converges(truth: float, raws: list[int]) -> None:
-    learned = Calibration()
+    knowledge = Calibration()
     for raw in raws:
-        learned = learned.learn(round(raw * truth), Mix(raw), whole=False)
+        knowledge = knowledge.learn(round(raw * truth), Mix(raw), whole=False)
     part = Mix(20_000)
-    assert abs(learned.part(part) / (20_000 * truth) - 1) < 0.02
-    assert learned.error(part) / learned.part(part) < 0.13
+    assert abs(knowledge.part(part) / (20_000 * truth) - 1) < 0.02
+    assert knowledge.error(part) / knowledge.part(part) < 0.13
 
 
 TRUTH = Mix(100, 70, 60, 180, 55, 25)
@@ -62,40 +62,40 @@ additions = st.one_of(
 @given(st.lists(additions, min_size=30, max_size=50))
 def test_kinds_are_told_apart(parts: list[Mix]) -> None:
     frame = Mix(600, tools=3_000)
-    learned = Calibration().learn(real(frame) + 40, frame)
+    knowledge = Calibration().learn(real(frame) + 40, frame)
     for part in parts[:-8]:
-        learned = learned.learn(real(part), part, whole=False)
+        knowledge = knowledge.learn(real(part), part, whole=False)
     seen = total(parts[:-8])
     for part in parts[-8:]:
         known = all(getattr(seen, kind) > 2_000 for kind in ("words", "wide", "images") if getattr(part, kind) > 100)
         if known and seen.digits > 2_000:
-            assert abs(learned.part(part) - real(part)) <= 0.07 * real(part) + 20
-            assert abs(learned.part(part) - real(part)) <= learned.error(part)
+            assert abs(knowledge.part(part) - real(part)) <= 0.07 * real(part) + 20
+            assert abs(knowledge.part(part) - real(part)) <= knowledge.error(part)
 
 
 def test_the_band_is_narrow_for_what_was_seen_and_wide_for_what_was_not() -> None:
-    learned = Calibration()
+    knowledge = Calibration()
     for _ in range(6):
-        learned = learned.learn(1_000, Mix(1_000), whole=False)
-    assert learned.error(Mix(1_000)) < 0.5 * Calibration().error(Mix(1_000))
-    assert learned.error(Mix(0, 1_000)) == Calibration().error(Mix(0, 1_000)) > 2 * learned.error(Mix(1_000))
+        knowledge = knowledge.learn(1_000, Mix(1_000), whole=False)
+    assert knowledge.error(Mix(1_000)) < 0.5 * Calibration().error(Mix(1_000))
+    assert knowledge.error(Mix(0, 1_000)) == Calibration().error(Mix(0, 1_000)) > 2 * knowledge.error(Mix(1_000))
 
 
 def test_what_a_request_costs_besides_is_not_taken_for_a_rate() -> None:
-    learned = Calibration().learn(440, Mix(100))
-    assert 300 < learned.whole(Mix(0, 0)) < 345
-    assert 90 < learned.part(Mix(100)) < 125
+    knowledge = Calibration().learn(440, Mix(100))
+    assert 300 < knowledge.whole(Mix(0, 0)) < 345
+    assert 90 < knowledge.part(Mix(100)) < 125
 
 
 @given(st.lists(st.tuples(st.floats(), mixes, st.booleans()), max_size=20), mixes)
 def test_whatever_it_is_taught_it_stays_within_bounds(samples: list[tuple[float, Mix, bool]], asked: Mix) -> None:
-    learned = Calibration()
+    knowledge = Calibration()
     for counted, mix, whole in samples:
-        learned = learned.learn(counted, mix, whole=whole)
-        assert all(LEAST_RATE <= rate <= MAX_RATE for rate in learned.rates[:RATIOS])
-        assert all(math.isfinite(number) for number in (*learned.rates, *learned.doubts))
-        assert all(doubt > 0 for doubt in learned.doubts)
-    assert learned.whole(asked) >= 0 and learned.error(asked, whole=True) > 0
+        knowledge = knowledge.learn(counted, mix, whole=whole)
+        assert all(LEAST_RATE <= rate <= MAX_RATE for rate in knowledge.rates[:RATIOS])
+        assert all(math.isfinite(number) for number in (*knowledge.rates, *knowledge.doubts))
+        assert all(doubt > 0 for doubt in knowledge.doubts)
+    assert knowledge.whole(asked) >= 0 and knowledge.error(asked, whole=True) > 0
 
 
 def test_senseless_figures_change_nothing() -> None:
@@ -105,35 +105,35 @@ def test_senseless_figures_change_nothing() -> None:
 
 
 def test_another_tokenizer_behind_the_same_name_is_believed() -> None:
-    learned = Calibration()
+    knowledge = Calibration()
     for _ in range(30):
-        learned = learned.learn(1_000, Mix(1_000), whole=False)
+        knowledge = knowledge.learn(1_000, Mix(1_000), whole=False)
     for _ in range(3):
-        learned = learned.learn(2_000, Mix(1_000), whole=False)
-    assert 1_850 < learned.part(Mix(1_000)) < 2_150
+        knowledge = knowledge.learn(2_000, Mix(1_000), whole=False)
+    assert 1_850 < knowledge.part(Mix(1_000)) < 2_150
 
 
 @given(st.text(st.characters(), max_size=300))
 def test_a_text_by_kind_is_the_text(text: str) -> None:
-    meter = Meter()
-    mix = meter.text_mix(text)
-    assert mix.raw == meter.text(text)
+    counter = TokenCounter()
+    mix = counter.text_mix(text)
+    assert mix.raw == counter.text(text)
     assert 0 <= mix.digits + mix.marks + mix.capitals + mix.han + mix.kana + mix.accents <= len(text)
     assert all(number >= 0 for number in (mix.words, mix.wide, mix.accents))
 
 
 def test_kinds_of_a_message() -> None:
-    words = Meter().draft_mix(Message(1, "user", "plain words"))
-    wide = Meter().draft_mix(Message(1, "user", "吾輩は猫である"))
-    rows = Meter().draft_mix(Message(1, "user", '{"a": 12}'))
-    image = Meter().draft_mix(Message(1, "user", (Text("look"), Image("data:", 512, 512))))
+    words = TokenCounter().draft_mix(Message(1, "user", "plain words"))
+    wide = TokenCounter().draft_mix(Message(1, "user", "吾輩は猫である"))
+    rows = TokenCounter().draft_mix(Message(1, "user", '{"a": 12}'))
+    image = TokenCounter().draft_mix(Message(1, "user", (Text("look"), Image("data:", 512, 512))))
     assert (words.wide, words.digits, words.marks, words.accents) == (0, 0, 0, 0)
     assert wide.wide > wide.words and (wide.han, wide.kana) == (3, 4)
     assert rows.digits == 2 and rows.marks == 5 and rows.han == rows.capitals == rows.indents == 0
-    code = Meter().draft_mix(Message(1, "user", "if A_B:\n    go()\n\tQ\nend"))
+    code = TokenCounter().draft_mix(Message(1, "user", "if A_B:\n    go()\n\tQ\nend"))
     assert (code.capitals, code.indents) == (3, 2)
-    assert Meter().draft_mix(Message(1, "user", "Über Köln, 한국")).accents == 2
-    assert image.images == 255 and image.raw == Meter().message(
+    assert TokenCounter().draft_mix(Message(1, "user", "Über Köln, 한국")).accents == 2
+    assert image.images == 255 and image.raw == TokenCounter().message(
         Message(1, "user", (Text("look"), Image("d", 512, 512)))
     )
 
@@ -146,10 +146,10 @@ def test_a_prior_for_every_kind() -> None:
 
 def test_scripts_that_tokenizers_cut_differently_are_told_apart() -> None:
     han, kana = Mix(0, 1_000, han=900), Mix(0, 1_000, han=300, kana=700)
-    learned = Calibration()
+    knowledge = Calibration()
     for _ in range(6):
-        learned = learned.learn(500, han, whole=False).learn(900, kana, whole=False)
-    assert abs(learned.part(han) - 500) < 50 and abs(learned.part(kana) - 900) < 90
+        knowledge = knowledge.learn(500, han, whole=False).learn(900, kana, whole=False)
+    assert abs(knowledge.part(han) - 500) < 50 and abs(knowledge.part(kana) - 900) < 90
 
 
 def test_what_was_stored_when_other_kinds_were_told_apart_is_forgotten() -> None:

@@ -29,7 +29,7 @@ def turn(number: int, lines: int = 150) -> list[dict[str, Any]]:
     ]
 
 
-def talk(turns: int) -> list[dict[str, Any]]:
+def conversation(turns: int) -> list[dict[str, Any]]:
     return [SYSTEM, *(message for number in range(turns) for message in turn(number))]
 
 
@@ -49,7 +49,7 @@ def paired(messages: list[Mapping[str, Any]]) -> bool:
 
 
 def test_under_the_trigger_the_messages_are_those_given() -> None:
-    messages = talk(3)
+    messages = conversation(3)
     assert compact(messages, window=32_000) == messages
 
 
@@ -77,7 +77,7 @@ def test_a_loop_that_goes_on_stays_within_its_window_and_loses_nothing() -> None
 
 
 def test_without_a_model_code_keeps_what_was_said() -> None:
-    messages = compact(talk(12), window=16_000, reserved=1000)
+    messages = compact(conversation(12), window=16_000, reserved=1000)
     assert [m["role"] for m in messages[:2]] == ["system", "user"]
     assert "question 0: never restart at night 0" in messages[1]["content"]
     assert any(m.get("x_mine") == 11 for m in messages)
@@ -87,14 +87,14 @@ def test_what_a_summariser_raises_reaches_the_caller() -> None:
     def refuse(request: list[dict[str, Any]]) -> str:
         raise ConnectionError
 
-    messages = talk(12)
+    messages = conversation(12)
     with pytest.raises(ConnectionError):
         compact(messages, window=16_000, reserved=1000, summarise=refuse)
-    assert messages == talk(12)
+    assert messages == conversation(12)
 
 
 def test_tools_count_and_a_pass_can_be_asked_for() -> None:
-    messages = talk(6)
+    messages = conversation(6)
     schema = {"type": "function", "function": {"name": "big", "description": "words " * 4000, "parameters": {}}}
     assert compact(messages, window=16_000) == messages
     assert compact(messages, window=16_000, tools=[schema]) != messages
@@ -150,7 +150,7 @@ def test_a_pass_counts_what_is_new_however_much_went_before() -> None:
         if known and [m for m in messages if isinstance(m, Summary) and len(m.originals) > 20]:
             costs.append(count.characters - before)
     assert max(costs[-20:]) < 2 * max(costs[:20])
-    assert originals(messages) == talk(60)
+    assert originals(messages) == conversation(60)
 
 
 def test_a_list_from_json_is_gone_on_with_as_if_it_had_never_left() -> None:
@@ -166,7 +166,7 @@ def test_a_list_from_json_is_gone_on_with_as_if_it_had_never_left() -> None:
         there = compact([*there, *turn(number)], **SMALL, summarise=lambda _: "A summary.")
         stored = from_json(to_json(compact([*stored, *turn(number)], **SMALL, summarise=lambda _: "A summary.")))
     assert stored == there
-    assert originals(stored) == originals(there) == talk(14)
+    assert originals(stored) == originals(there) == conversation(14)
     again = compact([*stored, *turn(14), *turn(15), *turn(16)], **SMALL, trigger=0, summarise=summarise)
     assert "question 0" not in asked[0].split("<stays>")[0]  # a model has read it, and it is not read again
     assert "Summary 1." in again[1]["content"]
@@ -177,7 +177,7 @@ def test_a_list_from_json_is_gone_on_with_as_if_it_had_never_left() -> None:
 
 @pytest.mark.parametrize("reply", ["", "  \n", None])
 def test_where_a_summariser_returns_nothing_code_stands_in_and_says_so(reply: str | None) -> None:
-    silent = compact(talk(12), **SMALL, summarise=lambda _: reply)
+    silent = compact(conversation(12), **SMALL, summarise=lambda _: reply)
     assert "The summariser returned nothing" in silent[1]["content"]
     assert "question 0: never restart at night 0" in silent[1]["content"]
     asked: list[str] = []
@@ -199,7 +199,7 @@ def test_what_a_model_has_not_read_is_known_beside_what_it_has() -> None:
         asked.append(request[1]["content"].split("<stays>")[0])
         return f"Summary {len(asked)}."
 
-    one = compact(talk(12), **SMALL, summarise=summarise)
+    one = compact(conversation(12), **SMALL, summarise=summarise)
     folded = len(next(m for m in one if isinstance(m, Summary)).originals)
     two = compact([*one, *(m for n in range(12, 20) for m in turn(n))], **SMALL, summarise=lambda _: "")
     (summary,) = (m for m in two if isinstance(m, Summary))
@@ -221,7 +221,7 @@ def test_the_text_names_no_tool_that_the_caller_has_not() -> None:
 
 def test_a_result_larger_than_the_window_is_shortened_and_kept_whole() -> None:
     huge = turn(7, lines=3_000)
-    for before in ([], talk(12)):
+    for before in ([], conversation(12)):
         messages = compact([*before, *huge[:3]], **SMALL)
         result = messages[-1]
         assert isinstance(result, Shortened)
@@ -250,12 +250,12 @@ class Dumped:
 
 
 def test_objects_of_an_sdk_are_taken_and_given_back() -> None:
-    given_ = [Dumped(**m, refusal=None) for m in talk(12)]
+    given_ = [Dumped(**m, refusal=None) for m in conversation(12)]
     messages = compact(given_, **SMALL)
     assert len(messages) < len(given_)
     assert messages[-1] is given_[-1]
     assert originals(messages) == given_
-    assert [m["role"] for m in originals(from_json(to_json(messages)))] == [m["role"] for m in talk(12)]
+    assert [m["role"] for m in originals(from_json(to_json(messages)))] == [m["role"] for m in conversation(12)]
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_senseless_sizes_are_refused(sizes: dict[str, Any]) -> None:
 
 
 def test_a_list_that_was_changed_by_hand_is_read_anew() -> None:
-    messages = compact(talk(12), **SMALL)
+    messages = compact(conversation(12), **SMALL)
     (summary,) = (m for m in messages if isinstance(m, Summary))
     alone = compact([SYSTEM, copy.deepcopy(summary)], **SMALL, trigger=0, keep_recent=0)
     assert originals(alone)[1:] == list(summary.originals)

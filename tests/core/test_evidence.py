@@ -29,7 +29,7 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Message, Text, ToolCall
 from ctxchat.core.pending import open_requests
 from ctxchat.core.record import Evidence, Fact, FactKind
-from ctxchat.core.tokens import Meter, rough_count
+from ctxchat.core.tokens import TokenCounter, rough_count
 from ctxchat.core.view import compile
 from ctxchat.core.working_set import touched
 from tests.core.histories import histories
@@ -145,7 +145,7 @@ def test_survival_names_what_is_lost() -> None:
         (Fact("changed", "src/a.py"), Fact("command", "pytest -q", "exit 1"), Fact("number", "port", "80"))
     )
     messages = [Message(1, "user", "I changed src/a.py; port was 8080"), Message(2, "assistant", "ran pytest  -q")]
-    count, lost = survival(evidence, compile(Ledger(groups=group_messages(messages)), Head(), Meter()))
+    count, lost = survival(evidence, compile(Ledger(groups=group_messages(messages)), Head(), TokenCounter()))
     assert (count.found, count.kept) == (3, 2)
     assert [f.key for f in lost] == ["port"]
 
@@ -474,7 +474,7 @@ def test_half_a_word_is_not_the_word() -> None:
     facts = (Fact("identifier", "#1"), Fact("identifier", "make"), Fact("path", "src/a.py"), Fact("url", "http://h/x"))
     evidence = Evidence(facts)
     messages = [Message(1, "user", "see #12 and make_pool, src/a.pyc, (http://h/x)")]
-    count, lost = survival(evidence, compile(Ledger(groups=group_messages(messages)), Head(), Meter()))
+    count, lost = survival(evidence, compile(Ledger(groups=group_messages(messages)), Head(), TokenCounter()))
     assert [f.key for f in lost] == ["#1", "make", "src/a.py"] and count.kept == 1
 
 
@@ -482,7 +482,7 @@ def test_a_long_command_in_the_view_counts_as_kept() -> None:
     command = "make " + "gauge " * 60
     group = ran("shell", msgspec.json.encode({"command": command}).decode(), "[exit code: 0]")
     evidence = collect([group])
-    count, _ = survival(evidence, compile(Ledger(groups=(group,)), Head(), Meter()))
+    count, _ = survival(evidence, compile(Ledger(groups=(group,)), Head(), TokenCounter()))
     assert (count.found, count.kept) == (1, 1)
 
 
@@ -586,20 +586,20 @@ def test_files_that_a_command_moves_or_removes_stand_where_they_are_now(command:
     assert sorted(by_kind(collect(groups), "changed")) == listed
     early = collect(groups[:2], staying=groups[2:])
     assert sorted(by_kind(early, "changed")) == listed, "what stays in view tells it"
-    talk = [*groups, said("I took care of src/a.py and src/deep/c.py.", "assistant", 90)]
-    assert sorted(by_kind(collect(talk[3:], collect(talk[:3])), "changed")) == listed
+    conversation = [*groups, said("I took care of src/a.py and src/deep/c.py.", "assistant", 90)]
+    assert sorted(by_kind(collect(conversation[3:], collect(conversation[:3])), "changed")) == listed
 
 
 def test_a_name_that_was_taken_out_of_the_code_is_none_until_it_is_there_again() -> None:
     first = edited("src/a.py", "pass", "def make_pool(n):\n    return keep_alive(n)")
     out = edited("src/a.py", "def make_pool(n):\n    return keep_alive(n)", "def new_pool(n): return keep_alive(n)")
     again = edited("src/b.py", "pass", "def make_pool(n): ...")
-    talk = said("make_pool is called new_pool now.", "assistant", 95)
+    conversation = said("make_pool is called new_pool now.", "assistant", 95)
     assert set(by_kind(collect(done(first)), "symbol")) == {"make_pool", "keep_alive"}
     standing = collect(done(first, out))
     assert set(by_kind(standing, "symbol")) == {"new_pool", "keep_alive"}
-    assert "make_pool" not in by_kind(collect([talk], standing), "symbol"), "talk brings nothing back"
-    assert "make_pool" in by_kind(collect([*done(first, out, again), talk]), "symbol")
+    assert "make_pool" not in by_kind(collect([conversation], standing), "symbol"), "talk brings nothing back"
+    assert "make_pool" in by_kind(collect([*done(first, out, again), conversation]), "symbol")
     moved = done(first, again, out)
     assert by_kind(collect(moved), "symbol")["make_pool"] == "src/b.py", "it was moved, not removed"
 
@@ -777,7 +777,7 @@ def test_definitions_that_were_read_are_symbols_and_their_locals_are_not() -> No
 def test_a_rule_with_dots_of_its_own_is_kept_where_all_of_it_stands() -> None:
     rule = "Always write … and never three dots."
     for shown, kept in ((rule, 1), ("Always write tests first.", 0)):
-        count, _ = survival(collect([said(rule)]), compile(Ledger(groups=(said(shown),)), Head(), Meter()))
+        count, _ = survival(collect([said(rule)]), compile(Ledger(groups=(said(shown),)), Head(), TokenCounter()))
         assert (count.found, count.kept) == (1, kept)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ctxchat.core.budget import Budget, Window, make_budget
 from ctxchat.core.calibration import Anchor, Mix, level
-from ctxchat.core.context_usage import Counting, Figures, forecast, inside_tokens, measure, soft_tokens
+from ctxchat.core.context_usage import ContextUsage, Counting, forecast, inside_tokens, measure, soft_tokens
 from ctxchat.core.events import Usage
 from ctxchat.core.grouping import single
 from ctxchat.core.head import Head
@@ -16,13 +16,13 @@ from ctxchat.core.journal import Changed, Measured, Sealed, Undone, fold
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Message
 from ctxchat.core.sections import SECTIONS
-from ctxchat.core.tokens import Meter, apportion, image_tokens, rough_count
+from ctxchat.core.tokens import TokenCounter, apportion, image_tokens, rough_count
 from ctxchat.core.view import compile
 from tests.core.histories import ledgers
 from tests.core.test_view import HEAD
 from tests.examples import examples
 
-METER = Meter()
+METER = TokenCounter()
 tokens = st.integers(0, 2_000_000)
 
 
@@ -60,7 +60,7 @@ def test_parts_always_add_up(
     assert total == got.window if got.used <= got.limit else total >= got.window
     assert 0 < got.trigger_tokens <= got.limit
     assert got.target_tokens <= got.trigger_tokens
-    assert msgspec.json.decode(msgspec.json.encode(got), type=Figures) == got
+    assert msgspec.json.decode(msgspec.json.encode(got), type=ContextUsage) == got
 
 
 def test_what_streams_in_counts_as_the_assistants_and_a_draft_as_a_draft() -> None:
@@ -80,9 +80,9 @@ def test_a_working_limit_is_where_room_is_made_and_lets_nothing_begin_later(
         assert budget == usual
         return
     assert budget.trigger == min(usual.trigger, working) and budget.target <= min(usual.target, budget.trigger)
-    figures = measure(compile(Ledger(), Head(), METER), budget, Counting("m"))
-    assert figures.working_limit == working
-    assert soft_tokens(figures, 0.6) < working and inside_tokens(figures, 0.85) <= working
+    context_usage = measure(compile(Ledger(), Head(), METER), budget, Counting("m"))
+    assert context_usage.working_limit == working
+    assert soft_tokens(context_usage, 0.6) < working and inside_tokens(context_usage, 0.85) <= working
 
 
 def test_a_window_of_nothing_divides_nothing_by_zero() -> None:

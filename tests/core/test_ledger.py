@@ -15,7 +15,7 @@ from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.head import Head
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Group, Message
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import compile
 from tests.core.histories import ledgers
 from tests.examples import examples
@@ -72,13 +72,13 @@ def test_undoing_everything_in_any_order_gives_back_the_first_view(
     made: tuple[Ledger, list[Ledger]], random: object
 ) -> None:
     ledger, states = made
-    meter, frame = Meter(), Head(system="s")
+    counter, frame = TokenCounter(), Head(system="s")
     order = [c.id for c in ledger.changes]
     random.shuffle(order)  # type: ignore[attr-defined]
     for name in order:
         ledger = ledger.undo(name)
     assert ledger == states[0]
-    assert compile(ledger, frame, meter) == compile(states[0], frame, meter)
+    assert compile(ledger, frame, counter) == compile(states[0], frame, counter)
 
 
 @examples(75, 300)

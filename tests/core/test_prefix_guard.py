@@ -12,7 +12,7 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message, Reasoning
 from ctxchat.core.prefix_break import UNKNOWN_PLACE
 from ctxchat.core.prefix_guard import PrefixGuard, SentRequest, request_of
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import compile
 
 words = st.lists(st.sampled_from(["hello", "the tide", "and the moon \ud800", "日本語"]), max_size=8)
@@ -22,28 +22,28 @@ def request(said: list[str], tools: tuple[str, ...] = (), **explanations: str) -
     messages = (Message(n, "user", text, reasoning=Reasoning("why")) for n, text in enumerate(said, 1))
     ledger = Ledger(groups=tuple(single("user", message, message.seq) for message in messages))
     head = Head("You are a test.", tuple(ToolSpec(name, name, {}) for name in tools))
-    return request_of(compile(ledger, head, Meter(), keep_reasoning=True), explanations)
+    return request_of(compile(ledger, head, TokenCounter(), keep_reasoning=True), explanations)
 
 
 @given(words, words)
 def test_a_request_that_goes_on_is_no_break_also_after_a_restart(first: list[str], more: list[str]) -> None:
-    guard = PrefixGuard({})
-    assert guard.check("m", request(first)) is None
-    kept = guard.remember("m", request(first))
-    assert guard.check("m", request(first + more)) is None
+    backoff = PrefixGuard({})
+    assert backoff.check("m", request(first)) is None
+    kept = backoff.remember("m", request(first))
+    assert backoff.check("m", request(first + more)) is None
     assert PrefixGuard({"m": kept}).check("m", request(first + more)) is None
-    assert guard.remember("m", request(first + more)) == PrefixGuard({}).remember("m", request(first + more))
+    assert backoff.remember("m", request(first + more)) == PrefixGuard({}).remember("m", request(first + more))
 
 
 @given(words, words, st.booleans())
 def test_any_other_request_is_told_with_its_place_and_what_is_read_anew(
     first: list[str], second: list[str], after_restart: bool
 ) -> None:
-    guard = PrefixGuard({})
-    kept = guard.remember("m", request(first, a="1"))
+    backoff = PrefixGuard({})
+    kept = backoff.remember("m", request(first, a="1"))
     if after_restart:
-        guard = PrefixGuard({"m": kept})
-    broke = guard.check("m", request(second, a="2"))
+        backoff = PrefixGuard({"m": kept})
+    broke = backoff.check("m", request(second, a="2"))
     same = next(
         (n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
     )
@@ -61,36 +61,36 @@ def test_any_other_request_is_told_with_its_place_and_what_is_read_anew(
 
 
 def test_the_end_taken_back_costs_nothing() -> None:
-    guard = PrefixGuard({})
-    guard.remember("m", request(["one", "two", "three"]))
-    broke = guard.check("m", request(["one", "two"], rewind=""))
+    backoff = PrefixGuard({})
+    backoff.remember("m", request(["one", "two", "three"]))
+    broke = backoff.check("m", request(["one", "two"], rewind=""))
     assert broke and broke.lost == 0 and broke.cause == "rewind"
 
 
 def test_other_tools_cost_everything_and_each_model_has_its_own_beginning() -> None:
-    guard = PrefixGuard({})
-    guard.remember("m", request(["one"], ("read",)))
-    broke = guard.check("m", request(["one"], ("read", "write")))
+    backoff = PrefixGuard({})
+    backoff.remember("m", request(["one"], ("read",)))
+    broke = backoff.check("m", request(["one"], ("read", "write")))
     assert broke and broke.place == 0 and not broke.cause
     assert broke.lost == sum(request(["one"], ("read", "write")).tokens)
-    assert guard.check("another", request(["one"])) is None
+    assert backoff.check("another", request(["one"])) is None
 
 
 def test_what_stood_and_stands_no_more_is_named_so() -> None:
-    guard = PrefixGuard({})
-    guard.remember("m", request(["one"], **{"compaction c1": "", "the head": "x"}))
-    broke = guard.check("m", request(["two"], **{"the head": "y", "pin p1": ""}))
+    backoff = PrefixGuard({})
+    backoff.remember("m", request(["one"], **{"compaction c1": "", "the head": "x"}))
+    broke = backoff.check("m", request(["two"], **{"the head": "y", "pin p1": ""}))
     assert broke and broke.cause == "compaction c1 taken back, the head, pin p1"
     assert msgspec.json.decode(msgspec.json.encode(broke), type=type(broke)) == broke
 
 
 def test_another_effort_is_read_anew_and_leaves_the_reasoning() -> None:
-    guard = PrefixGuard({})
+    backoff = PrefixGuard({})
     first = request(["one", "two"])
-    guard.remember("m", first)
+    backoff.remember("m", first)
     other = msgspec.structs.replace(request(["one", "two", "three"]), effort="high")
-    broke = guard.check("m", other)
+    broke = backoff.check("m", other)
     assert broke and broke.cause == "effort high" and broke.thoughts == 0
     assert broke.lost == sum(first.tokens) and broke.kept == 0
-    guard.remember("m", other)
-    assert guard.check("m", other) is None
+    backoff.remember("m", other)
+    assert backoff.check("m", other) is None

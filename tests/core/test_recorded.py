@@ -20,11 +20,11 @@ from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import earlier
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import problems
 from tests.core.histories import budget_of, see
 
-METER = Meter()
+METER = TokenCounter()
 NAMES = sorted(builtin_strategies(PlanOptions()))
 
 
@@ -49,7 +49,7 @@ def test_there_is_something_recorded() -> None:
 def test_every_strategy_over_recorded_work(
     name: str, keep: int, pins: set[int], lengths: list[int], share: float
 ) -> None:
-    options = PlanOptions(meter=METER, keep_recent=keep, keep_turns=1 + keep % 4)
+    options = PlanOptions(counter=METER, keep_recent=keep, keep_turns=1 + keep % 4)
     ledger, start, passes = Ledger(), 0, 0
     for length in lengths:
         ledger = ledger.append(*session()[start : start + length])
@@ -87,7 +87,7 @@ def test_every_strategy_over_recorded_work(
 )
 def test_what_is_pending_is_right_wherever_a_session_is_cut(kinds: list[str], strategy: str, keep: int) -> None:
     """Also in the middle of a round; `benchmarks.pending` tells what is open from the messages alone."""
-    cut = look([*_said(kinds)], strategy, PlanOptions(meter=METER, keep_recent=keep, keep_turns=1, recent_results=0))
+    cut = look([*_said(kinds)], strategy, PlanOptions(counter=METER, keep_recent=keep, keep_turns=1, recent_results=0))
     assert cut is None or not cut.wrong
 
 

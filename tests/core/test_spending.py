@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.events import Usage
-from ctxchat.core.journal import Measured, PassEnded, Record, SessionState, Spent, fold
+from ctxchat.core.journal import CompactionFinished, Measured, Record, SessionState, Spent, fold
 from ctxchat.core.record import CompactionRecord
 from ctxchat.presentation.spending_text import spending_lines
 
@@ -27,7 +27,9 @@ spent = st.builds(Spent, models, usd, st.sampled_from(["replies", "summaries", "
 
 @given(st.lists(measured | spent, max_size=30))
 def test_every_part_adds_up_to_the_sum(records: list[Record]) -> None:
-    state = fold([*records, PassEnded(CompactionRecord("k1", "auto", "s", "failed", model="a/m", cost_usd=0.5))])
+    state = fold(
+        [*records, CompactionFinished(CompactionRecord("k1", "auto", "s", "failed", model="a/m", cost_usd=0.5))]
+    )
     spending = state.spending
     for part in (spending.by_model, spending.by_day, spending.by_purpose):
         assert isclose(sum(part.values()), state.cost_usd, abs_tol=1e-9)

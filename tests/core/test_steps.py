@@ -14,7 +14,7 @@ from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.builtin import LOSSLESS, builtin_strategies
 from ctxchat.core.strategies.pipeline import Pipeline
 from ctxchat.core.strategies.planning import PlanOptions
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import problems
 from tests.core.histories import budget_of, see
 
@@ -36,7 +36,7 @@ def turn(start: int, *results: str, path: str = "a.py", thought: str = "") -> li
 
 def planned(history: list[Message], name: str, **told: object) -> tuple[Ledger, Plan | None, Ledger]:
     ledger = Ledger(groups=group_messages(history))
-    options = PlanOptions(**({"meter": Meter(), "recent_results": 0} | told))  # type: ignore[arg-type]
+    options = PlanOptions(**({"meter": TokenCounter(), "recent_results": 0} | told))  # type: ignore[arg-type]
     plan = builtin_strategies(options)[name].plan(see(ledger, options), ledger, BUDGET)
     after = ledger.apply(apply_plan(ledger, plan, "p", options, summary="summary")) if plan else ledger
     return ledger, plan, after
@@ -293,7 +293,7 @@ def test_the_newest_results_stay_whole_as_far_as_their_cap_goes():
         _, _, after = planned(history, "shrink_tool_results", keep_recent=1, **told)
         return {text[:8] for text in texts(after) if "full text" in text}
 
-    size = Meter().message(history[2])
+    size = TokenCounter().message(history[2])
     assert len(shrunk()) == 5
     assert shrunk(recent_results=2) == {"result 0", "result 1", "result 2"}
     assert len(shrunk(recent_results=4, recent_result_tokens=size + size // 2)) == 4

@@ -21,11 +21,11 @@ from ctxchat.core.strategies.folding import MIN_PART_TOKENS
 from ctxchat.core.strategies.oversize import KEPT, clip_kept
 from ctxchat.core.strategies.planning import Basis, PlanOptions
 from ctxchat.core.summaries import earlier
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import View, problems
 from tests.core.histories import budget_of, histories, ledgers, see
 
-METER = Meter()
+METER = TokenCounter()
 NAMES = sorted(builtin_strategies(PlanOptions()))
 CUT_BY_MESSAGES = {
     "truncate", "summarize", "drop_tool_calls", "shrink_tool_results", "drop_superseded", "strip_reasoning"
@@ -39,7 +39,7 @@ def cases(draw: st.DrawFn) -> tuple[Ledger, PlanOptions, Budget]:
         if place < len(ledger.groups):
             ledger = ledger.apply(Change(f"pin{place}-{len(ledger.changes)}", "pin", pins=(ledger.groups[place].id,)))
     options = PlanOptions(
-        meter=METER,
+        counter=METER,
         keep_recent=draw(st.integers(0, 8)),
         keep_turns=draw(st.integers(1, 3)),
         micro_batch_groups=draw(st.integers(1, 4)),

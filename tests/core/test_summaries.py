@@ -32,7 +32,7 @@ OPTIONS = PlanOptions(keep_recent=2, summary_tokens=300)
 BUDGET = budget_of(8000, 6000, 500)
 
 
-def talk(turns: int, start: int = 0, words: int = 150) -> list[Message]:
+def conversation(turns: int, start: int = 0, words: int = 150) -> list[Message]:
     history: list[Message] = []
     for turn in range(start, start + turns):
         history.append(Message(2 * turn + 1, "user", f"question {turn} about src/part{turn}.py " + "word " * words))
@@ -47,8 +47,8 @@ def folded(ledger: Ledger, name: str, number: int, summary: str = "") -> Ledger:
 
 
 def test_a_second_summary_takes_the_first_ones_place() -> None:
-    ledger = folded(Ledger(groups=group_messages(talk(8))), "summarize", 1, "FIRST")
-    more = group_messages(talk(6, start=8))
+    ledger = folded(Ledger(groups=group_messages(conversation(8))), "summarize", 1, "FIRST")
+    more = group_messages(conversation(6, start=8))
     ledger = ledger.append(*more)
     plan = builtin_strategies(OPTIONS)["summarize"].plan(see(ledger, OPTIONS), ledger, BUDGET)
     assert plan is not None
@@ -66,9 +66,9 @@ def test_a_second_summary_takes_the_first_ones_place() -> None:
 
 
 def test_a_recap_carries_the_summary_it_replaces() -> None:
-    ledger = folded(Ledger(groups=group_messages(talk(8))), "summarize", 1, "THE SUMMARY")
+    ledger = folded(Ledger(groups=group_messages(conversation(8))), "summarize", 1, "THE SUMMARY")
     for number in range(2, 6):
-        ledger = ledger.append(*group_messages(talk(6, start=8 + 6 * (number - 2))))
+        ledger = ledger.append(*group_messages(conversation(6, start=8 + 6 * (number - 2))))
         ledger = folded(ledger, "truncate", number)
     (entry,) = earlier(ledger)
     assert entry.group
@@ -107,13 +107,13 @@ def test_a_summariser_reads_the_originals_of_all_that_nobody_wrote_of_who_had_re
 ) -> None:
     ledger, read, text, others = Ledger(), frozenset[str](), "", list[str]()
     for number, writer in enumerate(writers):
-        ledger = ledger.append(*group_messages(talk(8, start=8 * number)))
+        ledger = ledger.append(*group_messages(conversation(8, start=8 * number)))
         ledger = with_author(folded(ledger, "summarize", number, f"BY {writer} {number}"), WRITERS[writer])
         if writer in {"another agent", "code"}:
             others.append(f"BY {writer} {number}")
         else:
             text, read, others = f"BY {writer} {number}", frozenset(ledger.changes[-1].edits[-1].covers), []
-    ledger = ledger.append(*group_messages(talk(8, start=8 * len(writers))))
+    ledger = ledger.append(*group_messages(conversation(8, start=8 * len(writers))))
     plan = builtin_strategies(OPTIONS)["summarize"].plan(see(ledger, OPTIONS), ledger, BUDGET)
     assert plan is not None
     fold = plan.steps[-1].fold
@@ -143,7 +143,7 @@ def test_a_note_and_another_agents_summary_are_not_told_as_the_persons_words() -
 
 
 def test_a_fold_needs_words() -> None:
-    ledger = Ledger(groups=group_messages(talk(8)))
+    ledger = Ledger(groups=group_messages(conversation(8)))
     plan = builtin_strategies(OPTIONS)["summarize"].plan(see(ledger, OPTIONS), ledger, BUDGET)
     assert plan is not None
     with pytest.raises(LedgerError, match="needs a summary"):
@@ -177,11 +177,11 @@ def test_a_batch_that_was_cut_off_takes_one_line() -> None:
 
 
 def test_what_only_a_recap_stands_for_is_read_again_as_it_was() -> None:
-    ledger = folded(Ledger(groups=group_messages(talk(8))), "summarize", 1, "THE SUMMARY")
+    ledger = folded(Ledger(groups=group_messages(conversation(8))), "summarize", 1, "THE SUMMARY")
     known = set(ledger.changes[-1].edits[-1].covers)
-    ledger = folded(ledger.append(*group_messages(talk(8, start=8))), "truncate", 2)
+    ledger = folded(ledger.append(*group_messages(conversation(8, start=8))), "truncate", 2)
     note = single("note", Message(49, "user", "[The user took changes to files back]"), 16)
-    ledger = ledger.append(*group_messages(talk(8, start=16)), note)
+    ledger = ledger.append(*group_messages(conversation(8, start=16)), note)
     plan = builtin_strategies(OPTIONS)["summarize"].plan(see(ledger, OPTIONS), ledger, BUDGET)
     assert plan is not None
     task = summary_task(ledger, plan.steps[-1], OPTIONS)
@@ -243,7 +243,7 @@ def test_a_room_is_told_in_words_as_long_as_the_texts_are() -> None:
 @given(histories, st.integers(100, 2_000))
 def test_what_was_accepted_is_never_cut(history: list[Message], words: int) -> None:
     """Whatever room it was given: what is over is taken from the facts."""
-    ledger = Ledger(groups=group_messages([*talk(8), *[m for m in history if m.seq > 16]]))
+    ledger = Ledger(groups=group_messages([*conversation(8), *[m for m in history if m.seq > 16]]))
     plan = builtin_strategies(OPTIONS)["summarize"].plan(see(ledger, OPTIONS), ledger, BUDGET)
     assert plan is not None
     record = "\n".join(f"- fact {n}" for n in range(words))
@@ -292,8 +292,8 @@ def test_a_pass_frees_a_twentieth_or_is_refused(after: int, enough: bool) -> Non
 
 
 def test_two_summaries_left_by_an_undo_become_one() -> None:
-    ledger = folded(Ledger(groups=group_messages(talk(8))), "summarize", 1, "FIRST")
-    ledger = folded(ledger.append(*group_messages(talk(6, start=8))), "truncate", 2)
+    ledger = folded(Ledger(groups=group_messages(conversation(8))), "summarize", 1, "FIRST")
+    ledger = folded(ledger.append(*group_messages(conversation(6, start=8))), "truncate", 2)
     assert merged_digest(earlier(ledger)).summary == "FIRST"
     assert merged_digest(earlier(ledger.undo("p2"))).summary == "FIRST"
     assert merged_digest(earlier(ledger.undo("p1"))).summary == "FIRST"
@@ -364,7 +364,9 @@ def test_remarks_go_before_wishes_and_rules(room: int) -> None:
 
 @pytest.mark.parametrize("name", ["summarize", "truncate", "pipeline"])
 def test_an_answered_question_does_not_stand_last_as_if_it_were_open(name: str) -> None:
-    ledger = Ledger(groups=group_messages([*talk(12), Message(90, "user", "ok"), Message(91, "assistant", "Done.")]))
+    ledger = Ledger(
+        groups=group_messages([*conversation(12), Message(90, "user", "ok"), Message(91, "assistant", "Done.")])
+    )
     options = PlanOptions(keep_recent=0, summary_tokens=300)
     plan = builtin_strategies(options)[name].plan(see(ledger, options), ledger, BUDGET)
     assert plan is not None
@@ -380,7 +382,7 @@ def test_the_persons_messages_keep_to_their_room(lengths: list[int], room: int) 
 
 @pytest.mark.parametrize("target", [6_000, 4_000])
 def test_a_target_near_what_stays_is_met_by_shorter_records(target: int) -> None:
-    ledger = Ledger(groups=group_messages(talk(200)))
+    ledger = Ledger(groups=group_messages(conversation(200)))
     options = PlanOptions(keep_recent=4)
     budget = budget_of(100_000, 90_000, target)
     plan = builtin_strategies(options)["summarize"].plan(see(ledger, options), ledger, budget)
@@ -441,8 +443,10 @@ def test_a_request_that_was_cut_short_stands_first_and_what_was_answered_is_call
 
     wish = "Move every gauge to the new pier, and keep the old names. " + "Mind the tide. " * 60
     half = [Message(90, "user", wish), Message(91, "assistant", "I begin", interrupted=True)]
-    text = summary_of([*talk(12), *half, Message(92, "user", "go on"), *exchange(93, "and test it", "edit_file")[1:3]])
+    text = summary_of(
+        [*conversation(12), *half, Message(92, "user", "go on"), *exchange(93, "and test it", "edit_file")[1:3]]
+    )
     assert text.index("Asked by the person and not answered") < text.index("the record")
     assert wish.strip() in text and "m92, which stands below" in text and text.count("Mind the tide.") == 60
-    text = summary_of([*talk(14), Message(99, "assistant", "One more thing. " * 400)])
+    text = summary_of([*conversation(14), Message(99, "assistant", "One more thing. " * 400)])
     assert "not answered" not in text

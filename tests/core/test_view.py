@@ -25,13 +25,13 @@ from ctxchat.core.head import ContextBlock, Head, ToolSpec
 from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.messages import BROKEN_OFF, Image, Message, Text
 from ctxchat.core.openai import FIELDS, from_wire, recorded, wire
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import View, compile, problems
 from tests.core.histories import ARGUMENTS, IDS, histories, texts
 from tests.core.test_ledger import changed
 from tests.examples import examples
 
-METER = Meter()
+METER = TokenCounter()
 HEAD = Head(
     system="You are ctxchat.",
     tools=(ToolSpec("read_file", "Reads.", {"type": "object"}),),
@@ -165,9 +165,9 @@ def test_a_half_answer_is_told_as_one_unless_it_is_gone_on_with_and_keeps_its_pa
         ([question, half, more], f"half an\n{BROKEN_OFF}"),
         ([question, drawn, more], (*drawn.content, Text(BROKEN_OFF))),
     ]:
-        view = compile(Ledger().append(*group_messages(history)), Head(), Meter())
+        view = compile(Ledger().append(*group_messages(history)), Head(), TokenCounter())
         assert view.items[1].message.content == said
-        assert view.items[1].tokens == Meter().message(view.items[1].message)
+        assert view.items[1].tokens == TokenCounter().message(view.items[1].message)
 
 
 def test_a_delimiter_typed_by_a_person_stays_a_user_message() -> None:

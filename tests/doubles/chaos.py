@@ -61,8 +61,8 @@ def _end(usage: Any = None, finish: Any = "stop") -> Body:
     return {**end, "usage": usage} if usage is not None else end
 
 
-def _usage(figures: Any) -> Reply:
-    return _raw(_text("Some words."), _end(), {**delta({}, {}), "choices": [], "usage": figures})
+def _usage(context_usage: Any) -> Reply:
+    return _raw(_text("Some words."), _end(), {**delta({}, {}), "choices": [], "usage": context_usage})
 
 
 def _called(name: Any = "echo", arguments: Any = '{"text": "x"}', id: Any = "call_x", **more: Any) -> Reply:
@@ -112,7 +112,7 @@ ARGUMENTS: dict[str, Any] = {
 }
 
 FAULTS: dict[str, Reply] = {
-    **{f"usage: {name}": _usage(figures) for name, figures in FIGURES.items()},
+    **{f"usage: {name}": _usage(context_usage) for name, context_usage in FIGURES.items()},
     "usage: null at the end": _raw(_text("Some words."), _end(finish="stop"), {**_end(), "usage": None}),
     "usage: in each piece": _raw({**_text("Some "), "usage": "x"}, {**_text("words."), "usage": -1}, _end("y")),
     **{f"name: {name!r:.20}": _called(name=name) for name in NAMES},

@@ -14,14 +14,14 @@ from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import CallPiece, ModelPiece, ModelPort, ModelRequest, ReplyEnd
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import View, compile
 from tests.doubles.scripted import ScriptedModel, calls, fails, hangs, says
 
 
 def view(text: str = "hello") -> View:
     ledger = Ledger().append(single("user", Message(seq=1, role="user", content=text), 1))
-    return compile(ledger, Head(system="Be brief."), Meter())
+    return compile(ledger, Head(system="Be brief."), TokenCounter())
 
 
 async def play(model: ModelPort, request: ModelRequest) -> list[ModelPiece]:

@@ -13,7 +13,7 @@ from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message, Text, ToolCall
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolPort
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import View, compile
 from ctxchat.models.offline.assistant import decide
 from ctxchat.tools.catalogue import standard_tools
@@ -35,13 +35,13 @@ class Talk:
             for tool in standard_tools(sandbox=Sandbox(), environ={"PATH": "/usr/bin:/bin"}, memory_file=memory_file)
         }
         self.ledger = Ledger()
-        self.meter = Meter()
+        self.counter = TokenCounter()
         self.calls: list[ToolCall] = []
         self.rounds = 0
 
     def view(self) -> View:
         specs = tuple(tool.spec for tool in self.tools.values())
-        return compile(self.ledger, Head(system="Answer.", tools=specs), self.meter)
+        return compile(self.ledger, Head(system="Answer.", tools=specs), self.counter)
 
     async def ask(self, question: str) -> str:
         """The answer, after at most four model calls."""
@@ -76,7 +76,7 @@ class Talk:
         tool = self.tools[call.name]
         text = ""
         try:
-            tool.demand(arguments, context)
+            tool.access_request(arguments, context)
             async with aclosing(tool.run(arguments, context)) as pieces:  # pyright: ignore[reportArgumentType]
                 async for piece in pieces:
                     if isinstance(piece, ToolOutput):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ctxchat.models.client import Lane, ModelClient
-from ctxchat.models.direct import Connections, Straight, server_of
+from ctxchat.models.client import ModelClient, ModelTransport
+from ctxchat.models.direct import Connections, DirectTransport, server_of
 from ctxchat.models.openai_servers import SERVERS
 from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
@@ -79,14 +79,14 @@ def settings_at(double: ModelDouble, family: str, timeout: float = 30, **more: o
     )
 
 
-def lane(settings: ModelSettings, way: Way) -> Lane:
+def lane(settings: ModelSettings, way: Way) -> ModelTransport:
     """That way to a model. Raises LookupError where it does not lead there."""
     if isinstance(way, ModelProcess):
         return way
     server = server_of(settings, {})
     if server is None:
         raise LookupError(f"{settings.name} is reached through litellm")
-    return Straight(settings, server, way)
+    return DirectTransport(settings, server, way)
 
 
 def model_at(double: ModelDouble, way: Way, family: str = "openai", timeout: float = 30, **more: object) -> ModelClient:

@@ -38,9 +38,9 @@ def sane(desk: Desk) -> None:
 
 def near(desk: Desk) -> None:
     """The gauge is near our own count, whatever has been said of usage."""
-    figures, raw = desk.session.figures, desk.session.view.raw
-    assert adds_up(figures) and 0.5 * raw < figures.used < 2 * raw + 500, (figures.used, raw)
-    assert 0 <= figures.cost_usd < 1
+    context_usage, raw = desk.session.context_usage, desk.session.view.raw
+    assert adds_up(context_usage) and 0.5 * raw < context_usage.used < 2 * raw + 500, (context_usage.used, raw)
+    assert 0 <= context_usage.cost_usd < 1
 
 
 async def test_each_fault_once_and_a_good_turn_after_it(connections: Connections) -> None:
@@ -49,7 +49,7 @@ async def test_each_fault_once_and_a_good_turn_after_it(connections: Connections
     server, broken = Chaos(), dict[str, str]()
     async with ModelDouble(server) as double:
         desk = Desk(
-            model_at(double, connections), tools=[Echo()], options=Options(retries=0, consent="off", prepare=False)
+            model_at(double, connections), tools=[Echo()], options=Options(retries=0, auto_compact="off", prepare=False)
         )
         for name, fault in FAULTS.items():
             server.next(fault)
@@ -75,7 +75,7 @@ async def test_a_thousand_turns_of_it_with_a_fifth_cancelled(way: Way, tmp_path:
     with Database(tmp_path / "data") as database:
         journal = begin_journal(database, "m", "/").journal
         async with ModelDouble(server) as double:
-            options = Options(retries=0, consent="off", prepare=False)
+            options = Options(retries=0, auto_compact="off", prepare=False)
             desk = Desk(model_at(double, way), tools=[Echo()], options=options, journal=journal)  # type: ignore[arg-type]
             await desk.say("begin")
             tasks, files = len(asyncio.all_tasks()), open_files()
@@ -83,7 +83,7 @@ async def test_a_thousand_turns_of_it_with_a_fifth_cancelled(way: Way, tmp_path:
                 server.next(*[chance.choice([*FAULTS.values()])] * chance.randint(0, 1))
                 cancelled = chance.random() < 0.2
                 ends[await ended(desk, f"turn {turn}", chance.random() * 0.1 if cancelled else 60)] += 1
-                assert problems(desk.session.view) == [] and adds_up(desk.session.figures)
+                assert problems(desk.session.view) == [] and adds_up(desk.session.context_usage)
             server.next()
             assert of(await desk.say("the last"), TurnFinished)[0].text == WELL
             near(desk)

@@ -75,12 +75,12 @@ async def test_geminis_signature_of_a_text_goes_back_to_the_model_that_wrote_it(
         heard = await listen(model_at(double, worker, "gemini"), asks("Which logger?"))
         assert heard.end is not None
         said = Message(3, "assistant", heard.text, reasoning=Reasoning("", received=heard.end.received))
-        talk = view_of(Message(1, "user", "Which logger?"), said, Message(4, "user", "Sure?"))
-        await listen(model_at(double, worker, "gemini"), ModelRequest(talk))
+        conversation = view_of(Message(1, "user", "Which logger?"), said, Message(4, "user", "Sure?"))
+        await listen(model_at(double, worker, "gemini"), ModelRequest(conversation))
         came = msgspec.structs.replace(heard.end.received, model="gemini/another")
         other = msgspec.structs.replace(said, reasoning=Reasoning("", received=came))
-        talk = view_of(Message(1, "user", "Which logger?"), other, Message(4, "user", "Sure?"))
-        await listen(model_at(double, worker, "gemini"), ModelRequest(talk))
+        conversation = view_of(Message(1, "user", "Which logger?"), other, Message(4, "user", "Sure?"))
+        await listen(model_at(double, worker, "gemini"), ModelRequest(conversation))
     [back] = [c["parts"] for c in double.requests[1].body["contents"] if c["role"] == "model"]
     assert back == [{"text": "It is Kittiwake.", "thoughtSignature": "dGV4dA=="}]
     assert "dGV4dA==" not in json.dumps(double.requests[2].body)

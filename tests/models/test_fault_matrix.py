@@ -74,7 +74,7 @@ PATIENCE = 2.0
 
 def desk_at(double: ModelDouble, way: Way, family: str, patience: float = 30) -> Desk:
     model = model_at(double, way, family, timeout=patience)
-    return Desk(model, options=Options(retries=1, consent="off", prepare=False))
+    return Desk(model, options=Options(retries=1, auto_compact="off", prepare=False))
 
 
 async def works_on(desk: Desk, double: ModelDouble) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ctxchat.core.images import data_url
 from ctxchat.core.messages import Image, Message, Text, ToolCall
 from ctxchat.core.ports import ModelRequest
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.models import dialects, images
 from ctxchat.models.client import ModelClient
 from ctxchat.models.process import ModelProcess
@@ -124,12 +124,12 @@ async def test_a_server_says_whether_its_model_takes_images(worker: ModelProcess
 
 def test_what_was_counted_before_the_server_said_so_is_counted_anew() -> None:
     shown = False
-    meter = Meter(image=lambda width, height: 255 if shown else 0)
-    blind = meter.message(ASKED)
+    counter = TokenCounter(image=lambda width, height: 255 if shown else 0)
+    blind = counter.message(ASKED)
     shown = True
-    assert meter.message(ASKED) == blind
-    meter.forget_images()
-    assert meter.message(ASKED) > 255 > blind
+    assert counter.message(ASKED) == blind
+    counter.forget_images()
+    assert counter.message(ASKED) > 255 > blind
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -185,12 +185,14 @@ def test_each_family_counts_its_own_way(
     st.text(max_size=10_000),
 )
 def test_the_bytes_never_matter(dialect: dialects.Dialect, width: int, height: int, body: str) -> None:
-    meter = Meter(image=partial(images.count, dialect, "model"))
+    counter = TokenCounter(image=partial(images.count, dialect, "model"))
     assert (
-        meter.part(Image(f"data:image/png;base64,{body}", width, height)) == meter.part(Image("x", width, height)) > 0
+        counter.part(Image(f"data:image/png;base64,{body}", width, height))
+        == counter.part(Image("x", width, height))
+        > 0
     )
 
 
 def test_an_image_that_is_not_shown_costs_its_words() -> None:
-    blind = Meter(image=lambda width, height: 0)
+    blind = TokenCounter(image=lambda width, height: 0)
     assert 0 < blind.part(Image("attachments/a.png", 4000, 4000, "a.png")) < 20

@@ -15,14 +15,14 @@ from ctxchat.core.head import Head, ToolSpec
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import ModelPiece, ModelPort, ModelRequest, ReplyEnd
-from ctxchat.core.tokens import Meter, rough_count
+from ctxchat.core.tokens import TokenCounter, rough_count
 from ctxchat.core.view import View, compile
 from ctxchat.models.offline.assistant import OfflineAssistant, decide
 
 
 def view(question: str, *tools: str) -> View:
     ledger = Ledger().append(single("user", Message(seq=1, role="user", content=question), 1))
-    return compile(ledger, Head(system="x", tools=tuple(ToolSpec(t, t, {}) for t in tools)), Meter())
+    return compile(ledger, Head(system="x", tools=tuple(ToolSpec(t, t, {}) for t in tools)), TokenCounter())
 
 
 async def play(model: ModelPort, request: ModelRequest) -> list[ModelPiece]:

@@ -199,14 +199,14 @@ def test_a_recap_behind_a_summary_is_no_part_of_its_last_section() -> None:
 
 
 def test_a_message_of_rules_alone_is_no_goal() -> None:
-    talk = (
+    conversation = (
         Message(1, "user", "Never touch src/ledger.py without asking me."),
         Message(2, "assistant", "Noted."),
         Message(3, "user", "Please mend the tide gauge."),
         Message(4, "assistant", "Mended."),
     )
-    notes = parse_summary(extractive_summary(talk, 400))
+    notes = parse_summary(extractive_summary(conversation, 400))
     assert [n.text for n in notes if n.part == "goal"] == ["Please mend the tide gauge."]
     assert [n.text for n in notes if n.part == "rules"] == ["Never touch src/ledger.py without asking me."]
-    alone = parse_summary(extractive_summary(talk[:2], 400))
+    alone = parse_summary(extractive_summary(conversation[:2], 400))
     assert [n.text for n in alone if n.part == "goal"] == ["Never touch src/ledger.py without asking me."]

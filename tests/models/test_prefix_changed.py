@@ -7,7 +7,7 @@ import pytest
 from ctxchat.core.errors import ModelError
 from ctxchat.models import failures
 from ctxchat.models.client import ModelClient
-from ctxchat.models.direct import Connections, ServerRefused, Straight, server_of
+from ctxchat.models.direct import Connections, DirectTransport, ServerRefused, server_of
 from ctxchat.models.settings import ModelSettings
 from tests.doubles.requests import asks, listen
 
@@ -48,7 +48,7 @@ async def test_which_models_bind_their_thoughts(connections: Connections) -> Non
         settings = ModelSettings(name, api_base="http://127.0.0.1:9", **more)  # pyright: ignore[reportArgumentType]
         server = server_of(settings, {})
         assert server is not None
-        return ModelClient(settings, Straight(settings, server, connections))
+        return ModelClient(settings, DirectTransport(settings, server, connections))
 
     assert model("anthropic/claude-fable-5-2").binds_thinking
     assert model("openrouter/anthropic/claude-opus-5.5").binds_thinking
@@ -65,5 +65,7 @@ async def test_through_a_server(connections: Connections) -> None:
         way = server_of(settings, {})
         assert way is not None
         with pytest.raises(ModelError) as refused:
-            await listen(ModelClient(settings, Straight(settings, way, connections), lambda _: "key"), asks("hi"))
+            await listen(
+                ModelClient(settings, DirectTransport(settings, way, connections), lambda _: "key"), asks("hi")
+            )
     assert refused.value.kind == "prefix_changed" and refused.value.status == 400

@@ -11,7 +11,7 @@ from ctxchat.core.errors import ModelError
 from ctxchat.core.messages import Message, Reasoning
 from ctxchat.core.ports import ModelRequest
 from ctxchat.models.client import ModelClient
-from ctxchat.models.direct import Connections, Straight
+from ctxchat.models.direct import Connections, DirectTransport
 from ctxchat.models.responses import ResponsesServer, server_of, wanted
 from ctxchat.models.settings import ModelSettings
 from tests.doubles.http_model import ModelDouble
@@ -29,7 +29,7 @@ LONG = "word " * 1500
 def client(base: str, connections: Connections, **more: Any) -> ModelClient:
     settings = ModelSettings("openai/responses/gpt-6.2-sol", api_base=base, timeout=30, **more)
     server = ResponsesServer(base, leader="developer", keyed=True, remembers=True)
-    return ModelClient(settings, Straight(settings, server, connections), lambda _: "key")
+    return ModelClient(settings, DirectTransport(settings, server, connections), lambda _: "key")
 
 
 async def test_rounds_keep_their_reasoning_and_read_the_cache(connections: Connections) -> None:

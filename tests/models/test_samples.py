@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxchat.core.calibration import DOUBT, Calibration
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.models.dialects import LOCAL
 from ctxchat.models.samples import SAMPLES, sampled, tokens_in
 from ctxchat.models.settings import ModelSettings
@@ -26,7 +26,7 @@ async def test_a_vocabulary_that_nobody_measured_is_believed_in_part() -> None:
     found = await told("x", {text: 2 * count(text) for text in SAMPLES})
     assert found.samples == 0, "no reply has confirmed it"
     for text in SAMPLES:
-        assert 1.7 < found.part(Meter(count).text_mix(text)) / count(text) < 2.3
+        assert 1.7 < found.part(TokenCounter(count).text_mix(text)) / count(text) < 2.3
     assert found.doubts[0] >= DOUBT[0] / 3
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.texts import KINDS, Texts
 from ctxchat.core.calibration import LEAST_RATE, MAX_RATE, MOST_EXTRA, RATIOS
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.models.dialects import ANTHROPIC, LOCAL, OPENAI
 from ctxchat.models.samples import SAMPLES
 from ctxchat.models.tokenizers import count_with, counter
@@ -57,18 +57,18 @@ def test_the_tables_at_hand_against_each_other() -> None:
     older, newer = count_with(OLDER), count_with(NEWER)
     texts = [Texts(7).take(kind, 800) for kind in KINDS]
     for text in texts:
-        assert assumed(None, OLDER, LOCAL).part(Meter(older).text_mix(text)) == older(text)
+        assert assumed(None, OLDER, LOCAL).part(TokenCounter(older).text_mix(text)) == older(text)
         exact = assumed(vocabulary_of("openai/gpt-5"), NEWER, OPENAI)
-        assert exact.part(Meter(newer).text_mix(text)) == newer(text) == counter("openai/gpt-5")(text)
+        assert exact.part(TokenCounter(newer).text_mix(text)) == newer(text) == counter("openai/gpt-5")(text)
 
 
 @pytest.mark.parametrize("known", VOCABULARIES, ids=lambda v: v.name)
 def test_the_rates_fit_the_samples_they_are_told_by(known) -> None:
     """The samples are no texts the rates were measured with: a slip in a figure, or in the order of kinds, shows."""
     for table in {OLDER, known.table}:
-        meter = Meter(count_with(table))
+        counter = TokenCounter(count_with(table))
         for text, tokens in zip(SAMPLES, known.told, strict=bool(known.told)):
-            estimate = assumed(known, table, LOCAL).part(meter.text_mix(text))
+            estimate = assumed(known, table, LOCAL).part(counter.text_mix(text))
             assert abs(estimate / tokens - 1) < 0.21, (table, text[:20], estimate, tokens)
 
 

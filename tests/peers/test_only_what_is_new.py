@@ -61,7 +61,7 @@ def evaluated_again(usages: Sequence[Usage]) -> list[int]:
 
 async def test_rounds_of_calls(tool_server: str, way: Way) -> None:
     model = model_at(tool_server, way)
-    desk = Desk(model, tools=[ReadFile()], options=Options(max_rounds=6, prepare=False, consent="off"))
+    desk = Desk(model, tools=[ReadFile()], options=Options(max_rounds=6, prepare=False, auto_compact="off"))
     await desk.say("read it")
     usages = counted(desk)
     assert len(usages) >= 5 and all(again <= AT_LEAST_AGAIN for again in evaluated_again(usages)), usages
@@ -70,7 +70,7 @@ async def test_rounds_of_calls(tool_server: str, way: Way) -> None:
 async def test_messages_while_the_folder_changes(text_server: str, way: Way) -> None:
     model = model_at(text_server, way)
     around = Around([ContextBlock("memory", "Be brief.\n")], [ContextBlock("git", "branch main")])
-    desk = Desk(model, around=around, options=Options(prepare=False, consent="off"))
+    desk = Desk(model, around=around, options=Options(prepare=False, auto_compact="off"))
     for number in range(6):
         around.context = (ContextBlock("git", f"branch main, {number} files changed"),)
         if number == 3:

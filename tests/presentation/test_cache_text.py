@@ -56,7 +56,7 @@ def test_a_cause_is_foreign_text() -> None:
     assert "\x1b" not in words and "\n" not in words and len(words) < 150 and words.startswith("broke ")
 
 
-FIGURES = HarbourSession(window=200_000).figures
+FIGURES = HarbourSession(window=200_000).context_usage
 PRICE = TokenPrice(4e-6, 2e-7, 5e-6)
 
 
@@ -64,34 +64,36 @@ PRICE = TokenPrice(4e-6, 2e-7, 5e-6)
 def test_both_prices_are_said_only_where_it_is_cold_and_a_summary_stands_ready(
     cache: CacheState, used: int, ghost: int
 ) -> None:
-    figures = msgspec.structs.replace(FIGURES, cache=cache, used=used, price=PRICE)
-    said = cold_words(figures, ghost, "shift+f8", NOW)
+    context_usage = msgspec.structs.replace(FIGURES, cache=cache, used=used, price=PRICE)
+    said = cold_words(context_usage, ghost, "shift+f8", NOW)
     if said:
         assert cache.warmth(NOW) == "cold" and cache.cold != NextCall()
     assert ("compacts first" in said) <= (0 < ghost < used)
 
 
 def test_what_both_ways_cost() -> None:
-    figures = msgspec.structs.replace(
+    context_usage = msgspec.structs.replace(
         FIGURES, cache=CacheState(otherwise="cold", cold=NextCall(0.5)), used=100_000, price=PRICE
     )
-    assert cold_words(figures, 0, "shift+f8", NOW) == "cold: sent as it is ≈ $0.50"
+    assert cold_words(context_usage, 0, "shift+f8", NOW) == "cold: sent as it is ≈ $0.50"
     both = "cold: sent as it is ≈ $0.50 · shift+f8 compacts first ≈ $0.20"
-    assert cold_words(figures, 40_000, "shift+f8", NOW) == both
-    local = msgspec.structs.replace(figures, cache=CacheState(otherwise="cold", cold=NextCall(None, 50.0)))
+    assert cold_words(context_usage, 40_000, "shift+f8", NOW) == both
+    local = msgspec.structs.replace(context_usage, cache=CacheState(otherwise="cold", cold=NextCall(None, 50.0)))
     assert cold_words(local, 40_000, "f9", NOW).endswith("≈ 50 s · f9 compacts first ≈ 20 s")
-    cheap = msgspec.structs.replace(figures, cache=CacheState(otherwise="cold", cold=NextCall(0.001)))
+    cheap = msgspec.structs.replace(context_usage, cache=CacheState(otherwise="cold", cold=NextCall(0.001)))
     assert cold_words(cheap, 40_000, "f9", NOW) == ""
 
 
 def test_what_a_change_costs_is_said_before_it_is_made() -> None:
     held = (Hold(90_000, NOW + 60, next=NextCall(0.1)), Hold(20_000, NOW + 60, next=NextCall(0.4)))
-    figures = msgspec.structs.replace(FIGURES, cache=CacheState(held, "cold", NextCall(0.5)), used=100_000, price=PRICE)
-    assert anew_words(figures, 90_000, NOW) == "", "behind what is held a change costs nothing"
-    said = anew_words(figures, 50_000, NOW)
+    context_usage = msgspec.structs.replace(
+        FIGURES, cache=CacheState(held, "cold", NextCall(0.5)), used=100_000, price=PRICE
+    )
+    assert anew_words(context_usage, 90_000, NOW) == "", "behind what is held a change costs nothing"
+    said = anew_words(context_usage, 50_000, NOW)
     assert said == "The server then reads 70.0k tokens anew: the next message takes $0.40 instead of $0.07."
-    assert "90.0k" in anew_words(figures, 10_000, NOW), "nothing shorter is kept by itself"
-    assert anew_words(figures, 50_000, NOW + 60) == "", "it is cold"
+    assert "90.0k" in anew_words(context_usage, 10_000, NOW), "nothing shorter is kept by itself"
+    assert anew_words(context_usage, 50_000, NOW + 60) == "", "it is cold"
     anywhere = CacheState((Hold(90_000, NOW + 60, False),), cold=NextCall(None, 100.0))
-    local = msgspec.structs.replace(figures, cache=anywhere, price=TokenPrice())
+    local = msgspec.structs.replace(context_usage, cache=anywhere, price=TokenPrice())
     assert anew_words(local, 50_000, NOW) == "The server then reads 40.0k tokens anew, which takes 40 s."

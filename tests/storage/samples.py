@@ -9,7 +9,7 @@ from ctxchat.core.grouping import seal_round, single
 from ctxchat.core.journal import Changed, Sealed
 from ctxchat.core.ledger import Change, Edit
 from ctxchat.core.messages import Group, Message, ToolCall
-from ctxchat.core.record import CompactionRecord, SideFigures
+from ctxchat.core.record import CompactionRecord, SideUsage
 
 
 def user(seq: int, text: str, turn: int = 1) -> Group:
@@ -48,8 +48,8 @@ def compaction(id: str, *covers: str) -> Changed:
         "compacted",
         at="2026-01-02T03:04:05.000Z",
         model="haiku",
-        before=SideFigures(1000, 40),
-        after=SideFigures(200, 8),
+        before=SideUsage(1000, 40),
+        after=SideUsage(200, 8),
         folded=covers,
         folded_messages=len(covers),
         summary=f"summary {id}",

@@ -15,12 +15,12 @@ from ctxchat.core.events import Usage
 from ctxchat.core.grouping import single
 from ctxchat.core.journal import (
     Changed,
+    CompactionBegun,
+    CompactionFinished,
     Measured,
     ModelChosen,
     Named,
     Partial,
-    PassEnded,
-    PassStarted,
     Record,
     Sealed,
     Spent,
@@ -29,7 +29,7 @@ from ctxchat.core.journal import (
 )
 from ctxchat.core.ledger import Change
 from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text, ToolCall
-from ctxchat.core.record import CompactionRecord, SideFigures
+from ctxchat.core.record import CompactionRecord, SideUsage
 from ctxchat.storage import loading, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
@@ -86,14 +86,14 @@ def journals(draw: st.DrawFn) -> list[Record]:
             case "model":
                 records.append(ModelChosen(draw(words)))
             case _:
-                records.append(PassStarted(f"p{number}", reason="manual", strategy="truncate"))
+                records.append(CompactionBegun(f"p{number}", reason="manual", strategy="truncate"))
                 records.append(ended(f"p{number}"))
     return records
 
 
-def ended(id: str) -> PassEnded:
-    sides = (SideFigures(10, 2), SideFigures(5, 1))
-    return PassEnded(
+def ended(id: str) -> CompactionFinished:
+    sides = (SideUsage(10, 2), SideUsage(5, 1))
+    return CompactionFinished(
         CompactionRecord(id, "manual", "truncate", "compacted", before=sides[0], after=sides[1], cost_usd=0.01)
     )
 
@@ -238,7 +238,9 @@ async def test_a_write_forgets_the_partial_round(database: Database) -> None:
 
 
 async def test_a_pass_without_an_end_is_closed_once(database: Database) -> None:
-    session = sessions.create(database, records=[*turns(2), PassStarted("c1", reason="manual", strategy="summarize")])
+    session = sessions.create(
+        database, records=[*turns(2), CompactionBegun("c1", reason="manual", strategy="summarize")]
+    )
     assert loading.load(database, session).problems == ()  # another window may be at it
     opened = open_journal(database, session)
     assert "c1" in opened.problems[0]
@@ -251,7 +253,7 @@ async def test_a_pass_without_an_end_is_closed_once(database: Database) -> None:
 
 
 async def test_a_pass_whose_change_is_there_counts_as_made(database: Database) -> None:
-    session = sessions.create(database, records=[*turns(2), PassStarted("c1"), compaction("c1", "g1", "g2")])
+    session = sessions.create(database, records=[*turns(2), CompactionBegun("c1"), compaction("c1", "g1", "g2")])
     opened = open_journal(database, session)
     assert [(p.outcome, p.before.used) for p in opened.state.passes] == [("compacted", 1000)]
     await opened.journal.close()
@@ -266,10 +268,10 @@ async def test_what_older_versions_wrote_twice_is_one_pass_paid_once(database: D
         database,
         records=[
             *turns(2),
-            PassStarted("c1"),
-            PassEnded(result, "then"),
+            CompactionBegun("c1"),
+            CompactionFinished(result, "then"),
             Changed(change),
-            PassStarted("c2"),
+            CompactionBegun("c2"),
             ended("c2"),
         ],
     )

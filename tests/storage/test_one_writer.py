@@ -67,7 +67,7 @@ async def test_a_second_window_is_told_and_may_read(database: Database) -> None:
 
 CHILD = """
 import asyncio, pathlib, sys
-from ctxchat.core.journal import Partial, PassStarted, Sealed
+from ctxchat.core.journal import Partial, CompactionBegun, Sealed
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
@@ -84,7 +84,7 @@ async def main():
         await journal.keep(Partial(Message(seq + 1, "assistant", "half " * 50), turn=seq))
         await journal.write(Sealed((round_of(seq + 1, "result " * 50, seq),)))
         print(f"g{seq + 1}", flush=True)
-        await journal.write(PassStarted(f"c{seq}"))
+        await journal.write(CompactionBegun(f"c{seq}"))
         await journal.write(compaction(f"c{seq}", f"g{seq + 1}"))
         print(f"c{seq}", flush=True)
         seq += 3

@@ -23,17 +23,17 @@ from tests.storage.samples import user
 ORIGIN = SessionOrigin("agent:1", "/f", 1, 1)
 
 
-def talk(many: int, of: str = "of the talk") -> list[Record]:
+def conversation(many: int, of: str = "of the talk") -> list[Record]:
     return [Sealed((user(number, f"word{number} {of}", number),)) for number in range(1, many + 1)]
 
 
 def long_talk() -> list[Record]:
     """Of several megabytes."""
-    return talk(LONG, "and so on, " * 200)
+    return conversation(LONG, "and so on, " * 200)
 
 
 def bring(database: Database, many: int) -> tuple[str, bool]:
-    return origins.bring(database, ORIGIN, lambda _: talk(many), lambda: SessionListing(many))
+    return origins.bring(database, ORIGIN, lambda _: conversation(many), lambda: SessionListing(many))
 
 
 def test_others_write_while_a_session_is_made_ready(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_others_write_while_a_session_is_made_ready(tmp_path: Path) -> None:
 
 def test_one_that_fails_leaves_nothing_and_comes_in_whole_later(tmp_path: Path) -> None:
     def cut_short(_: str) -> Iterator[Record]:
-        yield from talk(500)
+        yield from conversation(500)
         raise OSError("the disk went away")
 
     with Database(tmp_path) as database:
@@ -102,7 +102,7 @@ def test_a_long_one_is_copied_in_pieces_and_a_kill_leaves_nothing(tmp_path: Path
         Database(tmp_path) as chat,
         closing(sqlite3.connect(tmp_path / FILE, timeout=30, isolation_level=None)) as other,
     ):
-        kept = sessions.create(chat, records=talk(3))
+        kept = sessions.create(chat, records=conversation(3))
         process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)])
         while True:  # hold the store between two of its pieces
             other.execute("BEGIN IMMEDIATE")
@@ -166,7 +166,7 @@ def test_of_one_that_has_grown_only_what_differs_is_written(tmp_path: Path, chan
         while database.take_in_more():
             pass
         before = dict(database.read("SELECT seq, id FROM messages"))
-        newer = talk(90)
+        newer = conversation(90)
         newer[change] = Sealed((user(change + 1, "said otherwise", change + 1),))
         again, new = origins.bring(database, ORIGIN, lambda _: newer, lambda: SessionListing(90))
         assert (again, new) == (session, False)

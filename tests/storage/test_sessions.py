@@ -12,10 +12,10 @@ from ctxchat.core.errors import CtxchatError, StorageError, UsageError
 from ctxchat.core.events import Usage
 from ctxchat.core.grouping import single
 from ctxchat.core.head import Head, ToolSpec
-from ctxchat.core.journal import HeadSet, Measured, Named, Partial, PassStarted, Sealed, Undone
+from ctxchat.core.journal import CompactionBegun, HeadSet, Measured, Named, Partial, Sealed, Undone
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import compile
 from ctxchat.storage import archive, loading, private_files, sessions
 from ctxchat.storage.database import Database
@@ -240,7 +240,7 @@ def test_a_fork_from_a_message_takes_its_group_whole(database: Database) -> None
 
 
 def test_a_fork_leaves_out_what_does_not_fit(database: Database) -> None:
-    records = [*turns(1), compaction("bad", "g1", "g77"), Undone("bad"), PassStarted("p"), compaction("good", "g1")]
+    records = [*turns(1), compaction("bad", "g1", "g77"), Undone("bad"), CompactionBegun("p"), compaction("good", "g1")]
     assert sessions.fitting(records) == [*turns(1), compaction("good", "g1")]
 
 
@@ -310,7 +310,7 @@ def test_a_first_turn_that_was_broken_off_counts_with_what_stands_around_it(data
             sessions.append(database, session, *part)
         row = sessions.row(database, session)
         assert row.estimated
-        assert row.used == pytest.approx(compile(ledger, head, Meter(database.count)).raw, rel=0.1)
+        assert row.used == pytest.approx(compile(ledger, head, TokenCounter(database.count)).raw, rel=0.1)
     counted = sessions.create(database, records=[*records, Measured("m", Usage(90, 10), 100)])
     assert (sessions.row(database, counted).used, sessions.row(database, counted).estimated) == (100, False)
     sessions.append(database, counted, Sealed((single("user", Message(3, "user", "word " * 100), 2),)))

@@ -16,7 +16,7 @@ from ctxchat.core.file_changes import Checkpoint, FileChange, FileState
 from ctxchat.core.head import Head
 from ctxchat.core.journal import Sealed, SessionState
 from ctxchat.core.secrets import masked
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import compile, problems
 from ctxchat.storage import chat_import, exporting, loading, markdown, sessions
 from ctxchat.storage.database import Database
@@ -42,7 +42,7 @@ def test_the_nastiest_transcript_comes_back_equal(database: Database, tmp_path: 
     row = sessions.row(database, session)
     assert row.messages == len(wires)
     state = loading.load(database, session).state
-    view = compile(state.ledger, Head(system="sys"), Meter(), all_sections)
+    view = compile(state.ledger, Head(system="sys"), TokenCounter(), all_sections)
     assert problems(view) == []
     fork = sessions.fork(database, session)
     assert record(database, fork) == wires
@@ -245,7 +245,7 @@ def test_exports_for_people_hide_secrets_and_the_exact_one_does_not(database: Da
         {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": secret}]},
     ]
     state = loading.load(database, imported(database, tmp_path, json.dumps(wires))).state
-    items = compile(state.ledger, Head(), Meter()).items
+    items = compile(state.ledger, Head(), TokenCounter()).items
     for format in ("jsonl", "markdown"):
         assert secret not in exporting.export_record(state, format)
         assert secret not in exporting.export_view(state, items, format)

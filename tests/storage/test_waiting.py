@@ -21,7 +21,7 @@ from tests.examples import examples
 MANY = index.FIRST_MESSAGES + 300
 
 
-def talk(words: list[str]) -> Sealed:
+def conversation(words: list[str]) -> Sealed:
     return Sealed(group_messages([Message(seq, "user", word) for seq, word in enumerate(words, 1)]))
 
 
@@ -35,7 +35,7 @@ def complete(database: Database) -> None:
 
 
 def test_an_index_made_anew_finds_the_newest_at_once_and_all_in_the_end(database: Database) -> None:
-    session = sessions.create(database, records=[talk([f"word{n}" for n in range(MANY)])])
+    session = sessions.create(database, records=[conversation([f"word{n}" for n in range(MANY)])])
     assert database.indexed == 1.0
     database.renew_index()
     assert found(database, f"word{MANY - 1}") == [session]
@@ -50,7 +50,7 @@ def test_an_index_made_anew_finds_the_newest_at_once_and_all_in_the_end(database
 
 
 async def test_recall_says_how_far_the_index_is(database: Database) -> None:
-    session = sessions.create(database, records=[talk([f"word{n}" for n in range(MANY)])])
+    session = sessions.create(database, records=[conversation([f"word{n}" for n in range(MANY)])])
     database.renew_index()
     assert "of all messages so far" in await Recollection(database, session).search("word3")
     complete(database)
@@ -59,7 +59,7 @@ async def test_recall_says_how_far_the_index_is(database: Database) -> None:
 
 def test_another_process_that_writes_is_not_waited_for(tmp_path: Path) -> None:
     with Database(tmp_path) as database:
-        sessions.create(database, records=[talk([f"word{n}" for n in range(MANY)])])
+        sessions.create(database, records=[conversation([f"word{n}" for n in range(MANY)])])
         database.renew_index()
         waited = database.indexed
         other = sqlite3.connect(database.path, isolation_level=None)
@@ -74,7 +74,7 @@ def test_another_process_that_writes_is_not_waited_for(tmp_path: Path) -> None:
 
 def test_what_lies_on_a_damaged_page_is_left_out(tmp_path: Path) -> None:
     with Database(tmp_path) as database:
-        sessions.create(database, records=[talk([f"word{n} " + "x" * 400 for n in range(MANY)])])
+        sessions.create(database, records=[conversation([f"word{n} " + "x" * 400 for n in range(MANY)])])
         (page,) = database.read("SELECT pageno FROM dbstat WHERE name = 'messages' AND pagetype = 'leaf' LIMIT 1")[0]
         (size,) = database.read("PRAGMA page_size")[0]
         database.write_back()
@@ -102,7 +102,7 @@ def test_in_any_order(steps: list[str]) -> None:
         there: dict[str, str] = {}
         for number, step in enumerate(steps):
             word = "bcdfghjklmnpqr"[number] * 6  # none is like another: a search finds what is nearly the word, too
-            words = talk([word] * 2)
+            words = conversation([word] * 2)
             if step == "said":
                 there[sessions.create(database, records=[words])] = word
             elif step == "imported":

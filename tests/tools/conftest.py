@@ -35,7 +35,7 @@ def call(context: ToolContext) -> Callable:
 
     async def run(tool: ToolPort, **arguments: object) -> ToolOutput:
         here = ToolContext(f"call{next(_ids)}", context.workspace, context.session_folder, context.max_chars)
-        tool.demand(arguments, here)
+        tool.access_request(arguments, here)
         async with aclosing(tool.run(arguments, here)) as pieces:
             found = [piece async for piece in pieces]
         assert all(not isinstance(piece, ToolOutput) for piece in found[:-1])

@@ -147,7 +147,7 @@ async def test_a_stated_encoding_is_kept_to(call: Callable, workspace: Path, con
     await call(edit, path="f.py", old="x = 1", new="x = 'мир'")
     assert file.read_bytes() == "# -*- coding: koi8-r -*-\ns = 'привет'\nx = 'мир'\n".encode("koi8-r")
     asked = {"path": "f.py", "old": "coding: koi8-r", "new": "coding: utf-8"}
-    assert edit.demand(asked, context).summary == "change f.py (+1 −1): koi8-r becomes utf-8"
+    assert edit.access_request(asked, context).summary == "change f.py (+1 −1): koi8-r becomes utf-8"
     found = await call(edit, **asked)
     assert file.read_text("utf-8") == "# -*- coding: utf-8 -*-\ns = 'привет'\nx = 'мир'\n"
     assert found.text.endswith("The encoding has changed: koi8-r becomes utf-8.")

@@ -18,4 +18,4 @@ async def test_the_model_is_told_what_comes_of_it(call: Callable, context: ToolC
     tool = MakeRoom(ask)
     assert (await call(tool, keep=" the API decisions ")).text == "soon"
     assert kept == ["the API decisions"]
-    assert tool.demand({"keep": "this"}, context).access == "none"
+    assert tool.access_request({"keep": "this"}, context).access == "none"

@@ -143,9 +143,13 @@ async def test_a_server_on_this_machine_is_not_asked_through_a_proxy(
 async def test_each_call_is_asked_for_by_its_own_rule(tmp_path: Path, context: ToolContext, host: McpHost) -> None:
     async with up(BUSY, tmp_path, host, only=["add", "not there"]) as server:
         (add,) = server.tools
-        demand = add.demand({"a": 1}, context)
-        assert (demand.access, demand.inside, demand.patterns) == ("network", False, ("harbour__add",))
-        assert demand.summary == 'harbour: add {"a":1}'
+        access_request = add.access_request({"a": 1}, context)
+        assert (access_request.access, access_request.inside, access_request.patterns) == (
+            "network",
+            False,
+            ("harbour__add",),
+        )
+        assert access_request.summary == 'harbour: add {"a":1}'
 
 
 async def test_a_call_that_takes_too_long_ends_and_the_server_goes_on(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ctxchat.core.images import MOST_BYTES
 from ctxchat.core.sanitize import visible
-from ctxchat.tools.mentions import Consent, look, look_all, mention, mentions, pasted_data, pasted_images
+from ctxchat.tools.mentions import MentionRules, look, look_all, mention, mentions, pasted_data, pasted_images
 from tests.doubles.images import gif, jpeg, png, webp
 
 
@@ -143,9 +143,9 @@ def test_what_lies_outside_or_was_pasted_goes_along_only_with_a_yes(tmp_path: Pa
     named = {each.name: each for each in look_all(said, work)}
     assert [n for n, each in named.items() if each.kind == "text"] == ["a.txt"]
     assert all(each.asks and "outside" in each.why for n, each in named.items() if n != "a.txt")
-    (pasted,) = look_all("@a.txt", work, consent=Consent(pasted=("a.txt",)))
+    (pasted,) = look_all("@a.txt", work, rules=MentionRules(pasted=("a.txt",)))
     assert pasted.asks and not pasted.text
-    agreed = look_all("@a.txt @leak", work, consent=Consent(pasted=("a.txt",), agreed=("a.txt", "leak")))
+    agreed = look_all("@a.txt @leak", work, rules=MentionRules(pasted=("a.txt",), agreed=("a.txt", "leak")))
     assert [each.text for each in agreed] == ["mine", "secret"]
-    (refused,) = look_all("@a.txt", work, consent=Consent(judge=lambda demand: "deny"))
+    (refused,) = look_all("@a.txt", work, rules=MentionRules(judge=lambda access_request: "deny"))
     assert not refused.asks and refused.kind == "nothing"

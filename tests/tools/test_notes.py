@@ -35,7 +35,7 @@ async def test_the_person_is_asked(context: ToolContext, said: str, told: str) -
 
 def test_a_question_without_words_is_refused(context: ToolContext) -> None:
     with pytest.raises(ToolError, match="empty"):
-        AskUser().demand({"question": " "}, context)
+        AskUser().access_request({"question": " "}, context)
 
 
 async def test_memories_are_added_once(call: Callable, tmp_path: Path, context: ToolContext) -> None:
@@ -48,8 +48,8 @@ async def test_memories_are_added_once(call: Callable, tmp_path: Path, context: 
     await call(remember, text="B")
     assert (await call(remember, text="A")).text == "That is remembered already."
     assert file.read_text() == "# Mine, without a newline at the end\n- A\n- B\n"
-    demand = remember.demand({"text": "C"}, context)
-    assert (demand.access, demand.inside, demand.preview) == ("write", False, "+- C\n")
+    access_request = remember.access_request({"text": "C"}, context)
+    assert (access_request.access, access_request.inside, access_request.preview) == ("write", False, "+- C\n")
     for wrong in ("", " \n", "x" * 1001, "\ud800"):
         with pytest.raises(ToolError):
             await call(remember, text=wrong)
@@ -96,7 +96,7 @@ def test_schemas_are_closed_described_and_short() -> None:
 def test_demands_nobody_fetches_are_forgotten(context: ToolContext) -> None:
     todo = Todo()
     for number in range(1000):
-        todo.demand({"items": []}, ToolContext(f"c{number}", context.workspace))
+        todo.access_request({"items": []}, ToolContext(f"c{number}", context.workspace))
     assert len(todo._judged) <= 256
 
 

@@ -133,12 +133,12 @@ async def test_spilled_results_can_be_read(call: Callable, workspace: Path) -> N
 
 
 def test_demands(context: ToolContext) -> None:
-    inside = tool.demand({"path": "a", "start_line": 3}, context)
+    inside = tool.access_request({"path": "a", "start_line": 3}, context)
     assert (inside.access, inside.inside, inside.summary) == ("read", True, "read a 3–end")
-    assert not tool.demand({"path": "/etc/passwd"}, context).inside
+    assert not tool.access_request({"path": "/etc/passwd"}, context).inside
 
 
 @pytest.mark.parametrize("wrong", [{}, {"path": 5}, {"path": "a", "colour": 1}, {"path": "a", "start_line": "x"}])
 def test_wrong_arguments_are_explained(wrong: dict[str, object], context: ToolContext) -> None:
     with pytest.raises(ToolError, match=r"wrong arguments.*Arguments are: path, start_line, end_line"):
-        tool.demand(wrong, context)
+        tool.access_request(wrong, context)

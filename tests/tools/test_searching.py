@@ -147,7 +147,7 @@ async def test_glob_counts_from_its_folder_and_shows_the_newest_first(call: Call
 @pytest.mark.parametrize("pattern", ["../*", "/etc/*", "a/../../b", "~/x", " "])
 def test_patterns_that_lead_out(pattern: str, context: ToolContext) -> None:
     with pytest.raises(ToolError):
-        glob.demand({"pattern": pattern}, context)
+        glob.access_request({"pattern": pattern}, context)
 
 
 async def test_grep(call: Callable, tree: Path) -> None:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.errors import ToolError
-from ctxchat.core.permissions import Allowance
+from ctxchat.core.permissions import Grant
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.tools.processes import child, environment
 from ctxchat.tools.sandbox import Sandbox, find_sandbox, known_needs, seatbelt_profile, stopped_by_sandbox
@@ -267,7 +267,7 @@ def test_addresses_that_hold_passwords() -> None:
 @pytest.mark.parametrize("command", ["", "  ", "a\0b"])
 def test_empty_commands(command: str, context: ToolContext) -> None:
     with pytest.raises(ToolError):
-        bare.demand({"command": command}, context)
+        bare.access_request({"command": command}, context)
 
 
 async def test_unwritable_characters(call: Callable) -> None:
@@ -276,9 +276,13 @@ async def test_unwritable_characters(call: Callable) -> None:
 
 
 def test_the_demand_shows_the_whole_command(context: ToolContext) -> None:
-    demand = Shell(Sandbox(), os.environ).demand({"command": "echo a\necho b"}, context)
-    assert (demand.access, demand.preview, demand.summary) == ("run", "echo a\necho b", "run echo a … (no sandbox)")
-    assert [[word.text for word in part.words] for part in demand.parts] == [["echo", "a"], ["echo", "b"]]
+    access_request = Shell(Sandbox(), os.environ).access_request({"command": "echo a\necho b"}, context)
+    assert (access_request.access, access_request.preview, access_request.summary) == (
+        "run",
+        "echo a\necho b",
+        "run echo a … (no sandbox)",
+    )
+    assert [[word.text for word in part.words] for part in access_request.parts] == [["echo", "a"], ["echo", "b"]]
 
 
 def test_what_a_call_asks_for_beyond_the_sandbox_is_in_the_question(context: ToolContext, tmp_path: Path) -> None:
@@ -292,29 +296,29 @@ def test_what_a_call_asks_for_beyond_the_sandbox_is_in_the_question(context: Too
         "folders": [f"{tmp_path}/cache"],
         "why": "to install\nwhat it needs",
     }
-    demand = shell.demand(asked, context)
-    assert demand.asks == Allowance(network=True, folders=(f"{tmp_path}/cache",))
+    access_request = shell.access_request(asked, context)
+    assert access_request.asks == Grant(network=True, folders=(f"{tmp_path}/cache",))
     assert (
-        demand.summary
+        access_request.summary
         == f"run uv sync (asks for the network and writing in {tmp_path}/cache: to install what it needs)"
     )
-    assert not demand.allowance.network and demand.allowance.outside, (
+    assert not access_request.allowance.network and access_request.allowance.outside, (
         "a yes gives what is asked for: there is no tick for it"
     )
-    assert f"{tmp_path}/cache" not in demand.allowance.folders
+    assert f"{tmp_path}/cache" not in access_request.allowance.folders
     elsewhere = f"date > {tmp_path}/cache/x; date > {tmp_path}/gone/x; date > {secret}/x; date > /tmp/x; date > y"
-    offered = shell.demand({"command": elsewhere}, ToolContext("c2", str(tmp_path / "work"))).allowance
-    assert offered == Allowance(True, (f"{tmp_path}/cache",), True), (
-        "where it writes a file, a person can open the folder"
-    )
+    offered = shell.access_request({"command": elsewhere}, ToolContext("c2", str(tmp_path / "work"))).allowance
+    assert offered == Grant(True, (f"{tmp_path}/cache",), True), "where it writes a file, a person can open the folder"
     for folder in (secret, secret.parent, tmp_path / "gone", "/"):
         with pytest.raises(ToolError, match="cannot be opened to a command"):
-            shell.demand({"command": "x", "folders": [str(folder)]}, context)
-    assert not shell.demand({"command": "x"}, context).asks
-    unshut = Shell(Sandbox(), os.environ).demand(asked, context)  # not `bare`: it would hold others' calls to this one
+            shell.access_request({"command": "x", "folders": [str(folder)]}, context)
+    assert not shell.access_request({"command": "x"}, context).asks
+    unshut = Shell(Sandbox(), os.environ).access_request(
+        asked, context
+    )  # not `bare`: it would hold others' calls to this one
     assert not unshut.asks and not unshut.allowance
     open_ = Shell(Sandbox("bubblewrap", "/usr/bin/bwrap", network=True), os.environ)
-    assert not open_.demand({"command": "x", "network": True}, context).asks
+    assert not open_.access_request({"command": "x", "network": True}, context).asks
 
 
 def test_what_commands_are_known_to_need() -> None:
@@ -472,7 +476,7 @@ def test_a_variable_that_holds_a_key_is_not_passed_on_whatever_it_is_called() ->
 
 def test_a_command_no_system_takes_is_refused_at_once(context: ToolContext) -> None:
     with pytest.raises(ToolError, match="200,005 characters long"):
-        bare.demand({"command": "echo " + "x" * 200_000}, context)
+        bare.access_request({"command": "echo " + "x" * 200_000}, context)
 
 
 async def test_zeros_are_not_passed_on_where_servers_would_end_a_text(call: Callable) -> None:
@@ -489,6 +493,6 @@ def test_long_lines_of_output_are_no_messages_and_take_no_time() -> None:
         "no such file " * 30_000,
         ("a: " * 160 + "\n") * 800,
     ):
-        assert stopped_by_sandbox("x", line, sandbox, "/w", Allowance(), failed=True) == []
+        assert stopped_by_sandbox("x", line, sandbox, "/w", Grant(), failed=True) == []
     said = f"{'x' * 600}\ncat: {Path.home()}/notes: No such file or directory\n"
-    assert "toolchains only" in stopped_by_sandbox("x", said, sandbox, "/w", Allowance(), failed=True)[0]
+    assert "toolchains only" in stopped_by_sandbox("x", said, sandbox, "/w", Grant(), failed=True)[0]

@@ -233,8 +233,8 @@ async def test_who_allows_an_address_that_is_near_knows_it_and_gets_it(host: str
     site.page("/", "<p>near")
     tool = WebFetch(Fetcher(resolve=here))
     url = f"http://{host}:{site.port}/"
-    demand = tool.demand({"url": url}, ToolContext("c", "/"))
-    assert demand.access == "network" and "an address of this machine or its network" in demand.summary
+    access_request = tool.access_request({"url": url}, ToolContext("c", "/"))
+    assert access_request.access == "network" and "an address of this machine or its network" in access_request.summary
     assert (await call(tool, url=url)).text.endswith("near")
 
 
@@ -246,7 +246,7 @@ async def test_a_name_that_hides_where_it_leads_is_refused_with_the_way_to_ask(
         return ["127.0.0.1"]
 
     tool = WebFetch(Fetcher(resolve=inner))
-    assert "this machine" not in tool.demand({"url": f"http://{host}/"}, ToolContext("c", "/")).summary
+    assert "this machine" not in tool.access_request({"url": f"http://{host}/"}, ToolContext("c", "/")).summary
     with pytest.raises(ToolError, match=r"is 127\.0\.0\.1, .* the user is asked"):
         await call(tool, url=f"http://{host}:{site.port}/")
     assert site.asked == []
@@ -274,8 +274,11 @@ async def test_a_proxy_of_the_environment_is_used_and_said(
         raise OSError("unknown")
 
     tool = WebFetch(Fetcher(resolve=nobody))
-    demand = tool.demand({"url": "http://far.test/x"}, ToolContext("c", "/"))
-    assert f"through the proxy http://127.0.0.1:{site.port}" in demand.summary and "secret" not in demand.summary
+    access_request = tool.access_request({"url": "http://far.test/x"}, ToolContext("c", "/"))
+    assert (
+        f"through the proxy http://127.0.0.1:{site.port}" in access_request.summary
+        and "secret" not in access_request.summary
+    )
     assert (await call(tool, url="http://far.test/x")).text.endswith("through")
     for host in ("direct.test", "localhost"):
         with pytest.raises(ToolError, match="cannot be found"):
@@ -329,14 +332,14 @@ async def test_cancelling_closes_the_connection(site: Site, context: ToolContext
     ],
 )
 def test_demands(url: str, target: str, pattern: str, context: ToolContext) -> None:
-    demand = WebFetch().demand({"url": url}, context)
-    assert (demand.access, demand.inside, demand.target, demand.patterns) == (
+    access_request = WebFetch().access_request({"url": url}, context)
+    assert (access_request.access, access_request.inside, access_request.target, access_request.patterns) == (
         "network",
         False,
         target,
         (target, pattern),
     )
-    assert urlsplit(demand.target).path.startswith("/")
+    assert urlsplit(access_request.target).path.startswith("/")
 
 
 def test_markdown_of_a_page_with_everything() -> None:

@@ -69,10 +69,14 @@ async def test_a_text_the_old_encoding_cannot_hold_becomes_utf_8(call: Callable,
 async def test_the_demand_shows_the_diff_and_writes_nothing(context: ToolContext, workspace: Path) -> None:
     (workspace / "src").mkdir()
     (workspace / "src" / "a.py").write_text("x = 1\n")
-    demand = edit.demand({"path": "src/a.py", "old": "1", "new": "2"}, context)
-    assert demand.preview == "--- src/a.py\n+++ src/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
-    assert (demand.access, demand.inside, demand.summary) == ("write", True, "change src/a.py (+1 −1)")
-    assert demand.patterns == ("src/a.py", "src/*", "src/**")
+    access_request = edit.access_request({"path": "src/a.py", "old": "1", "new": "2"}, context)
+    assert access_request.preview == "--- src/a.py\n+++ src/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
+    assert (access_request.access, access_request.inside, access_request.summary) == (
+        "write",
+        True,
+        "change src/a.py (+1 −1)",
+    )
+    assert access_request.patterns == ("src/a.py", "src/*", "src/**")
     assert (workspace / "src" / "a.py").read_text() == "x = 1\n"
 
 
@@ -83,7 +87,7 @@ async def test_a_file_changed_after_approval_is_left_alone(context: ToolContext,
         (edit, {"path": "a.py", "old": "x = 1", "new": "x = 2"}),
         (write, {"path": "a.py", "content": "x = 3\n"}),
     ):
-        tool.demand(arguments, context)
+        tool.access_request(arguments, context)
         theirs = file.read_text() + "# theirs, far from the change\n" * 20
         file.write_text(theirs)
         with pytest.raises(ToolError, match="changed after this call was approved"):
@@ -96,7 +100,7 @@ async def test_a_folder_turned_into_a_link_after_approval(
 ) -> None:
     (tmp_path / "outside").mkdir()
     (workspace / "d").mkdir()
-    write.demand({"path": "d/a", "content": "x"}, context)
+    write.access_request({"path": "d/a", "content": "x"}, context)
     (workspace / "d").rmdir()
     (workspace / "d").symlink_to(tmp_path / "outside")
     with pytest.raises(ToolError):
@@ -185,7 +189,10 @@ async def test_refusals(call: Callable, workspace: Path) -> None:
 
 async def test_replacing_a_binary_says_so_first(context: ToolContext, workspace: Path) -> None:
     (workspace / "b").write_bytes(b"\x89PNG\0")
-    assert "PNG image, 5 bytes, replaced by this text" in write.demand({"path": "b", "content": "x"}, context).preview
+    assert (
+        "PNG image, 5 bytes, replaced by this text"
+        in write.access_request({"path": "b", "content": "x"}, context).preview
+    )
 
 
 async def test_crlf_edit_from_text_written_with_newlines_only(call: Callable, workspace: Path) -> None:
@@ -304,7 +311,7 @@ async def test_a_file_where_a_folder_should_be_is_told_before_anyone_is_asked(
 ) -> None:
     (workspace / "file").write_text("x")
     with pytest.raises(ToolError, match="file is a file, not a folder"):
-        write.demand({"path": "file/a/b.txt", "content": "x"}, context)
+        write.access_request({"path": "file/a/b.txt", "content": "x"}, context)
     with pytest.raises(ToolError) as told:
-        write.demand({"path": "x" * 5000, "content": "x"}, context)
+        write.access_request({"path": "x" * 5000, "content": "x"}, context)
     assert len(str(told.value)) < 500

@@ -40,8 +40,8 @@ async def chatting(
     async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
         await until(pilot, lambda: app.session is not None)
         yield app, pilot
-        for gate in session.gates.values():
-            gate.set()
+        for approvals in session.gates.values():
+            approvals.set()
         await idle(app, pilot)
 
 

@@ -13,13 +13,13 @@ import msgspec
 
 from ctxchat.agent.compaction.dry_run import gains
 from ctxchat.agent.compaction.preview import Preview, PreviewStep, cache_lost
-from ctxchat.agent.turn.approvals import Gate
+from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.cache_state import NOTHING_KNOWN
 from ctxchat.core.calibration import Calibration, Mix
 from ctxchat.core.changes import Undoing, found, in_part, look, redone, reinserted
-from ctxchat.core.context_usage import Counting, Figures, Past, TokenPrice, measure
+from ctxchat.core.context_usage import ContextUsage, Counting, Past, TokenPrice, measure
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.events import Event, Stamped, Steered, TextDelta, TurnFinished, TurnStarted
 from ctxchat.core.facts import Memory
@@ -31,17 +31,17 @@ from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Group, Image, Message, Part, Text, attached
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Answer
-from ctxchat.core.record import CompactionRecord, FactCount, SideFigures
+from ctxchat.core.record import CompactionRecord, FactCount, SideUsage
 from ctxchat.core.search import Hit, Scope
 from ctxchat.core.secrets import Masking
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.planning import PlanOptions
-from ctxchat.core.tokens import Meter, rough_count
+from ctxchat.core.tokens import TokenCounter, rough_count
 from ctxchat.core.view import View, compile
 
 if TYPE_CHECKING:  # a start is measured with these: what they stand for is heavy
     from ctxchat.agent.session import Session
-    from ctxchat.agent.turn.turn import Meanwhile
+    from ctxchat.agent.turn.turn import NextSteeringMessage
     from ctxchat.config.effective import Loaded
     from ctxchat.importing.outcome import Importable, ImportNews
     from ctxchat.models.discovery import FirstLook, FoundModel, Offer
@@ -79,7 +79,7 @@ LABELS = {
 }
 
 
-class FakeGate(Gate):
+class FakeGate(Approvals):
     """Keeps what is said to calls that wait, and lets the script of its session go on."""
 
     def __init__(self, session: FakeSession) -> None:
@@ -88,14 +88,14 @@ class FakeGate(Gate):
 
     def answer(self, call_id: str, answer: Answer) -> None:
         self._session.answers.append((call_id, answer))
-        self._session.gate(f"answer:{call_id}").set()
+        self._session.approvals(f"answer:{call_id}").set()
 
     def objection(self, call_id: str, rule: str) -> str:
         return "" if "make" in rule and ":" in rule else "This does not cover the call that waits."
 
     def reply(self, call_id: str, text: str) -> None:
         self._session.replies.append((call_id, text))
-        self._session.gate(f"answer:{call_id}").set()
+        self._session.approvals(f"answer:{call_id}").set()
 
 
 class FakeSession:
@@ -119,7 +119,7 @@ class FakeSession:
         window: int = 200_000,
         model: str = "anthropic/claude-sonnet-4-5",
         frame: Head | None = None,
-        meter: Meter | None = None,
+        counter: TokenCounter | None = None,
         calibration: Calibration | None = None,
         read_only: str = "",
         notices: Sequence[str] = (),
@@ -127,7 +127,7 @@ class FakeSession:
         self.script, self.id, self.read_only, self.notices = script, id, read_only, tuple(notices)
         self.state = begun or SessionState(ledger=Ledger(groups=group_messages(messages)), title=title, model=model)
         self.frame = frame or Head(system="You help.")
-        self.meter = meter or Meter(rough_count)
+        self.counter = counter or TokenCounter(rough_count)
         self.calibration = calibration or Calibration()
         self.budget = make_budget(Window(window, "catalogue"), 4_096, 0.8, 0.5)
         self.budgets: dict[str, int] = {}
@@ -160,7 +160,7 @@ class FakeSession:
     # ── parts ──
 
     @property
-    def consent(self) -> Self:
+    def policy(self) -> Self:
         return self
 
     @property
@@ -191,13 +191,13 @@ class FakeSession:
     async def unreached(self) -> bool:
         return False
 
-    async def adapt(self) -> Figures:
+    async def adapt(self) -> ContextUsage:
         self.adapted += 1
-        return self.figures
+        return self.context_usage
 
-    async def switch_agent(self, name: str) -> Figures:
+    async def switch_agent(self, name: str) -> ContextUsage:
         self.agent = name
-        return self.figures
+        return self.context_usage
 
     # ── values ──
 
@@ -207,34 +207,34 @@ class FakeSession:
 
     @property
     def view(self) -> View:
-        return compile(self.state.ledger, self.frame, self.meter)
+        return compile(self.state.ledger, self.frame, self.counter)
 
     @property
-    def figures(self) -> Figures:
+    def context_usage(self) -> ContextUsage:
         return self._measure(self.view)
 
     async def seen_view(self) -> View:
         return self.view
 
-    async def measure(self) -> Figures:
-        return self.figures
+    async def measure(self) -> ContextUsage:
+        return self.context_usage
 
-    def with_draft(self, text: str, parts: Sequence[Part] = ()) -> Figures:
-        return self._measure(self.view, self.meter.text(text) + sum(map(self.meter.part, parts)))
+    def with_draft(self, text: str, parts: Sequence[Part] = ()) -> ContextUsage:
+        return self._measure(self.view, self.counter.text(text) + sum(map(self.counter.part, parts)))
 
-    def _measure(self, view: View, draft: int = 0) -> Figures:
+    def _measure(self, view: View, draft: int = 0) -> ContextUsage:
         state = self.state
-        figures = measure(
+        context_usage = measure(
             view,
             msgspec.structs.replace(self.budget, sections=self.budgets),
             Counting(state.model, self.calibration, price=self.price),
             draft=Mix(draft),
             past=Past(state.fills, len(state.ledger.compactions), state.cost_usd, state.cached),
         )
-        return msgspec.structs.replace(figures, cache=self.cache)
+        return msgspec.structs.replace(context_usage, cache=self.cache)
 
-    def _measured(self, ledger: Ledger) -> tuple[View, Figures]:
-        view = compile(ledger, self.frame, self.meter)
+    def _measured(self, ledger: Ledger) -> tuple[View, ContextUsage]:
+        view = compile(ledger, self.frame, self.counter)
         return view, self._measure(view)
 
     # ── what goes along ──
@@ -243,7 +243,7 @@ class FakeSession:
         return text
 
     def weigh(self, part: Part) -> int:
-        return self.meter.part(part)
+        return self.counter.part(part)
 
     async def carried(self, groups: Sequence[Group]) -> tuple[Group, ...]:
         return tuple(groups)
@@ -261,7 +261,7 @@ class FakeSession:
 
     # ── verbs ──
 
-    def gate(self, name: str = "go") -> asyncio.Event:
+    def approvals(self, name: str = "go") -> asyncio.Event:
         return self.gates.setdefault(name, asyncio.Event())
 
     def seal(self, *groups: Group) -> None:
@@ -279,8 +279,8 @@ class FakeSession:
             strategy="summarize",
             outcome="compacted",
             at=LATER,
-            before=SideFigures(9_000, 4),
-            after=SideFigures(800, 1),
+            before=SideUsage(9_000, 4),
+            after=SideUsage(800, 1),
             folded_messages=len(covers),
             facts=FactCount(44, 44 - len(lost)),
             lost=lost,
@@ -292,19 +292,19 @@ class FakeSession:
     def lost_facts(self, change_id: str) -> tuple[str, ...]:
         return next(c.record.lost for c in self.state.ledger.changes if c.id == change_id and c.record)
 
-    async def reinsert(self, change_id: str) -> Figures:
+    async def reinsert(self, change_id: str) -> ContextUsage:
         self.reinserted.append(change_id)
         note, change = reinserted(self.state.ledger, change_id, LATEST)
         ledger = self.state.ledger.append(note).apply(change)
         self.state = msgspec.structs.replace(self.state, ledger=ledger)
-        return self.figures
+        return self.context_usage
 
-    async def resume(self, *, meanwhile: Meanwhile) -> AsyncGenerator[Stamped, None]:
+    async def resume(self, *, next_steering_message: NextSteeringMessage) -> AsyncGenerator[Stamped, None]:
         raise CtxchatError("nothing broke off here")
         yield
 
     async def send(
-        self, text: str, attachments: Sequence[Part] = (), *, meanwhile: Meanwhile
+        self, text: str, attachments: Sequence[Part] = (), *, next_steering_message: NextSteeringMessage
     ) -> AsyncGenerator[Stamped, None]:
         self.sent.append(text)
         self.sent_along.append(tuple(attachments))
@@ -320,20 +320,20 @@ class FakeSession:
             for step in self.script(text):
                 match step:
                     case Pause(name=name):
-                        await self.gate(name).wait()
+                        await self.approvals(name).wait()
                     case float():
                         await asyncio.sleep(step)
                     case Group():
                         self.seal(step)
                     case Boundary():
-                        while (more := await meanwhile()) is not None:
+                        while (more := await next_steering_message()) is not None:
                             self.sent.append(more[0])
                             message = Message(seq=self.state.ledger.next_seq, role="user", content=more[0], at=self.at)
                             self.seal(single("user", message, turn))
                             yield self._stamp(Steered(message.id, more[0]))
                     case TurnFinished():
                         answer = self._seal_reply(answer, turn)
-                        yield self._stamp(self.figures)
+                        yield self._stamp(self.context_usage)
                         yield self._stamp(step)
                     case _:
                         answer += step.text if isinstance(step, TextDelta) else ""
@@ -361,7 +361,7 @@ class FakeSession:
     async def preview(self, instructions: str = "", keep_recent: int | None = None) -> Preview:
         self.asked.append((instructions, keep_recent))
         keep = 6 if keep_recent is None else keep_recent
-        before, view = self.figures, self.view
+        before, view = self.context_usage, self.view
         groups = [g.id for g in self.state.ledger.groups if g.kind != "system"]
         foldable = groups[: max(0, len(self.state.ledger.groups) - keep)]
         results = tuple(
@@ -380,8 +380,10 @@ class FakeSession:
         return self._previewed(plan, instructions)
 
     def _previewed(self, plan: Plan, instructions: str) -> Preview:
-        before, view = self.figures, self.view
-        change = apply_plan(self.state.ledger, plan, "tried", PlanOptions(self.meter), summary="word " * SUMMARY_TOKENS)
+        before, view = self.context_usage, self.view
+        change = apply_plan(
+            self.state.ledger, plan, "tried", PlanOptions(self.counter), summary="word " * SUMMARY_TOKENS
+        )
         after = self._measured(self.state.ledger.apply(change))[1]
         found = gains(plan, before.used / view.raw, before.used - after.used)
         return Preview(
@@ -409,7 +411,7 @@ class FakeSession:
         return self._previewed(msgspec.structs.replace(preview.plan, steps=ticked), preview.instructions)
 
     async def free_up(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[Stamped, None]:
-        yield self._stamp(self.figures)
+        yield self._stamp(self.context_usage)
 
     def agree(self, when: str, instructions: str = "") -> None:
         self.agreed.append((when, instructions))
@@ -418,43 +420,43 @@ class FakeSession:
         self.snoozed.append(turns)
 
     async def make_room(self) -> AsyncGenerator[Stamped, None]:
-        yield self._stamp(self.figures)
+        yield self._stamp(self.context_usage)
 
-    def _apply(self, change: Change) -> Figures:
+    def _apply(self, change: Change) -> ContextUsage:
         self.state = fold([Changed(change)], self.state)
-        return self.figures
+        return self.context_usage
 
     def _id(self) -> str:
         self._changes += 1
         return f"h{self._changes}"
 
     async def undoing(self, change_id: str = "") -> Undoing:
-        return look(self.state.ledger, change_id, self._measured, Meter().text, Memory())
+        return look(self.state.ledger, change_id, self._measured, TokenCounter().text, Memory())
 
-    async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> Figures:
+    async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> ContextUsage:
         undone = found(self.state.ledger, change_id)
         left = (
-            [Changed(in_part(self.state.ledger, undone.id, groups, self._measured, Meter().text, Memory()))]
+            [Changed(in_part(self.state.ledger, undone.id, groups, self._measured, TokenCounter().text, Memory()))]
             if groups
             else []
         )
         self.state = fold([Undone(undone.id), *left], self.state)
-        return self.figures
+        return self.context_usage
 
-    async def redo(self, change_id: str = "") -> Figures:
+    async def redo(self, change_id: str = "") -> ContextUsage:
         return self._apply(redone(self.state.undone, self.state.ledger, change_id))
 
-    async def pin(self, group_id: str) -> Figures:
+    async def pin(self, group_id: str) -> ContextUsage:
         return self._apply(Change(self._id(), "pin", pins=(group_id,)))
 
-    async def drop(self, group_id: str) -> Figures:
+    async def drop(self, group_id: str) -> ContextUsage:
         return self._apply(Change(self._id(), "drop", edits=(Edit("drop", (group_id,)),)))
 
-    async def shrink(self, group_id: str) -> Figures:
+    async def shrink(self, group_id: str) -> ContextUsage:
         edit = Edit("shrink", (group_id,), _shrunk(self.state.ledger.group(group_id)))
         return self._apply(Change(self._id(), "shrink", edits=(edit,)))
 
-    async def restore(self, group_id: str) -> Figures:
+    async def restore(self, group_id: str) -> ContextUsage:
         ledger = self.state.ledger
         text = "\n".join(m.text for m in ledger.group(group_id).messages)
         note = single(
@@ -466,9 +468,9 @@ class FakeSession:
     async def rename(self, title: str) -> None:
         self.state = msgspec.structs.replace(self.state, title=title)
 
-    async def switch_model(self, name: str) -> Figures:
+    async def switch_model(self, name: str) -> ContextUsage:
         self.state = msgspec.structs.replace(self.state, model=name)
-        return self.figures
+        return self.context_usage
 
     async def close(self) -> None:
         self.closed = True

@@ -12,8 +12,8 @@ from ctxchat.core.head import ContextBlock, Head, ToolSpec
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Group, Message, Reasoning, ToolCall
-from ctxchat.core.record import CompactionRecord, FactCount, SideFigures, StepGain
-from ctxchat.core.tokens import Meter
+from ctxchat.core.record import CompactionRecord, FactCount, SideUsage, StepGain
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.storage.sessions import SessionRow
 from tests.tui.fakes import FakeSession
 
@@ -93,8 +93,8 @@ def digest(
         at=at(minute),
         steps=(StepGain("summarize", 9_000, len(covers)),),
         model="claude-haiku-4-5",
-        before=SideFigures(24_400, 4 * len(covers)),
-        after=SideFigures(9_200, 12),
+        before=SideUsage(24_400, 4 * len(covers)),
+        after=SideUsage(9_200, 12),
         folded=tuple(covers),
         folded_messages=4 * len(covers),
         keep_recent=6,
@@ -118,7 +118,7 @@ def recorded(change: Change) -> CompactionRecord:
 
 def failed(id: str, minute: int = 51) -> CompactionRecord:
     """The record of a pass that changed nothing."""
-    side = SideFigures(24_400, 72)
+    side = SideUsage(24_400, 72)
     detail = "The summary came back empty. Nothing was changed."
     return CompactionRecord(
         id,
@@ -164,7 +164,7 @@ class HarbourSession(FakeSession):
 
     def __init__(self, begun: SessionState | None = None, *, window: int = 32_000, frame: Head = FRAME) -> None:
         known = level(1.08, band=0.04, samples=6)
-        super().__init__(begun=begun or state(), window=window, frame=frame, meter=Meter(), calibration=known)
+        super().__init__(begun=begun or state(), window=window, frame=frame, counter=TokenCounter(), calibration=known)
 
 
 ROW = SessionRow("s1", "harbour-logger", at(0), at(90), 48, "claude-sonnet-4-5", 18_400, 2, "")

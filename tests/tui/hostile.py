@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.theme import Theme
 
 from ctxchat.agent.compaction.preview import Preview
-from ctxchat.agent.turn.approvals import Gate
+from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.config.effective import Loaded, load
 from ctxchat.config.keys import ACTIONS
 from ctxchat.config.schema import AgentSettings, Settings
@@ -217,10 +217,10 @@ class Hostile:
         """One that is called so."""
         return textual_theme(msgspec.structs.replace(load_themes().named("dark"), name=NASTY))
 
-    def gate(self) -> Gate:
+    def approvals(self) -> Approvals:
         """With rules about such tools, commands and folders."""
         rule = Rule(NASTY, self.text, str(self.folder))
-        return Gate(rules=[rule, Rule("shell", self.text, denies=True)], folder=str(self.folder))
+        return Approvals(rules=[rule, Rule("shell", self.text, denies=True)], folder=str(self.folder))
 
     def restoring(self) -> Restoring:
         now = FileState("file", 0o644, "c", 3)
@@ -275,7 +275,7 @@ SCREENS: Mapping[str, tuple[Callable[[Hostile], Any], Sequence[str]]] = {
     "memos": (_at_once(lambda of: MemosScreen(of.desk)), ["down"]),
     "a memo": (_at_once(lambda of: MemoEditor(Memo(NASTY, of.text, "m2", "g2"))), []),
     "free up": (_preview, ["down"]),
-    "permissions": (_at_once(lambda of: PermissionsScreen(of.gate(), of.load(), of.folder)), ["down"]),
+    "permissions": (_at_once(lambda of: PermissionsScreen(of.approvals(), of.load(), of.folder)), ["down"]),
     "a rule": (_at_once(lambda of: RuleScreen(of.text, NASTY)), ["end", "x"]),
     "reader": (_at_once(lambda of: ReaderScreen(of.desk.state.ledger.groups[1].messages[1])), ["down"]),
     "rewind": (_at_once(lambda of: RewindScreen(of.desk)), ["up"]),
@@ -286,7 +286,7 @@ SCREENS: Mapping[str, tuple[Callable[[Hostile], Any], Sequence[str]]] = {
     "sessions": (_at_once(lambda of: SessionsScreen(of.doors, of.desk)), ["down"]),
     "settings": (_at_once(lambda of: SettingsScreen(of.load(), of.load, of.file, of.desk)), ["c", "down"]),
     "summary": (_summary, []),
-    "themes": (_at_once(lambda of: ThemesScreen([NASTY, "dark"], of.desk.figures)), ["down"]),
+    "themes": (_at_once(lambda of: ThemesScreen([NASTY, "dark"], of.desk.context_usage)), ["down"]),
     "trust": (_at_once(lambda of: TrustScreen(Path("/tmp") / NASTY, [of.text], [NASTY])), []),
     "undo": (_undo, []),
     "x-ray": (_at_once(lambda of: XrayScreen(of.desk)), ["down", "p"]),

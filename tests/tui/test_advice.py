@@ -8,9 +8,9 @@ import pytest
 from ctxchat.config.option_table import find
 from ctxchat.config.schema import DEFAULTS
 from ctxchat.config.trust import held_lines
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.journal import SessionState
-from ctxchat.core.record import CompactionRecord, Reason, SideFigures
+from ctxchat.core.record import CompactionRecord, Reason, SideUsage
 from ctxchat.core.sections import Section
 from ctxchat.presentation.advice import advice
 from ctxchat.presentation.effects import effect, with_marks
@@ -19,7 +19,7 @@ from ctxchat.tui.panels.help import entries, letters, lines, writing
 from tests.tui.harbour import HarbourSession
 
 DESK = HarbourSession(window=200_000)
-FIGURES = with_marks(DESK.figures, compression_trigger=0.75, target=0.5)
+FIGURES = with_marks(DESK.context_usage, compression_trigger=0.75, target=0.5)
 CONTEXT = DEFAULTS.context
 
 
@@ -75,13 +75,13 @@ def passed(reason: Reason, *turns: int) -> SessionState:
         id="k",
         reason=reason,
         strategy="pipeline",
-        before=SideFigures(9, 1),
-        after=SideFigures(1, 1),
+        before=SideUsage(9, 1),
+        after=SideUsage(1, 1),
     )
     return SessionState(passes=(one,) * len(turns), endings=tuple(turns), fills=(1,) * (max(turns) + 1))
 
 
-def with_overhead(tokens: int) -> Figures:
+def with_overhead(tokens: int) -> ContextUsage:
     sections = tuple(msgspec.structs.replace(s, tokens=tokens) if s.name == "tools" else s for s in FIGURES.sections)
     return msgspec.structs.replace(FIGURES, sections=sections)
 
@@ -109,8 +109,8 @@ def test_a_trigger_that_cannot_go_higher_leaves_a_larger_window() -> None:
 def test_refused_requests_call_for_an_earlier_pass_or_the_true_window() -> None:
     (one,) = advice(FIGURES, passed("context_overflow", 3), CONTEXT)
     assert "Lower context.compression_trigger (0.75 → 0.65, at 127.3k)" in one.text and "1 request here was" in one.text
-    learned = msgspec.structs.replace(FIGURES, window_source="learned", window=128_000)
-    (one,) = advice(learned, passed("context_overflow", 3), CONTEXT)
+    knowledge = msgspec.structs.replace(FIGURES, window_source="learned", window=128_000)
+    (one,) = advice(knowledge, passed("context_overflow", 3), CONTEXT)
     assert "set context.max_tokens = 128000" in one.text and one.key == "context.max_tokens"
 
 

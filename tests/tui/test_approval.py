@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from ctxchat.core.events import ApprovalRequested, ApprovalResolved, ToolFinished, ToolStarted
-from ctxchat.core.permissions import Allowance, Answer
+from ctxchat.core.permissions import Answer, Grant
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.chat.approval import ApprovalPanel
 from tests.tui.chatting import ASK, chatting, until, words
@@ -66,7 +66,7 @@ async def test_a_call_that_waits_for_a_word_does_not_look_as_if_it_ran(tmp_path:
         await pilot.press("y")
         await until(pilot, lambda: "esc stops" in words(app))
         assert "waits for you" not in words(app)
-        session.gate("runs").set()
+        session.approvals("runs").set()
         await until(pilot, lambda: "exit 0" in words(app))
 
 
@@ -84,7 +84,7 @@ async def test_a_question_takes_neither_draft_nor_focus_from_someone_who_writes(
     session = FakeSession(lambda _: [Pause("ask"), ASK, Pause("answer:c1"), *reply("ok")])
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter", *"say y")
-        session.gate("ask").set()
+        session.approvals("ask").set()
         await until(pilot, lambda: app.query(ApprovalPanel))
         await pilot.press(*"es")
         assert app.chat.composer.draft == "say yes" and session.answers == []
@@ -110,7 +110,7 @@ BROAD = ApprovalRequested(
     "run",
     "make deploy",
     ("shell: make deploy", "shell: make deploy **", "shell: make **"),
-    Allowance(network=True, folders=("/home/me/.cache/uv",), outside=True),
+    Grant(network=True, folders=("/home/me/.cache/uv",), outside=True),
 )
 
 
@@ -121,14 +121,14 @@ BROAD = ApprovalRequested(
         (["right", "right", "right", "left", "a", WAIT, "enter"], Answer("always", rule="shell: make deploy **")),
         (["e", WAIT, *" x", "enter", "s", WAIT, "enter"], Answer("session", rule="shell: make deploy x")),
         (["e", WAIT, *" x", "escape", "s", WAIT, "enter"], Answer("session", rule="shell: make deploy")),
-        (["3", "y"], Answer("once", allowance=Allowance(outside=True))),
+        (["3", "y"], Answer("once", allowance=Grant(outside=True))),
         (["1", "1", "y"], Answer("once")),
         (
             ["1", "2", "a", WAIT, "enter"],
             Answer(
                 "always",
                 rule="shell+network: make deploy\nshell-folder: /home/me/.cache/uv",
-                allowance=Allowance(True, ("/home/me/.cache/uv",)),
+                allowance=Grant(True, ("/home/me/.cache/uv",)),
             ),
         ),
     ],
@@ -210,7 +210,7 @@ MUCH = ApprovalRequested(
     "run",
     LONG,
     (f"shell: {LONG}", "shell: cd **\nshell: uv run pytest **\nshell: rm **"),
-    Allowance(network=True, folders=tuple(f"/home/me/.cache/{name}" for name in ("uv", "pip", "npm")), outside=True),
+    Grant(network=True, folders=tuple(f"/home/me/.cache/{name}" for name in ("uv", "pip", "npm")), outside=True),
 )
 
 

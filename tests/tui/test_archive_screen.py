@@ -16,7 +16,7 @@ from ctxchat.core.changes import look
 from ctxchat.core.facts import Memory
 from ctxchat.core.journal import Changed, SessionState, fold
 from ctxchat.core.messages import Message
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.presentation.compactions import archived, compared, passes, previous, put_away
 from ctxchat.presentation.text import short
 from ctxchat.storage.archive import Archived
@@ -113,14 +113,14 @@ def roomy() -> HarbourSession:
 
 async def test_an_undone_pass_stays_whole_on_screen_and_can_be_redone(tmp_path: Path) -> None:
     app = Opened(roomy(), tmp_path)
-    before, start = app.desk.figures.used, app.desk.view.items
+    before, start = app.desk.context_usage.used, app.desk.view.items
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
         await pilot.press("down")
         line = app.rows("#passes")[2]
         await sure(pilot, "u")
         await app.at_rest(pilot)
         assert [c.id for c in app.desk.state.ledger.compactions] == ["k1"]
-        assert app.desk.figures.used > before
+        assert app.desk.context_usage.used > before
         undone = app.rows("#passes")[2]
         assert "undone, by hand" in undone and undone.split()[0] == line.split()[0], "with the time it was made"
         assert "1 compaction, 1 undone, 1 without effect" in app.screen.query_one(Heading).render().plain
@@ -213,7 +213,7 @@ async def test_where_there_is_room_the_record_stands_beside_what_it_is_of(tmp_pa
         assert not beneath.region.height, "it is said once"
         await sure(pilot, "u")
         await until(pilot, lambda: any(app.screen.query("#taken").results(Rows)) and app.screen.rows.items)
-        looked = look(app.desk.state.ledger, "k2", app.desk._measured, Meter().text, Memory())
+        looked = look(app.desk.state.ledger, "k2", app.desk._measured, TokenCounter().text, Memory())
         back = app.screen.query_one("#taken", Rows)
         assert [kept.group.id in looked.groups for kept in back.items[:3]] == [True] * 3
         assert "✓" in app.rows("#taken")[1] and "before → after" in app.text("#record Static")
@@ -225,7 +225,7 @@ async def test_where_there_is_room_the_record_stands_beside_what_it_is_of(tmp_pa
 
 async def test_what_an_earlier_one_put_away_is_not_among_what_would_come_back(tmp_path: Path) -> None:
     app = Opened(desk(), tmp_path)
-    looked = look(app.desk.state.ledger, "k2", app.desk._measured, Meter().text, Memory())
+    looked = look(app.desk.state.ledger, "k2", app.desk._measured, TokenCounter().text, Memory())
     async with app.run_test(size=(120, 36)) as pilot:
         app.push_screen(UndoScreen(looked, app.desk.state))
         await until(pilot, lambda: any(rows.items for rows in app.screen.query("#taken").results(Rows)))
@@ -238,7 +238,7 @@ async def test_what_an_earlier_one_put_away_is_not_among_what_would_come_back(tm
 
 async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(tmp_path: Path) -> None:
     app = Opened(tight(), tmp_path)
-    looked = look(app.desk.state.ledger, "k2", app.desk._measured, Meter().text, Memory())
+    looked = look(app.desk.state.ledger, "k2", app.desk._measured, TokenCounter().text, Memory())
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await sure(pilot, "u")
         await pilot.pause()
@@ -262,7 +262,7 @@ async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(t
         await pilot.press("enter")
         await app.at_rest(pilot)
         assert 0 < looked.part_messages < looked.messages
-        assert looked.part is not None and app.desk.figures.used == looked.part.used < looked.part.trigger_tokens
+        assert looked.part is not None and app.desk.context_usage.used == looked.part.used < looked.part.trigger_tokens
         shown = {g for e in app.desk.state.ledger.live() if not e.change for g in e.covers}
         assert shown.issuperset(looked.groups)
         (one,) = passes(app.desk.state)
@@ -276,7 +276,7 @@ async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(t
         await pilot.pause()
         await sure(pilot, "a")
         await app.at_rest(pilot)
-        assert app.desk.figures.used == looked.after.used, "the rest comes back too, where somebody wants it"
+        assert app.desk.context_usage.used == looked.after.used, "the rest comes back too, where somebody wants it"
 
 
 async def test_one_message_is_put_back_alone(tmp_path: Path) -> None:

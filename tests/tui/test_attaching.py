@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from textual.events import Paste
 
-from ctxchat.agent.turn.turn import Meanwhile
+from ctxchat.agent.turn.turn import NextSteeringMessage
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import Stamped
 from ctxchat.core.messages import Image, Part, Text
@@ -258,7 +258,7 @@ async def test_a_question_says_which_keys_answer_it_now(tmp_path: Path) -> None:
     session = FakeSession(lambda _: [Pause("ask"), ASK, Pause("answer:c1"), *reply("ok")])
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter", *"my draft")
-        session.gate("ask").set()
+        session.approvals("ask").set()
         await until(pilot, lambda: app.query(ApprovalPanel) and "tab first" in words(app))
         await pilot.press("tab")
         await until(pilot, lambda: app.query_one(ApprovalPanel).answering)
@@ -274,9 +274,9 @@ class Stubborn(FakeSession):
         raise CtxchatError("A turn is under way.")
 
     async def send(
-        self, text: str, attachments: Sequence[Part] = (), *, meanwhile: Meanwhile
+        self, text: str, attachments: Sequence[Part] = (), *, next_steering_message: NextSteeringMessage
     ) -> AsyncGenerator[Stamped, None]:
-        async for stamped in super().send(text, attachments, meanwhile=meanwhile):
+        async for stamped in super().send(text, attachments, next_steering_message=next_steering_message):
             yield stamped
 
 

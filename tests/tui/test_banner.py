@@ -172,11 +172,11 @@ async def test_what_the_first_look_found_leaves_the_answer_to_who_asked_before(
     services.note, services.looked = NOTHING_FOUND, asyncio.Event()
     async with chatting(tmp_path, session, size, services=services) as (app, pilot):
         await pilot.press("x", "enter")
-        steps = [services.looked.set, session.gate().set]
+        steps = [services.looked.set, session.approvals().set]
         for step in reversed(steps) if answered else steps:
             step()
             await until(pilot, lambda: len(app.chat.banner.told) == 1 if services.looked.is_set() else True)
-            await until(pilot, lambda: "At Pier 7." in words(app) if session.gate().is_set() else True)
+            await until(pilot, lambda: "At Pier 7." in words(app) if session.approvals().is_set() else True)
         await idle(app, pilot)
         assert "At Pier 7." in words(app)
         await pilot.press("alt+o")

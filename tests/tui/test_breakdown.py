@@ -36,7 +36,7 @@ class PanelOnly(PanelApp):
         yield Breakdown()
 
     def on_mount(self) -> None:
-        self.query_one(Breakdown).show(self.desk.figures, self.desk.view, self.desk.state, **self.options)  # type: ignore[arg-type]
+        self.query_one(Breakdown).show(self.desk.context_usage, self.desk.view, self.desk.state, **self.options)  # type: ignore[arg-type]
 
     def on_breakdown_free_up_pressed(self) -> None:
         self.heard.append("free up")
@@ -62,14 +62,14 @@ async def test_every_part_has_its_row_in_aligned_columns() -> None:
         assert "%" not in next(r for r in rows if "reserved" in r), "it is no part of the limit"
         assert any("tool results" in r and "~" in r for r in rows)
         head = str(app.query_one(HeadLine).render())
-        assert "of 27.9k" in head and f"±{off_by(app.desk.figures)} %" in head and "window 32k, catalogue" in head
+        assert "of 27.9k" in head and f"±{off_by(app.desk.context_usage)} %" in head and "window 32k, catalogue" in head
 
 
 async def test_before_anything_is_counted_it_names_the_window_alone() -> None:
     app = PanelOnly(HarbourSession(SessionState()))
     async with app.run_test(size=(44, 40)) as pilot:
-        figures = msgspec.structs.replace(app.desk.figures, used=0, pressure=0.0, estimated=True)
-        app.query_one(Breakdown).show(figures, app.desk.view, app.desk.state)
+        context_usage = msgspec.structs.replace(app.desk.context_usage, used=0, pressure=0.0, estimated=True)
+        app.query_one(Breakdown).show(context_usage, app.desk.view, app.desk.state)
         await pilot.pause()
         head = str(app.query_one(HeadLine).render())
         assert "counting …" in head and "0 of" not in head and "window 32k" in head
@@ -135,7 +135,7 @@ async def test_what_the_cache_saves_and_what_overhead_costs_is_told_in_dollars()
     desk.price = TokenPrice(3e-6, 3e-7)
     app = PanelOnly(desk)
     async with app.run_test(size=(44, 50)):
-        held = desk.figures
+        held = desk.context_usage
         assert f"cached {6_000 * 100 // held.used} %, $0.02 saved a request" in app.said("money")
         alarm = app.said("alarm")
         assert "They cost $0.05 a request." in alarm and "system prompt" in alarm and "($0.0" in alarm
@@ -154,10 +154,10 @@ async def test_the_cache_is_told_as_long_as_it_holds(width: int) -> None:
         )
         assert "◂ held up to here, warm 41 min" in app.said("legend")
         desk.cache = CacheState((Hold(20_000, time.time() - 1),), "cold", NextCall(0.41))
-        app.query_one(Breakdown).show(desk.figures, desk.view, desk.state)
+        app.query_one(Breakdown).show(desk.context_usage, desk.view, desk.state)
         assert app.said("cache") == "cold · next ≈ $0.41"
         desk.cache = CacheState()
-        app.query_one(Breakdown).show(desk.figures, desk.view, desk.state)
+        app.query_one(Breakdown).show(desk.context_usage, desk.view, desk.state)
         assert app.said("cache") == ""
 
 
@@ -168,7 +168,7 @@ async def test_pins_that_leave_nothing_to_compact_are_named() -> None:
         assert app.said("alarm") == ""
         for group in desk.state.ledger.groups:
             await desk.pin(group.id)
-        app.query_one(Breakdown).show(desk.figures, desk.view, desk.state)
+        app.query_one(Breakdown).show(desk.context_usage, desk.view, desk.state)
         alarm = app.said("alarm")
         assert "Pinned messages" in alarm and "Unpin some" in alarm and "run journalctl" in alarm
 
@@ -177,7 +177,7 @@ async def test_what_the_server_cut_is_told_with_its_remedy() -> None:
     desk = HarbourSession(state(3, passes=0))
     app = PanelOnly(desk)
     async with app.run_test(size=(60, 50)):
-        app.query_one(Breakdown).show(msgspec.structs.replace(desk.figures, cut=3_100), desk.view, desk.state)
+        app.query_one(Breakdown).show(msgspec.structs.replace(desk.context_usage, cut=3_100), desk.view, desk.state)
         assert "cut ~3.1k tokens" in app.said("alarm") and "--window" in app.said("alarm")
 
 
@@ -187,7 +187,7 @@ async def test_a_learned_limit_and_the_error_have_a_legend() -> None:
     async with app.run_test(size=(60, 50)):
         assert "╷ compaction from 20.9k" in app.said("legend") and "┃" not in app.said("legend")
         desk.budget = make_budget(Window(32_000, "learned", 128_000), 4_096, 0.8, 0.5)
-        app.query_one(Breakdown).show(desk.figures, desk.view, desk.state)
+        app.query_one(Breakdown).show(desk.context_usage, desk.view, desk.state)
         assert "┃ learned limit 32.0k, not 128.0k" in app.said("legend")
         assert ": perhaps used, ±" in app.said("legend")
         assert "window 32k, not 128k" in str(app.query_one(HeadLine).render())
@@ -257,13 +257,15 @@ async def test_other_figures_lay_nothing_out_where_no_line_comes_or_goes() -> No
         for spent in (0.01, 0.02):  # for the first time there is a line for it
             laid_out.clear()
             before = app.said("money")
-            figures = msgspec.structs.replace(desk.figures, cost_usd=spent, used=desk.figures.used + 1_000)
-            panel.show(figures, desk.view, desk.state)
+            context_usage = msgspec.structs.replace(
+                desk.context_usage, cost_usd=spent, used=desk.context_usage.used + 1_000
+            )
+            panel.show(context_usage, desk.view, desk.state)
             await pilot.pause(0.1)
             assert app.said("money") != before
         assert laid_out == []
-        passes = 0 if desk.figures.compactions else 9
-        panel.show(msgspec.structs.replace(desk.figures, cost_usd=1, compactions=passes), desk.view, desk.state)
+        passes = 0 if desk.context_usage.compactions else 9
+        panel.show(msgspec.structs.replace(desk.context_usage, cost_usd=1, compactions=passes), desk.view, desk.state)
         await pilot.pause(0.1)
         assert laid_out, "a line more or less"
         assert app.query_one(".money", Static).size.height == app.said("money").count("\n") + 1

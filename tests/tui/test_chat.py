@@ -87,7 +87,7 @@ async def test_messages_sent_meanwhile_wait_and_go_out_once_in_order(tmp_path: P
         await until(pilot, lambda: len(app.query(Chip)) == 2)
         assert session.sent == ["one"]
         for name in ("one", "two", "three"):
-            session.gate(name).set()
+            session.approvals(name).set()
         await until(pilot, lambda: len(session.sent) == 3 and not app.work.busy)
         assert session.sent == ["one", "two", "three"]
         assert not app.query(Chip)
@@ -101,7 +101,7 @@ async def test_a_queued_message_can_be_taken_back_with_up(tmp_path: Path) -> Non
         await pilot.press("up")
         await until(pilot, lambda: not app.query(Chip))
         assert app.chat.composer.prompt.text == "b"
-        session.gate().set()
+        session.approvals().set()
         await idle(app, pilot)
         assert session.sent == ["a"]
 
@@ -389,7 +389,7 @@ async def test_retries_count_down_and_are_marked_when_over(tmp_path: Path) -> No
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")
         await until(pilot, lambda: blocks(app, RetryBlock) and "again in" in words(app))
-        session.gate().set()
+        session.approvals().set()
         await until(pilot, lambda: "tried again" in words(app))
 
 

@@ -248,9 +248,9 @@ async def test_each_model_says_whether_this_session_fits(tmp_path: Path) -> None
     async with app.run_test(size=(140, 24)) as pilot:
         await app.settle()
         lines = app.lines()
-        figures = app.over._session.figures
+        context_usage = app.over._session.context_usage
         assert lines[1].startswith("●") and "3.00 / 15.00" in lines[1]
-        assert f"fits, {percent(figures.pressure)}" in lines[1], "the gauge's own share"
+        assert f"fits, {percent(context_usage.pressure)}" in lines[1], "the gauge's own share"
         assert "over" in lines[2] and "free" in lines[2] and "[qwen3]" in lines[2]
         assert "not known" in lines[3]
         assert "no key" in lines[4]

@@ -15,13 +15,13 @@ from textual.events import Paste
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.cache_state import CacheState, NextCall
 from ctxchat.core.calibration import Mix
-from ctxchat.core.context_usage import Counting, Figures, measure
+from ctxchat.core.context_usage import ContextUsage, Counting, measure
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.openai import to_wire
 from ctxchat.core.options import AutoCold, Options
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import compile
 from ctxchat.tui.chat.chips import Chip
 from ctxchat.tui.chat.completion import Wanted, command_choices, file_choices, wanted
@@ -351,18 +351,18 @@ async def test_a_command_is_no_draft(tmp_path: Path) -> None:
         await until(pilot, lambda: "this message" not in words(app))
 
 
-def figures(used: int, draft: int, window: int = 100_000) -> Figures:
-    view = compile(Ledger(), Head(system="x" * 3 * used), Meter())
+def context_usage(used: int, draft: int, window: int = 100_000) -> ContextUsage:
+    view = compile(Ledger(), Head(system="x" * 3 * used), TokenCounter())
     budget = make_budget(Window(window, "configured"), 0, 0.8, 0.5)
     return measure(view, budget, Counting("m"), draft=Mix(draft))
 
 
 def test_what_a_draft_would_do_is_said_where_it_matters() -> None:
-    assert draft_line(figures(1_000, 10)) == ""
-    assert draft_line(figures(1_000, 0)) == ""
-    assert draft_line(figures(10_000, 5_000)) == "this message +5.0k → 15 %"
-    assert draft_line(figures(79_000, 10_000)) == "this message +10.0k → 89 %, compaction would start"
-    assert draft_line(figures(90_000, 20_000)).endswith("over the limit by 10.0k")
+    assert draft_line(context_usage(1_000, 10)) == ""
+    assert draft_line(context_usage(1_000, 0)) == ""
+    assert draft_line(context_usage(10_000, 5_000)) == "this message +5.0k → 15 %"
+    assert draft_line(context_usage(79_000, 10_000)) == "this message +10.0k → 89 %, compaction would start"
+    assert draft_line(context_usage(90_000, 20_000)).endswith("over the limit by 10.0k")
 
 
 def test_ones_own_editor_has_the_text_and_may_say_no(tmp_path: Path) -> None:

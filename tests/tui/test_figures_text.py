@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.presentation import usage_text as words
 from ctxchat.presentation.text import short
 from tests.tui.harbour import HarbourSession
 
-FIGURES = HarbourSession().figures
+FIGURES = HarbourSession().context_usage
 
 
-def with_used(figures: Figures, used: int, **fields: object) -> Figures:
-    return msgspec.structs.replace(figures, used=used, pressure=used / figures.limit, **fields)
+def with_used(context_usage: ContextUsage, used: int, **fields: object) -> ContextUsage:
+    return msgspec.structs.replace(context_usage, used=used, pressure=used / context_usage.limit, **fields)
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_an_unknown_window_is_said_and_divides_nothing() -> None:
 
 def test_where_the_window_was_learned_is_said() -> None:
     assert words.window_words(FIGURES) == "window 32k, catalogue"
-    learned = msgspec.structs.replace(FIGURES, window_source="learned")
-    assert words.window_words(learned) == "window 32k, learned from a rejection"
+    knowledge = msgspec.structs.replace(FIGURES, window_source="learned")
+    assert words.window_words(knowledge) == "window 32k, learned from a rejection"
 
 
 def test_the_draft_is_told_with_what_it_leads_to() -> None:
     desk = HarbourSession()
-    assert words.draft_words(desk.figures) == ""
+    assert words.draft_words(desk.context_usage) == ""
     assert words.draft_words(desk.with_draft("a few words")).endswith(" %")
     assert words.draft_words(desk.with_draft("word " * 10_000)).endswith("compaction would start")
     assert "over the limit by 49.4k, compaction would start" in words.draft_words(desk.with_draft("word " * 40_000))

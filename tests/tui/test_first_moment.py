@@ -43,7 +43,7 @@ async def resumed() -> Session:
         await first.say(f"Never poll pier {n} at night. {LONG}")
     await first.free_up()
     again = Desk(ScriptedModel([], window=window), records=first.journal.records, options=options, tools=[Echo("dig")])
-    assert not again.session.view.items and again.session.figures.estimated
+    assert not again.session.view.items and again.session.context_usage.estimated
     return again.session
 
 
@@ -81,4 +81,4 @@ async def test_a_screen_fills(made: Made, keys: list[str], words: str, tmp_path:
         told = [line for line in shown if words in line]
         assert told, shown
         assert not any("sees 0 of" in line or "0 messages are in view" in line for line in told)
-        assert session.figures.estimated
+        assert session.context_usage.estimated

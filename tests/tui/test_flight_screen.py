@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from textual.widgets import Static
 
 from ctxchat.core.events import Usage
-from ctxchat.core.journal import Changed, Measured, PassEnded, Sealed, SessionState, Undone, fold
+from ctxchat.core.journal import Changed, CompactionFinished, Measured, Sealed, SessionState, Undone, fold
 from ctxchat.core.record import PutBack
 from ctxchat.presentation.compactions import passes
 from ctxchat.presentation.fill import DONE, REFUSED, UNDONE, FlightPoint, column, fill_points, fitting, moments
-from ctxchat.tui.panels.compaction_detail import PassRecord
+from ctxchat.tui.panels.compaction_detail import CompactionReport
 from ctxchat.tui.panels.flight import FlightScreen
 from ctxchat.tui.widgets.chart import LINE, FillChart
 from ctxchat.tui.widgets.rows import Rows
@@ -42,7 +42,7 @@ def flight() -> SessionState:
             records.append(Changed(first))
         if number == 4:
             told = f"The summary came back empty: {KEY} | [bold]"
-            records.append(PassEnded(msgspec.structs.replace(failed("k2"), detail=told)))
+            records.append(CompactionFinished(msgspec.structs.replace(failed("k2"), detail=told)))
         if number == 5:
             third = digest(ledger, "k3", [g.id for n in (1, 2) for g in turns[n]], SUMMARY_B, minute=61)
             records.append(Changed(third))
@@ -147,7 +147,7 @@ async def test_after_undo_in_part_a_row_tells_what_is_still_put_away(tmp_path: P
         await pilot.press("end")
         line = app.drawn(Rows)[3]
         assert "in part" in line and "24.4k → 14.2k" in line and "−10.2k" in line
-        told = str(app.over.query_one("PassRecord Static", Static).render())
+        told = str(app.over.query_one("CompactionReport Static", Static).render())
         assert "3 messages, 5.0k; −10.2k left" in told
 
 
@@ -163,7 +163,7 @@ async def test_chart_and_figures(tmp_path: Path) -> None:
         assert "undone" in lines[1] and "failed" in lines[2] and "in force" in lines[3]
         assert "24.4k → 9.2k" in lines[3] and "−15.2k" in lines[3] and "claude-haiku-4-5" in lines[3]
         await pilot.press("down")
-        assert "| [bold]" in str(app.over.query_one("PassRecord Static", Static).render())
+        assert "| [bold]" in str(app.over.query_one("CompactionReport Static", Static).render())
         await pilot.press("down", "enter")
         assert app.result == "k1"
 
@@ -173,7 +173,7 @@ async def test_no_figure_is_cut_where_it_is_narrow(tmp_path: Path) -> None:
     async with app.run_test(size=(40, 20)) as pilot:
         await pilot.pause()
         assert [line[-6:] for line in app.drawn(Rows)] == [" after", "→ 9.2k", " 24.4k", "→ 9.2k"]
-        record = app.over.query_one(PassRecord)
+        record = app.over.query_one(CompactionReport)
         assert record.region.height > 2, "and there is room for the record of the chosen one"
         assert record.vertical_scrollbar.region.right == 39, "at the edge, as in every list"
 

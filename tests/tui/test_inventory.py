@@ -12,7 +12,7 @@ from ctxchat.core.grouping import group_messages
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.sections import OUTSIDE, SECTIONS
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import compile
 from ctxchat.presentation.inventory import inventory, offenders
 from tests.tui.harbour import HarbourSession, state
@@ -21,40 +21,40 @@ from tests.tui.harbour import HarbourSession, state
 @given(st.integers(0, 30), st.integers(0, 2), st.integers(2_000, 400_000))
 def test_rows_add_up_to_the_gauge_section_by_section(turns: int, passes: int, window: int) -> None:
     desk = HarbourSession(state(turns, passes=passes if turns > 12 else 0), window=window)
-    view, figures = desk.view, desk.figures
-    rows = inventory(view, figures)
+    view, context_usage = desk.view, desk.context_usage
+    rows = inventory(view, context_usage)
     for name in SECTIONS:
         if name not in OUTSIDE:
-            assert sum(r.tokens for r in rows if r.section == name) == figures.tokens(name), name
-    assert rows[-1].running == figures.used
+            assert sum(r.tokens for r in rows if r.section == name) == context_usage.tokens(name), name
+    assert rows[-1].running == context_usage.used
     assert [r.number for r in rows] == list(range(1, len(rows) + 1))
 
 
 def test_what_stands_for_the_model_only_is_left_out_of_the_words() -> None:
     desk = HarbourSession()
-    whats = {row.section: row.what for row in inventory(desk.view, desk.figures)}
+    whats = {row.section: row.what for row in inventory(desk.view, desk.context_usage)}
     assert whats["memory"] and not any(what.startswith("<") for what in whats.values())
 
 
 @given(st.integers(0, 60_000))
 def test_what_a_server_holds_is_marked_row_by_row(held: int) -> None:
     desk = HarbourSession()
-    for row in inventory(desk.view, desk.figures, held):
+    for row in inventory(desk.view, desk.context_usage, held):
         assert row.cached == (0 < row.running <= held)
 
 
 def test_a_draft_belongs_to_no_row() -> None:
     desk = HarbourSession()
-    figures = desk.with_draft("word " * 3_000)
-    rows = inventory(desk.view, figures)
-    assert rows[-1].running == figures.used - figures.tokens("draft")
+    context_usage = desk.with_draft("word " * 3_000)
+    rows = inventory(desk.view, context_usage)
+    assert rows[-1].running == context_usage.used - context_usage.tokens("draft")
 
 
 def test_a_reply_that_is_arriving_swells_no_row() -> None:
     desk = HarbourSession()
-    before = inventory(desk.view, desk.figures)
-    figures = measure(desk.view, desk.budget, Counting("m", level(1.08)), streamed=Mix(5_000))
-    during = inventory(desk.view, figures)
+    before = inventory(desk.view, desk.context_usage)
+    context_usage = measure(desk.view, desk.budget, Counting("m", level(1.08)), streamed=Mix(5_000))
+    during = inventory(desk.view, context_usage)
     assert [r.tokens for r in during if r.section == "user"] == [r.tokens for r in before if r.section == "user"]
     grown = sum(r.tokens for r in during) - sum(r.tokens for r in before)
     assert abs(grown) <= len(SECTIONS)
@@ -62,8 +62,8 @@ def test_a_reply_that_is_arriving_swells_no_row() -> None:
 
 def test_a_result_is_told_by_its_call() -> None:
     desk = HarbourSession()
-    rows = inventory(desk.view, desk.figures)
-    result = offenders(desk.view, desk.figures, 1)[0]
+    rows = inventory(desk.view, desk.context_usage)
+    result = offenders(desk.view, desk.context_usage, 1)[0]
     assert result.tokens == max(r.tokens for r in rows)
     assert result.kind == "result" and result.section == "tool_results"
     assert result.what.startswith(("run journalctl -u cormorant", "read var/log/tide-7.log"))
@@ -76,7 +76,7 @@ def test_repeated_call_ids_are_told_per_occurrence() -> None:
         return [Message(seq, "assistant", calls=(call,)), Message(seq + 1, "tool", "out", call_id="same")]
 
     ledger = Ledger(group_messages([Message(1, "user", "go"), *round_of(2, "first"), *round_of(4, "second")]))
-    view = compile(ledger, HarbourSession().frame, Meter())
+    view = compile(ledger, HarbourSession().frame, TokenCounter())
     budget = make_budget(Window(8_000, "assumed"), 500, 0.8, 0.5)
     rows = inventory(view, measure(view, budget, Counting("m")))
     assert [r.what for r in rows if r.kind == "result"] == ["run first", "run second"]
@@ -84,10 +84,10 @@ def test_repeated_call_ids_are_told_per_occurrence() -> None:
 
 def test_what_is_cached_is_the_front() -> None:
     desk = HarbourSession()
-    rows = inventory(desk.view, desk.figures)
+    rows = inventory(desk.view, desk.context_usage)
     flags = [r.cached for r in rows]
     assert flags == sorted(flags, reverse=True)
-    assert sum(r.tokens for r in rows if r.cached) <= desk.figures.cached
+    assert sum(r.tokens for r in rows if r.cached) <= desk.context_usage.cached
 
 
 def test_hostile_words_come_out_flat() -> None:
@@ -101,7 +101,7 @@ def test_hostile_words_come_out_flat() -> None:
             ]
         )
     )
-    view = compile(ledger, HarbourSession().frame, Meter())
+    view = compile(ledger, HarbourSession().frame, TokenCounter())
     rows = inventory(view, measure(view, make_budget(Window(8_000, "assumed"), 500, 0.8, 0.5), Counting("m")))
     assert all(r.what.isprintable() and r.source.isprintable() for r in rows)
     assert "[/x]" in [r.what for r in rows]

@@ -52,7 +52,7 @@ async def opened(home: Home, *titles: str) -> AsyncIterator[tuple[CtxchatApp, Pi
             program, program.settings, load_themes(home.settings).themes, session_id=ids[0], now=count().__next__
         )
         async with app.run_test(size=(100, 30)) as pilot:
-            await until(pilot, lambda: app.session is not None and app.session.figures.tokens("user") > 0)
+            await until(pilot, lambda: app.session is not None and app.session.context_usage.tokens("user") > 0)
             yield app, pilot, ids
 
 

@@ -87,7 +87,9 @@ async def settle_question(pilot: Pilot[int]) -> None:
     await pilot.press("x", "enter")
     await until(pilot, lambda: app.query(ApprovalPanel))
     assert app.session
-    app.chat.show_figures(app.session.figures)  # the draft's may have been told before the message stood in the record
+    app.chat.show_figures(
+        app.session.context_usage
+    )  # the draft's may have been told before the message stood in the record
     await still(pilot)
 
 

@@ -28,28 +28,28 @@ QUESTIONS = [f"question {n}? {LONG}" for n in range(4)]
 
 async def test_the_preview_is_agreed_to_and_the_pass_leaves_its_mark(tmp_path: Path) -> None:
     async with talking(tmp_path, ANSWERS, said=QUESTIONS) as (app, pilot, desk):
-        used = desk.session.figures.used
+        used = desk.session.context_usage.used
         await pilot.press(*"draft", "f8")
         await until(pilot, lambda: isinstance(app.screen, PreviewScreen))
         await pilot.press("f8")  # once more: as it stands
         await until(pilot, lambda: app.screen is app.chat and blocks(app, CompactionMark))
-        assert desk.session.figures.used < used and len(desk.state.ledger.compactions) == 1
+        assert desk.session.context_usage.used < used and len(desk.state.ledger.compactions) == 1
         assert app.chat.composer.draft == "draft"
         assert "compacted" in words(app)
 
 
 async def test_shift_tab_goes_back_through_the_preview_and_changes_no_permission(tmp_path: Path) -> None:
     async with talking(tmp_path, ANSWERS, said=QUESTIONS) as (app, pilot, desk):
-        mode = desk.gate.mode
+        mode = desk.approvals.mode
         await pilot.press("f8")
         await until(pilot, lambda: isinstance(app.screen, PreviewScreen))
         first = app.focused
         await pilot.press("tab")
         assert app.focused is not first
         await pilot.press("shift+tab")
-        assert isinstance(app.screen, PreviewScreen) and app.focused is first and desk.gate.mode == mode
+        assert isinstance(app.screen, PreviewScreen) and app.focused is first and desk.approvals.mode == mode
         await pilot.press("escape", "shift+tab")
-        await until(pilot, lambda: desk.gate.mode != mode)
+        await until(pilot, lambda: desk.approvals.mode != mode)
 
 
 async def test_shift_f8_and_compact_now_run_without_looking(tmp_path: Path) -> None:
@@ -110,12 +110,12 @@ async def test_during_a_pass_typing_goes_on_and_a_message_is_delivered_once_afte
 async def test_esc_stops_a_pass_and_says_that_nothing_changed(tmp_path: Path) -> None:
     writer = Writer(waits=True)
     async with talking(tmp_path, ANSWERS, writer=writer, said=QUESTIONS) as (app, pilot, desk):
-        before = desk.session.figures.used
+        before = desk.session.context_usage.used
         await pilot.press("shift+f8")
         await until(pilot, lambda: writer.asked and "esc stops" in words(app))
         await pilot.press("escape")
         await until(pilot, lambda: "everything is as it was" in words(app))
-        assert desk.session.figures.used == before and not desk.state.ledger.compactions
+        assert desk.session.context_usage.used == before and not desk.state.ledger.compactions
 
 
 async def test_what_the_model_no_longer_sees_as_it_was_has_a_mark_until_that_is_undone(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ async def test_the_question_is_answered_with_instructions_or_put_off(tmp_path: P
         await until(pilot, lambda: app.query(SuggestionPanel))
         await pilot.press("tab", "i", *"keep ids", "enter")
         await until(pilot, lambda: session.agreed == [("now", "keep ids")])
-        session.gate().set()
+        session.approvals().set()
         await until(pilot, lambda: not app.work.busy)
         await pilot.press("y", "enter")
         await until(pilot, lambda: app.query(SuggestionPanel))
@@ -178,7 +178,7 @@ async def test_a_call_to_be_allowed_and_the_question_stand_side_by_side(tmp_path
 
 
 async def test_now_when_the_turn_is_over_runs_the_pass_at_once(tmp_path: Path) -> None:
-    async with talking(tmp_path, ANSWERS, window=12_000, consent="ask") as (app, pilot, desk):
+    async with talking(tmp_path, ANSWERS, window=12_000, auto_compact="ask") as (app, pilot, desk):
         while not app.query(SuggestionPanel):
             assert desk.state.ledger.turn < 20
             await say(app, pilot, f"question? {LONG}")
@@ -297,8 +297,8 @@ async def test_a_session_that_can_only_be_read_offers_a_copy(tmp_path: Path) -> 
 
 
 async def test_undo_in_the_chat_asks_where_it_would_not_fit_and_redo_is_exact(tmp_path: Path) -> None:
-    async with talking(tmp_path, ANSWERS, window=12_000, consent="off") as (app, pilot, desk):
-        while not desk.session.figures.used > 0.5 * desk.session.figures.limit:
+    async with talking(tmp_path, ANSWERS, window=12_000, auto_compact="off") as (app, pilot, desk):
+        while not desk.session.context_usage.used > 0.5 * desk.session.context_usage.limit:
             await say(app, pilot, f"question? {LONG * 3}")
         await pilot.press(*"/compact now", "enter")
         await until(pilot, lambda: desk.state.ledger.compactions and not app.work.busy)

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.core.events import ApprovalRequested, CompactionSuggested, QuestionAsked
-from ctxchat.core.permissions import Allowance, Answer
+from ctxchat.core.permissions import Answer, Grant
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.chat.asked import AFTER_TAB_S, KEY_PAUSE_S, Asked
 from ctxchat.tui.panels.panel import CONFIRM_PAUSE_S, Confirm
@@ -42,7 +42,7 @@ def asks(*asked: ApprovalRequested | QuestionAsked) -> FakeSession:
 async def appear(app: CtxchatApp, pilot: Pilot[int], session: FakeSession) -> Asked:
     await pilot.press("x", "enter")
     await until(pilot, lambda: app.work.busy)
-    session.gate("ask").set()
+    session.approvals("ask").set()
     await until(pilot, lambda: app.query(Asked))
     return app.query_one(Asked)
 
@@ -85,11 +85,11 @@ async def test_after_a_pause_the_question_takes_keys_where_nobody_writes(tmp_pat
         await wait(app, pilot, watch, KEY_PAUSE_S * 0.9)
         await pilot.press("y")
         assert [call for call, _ in session.answers] == ["c1"] and app.chat.composer.draft.endswith("y")
-        session.gate("answer:c2").set()
+        session.approvals("answer:c2").set()
 
 
 ROOM = CompactionSuggested(9_000, 10_000, 0.9, 3_000)
-WIDE = ApprovalRequested("c1", "shell", "run make", "run", "make", ("shell: make",), Allowance(network=True))
+WIDE = ApprovalRequested("c1", "shell", "run make", "run", "make", ("shell: make",), Grant(network=True))
 SENTENCES = (
     "all good",
     "yes please",
@@ -127,7 +127,7 @@ async def test_a_sentence_typed_at_a_question_is_the_draft_and_approves_nothing(
             app.chat.composer.set_draft("")
             assert not session.answers and not session.agreed and not session.snoozed
         assert "[x]" not in words(app), "what a digit ticked is not ticked any more"
-        session.gate("answer:c1").set()
+        session.approvals("answer:c1").set()
 
 
 async def test_what_holds_from_now_on_is_confirmed_with_enter(tmp_path: Path) -> None:

@@ -32,10 +32,10 @@ class Panels(PanelApp):
 
     def compose(self) -> ComposeResult:
         yield Breakdown()
-        yield Gauge(AMISS.figures, ghost=6_000)
+        yield Gauge(AMISS.context_usage, ghost=6_000)
 
     def on_mount(self) -> None:
-        self.query_one(Breakdown).show(AMISS.figures, AMISS.view, AMISS.state)
+        self.query_one(Breakdown).show(AMISS.context_usage, AMISS.view, AMISS.state)
 
 
 class Over(PanelApp):

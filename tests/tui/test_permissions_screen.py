@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from textual.widgets import Input
 
-from ctxchat.agent.turn.approvals import Gate
+from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.config.effective import load
 from ctxchat.config.rules import add_rules, read_rules, rules_file
 from ctxchat.config.trust import trust
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.permissions import Demand, Rule, parse_rule
+from ctxchat.core.permissions import AccessRequest, Rule, parse_rule
 from ctxchat.tui.panels.panel import Confirm
 from ctxchat.tui.panels.permissions import PermissionsScreen, RuleScreen
 from ctxchat.tui.widgets.rows import Rows
@@ -36,7 +36,7 @@ class Home:
             monkeypatch.setenv(name, value)
         self.load = partial(load, self.workspace, environ=self.environ, known=lambda _: ())
         self.full = False
-        self.gate = Gate(folder=str(self.workspace), store=self._store)
+        self.approvals = Approvals(folder=str(self.workspace), store=self._store)
 
     async def _store(self, rules: Sequence[Rule]) -> None:
         if self.full:
@@ -51,8 +51,8 @@ class Home:
         here, other = str(self.workspace), "/elsewhere"
         add_rules(self.config, [Rule("write_file", "src/**", here), Rule("shell", "ls", other)])
         written = (rule for text in self.load().settings.permissions.rules if (rule := parse_rule(text)))
-        self.gate.rules = (*read_rules(self.config)[0], *written)
-        await self.gate.allow([Rule("shell", "[bold]uv run pytest **")], "session")
+        self.approvals.rules = (*read_rules(self.config)[0], *written)
+        await self.approvals.allow([Rule("shell", "[bold]uv run pytest **")], "session")
 
     @property
     def stored(self) -> list[str]:
@@ -60,17 +60,17 @@ class Home:
 
     @property
     def held(self) -> list[str]:
-        return [rule.text for rule in self.gate.held]
+        return [rule.text for rule in self.approvals.held]
 
     @asynccontextmanager
     async def opened(self, size: tuple[int, int] = (100, 30)) -> AsyncIterator[tuple[Any, Any]]:
         session = FakeSession()
-        session.permissions = self.gate
+        session.permissions = self.approvals
         more = {"load_settings": self.load, "services": FakeServices(self.workspace, session)}
         async with chatting(self.workspace, session, size, **more) as (app, pilot):
             await pilot.press(*"/permissions", "enter")
             await until(pilot, lambda: isinstance(app.screen, PermissionsScreen) and app.screen.query(Rows))
-            await until(pilot, lambda: len(app.screen.query_one(Rows).items) == len(self.gate.held))
+            await until(pilot, lambda: len(app.screen.query_one(Rows).items) == len(self.approvals.held))
             yield app, pilot
             while app.screen is not app.chat:
                 await pilot.press("escape")
@@ -130,8 +130,8 @@ async def test_a_stored_rule_is_edited_and_removed_where_it_is_kept(home: Home) 
         await until(pilot, lambda: app.screen.rows.current.rule.text == "write_file: src/*")
         assert "write_file: src/*" in home.held
         assert home.stored == ["write_file: src/*", "shell: ls"] and "write_file: src/**" not in home.held
-        deep = Demand("write", str(home.workspace / "src" / "a" / "b.py"))
-        assert home.gate.judge("write_file", deep).verdict == "ask"
+        deep = AccessRequest("write", str(home.workspace / "src" / "a" / "b.py"))
+        assert home.approvals.judge("write_file", deep).verdict == "ask"
         await pilot.press("d")
         await said(pilot, "No longer in force: write_file: src/*")
         assert home.stored == ["shell: ls"] and "write_file: src/*" not in home.held
@@ -139,7 +139,7 @@ async def test_a_stored_rule_is_edited_and_removed_where_it_is_kept(home: Home) 
 
 async def test_a_rule_of_this_session_is_edited_and_removed(home: Home) -> None:
     await home.fill()
-    below = home.gate.below("all")
+    below = home.approvals.below("all")
     async with home.opened() as (app, pilot):
         await go_to(pilot, app, "shell: [bold]uv run pytest **")
         await pilot.press("enter")
@@ -155,7 +155,7 @@ async def test_a_rule_of_this_session_is_edited_and_removed(home: Home) -> None:
         await until(pilot, lambda: isinstance(app.screen, Confirm))
         await pilot.press("enter")
         await said(pilot, "No longer in force: deny shell: uv **")
-        assert "deny shell: uv **" not in [rule.text for rule in (*home.gate.held, *below.held)]
+        assert "deny shell: uv **" not in [rule.text for rule in (*home.approvals.held, *below.held)]
         assert home.stored == ["write_file: src/**", "shell: ls"]
 
 

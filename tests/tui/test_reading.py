@@ -84,7 +84,7 @@ async def test_what_is_marked_stays_marked_while_more_arrives(tmp_path: Path) ->
         await until(pilot, lambda: "new line" in words(app))
         await pilot.press("ctrl+c")
         await until(pilot, lambda: app.copied == "First words. Second words.")
-        session.gate().set()
+        session.approvals().set()
         await idle(app, pilot)
 
 
@@ -156,8 +156,8 @@ async def test_a_reply_that_streams_lays_nothing_out(tmp_path: Path) -> None:
             await until(pilot, lambda n=n: f"piece {n} " in words(app))
         assert transcript.virtual_size.height == before.height + 2 * pieces
         assert laid_out == 0
-        session.gate("a").set()
-        session.gate("b").set()
+        session.approvals("a").set()
+        session.approvals("b").set()
         await idle(app, pilot)
 
 
@@ -173,7 +173,7 @@ async def test_of_a_line_that_grows_nothing_else_is_painted(tmp_path: Path) -> N
         app.chat.feed.live.take(TextDelta(" third"), "")
         await until(pilot, lambda: "second third" in words(app))
         assert set(painted) <= {where(app, "second third")[1] - 1}
-        session.gate().set()
+        session.approvals().set()
         await idle(app, pilot)
 
 

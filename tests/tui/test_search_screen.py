@@ -12,7 +12,7 @@ import pytest
 from textual.widgets import Input, OptionList, Static
 from textual.worker import WorkerCancelled
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import StorageError
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Named, Sealed
@@ -41,9 +41,9 @@ class Quoting(HarbourSession):
         super().__init__()
         self.quoted: list[tuple[str, str]] = []
 
-    async def quote(self, group: Group, source: str) -> Figures:
+    async def quote(self, group: Group, source: str) -> ContextUsage:
         self.quoted.append((group.first.text, source))
-        return self.figures
+        return self.context_usage
 
 
 class Store(FakeServices):

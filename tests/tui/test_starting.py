@@ -88,7 +88,7 @@ async def test_what_was_found_is_offered_chosen_by_a_key_and_kept(tmp_path: Path
         await pilot.press("backspace", "tab", "2")
         await until(pilot, lambda: not app.query(FirstChoice))
         await until(pilot, lambda: "From here on anthropic/claude-x answers" in banner(app))
-        assert app.work.open_session().figures.model == "anthropic/claude-x"
+        assert app.work.open_session().context_usage.model == "anthropic/claude-x"
         assert (tmp_path / "config.toml").read_text() == 'model = "anthropic/claude-x"\n'
         await pilot.press("h", "i", "space", "y")
         assert app.chat.composer.draft == "hi y", "what is typed next is a message"
@@ -133,7 +133,7 @@ async def test_a_settings_file_that_cannot_be_written_costs_only_the_next_start(
         await until(pilot, lambda: app.query(FirstChoice))
         await pilot.press("tab", "1")
         await until(pilot, lambda: "could not be kept" in banner(app))
-        assert app.work.open_session().figures.model == LLAMA.name
+        assert app.work.open_session().context_usage.model == LLAMA.name
 
 
 async def test_of_a_session_that_has_a_model_nothing_is_asked_or_said(tmp_path: Path) -> None:
@@ -235,12 +235,12 @@ async def test_what_was_typed_while_the_store_was_opened_comes_back(tmp_path: Pa
 async def test_the_list_of_models_says_which_one_sessions_begin_with_and_changes_that(tmp_path: Path) -> None:
     async with started(tmp_path, FakeServices(tmp_path, FakeSession())) as (app, pilot):
         await until(pilot, lambda: app.session is not None)
-        before = app.work.open_session().figures.model
+        before = app.work.open_session().context_usage.model
         app.run_command(BY_NAME["model"])
         await until(pilot, lambda: isinstance(app.screen, ModelsScreen) and app.screen.rows.current is not None)
         name = app.screen.rows.current.name  # type: ignore[attr-defined]
         await pilot.press("d")
         await until(pilot, lambda: (tmp_path / "config.toml").exists())
         assert (tmp_path / "config.toml").read_text() == f'model = "{name}"\n'
-        assert isinstance(app.screen, ModelsScreen) and app.work.open_session().figures.model == before
+        assert isinstance(app.screen, ModelsScreen) and app.work.open_session().context_usage.model == before
         await pilot.press("escape")

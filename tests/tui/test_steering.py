@@ -39,7 +39,7 @@ async def test_enter_reaches_the_agent_at_the_next_boundary_and_the_other_key_wa
         await until(pilot, lambda: "next  two" in words(app))
         assert "later late" in words(app) and "next  first" in words(app)
         assert session.sent == ["x"]
-        session.gate().set()
+        session.approvals().set()
         await idle(app, pilot)
         assert session.sent == ["x", "first", "two", "late"]
         assert [g.turn for g in session.state.ledger.groups if g.kind == "user"] == [1, 1, 1, 2]
@@ -57,7 +57,7 @@ async def test_what_waits_comes_back_into_the_editor_and_is_not_sent(tmp_path: P
         assert app.chat.composer.draft == "two"
         await pilot.click(next(iter(app.query("Queued Chip"))))
         await until(pilot, lambda: app.chat.composer.draft == "one\n\ntwo")
-        session.gate().set()
+        session.approvals().set()
         await idle(app, pilot)
         assert session.sent == ["x"]
 
@@ -68,7 +68,7 @@ async def test_what_has_gone_cannot_be_taken_back(tmp_path: Path) -> None:
         await pilot.press("x", "enter", *"one", "enter")
         await until(pilot, lambda: app.chat.composer.queued.drafts)
         waiting = app.chat.composer.queued.drafts[0]
-        session.gate().set()
+        session.approvals().set()
         await idle(app, pilot)
         assert not app.chat.composer.take_back(waiting)
         assert app.chat.composer.draft == "" and session.sent == ["x", "one"]
@@ -129,7 +129,7 @@ async def test_what_cannot_be_kept_comes_back_and_the_turn_goes_on(tmp_path: Pat
         await pilot.press("x", "enter")
         await until(pilot, lambda: app.work.busy)
         app.work.say(Draft("look", (Picture("a.png", png(4, 4), 4, 4),)))
-        session.gate().set()
+        session.approvals().set()
         await idle(app, pilot)
         assert session.sent == ["x"] and app.chat.composer.draft == "look" and app.chat.composer.whole.along
         assert "it is back in the editor" in words(app) and "done" in words(app)

@@ -58,7 +58,7 @@ async def test_every_widget_wears_what_the_rules_say_whatever_came_before(tmp_pa
         app.wear("light")
         await pilot.resize_terminal(50, 20)
         assert not wrong(app), "another theme, and narrow"
-        session.gate("answer:c1").set()
+        session.approvals("answer:c1").set()
         await until(pilot, lambda: not app.work.busy)
         app.wear("dark")
         await pilot.resize_terminal(100, 30)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ctxchat.core.events import CompactionSuggested, Notice
-from ctxchat.core.record import CompactionRecord, SideFigures
+from ctxchat.core.record import CompactionRecord, SideUsage
 from ctxchat.tui.chat.offers import SuggestionPanel
 from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
@@ -16,21 +16,21 @@ from tests.tui.fakes import FakeSession, Pause, reply
 
 async def test_it_says_how_full_the_window_is_by_now(tmp_path: Path) -> None:
     session = FakeSession()
-    fuller = msgspec.structs.replace(session.figures, used=180_000, limit=200_000, pressure=0.9)
+    fuller = msgspec.structs.replace(session.context_usage, used=180_000, limit=200_000, pressure=0.9)
     suggested = CompactionSuggested(170_000, 200_000, 0.85, 60_000)
     session.script = lambda _: [suggested, Pause(), fuller, Pause("end"), *reply("ok")]
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")
         await until(pilot, lambda: app.query(SuggestionPanel))
         assert "85 % full" in words(app) and "170.0k → ~60.0k" in words(app)
-        session.gate().set()
+        session.approvals().set()
         await until(pilot, lambda: "90 % full" in words(app))
         assert "180.0k → ~70.0k" in words(app)
 
 
 async def test_what_is_changed_by_hand_counts_too(tmp_path: Path) -> None:
     session = FakeSession()
-    emptier = msgspec.structs.replace(session.figures, used=160_000, limit=200_000, pressure=0.8)
+    emptier = msgspec.structs.replace(session.context_usage, used=160_000, limit=200_000, pressure=0.8)
     async with chatting(tmp_path, session) as (app, pilot):
         await app.chat.questions.suggest(CompactionSuggested(180_000, 200_000, 0.9, 70_000))
         await until(pilot, lambda: "90 % full" in words(app))
@@ -40,7 +40,7 @@ async def test_what_is_changed_by_hand_counts_too(tmp_path: Path) -> None:
 
 
 async def test_a_pass_that_failed_by_itself_is_told_once(tmp_path: Path) -> None:
-    sides = SideFigures(9, 9), SideFigures(9, 9)
+    sides = SideUsage(9, 9), SideUsage(9, 9)
     said = "The model sent an empty reply."
     failed = CompactionRecord("k1", "auto", "summarize", "failed", before=sides[0], after=sides[1], detail=said)
     told = Notice("warning", "The model sent an empty reply. Next try in 30 s, or F8.")
@@ -48,7 +48,7 @@ async def test_a_pass_that_failed_by_itself_is_told_once(tmp_path: Path) -> None
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")
         await until(pilot, lambda: "✗ The model sent an empty reply." in words(app))
-        session.gate().set()
+        session.approvals().set()
         await until(pilot, lambda: "Next try in 30 s" in words(app) and "✗" not in words(app))
         assert words(app).count("empty reply") == 1
 

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from ctxchat.core.calibration import level
-from ctxchat.core.context_usage import Counting, Figures, measure
+from ctxchat.core.context_usage import ContextUsage, Counting, measure
 from ctxchat.core.events import TextDelta
 from ctxchat.core.grouping import single
 from ctxchat.core.ledger import Change, Edit
 from ctxchat.core.messages import Message, ToolCall
-from ctxchat.core.record import CompactionRecord, FactCount, PutBack, SideFigures
+from ctxchat.core.record import CompactionRecord, FactCount, PutBack, SideUsage
 from ctxchat.presentation.history import Shown, items
 from ctxchat.presentation.inventory import inventory
 from ctxchat.presentation.text import short
@@ -127,10 +127,10 @@ async def test_a_reader_who_scrolled_up_is_left_alone_while_text_arrives(tmp_pat
         await pilot.press("pageup", "pageup")
         await pilot.pause()
         before, y = reading(app), transcript.scroll_y
-        session.gate("a").set()
+        session.approvals("a").set()
         await until(pilot, lambda: transcript.virtual_size.height > 200)
         assert transcript.scroll_y == y and reading(app) == before
-        session.gate("b").set()
+        session.approvals("b").set()
         await until(pilot, lambda: not app.work.busy)
         assert reading(app) == before
 
@@ -142,7 +142,7 @@ async def test_the_end_stays_in_sight_for_one_who_did_not(tmp_path: Path) -> Non
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")
         await until(pilot, lambda: "new line 59" in words(app))
-        session.gate().set()
+        session.approvals().set()
         await until(pilot, lambda: "the end" in words(app) and not app.work.busy)
 
 
@@ -168,8 +168,8 @@ async def test_going_to_a_message_far_back(tmp_path: Path) -> None:
 def compacted(session: FakeSession) -> Change:
     ledger = session.state.ledger
     record = CompactionRecord(
-        id="k1", reason="auto", strategy="pipeline", outcome="compacted", before=SideFigures(118_400, 214),
-        after=SideFigures(31_200, 60), folded_messages=42, facts=FactCount(44, 41),
+        id="k1", reason="auto", strategy="pipeline", outcome="compacted", before=SideUsage(118_400, 214),
+        after=SideUsage(31_200, 60), folded_messages=42, facts=FactCount(44, 41),
     )  # fmt: skip
     summary = single("summary", Message(seq=900, role="user", content="summary"), 0)
     covers = tuple(g.id for g in ledger.groups[:-4])
@@ -219,7 +219,7 @@ async def test_what_came_back_of_a_compaction_is_told_on_its_mark(tmp_path: Path
         record = msgspec.structs.replace(whole.record, folded_messages=30, back=PutBack(12, 8_100))
         left = msgspec.structs.replace(whole, record=record)
         session.state = type(session.state)(ledger=session.state.ledger.undo("k1").apply(left))
-        app.chat.changed(session.figures, "Undone in part")
+        app.chat.changed(session.context_usage, "Undone in part")
         line = "30 messages compacted −79.1k 12 put back"
         await until(pilot, lambda: line in said(app, CompactionMark))
 
@@ -308,7 +308,7 @@ class Dear(FakeSession):
     """Its server counts half as much again as we do."""
 
     @property
-    def figures(self) -> Figures:
+    def context_usage(self) -> ContextUsage:
         return measure(self.view, self.budget, Counting(self.model, level(1.5)))
 
 
@@ -322,7 +322,7 @@ async def test_a_result_weighs_in_the_chat_what_it_weighs_in_the_x_ray(tmp_path:
     ]
     async with chatting(tmp_path, Dear(messages=said)) as (app, pilot):
         await until(pilot, lambda: "read_file" in words(app))
-        row = next(r for r in inventory(app.session.view, app.session.figures) if r.kind == "result")
+        row = next(r for r in inventory(app.session.view, app.session.context_usage) if r.kind == "result")
         assert row.tokens > 1_400
         assert any(line.rstrip().endswith(short(row.tokens)) for line in words(app).split("\n") if "read_file" in line)
 

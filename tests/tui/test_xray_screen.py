@@ -24,7 +24,7 @@ from tests.tui.panel_app import PanelApp
 
 UNASKED = object()
 DESK = HarbourSession(state(20))
-ROWS = inventory(DESK.view, DESK.figures)
+ROWS = inventory(DESK.view, DESK.context_usage)
 
 
 class Opened(PanelApp):
@@ -86,7 +86,7 @@ async def test_as_sent_a_line_tells_where_what_the_server_holds_ends() -> None:
 
 async def test_what_a_change_costs_is_asked_with_it() -> None:
     desk = HarbourSession(state(20))
-    desk.cache = CacheState((Hold(desk.figures.used - 10, time.time() + 3_000),), "cold", NextCall(0.4))
+    desk.cache = CacheState((Hold(desk.context_usage.used - 10, time.time() + 3_000),), "cold", NextCall(0.4))
     app = Opened(desk)
     async with app.run_test(size=(120, 40)) as pilot:
         await app.settle()
@@ -144,7 +144,7 @@ async def test_what_was_shrunk_can_be_dropped_and_comes_back_step_by_step() -> N
             await pilot.pause()
             shown = {r.group for r in app.rows.items}
             assert (group in shown) is (key != "d"), key
-            assert sum(r.tokens for r in app.rows.items) == app.desk.figures.used
+            assert sum(r.tokens for r in app.rows.items) == app.desk.context_usage.used
             if key == "s":
                 shrunk = app.desk.view
             if key == "u" and shrunk:
@@ -244,20 +244,20 @@ async def test_words_filter_and_esc_leaves_the_field_first() -> None:
 @pytest.mark.parametrize("key", ["d", "s"])
 async def test_dropping_and_shrinking_show_in_the_gauge_at_once_and_undo_is_exact(key: str) -> None:
     app = Opened(HarbourSession(state(20)))
-    before, record = app.desk.figures, app.desk.state.ledger.messages()
+    before, record = app.desk.context_usage, app.desk.state.ledger.messages()
     async with app.run_test(size=(120, 30)) as pilot:
         await app.settle()
         drawn = app.screen.query_one(Gauge).render_line(0).text
         await sure(pilot, "down", "down", key)
         await app.settle()
         await pilot.pause()
-        assert app.desk.figures.used < before.used
-        assert sum(r.tokens for r in app.rows.items) == app.desk.figures.used
+        assert app.desk.context_usage.used < before.used
+        assert sum(r.tokens for r in app.rows.items) == app.desk.context_usage.used
         assert app.screen.query_one(Gauge).render_line(0).text != drawn
         await sure(pilot, "u")
         await app.settle()
         await pilot.pause()
-        assert app.desk.figures == before
+        assert app.desk.context_usage == before
         assert app.screen.query_one(Gauge).render_line(0).text == drawn
         assert app.desk.state.ledger.messages() == record
 

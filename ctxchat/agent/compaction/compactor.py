@@ -10,16 +10,16 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from ctxchat.agent.compaction.overflow_recovery import Rescue
+from ctxchat.agent.compaction.overflow_recovery import OverflowRecovery
 from ctxchat.agent.compaction.planner import Planner, Prices, Registry
-from ctxchat.agent.compaction.policy import Agreed, Consent
+from ctxchat.agent.compaction.policy import Agreed, AutoCompactPolicy
 from ctxchat.agent.compaction.prefetch import Prefetch
 from ctxchat.agent.compaction.preview import Preview
-from ctxchat.agent.compaction.run import Drafted, PassRequest, PassUnderWay, SummaryDraft, writing
+from ctxchat.agent.compaction.run import CompactionRequest, CompactionRun, Drafted, SummaryDraft, writing
 from ctxchat.agent.compaction.scheduler import Scheduler
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Notice
 from ctxchat.core.ports import FilesNow, Summariser
@@ -45,62 +45,62 @@ class Compactor:
         self.planner = Planner(conversation, registry, summariser, prices, files_now)
         self._prefetch = Prefetch(conversation, self.planner)
         self._drafted: Drafted | None = None  # the summary that a person is mending
-        self.consent = Consent(conversation)
-        self.scheduler = Scheduler(conversation, self.planner, self.consent)
+        self.policy = AutoCompactPolicy(conversation)
+        self.scheduler = Scheduler(conversation, self.planner, self.policy)
 
     # ── before a request ──
 
     async def make_room(self, emit: Emit, *, inside: bool = False) -> None:
         """Measure, and compact where it is due or agreed; `inside` a turn, between two of its rounds."""
-        figures = await self._conversation.refresh()
-        await emit(figures)
+        context_usage = await self._conversation.refresh()
+        await emit(context_usage)
         for text in self._conversation.troubles():
             await emit(Notice("warning", text))
-        if agreed := self.consent.taken("now"):
+        if agreed := self.policy.taken("now"):
             await self._as_agreed(agreed, emit)
         else:
-            await self._due(figures, emit, inside=inside)
+            await self._due(context_usage, emit, inside=inside)
         if self.scheduler.too_long():
-            await self.rescue().fit(self.scheduler.reason("context_overflow"), emit)
+            await self.recovery().fit(self.scheduler.reason("context_overflow"), emit)
         self.scheduler.room_made()
 
-    async def _due(self, figures: Figures, emit: Emit, *, inside: bool) -> None:
-        standing = self.scheduler.standing(figures, inside=inside)
-        if standing == "prepare" and not inside and self._goes_in_cold(figures):
+    async def _due(self, context_usage: ContextUsage, emit: Emit, *, inside: bool) -> None:
+        standing = self.scheduler.standing(context_usage, inside=inside)
+        if standing == "prepare" and not inside and self._goes_in_cold(context_usage):
             standing = "compact"
         if standing == "overhead":
-            for notice in self.consent.about_overhead(figures):
+            for notice in self.policy.about_overhead(context_usage):
                 await emit(notice)
             return
         try:
-            request = await self.scheduler.request(figures, inside=inside) if standing == "compact" else None
-            asked = None if request or standing == "no" else await self.scheduler.suggestion(figures)
+            request = await self.scheduler.request(context_usage, inside=inside) if standing == "compact" else None
+            asked = None if request or standing == "no" else await self.scheduler.suggestion(context_usage)
         except Exception as problem:  # a strategy may come from a third party, or have left with its package
-            if self.consent.once_a_turn():
+            if self.policy.once_a_turn():
                 await emit(unplanned(problem))
             return
         if request is not None:
             await self._automatic(request, emit, inside=inside)
         elif standing != "no":
             self._prepare(inside=inside)
-            for event in (asked,) if asked else self.consent.about_trigger(figures, inside=inside):
+            for event in (asked,) if asked else self.policy.about_trigger(context_usage, inside=inside):
                 await emit(event)
 
-    def _goes_in_cold(self, figures: Figures) -> bool:
+    def _goes_in_cold(self, context_usage: ContextUsage) -> bool:
         """The prepared summary goes in before its time: the server would have to read all of the request anew."""
-        talk = self._conversation
-        cold = figures.cache.warmth(epoch(talk.clock.now())) == "cold"
-        return cold and talk.options.auto_cold == "compact" and self._prefetch.prepared is not None
+        conversation = self._conversation
+        cold = context_usage.cache.warmth(epoch(conversation.clock.now())) == "cold"
+        return cold and conversation.options.auto_cold == "compact" and self._prefetch.prepared is not None
 
-    async def _automatic(self, request: PassRequest, emit: Emit, *, inside: bool = False) -> CompactionRecord:
+    async def _automatic(self, request: CompactionRequest, emit: Emit, *, inside: bool = False) -> CompactionRecord:
         changes = self._conversation.ledger.changes
         try:
             record = await self._perform(request, emit)
         except asyncio.CancelledError:
             if self._conversation.ledger.changes == changes:
-                self.consent.stopped()
+                self.policy.stopped()
             raise
-        for notice in self.consent.learn(record, inside=inside):
+        for notice in self.policy.learn(record, inside=inside):
             await emit(notice)
         return record
 
@@ -108,7 +108,7 @@ class Compactor:
 
     async def after_turn(self, emit: Emit, *, agreed: bool) -> None:
         """What was put off until the turn had ended (unless it ended badly), and the next summary made ahead."""
-        outstanding = self.consent.taken("now", "after") if agreed else None
+        outstanding = self.policy.taken("now", "after") if agreed else None
         if outstanding:
             await self._as_agreed(outstanding, emit)
         self._prepare(inside=False)
@@ -129,12 +129,12 @@ class Compactor:
     @property
     def ghost(self) -> int:
         """Tokens the window would hold after the pass that stands prepared, 0 for none."""
-        prepared, figures = self._prefetch.prepared, self._conversation.figures
-        return max(0, figures.used - figures.tokens("draft") - prepared.freed) if prepared else 0
+        prepared, context_usage = self._prefetch.prepared, self._conversation.context_usage
+        return max(0, context_usage.used - context_usage.tokens("draft") - prepared.freed) if prepared else 0
 
     def _prepare(self, *, inside: bool) -> None:
         """Make the next summary ahead, where a pass may take it up by itself."""
-        if self.consent.may_start(self._conversation.figures, inside=inside):
+        if self.policy.may_start(self._conversation.context_usage, inside=inside):
             self._prefetch.prepare(inside=inside)
 
     # ── by hand ──
@@ -160,10 +160,10 @@ class Compactor:
             await emit(Notice("info", "No step was ticked: nothing was changed."))
             return
         drafted = self._drafted if summary is not None else None
-        request = PassRequest(plan, reason, preview.instructions, summary, drafted=drafted)
+        request = CompactionRequest(plan, reason, preview.instructions, summary, drafted=drafted)
         record = await self._perform(request, emit)
         if record.outcome == "compacted" and reason != "auto":
-            self.consent.helped()
+            self.policy.helped()
 
     async def draft(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[str, None]:
         """The summary that a previewed pass would make, as it is written, for a person to edit. Changes nothing. Nothing
@@ -173,9 +173,9 @@ class Compactor:
         if step is None or self.planner.summariser is None:
             return
         self._drafted = None
-        talk, summariser = self._conversation, self.planner.summariser
-        draft = SummaryDraft(talk, summariser.model)
-        written = writing(talk, step, summariser, self.planner.options(), preview.instructions)
+        conversation, summariser = self._conversation, self.planner.summariser
+        draft = SummaryDraft(conversation, summariser.model)
+        written = writing(conversation, step, summariser, self.planner.options(), preview.instructions)
         try:
             async with aclosing(draft.read(written)) as pieces:
                 async for piece in pieces:
@@ -189,30 +189,30 @@ class Compactor:
         """A pass a hook asks for, as far down as one by hand. None, in silence, where nothing can be freed or passes rest
         after failures. Raises UsageError for a strategy nobody has."""
         await self._conversation.refresh()
-        if self.consent.standing in {"waiting", "broken"}:
+        if self.policy.standing in {"waiting", "broken"}:
             return None
         plan = await self.planner.usual(strategy, self.planner.goal_by_hand())
         if plan is None:
             return None
-        record = await self._automatic(PassRequest(plan, "hook", instructions), emit)
+        record = await self._automatic(CompactionRequest(plan, "hook", instructions), emit)
         if record.outcome == "compacted":
-            self.consent.helped()
+            self.policy.helped()
         return record
 
     # ── after an overflow ──
 
-    def rescue(self) -> Rescue:
+    def recovery(self) -> OverflowRecovery:
         """The way out for one request that the server may refuse as too long."""
-        return Rescue(self._conversation, self.planner, self._perform)
+        return OverflowRecovery(self._conversation, self.planner, self._perform)
 
     async def close(self) -> None:
         """End what is being prepared."""
         await self._prefetch.close()
 
-    async def _perform(self, request: PassRequest, emit: Emit) -> CompactionRecord:
+    async def _perform(self, request: CompactionRequest, emit: Emit) -> CompactionRecord:
         await self.planner.refresh_inputs()  # a preview may have been open for long
         options, summariser = self.planner.options(), self.planner.summariser
-        record = await PassUnderWay(self._conversation, request, options, summariser, self._prefetch.fitted).run(emit)
+        record = await CompactionRun(self._conversation, request, options, summariser, self._prefetch.fitted).run(emit)
         if record.outcome == "compacted":
             self._prefetch.clear()
         return record

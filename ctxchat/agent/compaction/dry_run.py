@@ -12,7 +12,7 @@ import msgspec
 
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.clip import head
-from ctxchat.core.context_usage import Figures, overhead
+from ctxchat.core.context_usage import ContextUsage, overhead
 from ctxchat.core.facts import Memory, collect, line_of, render, survival
 from ctxchat.core.head import Head
 from ctxchat.core.ledger import Change, Ledger
@@ -35,7 +35,7 @@ LOST = 200
 """Lost facts a record names, the newest."""
 
 
-class Trial(msgspec.Struct, frozen=True):
+class DryRun(msgspec.Struct, frozen=True):
     """What a plan would come to. `folded` are groups that it touches for the first time, `messages` those of theirs that it takes
     out of the view or makes shorter, `shortened` the latter alone; `problem` says in words why the view would be invalid, empty
     where it is not."""
@@ -85,7 +85,7 @@ def tried(
     summary: str,
     at: str,
     head: Head | None = None,
-) -> Trial:
+) -> DryRun:
     """The trial of a plan with this text for its summary, and with the head that requests may begin with then.
 
     Raises LedgerError for a plan the ledger does not take.
@@ -100,7 +100,7 @@ def tried(
     digest = next((e.digest for e in change.edits if e.digest), None)
     folded = _fresh(ledger, covered)
     messages, shortened = ledger.touches(change.edits, {g.id for g in folded})
-    return Trial(
+    return DryRun(
         change=change,
         view=view,
         passes=len(after.compactions),
@@ -109,7 +109,7 @@ def tried(
         messages=messages,
         shortened=shortened,
         facts=facts,
-        evidence=render(digest.evidence if digest else evidence, EVIDENCE_TOKENS, options.meter.text),
+        evidence=render(digest.evidence if digest else evidence, EVIDENCE_TOKENS, options.counter.text),
         lost=tuple(line_of(fact) for fact in lost[-LOST:]),
     )
 
@@ -123,7 +123,7 @@ def gains(plan: Plan, scale: float, freed: int) -> list[int]:
     return [max(0, rest) if i == unsure else gain for i, gain in enumerate(found)]
 
 
-def missed(plan: Plan, view: View, after: Figures, scale: float) -> str:
+def missed(plan: Plan, view: View, after: ContextUsage, scale: float) -> str:
     """By how much a plan misses its target, and what stands in the way, biggest first; empty where it is met. `view` is the one
     after it, `scale` gauge tokens for a raw one."""
     target, used = round(plan.target * scale), after.used - after.tokens("draft")
@@ -198,11 +198,11 @@ def estimated(
     text: str = "",
     filled: float = 0.0,
     head: Head | None = None,
-) -> Trial:
+) -> DryRun:
     """The trial of a plan with this summary, or one of the size to be expected where nobody has written it yet. Raises
     LedgerError for a plan that the ledger does not take."""
     folding = next((step for step in plan.steps if step.needs_summary), None)
-    text = text or _stand_in(expected_summary(folding, filled) if folding else 0, options.meter.text)
+    text = text or _stand_in(expected_summary(folding, filled) if folding else 0, options.counter.text)
     return tried(ledger, plan, "estimate", options, compiled, summary=text, at="", head=head)
 
 

@@ -11,11 +11,11 @@ from functools import partial
 import msgspec
 
 from ctxchat.agent.compaction.planner import Planner
-from ctxchat.agent.compaction.run import PassRequest
+from ctxchat.agent.compaction.run import CompactionRequest
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.emitting import Emit, Work
+from ctxchat.agent.emitting import Emit, SessionController
 from ctxchat.core.calibration import Mix
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Notice, Retry
 from ctxchat.core.overflow import is_context_overflow, output_excess, stated_prompt, stated_window
@@ -24,7 +24,7 @@ from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.summaries import too_little
 
-Perform = Callable[[PassRequest, Emit], Awaitable[CompactionRecord]]
+Perform = Callable[[CompactionRequest, Emit], Awaitable[CompactionRecord]]
 
 CAUTION = 0.9
 """Share of what was refused that a window is taken to be where the server does not name it."""
@@ -48,7 +48,7 @@ class Rung(msgspec.Struct, frozen=True):
     clip_current: bool = False
 
 
-class Rescue:
+class OverflowRecovery:
     """The ladder for one request. Each rung is tried once. `output` is how many tokens the reply has room for."""
 
     def __init__(self, conversation: Conversation, planner: Planner, perform: Perform) -> None:
@@ -59,16 +59,18 @@ class Rescue:
         self._left = ladder(conversation.options.keep_recent, conversation.options.emergency_floor)
         self.output = self._room_for_reply()
 
-    def remedy(self, problem: ModelError) -> Work | None:
+    def remedy(self, problem: ModelError) -> SessionController | None:
         """What makes the request fit, told as a pass and a retry; None where it was not refused as too long.
 
         It raises `problem` with the largest offenders when nothing is left to try, or there were enough calls.
         """
-        talk = self._conversation
-        room = output_excess(problem, estimated_tokens=talk.figures.used)
-        if LEAST_OUTPUT <= room < (self.output or talk.window.tokens):
+        conversation = self._conversation
+        room = output_excess(problem, estimated_tokens=conversation.context_usage.used)
+        if LEAST_OUTPUT <= room < (self.output or conversation.window.tokens):
             return partial(self._shorter_reply, problem, room)
-        if is_context_overflow(problem, estimated_tokens=talk.figures.used, window=talk.window.tokens):
+        if is_context_overflow(
+            problem, estimated_tokens=conversation.context_usage.used, window=conversation.window.tokens
+        ):
             return partial(self._smaller, problem)
         return None
 
@@ -84,38 +86,38 @@ class Rescue:
 
     async def _smaller(self, problem: ModelError, emit: Emit) -> None:
         """One rung that made the request smaller."""
-        talk = self._conversation
+        conversation = self._conversation
         self._count_call(problem)
-        before, believed, raw = self._counted(problem), talk.window.tokens, talk.view.raw
+        before, believed, raw = self._counted(problem), conversation.window.tokens, conversation.view.raw
         stated = stated_window(problem)
         cautious = max(SMALLEST, int(before.used * CAUTION)) if before.used < believed else believed
-        if stated and (stated < believed or talk.window.guessed):
-            await talk.learned.learn_window(stated)
+        if stated and (stated < believed or conversation.window.guessed):
+            await conversation.knowledge.learn_window(stated)
         elif not stated and cautious < believed:
-            await talk.learned.learn_window(cautious, refused=before.used)
-        await talk.again()
+            await conversation.knowledge.learn_window(cautious, refused=before.used)
+        await conversation.again()
         refused = max(before.used, stated)  # the server's count may be far above ours
-        goal = min(self._planner.raw_budget().limit, int(raw * talk.budget.limit / max(1, refused)))
+        goal = min(self._planner.raw_budget().limit, int(raw * conversation.budget.limit / max(1, refused)))
         record = await self._climb(goal, "context_overflow", emit)
         freed = record.before.used - record.after.used if record and record.outcome == "compacted" else 0
         if freed <= 0:
             raise self._given_up(problem)
         self.output = self._room_for_reply()
-        known = talk.window.tokens
-        guess = talk.window.refused
+        known = conversation.window.tokens
+        guess = conversation.window.refused
         held = f"at most {brief(guess)} (taken for {brief(known)})" if guess else brief(known)
         what = f"its window is {held}, not {brief(believed)}. " if known < believed else ""
         said = f"The server refused {short(before.used)} tokens; {what}Freed {short(freed)}, sent again."
         await emit(Notice("warning", said))
         await emit(Retry(self._calls - 1, 0.0, "the request was larger than the server's window"))
 
-    def _counted(self, problem: ModelError) -> Figures:
+    def _counted(self, problem: ModelError) -> ContextUsage:
         """The gauge for what was refused: as the server counted it, where it says so, which teaches how it counts."""
-        talk = self._conversation
-        counted = talk.learned.refused(stated_prompt(problem), talk.view, talk.clock.now())
+        conversation = self._conversation
+        counted = conversation.knowledge.refused(stated_prompt(problem), conversation.view, conversation.clock.now())
         if counted:
-            talk.note(counted)
-        return talk.streaming(Mix())
+            conversation.note(counted)
+        return conversation.streaming(Mix())
 
     async def fit(self, reason: Reason, emit: Emit) -> None:
         """One rung before anything is sent, for a conversation that its window cannot hold."""
@@ -136,14 +138,14 @@ class Rescue:
         if best is None:
             return None
         self._left = tuple(rung for rung in self._left if rung != best[1])
-        return await self._perform(PassRequest(best[0], reason), emit)
+        return await self._perform(CompactionRequest(best[0], reason), emit)
 
     def _room_for_reply(self) -> int:
         """What the prompt surely leaves of the window; of one that is only assumed, what is planned for a reply, where that is
         more."""
-        talk, figures = self._conversation, self._conversation.figures
-        left = talk.window.tokens - round(figures.used * (1 + figures.band)) - ROOM_FOR_ERROR
-        least = talk.budget.reserved if talk.window.source == "assumed" else LEAST_OUTPUT
+        conversation, context_usage = self._conversation, self._conversation.context_usage
+        left = conversation.window.tokens - round(context_usage.used * (1 + context_usage.band)) - ROOM_FOR_ERROR
+        least = conversation.budget.reserved if conversation.window.source == "assumed" else LEAST_OUTPUT
         return max(least, left)
 
     def _count_call(self, problem: ModelError) -> None:

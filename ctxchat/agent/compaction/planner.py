@@ -17,7 +17,7 @@ from ctxchat.agent.compaction.run import writing
 from ctxchat.agent.compaction.summariser import MAX_REREAD_PARTS
 from ctxchat.agent.conversation import Conversation
 from ctxchat.core.budget import Budget
-from ctxchat.core.context_usage import Figures, overhead
+from ctxchat.core.context_usage import ContextUsage, overhead
 from ctxchat.core.errors import UsageError
 from ctxchat.core.facts import Memory
 from ctxchat.core.ledger import Ledger
@@ -50,13 +50,13 @@ QUICK = 1_000
 """Groups that code summarises in no time."""
 
 
-class Look(msgspec.Struct, frozen=True):
+class PlanningSnapshot(msgspec.Struct, frozen=True):
     """What a plan is made on, taken at one moment: work in a thread must not see half of a change. `budget` in raw tokens,
     `scale` gauge tokens for a raw one, `filled` what summaries of this writer took of their room (0 where none was seen)."""
 
     view: View
     ledger: Ledger
-    figures: Figures
+    context_usage: ContextUsage
     budget: Budget
     scale: float
     filled: float
@@ -64,7 +64,7 @@ class Look(msgspec.Struct, frozen=True):
     @property
     def used(self) -> int:
         """Tokens in use without the draft."""
-        return self.figures.used - self.figures.tokens("draft")
+        return self.context_usage.used - self.context_usage.tokens("draft")
 
     def reaches(self, plan: Plan | None) -> bool:
         """A plan that comes down to the target or near it, as far as can be told; none at all, where the pass before did and was
@@ -123,37 +123,39 @@ class Planner:
         await self.refresh_inputs()
         options = self.options(keep_recent, keep_turns, clip_current=clip_current, by_model=by_model)
         return await asyncio.to_thread(
-            self._plan, name or self._conversation.options.strategy, options, self._look(target)
+            self._plan, name or self._conversation.options.strategy, options, self._snapshot(target)
         )
 
     async def usual(self, name: str = "", target: float | None = None) -> Plan | None:
         """As `plan`, with as many recent messages kept as the settings say. Where that misses the target, as in a window that
         they alone fill, half as many stay, and so on: else the next request would ask for a pass again."""
         await self.refresh_inputs()
-        return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, self._look(target))
+        return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, self._snapshot(target))
 
     async def ahead(self, name: str) -> Plan | None:
         """What a pass will do that is due only when the trigger is reached: it has to free that much more, and the next
         message."""
         await self.refresh_inputs()
-        look = self._look()
-        more = max(int(look.budget.limit * NEAR), look.budget.trigger - look.view.raw)
-        budget = msgspec.structs.replace(look.budget, target=max(1, look.budget.target - more))
-        look = msgspec.structs.replace(look, budget=budget)
-        return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, look)
+        snapshot = self._snapshot()
+        more = max(int(snapshot.budget.limit * NEAR), snapshot.budget.trigger - snapshot.view.raw)
+        budget = msgspec.structs.replace(snapshot.budget, target=max(1, snapshot.budget.target - more))
+        snapshot = msgspec.structs.replace(snapshot, budget=budget)
+        return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, snapshot)
 
     async def refresh_inputs(self) -> None:
         """Read the files that were touched last as they are now, to stand beside the next summary, find the facts of what was
         added since, and learn what is known of who writes it, where that is not the session's model."""
-        talk = self._conversation
-        fresh = talk.ledger.groups[self._looked :]  # a plan weighs their facts: found a little at a time
-        await look_ahead(self.memory, talk.ledger, [group.id for group in fresh])
-        self._looked = len(talk.ledger.groups)
-        self._filled_before = await asyncio.to_thread(talk.learned.filled, self.writer) if self.writer else 0.0
-        if self._files_now is None or not talk.options.working_set:
+        conversation = self._conversation
+        fresh = conversation.ledger.groups[self._looked :]  # a plan weighs their facts: found a little at a time
+        await look_ahead(self.memory, conversation.ledger, [group.id for group in fresh])
+        self._looked = len(conversation.ledger.groups)
+        self._filled_before = (
+            await asyncio.to_thread(conversation.knowledge.filled, self.writer) if self.writer else 0.0
+        )
+        if self._files_now is None or not conversation.options.working_set:
             self._files = ()
             return
-        paths = touched(talk.ledger.standing, NAMED)
+        paths = touched(conversation.ledger.standing, NAMED)
         found = [file for file in await asyncio.gather(*map(self._files_now, paths)) if file is not None]
         self.memory.names = {name: file.names for file in found for name in file.written}
         near = set(paths[:MAX_FILES])
@@ -166,29 +168,31 @@ class Planner:
         for file in files:
             before = known.get(file.path)
             if before is None:
-                known[file.path] = msgspec.structs.replace(file, tokens=self._conversation.meter.text(file.text))
+                known[file.path] = msgspec.structs.replace(file, tokens=self._conversation.counter.text(file.text))
             else:
                 known[file.path] = msgspec.structs.replace(before, written=(*before.written, *file.written))
         lines = worked_on(self._conversation.ledger.standing)  # the newest first
         put = {f.path: next((line for path, line in lines.items() if path in f.written), ()) for f in known.values()}
         return tuple(msgspec.structs.replace(file, edited=put[file.path]) for file in known.values())
 
-    def _usual(self, name: str, look: Look, floor: int | None = None) -> Plan | None:
+    def _usual(self, name: str, snapshot: PlanningSnapshot, floor: int | None = None) -> Plan | None:
         keep = self._conversation.options.keep_recent
         floor = self._conversation.options.emergency_floor if floor is None else floor
-        best = self._plan(name, self.options(), look)
-        while keep > floor and (best is None or not look.reaches(best)):
+        best = self._plan(name, self.options(), snapshot)
+        while keep > floor and (best is None or not snapshot.reaches(best)):
             keep = max(floor, keep // 2)
-            plan = self._plan(name, self.options(keep), look)
+            plan = self._plan(name, self.options(keep), snapshot)
             best = plan if plan is not None and (best is None or plan.after < best.after) else best
-        return self._to_target(name, best, look)
+        return self._to_target(name, best, snapshot)
 
-    def _to_target(self, name: str, plan: Plan | None, look: Look) -> Plan | None:
+    def _to_target(self, name: str, plan: Plan | None, snapshot: PlanningSnapshot) -> Plan | None:
         """The plan, with what it keeps made shorter where it misses the target otherwise."""
-        if look.reaches(plan):
+        if snapshot.reaches(plan):
             return plan
         options = self._options_for(plan.keep_recent if plan else None)
-        return clip_kept(Basis(look.view, look.ledger, options), self._strategy(name, options), plan, look.budget)
+        return clip_kept(
+            Basis(snapshot.view, snapshot.ledger, options), self._strategy(name, options), plan, snapshot.budget
+        )
 
     def _strategy(self, name: str, options: PlanOptions) -> Strategy:
         registry = self._registry(options)
@@ -196,13 +200,20 @@ class Planner:
             raise UsageError(f"There is no strategy {name!r}.", f"There are: {', '.join(sorted(registry))}.")
         return registry[name]
 
-    def _plan(self, name: str, options: PlanOptions, look: Look) -> Plan | None:
-        plan = self._strategy(name, options).plan(look.view, look.ledger, look.budget)
-        return msgspec.structs.replace(plan, target=look.budget.target) if plan else None
+    def _plan(self, name: str, options: PlanOptions, snapshot: PlanningSnapshot) -> Plan | None:
+        plan = self._strategy(name, options).plan(snapshot.view, snapshot.ledger, snapshot.budget)
+        return msgspec.structs.replace(plan, target=snapshot.budget.target) if plan else None
 
-    def _look(self, target: float | None = None) -> Look:
-        talk = self._conversation
-        return Look(talk.view, talk.ledger, talk.figures, self.raw_budget(target), talk.scale, self._filled)
+    def _snapshot(self, target: float | None = None) -> PlanningSnapshot:
+        conversation = self._conversation
+        return PlanningSnapshot(
+            conversation.view,
+            conversation.ledger,
+            conversation.context_usage,
+            self.raw_budget(target),
+            conversation.scale,
+            self._filled,
+        )
 
     def options(
         self,
@@ -217,7 +228,7 @@ class Planner:
         usual, so no results are kept for being recent."""
         options = self._conversation.options
         return PlanOptions(
-            meter=self._conversation.meter,
+            counter=self._conversation.counter,
             memory=self.memory,
             keep_recent=options.keep_recent if keep_recent is None else keep_recent,
             keep_turns=options.keep_turns if keep_turns is None else keep_turns,
@@ -252,26 +263,29 @@ class Planner:
     def goal_by_hand(self) -> float:
         """How far down a pass goes that somebody asked for, as a share of the limit: further than the window alone demands,
         to the target, or to half of what is used where that is less."""
-        figures = self._conversation.figures
-        return min(self._conversation.options.target, (figures.used - figures.tokens("draft")) / figures.limit / 2)
+        context_usage = self._conversation.context_usage
+        return min(
+            self._conversation.options.target,
+            (context_usage.used - context_usage.tokens("draft")) / context_usage.limit / 2,
+        )
 
     async def ticked(self, plan: Plan, names: Sequence[str] | None) -> Plan:
         """The plan with the named steps only, all without names. They are planned anew, since each builds on the ones before."""
         if names is None:
             return plan
-        return await asyncio.to_thread(self._ticked, plan, names, self._look())
+        return await asyncio.to_thread(self._ticked, plan, names, self._snapshot())
 
-    def _ticked(self, plan: Plan, names: Sequence[str], look: Look) -> Plan:
+    def _ticked(self, plan: Plan, names: Sequence[str], snapshot: PlanningSnapshot) -> Plan:
         unticked = [s.name for s in plan.steps if s.name not in names]
         strategy = self._registry(self._options_for(plan.keep_recent)).get(plan.strategy)
         if unticked and strategy is not None:
             if isinstance(strategy, Pipeline):
                 strategy = strategy.without(*unticked)
-            budget = msgspec.structs.replace(look.budget, target=plan.after)
+            budget = msgspec.structs.replace(snapshot.budget, target=plan.after)
             kept = [s for s in plan.steps if s.name == KEPT and s.name in names]
-            view, ledger = look.view, look.ledger
+            view, ledger = snapshot.view, snapshot.ledger
             for step in kept:
-                view, ledger = after_step(view, ledger, step, self._conversation.meter)
+                view, ledger = after_step(view, ledger, step, self._conversation.counter)
             again = strategy.plan(view, ledger, budget) or plan
             steps = (*kept, *(s for s in again.steps if s.name != KEPT))
             plan = msgspec.structs.replace(again, steps=steps, target=plan.target)
@@ -284,31 +298,36 @@ class Planner:
         plan cannot be carried out."""
         await self.refresh_inputs()
         goal = target if target is not None else self.goal_by_hand()
-        look = self._look(goal)
+        snapshot = self._snapshot(goal)
         name = strategy or self._conversation.options.strategy
         if keep_recent is None:
-            plan = await asyncio.to_thread(self._usual, name, look, 1)
+            plan = await asyncio.to_thread(self._usual, name, snapshot, 1)
         else:
-            plan = await asyncio.to_thread(self._plan, name, self._options_for(keep_recent), look)
-            plan = await asyncio.to_thread(self._to_target, name, plan, look)
+            plan = await asyncio.to_thread(self._plan, name, self._options_for(keep_recent), snapshot)
+            plan = await asyncio.to_thread(self._to_target, name, plan, snapshot)
         if plan is not None:
-            aim = look.budget if target is not None else self.raw_budget()
+            aim = snapshot.budget if target is not None else self.raw_budget()
             plan = msgspec.structs.replace(plan, target=aim.target)
         if plan is None:
-            return Preview(look.figures, look.figures, reason=nothing_to_free(look.figures), instructions=instructions)
-        return await self._previewed(plan, look, instructions)
+            return Preview(
+                snapshot.context_usage,
+                snapshot.context_usage,
+                reason=nothing_to_free(snapshot.context_usage),
+                instructions=instructions,
+            )
+        return await self._previewed(plan, snapshot, instructions)
 
     async def with_steps(self, preview: Preview, names: Sequence[str]) -> Preview:
         """The preview as it is with the named steps only: what `ticked` leaves of its plan, weighed like the whole."""
         if preview.plan is None:
             return preview
-        look = self._look()
-        return await self._previewed(await self.ticked(preview.plan, names), look, preview.instructions)
+        snapshot = self._snapshot()
+        return await self._previewed(await self.ticked(preview.plan, names), snapshot, preview.instructions)
 
-    async def _previewed(self, plan: Plan, look: Look, instructions: str) -> Preview:
-        await look_ahead(self.memory, look.ledger, plan.covers)
+    async def _previewed(self, plan: Plan, snapshot: PlanningSnapshot, instructions: str) -> Preview:
+        await look_ahead(self.memory, snapshot.ledger, plan.covers)
         text = await self._by_code(plan, instructions)
-        return await asyncio.to_thread(self._drawn, plan, look, instructions, text)
+        return await asyncio.to_thread(self._drawn, plan, snapshot, instructions, text)
 
     async def _by_code(self, plan: Plan, instructions: str) -> str:
         """The summary itself where code will write it, and quickly; empty where a model will."""
@@ -318,70 +337,74 @@ class Planner:
         async with aclosing(writing(self._conversation, step, self.summariser, self.options(), instructions)) as pieces:
             return "".join([piece async for piece in pieces if isinstance(piece, str)])
 
-    def _drawn(self, plan: Plan, look: Look, instructions: str, text: str) -> Preview:
-        talk = self._conversation
-        trial = estimated(look.ledger, plan, self.options(), talk.compile, text, look.filled, talk.next_head)
-        after = talk.expected(trial.view, trial.passes)
-        less, more = (0, 0) if text else doubt(plan, look.filled)
-        seconds, cost = self._price(plan, look)
+    def _drawn(self, plan: Plan, snapshot: PlanningSnapshot, instructions: str, text: str) -> Preview:
+        conversation = self._conversation
+        dry_run = estimated(
+            snapshot.ledger, plan, self.options(), conversation.compile, text, snapshot.filled, conversation.next_head
+        )
+        after = conversation.expected(dry_run.view, dry_run.passes)
+        less, more = (0, 0) if text else doubt(plan, snapshot.filled)
+        seconds, cost = self._price(plan, snapshot)
         registry = self._registry(self.options()).items()
         labels = {name: getattr(strategy, "label", name) for name, strategy in registry}  # a plug-in may have none
         labels[KEPT] = LABELS[KEPT]
         return Preview(
-            before=look.figures,
+            before=snapshot.context_usage,
             after=after,
-            between=(after.used - round(less * look.scale), after.used + round(more * look.scale)),
-            steps=_shown(plan, look, after.used, labels),
+            between=(after.used - round(less * snapshot.scale), after.used + round(more * snapshot.scale)),
+            steps=_shown(plan, snapshot, after.used, labels),
             plan=plan,
             keep_recent=plan.keep_recent,
-            pinned=len(look.ledger.pinned),
-            facts=trial.facts,
+            pinned=len(snapshot.ledger.pinned),
+            facts=dry_run.facts,
             seconds=seconds,
             cost_usd=cost,
             model=self.writer,
-            other_provider=bool(self.writer) and self.writer.split("/")[0] != talk.model.name.split("/")[0],
-            cache_lost=cache_lost(plan, look.view, look.figures),
+            other_provider=bool(self.writer) and self.writer.split("/")[0] != conversation.model.name.split("/")[0],
+            cache_lost=cache_lost(plan, snapshot.view, snapshot.context_usage),
             instructions=instructions,
-            changes=tuple(c.id for c in look.ledger.changes),
-            missed=missed(plan, trial.view, after, look.scale),
-            files=trial.files,
-            facts_text=trial.evidence,
-            after_messages=len(trial.view.items),
-            folded_messages=trial.messages,
+            changes=tuple(c.id for c in snapshot.ledger.changes),
+            missed=missed(plan, dry_run.view, after, snapshot.scale),
+            files=dry_run.files,
+            facts_text=dry_run.evidence,
+            after_messages=len(dry_run.view.items),
+            folded_messages=dry_run.messages,
         )
 
     def after_used(self, plan: Plan) -> int:
         """Where the gauge would stand after a plan, its summary as long as is to be expected. Quick; `preview` knows better."""
-        talk, figures = self._conversation, self._conversation.figures
-        freed = round((plan.before - plan.after + unneeded(plan, self._filled)) * talk.scale)
-        return max(0, figures.used - figures.tokens("draft") - freed)
+        conversation, context_usage = self._conversation, self._conversation.context_usage
+        freed = round((plan.before - plan.after + unneeded(plan, self._filled)) * conversation.scale)
+        return max(0, context_usage.used - context_usage.tokens("draft") - freed)
 
-    def _price(self, plan: Plan, look: Look) -> tuple[float, float]:
+    def _price(self, plan: Plan, snapshot: PlanningSnapshot) -> tuple[float, float]:
         """Seconds and US dollars that a plan's summary takes, as far as can be said: by the last one, and by the price list."""
         steps = [s for s in plan.steps if s.needs_summary]
         if not steps or not self.writer:
             return 0.1, 0.0
-        records = [c.record for c in look.ledger.compactions if c.record and c.record.attempts]
+        records = [c.record for c in snapshot.ledger.compactions if c.record and c.record.attempts]
         seconds = records[-1].seconds if records else SUMMARY_SECONDS
         if self._prices is None:
             return seconds, 0.0
-        known, *instead = written(look.ledger)
-        groups = (look.ledger.group(name) for s in steps for name in s.fold if name not in known.covers)
+        known, *instead = written(snapshot.ledger)
+        groups = (snapshot.ledger.group(name) for s in steps for name in s.fold if name not in known.covers)
         task = SummaryTask(tuple(groups), known.text, instead=tuple(instead))
         task = shortened(
-            task, MAX_REREAD_PARTS * look.budget.limit
+            task, MAX_REREAD_PARTS * snapshot.budget.limit
         )  # as if the window of the one who writes were this one's
-        read = input_tokens(task.groups) + self._conversation.meter.text(task.previous)
+        read = input_tokens(task.groups) + self._conversation.counter.text(task.previous)
         most = sum(s.summary_tokens for s in steps)
         return seconds, self._prices(self.writer, read + most, most)
 
 
-def _shown(plan: Plan, look: Look, after: int, labels: Mapping[str, str]) -> tuple[PreviewStep, ...]:
+def _shown(plan: Plan, snapshot: PlanningSnapshot, after: int, labels: Mapping[str, str]) -> tuple[PreviewStep, ...]:
     """The steps as a person sees them."""
     groups = [{*step.fold, *(name for edit in step.edits for name in edit.covers)} for step in plan.steps]
-    turns = [sorted(look.ledger.group(name).turn for name in names) for names in groups]
-    shown = [frozenset(e.group.id for e in look.ledger.live() if e.group and names & {*e.covers}) for names in groups]
-    freed = gains(plan, look.scale, look.used - after)
+    turns = [sorted(snapshot.ledger.group(name).turn for name in names) for names in groups]
+    shown = [
+        frozenset(e.group.id for e in snapshot.ledger.live() if e.group and names & {*e.covers}) for names in groups
+    ]
+    freed = gains(plan, snapshot.scale, snapshot.used - after)
     return tuple(
         PreviewStep(
             step.name, labels.get(step.name, step.name), gain, step.groups, step.needs_summary, (at[0], at[-1]), goes
@@ -390,16 +413,16 @@ def _shown(plan: Plan, look: Look, after: int, labels: Mapping[str, str]) -> tup
     )
 
 
-def nothing_to_free(figures: Figures) -> str:
+def nothing_to_free(context_usage: ContextUsage) -> str:
     """Why there is nothing to do, calmly."""
-    used = figures.used - figures.tokens("draft")
-    around = overhead(figures)
+    used = context_usage.used - context_usage.tokens("draft")
+    around = overhead(context_usage)
     if used <= around:
         return "Nothing to free: the conversation is empty."
     held = (
         (around, "are around the conversation"),
-        (figures.tokens("summary"), "in the summary"),
-        (figures.tokens("pinned"), "pinned"),
+        (context_usage.tokens("summary"), "in the summary"),
+        (context_usage.tokens("pinned"), "pinned"),
     )
     parts = ", ".join(f"{short(tokens)} {what}" for tokens, what in held if tokens)
     return f"Nothing to free. Of {short(used)} tokens, {parts}; the newest messages stay as they are."

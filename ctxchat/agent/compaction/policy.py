@@ -13,9 +13,9 @@ import msgspec
 from ctxchat.agent.compaction.planner import nothing_to_free
 from ctxchat.agent.conversation import Conversation
 from ctxchat.core.automatic import AGAIN
-from ctxchat.core.backoff import BREAKER, Guard
+from ctxchat.core.backoff import BREAKER, Backoff
 from ctxchat.core.budget import make_budget
-from ctxchat.core.context_usage import FIXED, Figures, due, fixed, overhead, starts_at
+from ctxchat.core.context_usage import FIXED, ContextUsage, due, fixed, overhead, starts_at
 from ctxchat.core.events import Notice
 from ctxchat.core.quantities import percent, short
 from ctxchat.core.record import CompactionRecord, Reason
@@ -32,7 +32,7 @@ class Agreed(msgspec.Struct, frozen=True):
     reason: Reason = "manual"
 
 
-class Consent:
+class AutoCompactPolicy:
     """The standing of one conversation."""
 
     def __init__(self, conversation: Conversation) -> None:
@@ -48,11 +48,11 @@ class Consent:
 
     def wanted_by_model(self, keep: str) -> str:
         """The model asks for room, at the next place where no call is open; what it is told."""
-        figures, options = self._conversation.figures, self._conversation.options
-        if options.consent != "auto":
+        context_usage, options = self._conversation.context_usage, self._conversation.options
+        if options.auto_compact != "auto":
             return "The person decides when room is made here: nothing is done. Go on with what fits, and read less at once."
-        if figures.used <= figures.target_tokens:
-            return f"Not needed yet: {percent(figures.pressure)} of {short(figures.limit)} tokens are used. Nothing is done."
+        if context_usage.used <= context_usage.target_tokens:
+            return f"Not needed yet: {percent(context_usage.pressure)} of {short(context_usage.limit)} tokens are used. Nothing is done."
         self._agreed = self._agreed or Agreed("now", keep, "auto")
         return "Room is made before your next step, as far as there is something that can go."
 
@@ -67,46 +67,46 @@ class Consent:
     def rest(self, turns: int) -> None:
         """Nothing by itself and no question for the rest of this turn and `turns` more, unless the window cannot hold it."""
         self._agreed = None
-        self._use(self._conversation.guard.rested(self._conversation.ledger.turn, turns))
+        self._use(self._conversation.backoff.rested(self._conversation.ledger.turn, turns))
 
     def stopped(self) -> None:
         """A person stopped a pass, or took one back: it is not to come back at once."""
-        self._use(self._conversation.guard.rested(self._conversation.ledger.turn))
+        self._use(self._conversation.backoff.rested(self._conversation.ledger.turn))
 
     def start_over(self) -> None:
         """What passes were stopped by may be another now: a model was chosen, or a setting edited."""
-        self._use(self._conversation.guard.again())
+        self._use(self._conversation.backoff.again())
 
-    def _use(self, guard: Guard) -> None:
-        talk = self._conversation
-        if guard.kept != talk.guard.kept:
-            talk.owe(guard.kept)
-        talk.guard = guard
-        talk.remeasured()
+    def _use(self, backoff: Backoff) -> None:
+        conversation = self._conversation
+        if backoff.kept != conversation.backoff.kept:
+            conversation.owe(backoff.kept)
+        conversation.backoff = backoff
+        conversation.remeasured()
 
     # ── what may be done ──
 
     @property
     def standing(self) -> str:
         """As the guard sees it."""
-        return self._conversation.guard.standing(self._conversation.clock.seconds(), self._conversation.ledger.turn)
+        return self._conversation.backoff.standing(self._conversation.clock.seconds(), self._conversation.ledger.turn)
 
-    def may_start(self, figures: Figures, *, inside: bool) -> bool:
+    def may_start(self, context_usage: ContextUsage, *, inside: bool) -> bool:
         """True where a pass may start by itself; `inside` a turn, where it asks no model.
 
         What rests does not rest at the price of a request that cannot fit.
         """
-        if self._conversation.options.consent != "auto":
+        if self._conversation.options.auto_compact != "auto":
             return False
         standing = self.standing
-        rests = standing == "resting" and not self._conversation.guard.waits(self._conversation.clock.seconds())
-        return standing == "free" or (figures.over > 0 and (inside or rests))
+        rests = standing == "resting" and not self._conversation.backoff.waits(self._conversation.clock.seconds())
+        return standing == "free" or (context_usage.over > 0 and (inside or rests))
 
-    def may_ask(self, figures: Figures) -> bool:
+    def may_ask(self, context_usage: ContextUsage) -> bool:
         """True where a person wants to be asked, and was not in this turn; what rests does so while the request fits."""
-        if self._conversation.options.consent != "ask" or self._agreed:
+        if self._conversation.options.auto_compact != "ask" or self._agreed:
             return False
-        if self.standing == "resting" and not figures.over:
+        if self.standing == "resting" and not context_usage.over:
             return False
         return self._told != self._conversation.ledger.turn
 
@@ -114,7 +114,7 @@ class Consent:
 
     def helped(self) -> None:
         """A pass that somebody asked for made room: everything may run again."""
-        self._use(self._conversation.guard.closed())
+        self._use(self._conversation.backoff.closed())
 
     def learn(self, result: CompactionRecord, *, inside: bool) -> Sequence[Notice]:
         """What is made of a pass that started by itself, and what the user is told of it. `inside` a turn it is no refill."""
@@ -122,12 +122,12 @@ class Consent:
             if inside:
                 return ()
             if result.reason == "auto":
-                self._use(self._conversation.guard.helped(self._conversation.ledger.turn))
+                self._use(self._conversation.backoff.helped(self._conversation.ledger.turn))
             return self._refilled() if self.standing == "thrashing" else ()
-        self._use(self._conversation.guard.failed(self._conversation.clock.seconds()))
+        self._use(self._conversation.backoff.failed(self._conversation.clock.seconds()))
         if self.standing == "broken":
             return (Notice("warning", f"{result.detail} {BREAKER} passes failed: automatic compaction stops. {AGAIN}"),)
-        seconds = round(Guard.wait(self._conversation.guard.failures))
+        seconds = round(Backoff.wait(self._conversation.backoff.failures))
         wait = f"{seconds} s" if seconds < 60 else f"{seconds // 60} min"
         return (Notice("warning", f"{result.detail} Next try in {wait}, or F8."),)
 
@@ -152,30 +152,32 @@ class Consent:
         told, self._told = self._told, self._conversation.ledger.turn
         return told != self._told
 
-    def about_overhead(self, figures: Figures) -> Sequence[Notice]:
+    def about_overhead(self, context_usage: ContextUsage) -> Sequence[Notice]:
         """What cannot be compacted is too much already."""
         if not self.once_a_turn():
             return ()
-        parts = sorted(((figures.tokens(n), n) for n in FIXED), reverse=True)
+        parts = sorted(((context_usage.tokens(n), n) for n in FIXED), reverse=True)
         biggest = ", ".join(f"{name} {short(tokens)}" for tokens, name in parts[:3] if tokens)
-        text = f"Compaction would be in vain: {short(fixed(figures))} tokens cannot be compacted ({biggest})."
-        cost = fixed(figures) * figures.price.input
+        text = f"Compaction would be in vain: {short(fixed(context_usage))} tokens cannot be compacted ({biggest})."
+        cost = fixed(context_usage) * context_usage.price.input
         price = f" They cost ${cost:,.2f} a request." if cost >= 0.01 else ""
         ways = "Fewer tools or shorter memory files make room."
-        if overhead(figures) < figures.trigger_tokens:
+        if overhead(context_usage) < context_usage.trigger_tokens:
             ways = "Unpin some of them (F4, p)."
         return (Notice("warning", f"{text}{price} {ways}"),)
 
-    def about_trigger(self, figures: Figures, *, inside: bool) -> Sequence[Notice]:
+    def about_trigger(self, context_usage: ContextUsage, *, inside: bool) -> Sequence[Notice]:
         """Why nothing is done where the trigger is reached: it may not be, or there is nothing that could go."""
-        if due(figures) != "compact":
+        if due(context_usage) != "compact":
             return ()
-        if figures.automatic.standing == "off":
+        if context_usage.automatic.standing == "off":
             ways = "F8 frees up context; nothing is done by itself."
-        elif 0 < starts_at(figures) <= figures.used and not (inside or self._agreed):
-            ways = nothing_to_free(figures)
+        elif 0 < starts_at(context_usage) <= context_usage.used and not (inside or self._agreed):
+            ways = nothing_to_free(context_usage)
         else:
             return ()
         return (
-            (Notice("info", f"The window is {percent(figures.pressure)} full. {ways}"),) if self.once_a_turn() else ()
+            (Notice("info", f"The window is {percent(context_usage.pressure)} full. {ways}"),)
+            if self.once_a_turn()
+            else ()
         )

@@ -13,7 +13,7 @@ import msgspec
 
 from ctxchat.agent.compaction.dry_run import estimated, look_ahead
 from ctxchat.agent.compaction.planner import Planner
-from ctxchat.agent.compaction.run import PassRequest, Prepared, SummaryDraft, bearing, shorter, writing
+from ctxchat.agent.compaction.run import CompactionRequest, Prepared, SummaryDraft, bearing, shorter, writing
 from ctxchat.agent.conversation import Conversation
 from ctxchat.core.context_usage import due
 from ctxchat.core.journal import Spent
@@ -57,7 +57,7 @@ class Prefetch:
             return
         if self.busy or self._closed or self._failures >= MAX_FAILURES:
             return
-        if due(self._conversation.figures, options.soft_mark) in {"prepare", "compact"}:
+        if due(self._conversation.context_usage, options.soft_mark) in {"prepare", "compact"}:
             self._task = asyncio.create_task(self._make(inside=inside))
 
     async def _make(self, *, inside: bool) -> None:
@@ -70,7 +70,7 @@ class Prefetch:
             self._failures += 1
 
     async def _written(self, *, inside: bool) -> Prepared | None:
-        talk, summariser, options = self._conversation, self._planner.summariser, self._planner.options()
+        conversation, summariser, options = self._conversation, self._planner.summariser, self._planner.options()
         plan = await self._planner.ahead("summarize" if inside else "")
         step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
         if plan is None or step is None or summariser is None:
@@ -80,19 +80,23 @@ class Prefetch:
             return None
         if before is not None and not set(before.covers) <= set(step.fold):
             before = None
-        changes = bearing(talk.ledger)
-        freed = talk.figures.used - talk.figures.tokens("draft") - self._planner.after_used(plan)
-        await look_ahead(options.memory, talk.ledger, step.fold)
-        draft = SummaryDraft(talk, summariser.model)
-        async with aclosing(draft.read(writing(talk, step, summariser, options, prepared=before))) as pieces:
+        changes = bearing(conversation.ledger)
+        freed = (
+            conversation.context_usage.used
+            - conversation.context_usage.tokens("draft")
+            - self._planner.after_used(plan)
+        )
+        await look_ahead(options.memory, conversation.ledger, step.fold)
+        draft = SummaryDraft(conversation, summariser.model)
+        async with aclosing(draft.read(writing(conversation, step, summariser, options, prepared=before))) as pieces:
             async for _ in pieces:
                 pass
         whole, more = draft.text, 0.0
-        if too_long(whole, step.summary_tokens, talk.meter.text):
-            whole, more = await shorter(whole, step.summary_tokens, summariser, talk.meter.text)
+        if too_long(whole, step.summary_tokens, conversation.counter.text):
+            whole, more = await shorter(whole, step.summary_tokens, summariser, conversation.counter.text)
             if more:
-                talk.note(Spent(summariser.model, more, "summaries"))
-        if talk.meter.text(whole) > 2 * step.summary_tokens:
+                conversation.note(Spent(summariser.model, more, "summaries"))
+        if conversation.counter.text(whole) > 2 * step.summary_tokens:
             return None
         paid = draft.cost_usd + more + (before.cost_usd if before else 0.0)
         return Prepared(step.fold, changes, whole, max(0, freed), paid) if whole else None
@@ -106,7 +110,7 @@ class Prefetch:
         """Tokens of these groups in the view."""
         return sum(item.tokens for item in self._conversation.view.items if item.group in groups)
 
-    async def fitted(self, request: PassRequest) -> PassRequest:
+    async def fitted(self, request: CompactionRequest) -> CompactionRequest:
         """The request with the prepared summary, where one stands ready or is nearly made: as it is where it frees enough, else
         to be topped up with the rest."""
         step = next((s for s in request.plan.steps if s.needs_summary), None)
@@ -126,10 +130,12 @@ class Prefetch:
 
     async def _after(self, plan: Plan, summary: str) -> int:
         """Raw tokens of the view that a plan leaves with this summary."""
-        talk, options = self._conversation, self._planner.options()
-        return (await asyncio.to_thread(estimated, talk.ledger, plan, options, talk.compile, summary)).view.raw
+        conversation, options = self._conversation, self._planner.options()
+        return (
+            await asyncio.to_thread(estimated, conversation.ledger, plan, options, conversation.compile, summary)
+        ).view.raw
 
-    def _goal(self, request: PassRequest) -> int:
+    def _goal(self, request: CompactionRequest) -> int:
         """Raw tokens that are low enough without another call: near the target, or halfway to it inside a turn."""
         budget = self._planner.raw_budget()
         if request.plan.strategy.startswith("reactive"):
@@ -153,9 +159,9 @@ class Prefetch:
 
     def clear(self) -> None:
         """A pass was made, with what was prepared or without: it stays where it still fits, and frees what is left of it."""
-        made, talk = self.prepared, self._conversation
+        made, conversation = self.prepared, self._conversation
         if made is not None:
-            left = round(self._weight(set(made.covers)) * talk.scale) - talk.meter.text(made.text)
+            left = round(self._weight(set(made.covers)) * conversation.scale) - conversation.counter.text(made.text)
             made = msgspec.structs.replace(made, freed=max(0, min(made.freed, left)))
         self._made, self._failures = made, 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.record import FactCount
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.view import View
@@ -36,8 +36,8 @@ class Preview(msgspec.Struct, frozen=True):
     what stands in the way; empty where it is met.
     """
 
-    before: Figures
-    after: Figures
+    before: ContextUsage
+    after: ContextUsage
     steps: tuple[PreviewStep, ...] = ()
     plan: Plan | None = None
     reason: str = ""
@@ -64,7 +64,7 @@ class Preview(msgspec.Struct, frozen=True):
         return self.before.used - self.before.tokens("draft") - self.after.used
 
 
-def cache_lost(plan: Plan, view: View, figures: Figures) -> int:
+def cache_lost(plan: Plan, view: View, context_usage: ContextUsage) -> int:
     """Cached tokens that the next request pays in full again where this plan is run: those behind the first message that
     changes. What stands before it (the system prompt, the tools) stays cached."""
     changed = {
@@ -76,5 +76,5 @@ def cache_lost(plan: Plan, view: View, figures: Figures) -> int:
     if first is None or not view.raw:
         return 0
     before = sum(view.tool_tokens) + sum(item.tokens for item in view.items[:first])
-    cached = min(figures.cached, figures.used)
-    return max(0, cached - round(before * (figures.used - figures.tokens("draft")) / view.raw))
+    cached = min(context_usage.cached, context_usage.used)
+    return max(0, cached - round(before * (context_usage.used - context_usage.tokens("draft")) / view.raw))

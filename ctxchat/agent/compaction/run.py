@@ -13,17 +13,17 @@ from typing import cast
 
 import msgspec
 
-from ctxchat.agent.compaction.dry_run import Trial, gains, look_ahead, missed, tried
+from ctxchat.agent.compaction.dry_run import DryRun, gains, look_ahead, missed, tried
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit, to_the_end
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError, ModelError
 from ctxchat.core.events import CompactionStarted, Notice, SummaryDelta, Usage
-from ctxchat.core.journal import Changed, PassEnded, PassStarted, Spent
+from ctxchat.core.journal import Changed, CompactionBegun, CompactionFinished, Spent
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.ports import Summariser, SummaryTask
 from ctxchat.core.quantities import count, made_smaller
-from ctxchat.core.record import YOU, CompactionRecord, FactCount, Outcome, Reason, SideFigures, StepGain
+from ctxchat.core.record import YOU, CompactionRecord, FactCount, Outcome, Reason, SideUsage, StepGain
 from ctxchat.core.sections import OUTSIDE
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.planning import PlanOptions
@@ -65,7 +65,7 @@ def bearing(ledger: Ledger) -> tuple[str, ...]:
     )
 
 
-class PassRequest(msgspec.Struct, frozen=True):
+class CompactionRequest(msgspec.Struct, frozen=True):
     """What is to be done: a plan, why, and for its summary what to heed, the text a person has written, or one that was
     prepared ahead; `drafted` is what the person was given to mend."""
 
@@ -85,17 +85,17 @@ PARTIAL = frozenset({"reactive_micro", "reactive_full", "context_overflow"})
 """Passes that go no further than the next request needs."""
 
 
-class PassUnderWay:
+class CompactionRun:
     """A pass that is under way. `complete` may still fit a prepared summary into the request; it is called once the pass has
     begun, since it may have to wait for that summary."""
 
     def __init__(
         self,
         conversation: Conversation,
-        request: PassRequest,
+        request: CompactionRequest,
         options: PlanOptions,
         summariser: Summariser | None,
-        complete: Callable[[PassRequest], Awaitable[PassRequest]],
+        complete: Callable[[CompactionRequest], Awaitable[CompactionRequest]],
     ) -> None:
         self._conversation = conversation
         self._request = request
@@ -105,17 +105,19 @@ class PassUnderWay:
         self._id = f"{conversation.journal.session}-c{conversation.next_pass}"
         self._start = conversation.clock.seconds()
         self._scale = conversation.scale
-        self._before = side(conversation.figures, conversation.view)
+        self._before = side(conversation.context_usage, conversation.view)
         self._cost = 0.0
         self._model = ""
         self._attempts = 0
 
     async def run(self, emit: Emit) -> CompactionRecord:
         """Carry it out, and what came of it. Being cancelled leaves everything as it was, or a pass that is made and told."""
-        talk, request = self._conversation, self._request
+        conversation, request = self._conversation, self._request
         try:
             await emit(CompactionStarted(self._id, request.reason, request.plan.strategy))
-            await talk.write(PassStarted(self._id, talk.clock.now(), request.reason, request.plan.strategy))
+            await conversation.write(
+                CompactionBegun(self._id, conversation.clock.now(), request.reason, request.plan.strategy)
+            )
             self._request = await self._complete(request)
             steps = [step for step in self._request.plan.steps if step.needs_summary]
             written = "".join([await self._written(step, emit) for step in steps])
@@ -125,12 +127,12 @@ class PassUnderWay:
                 await to_the_end(self._ended("failed", "Cancelled; everything is as it was."))
             else:  # the swap was under way, or done, when the cancel came: it is told as any
                 await emit(made)
-                await emit(talk.figures)
+                await emit(conversation.context_usage)
             raise
         except Exception as problem:  # a strategy, a summariser or a transform may come from a third party
             ended = self._in_force or await self._ended(*_blamed(problem))
         await emit(ended)
-        await emit(talk.figures)
+        await emit(conversation.context_usage)
         return ended
 
     @property
@@ -169,7 +171,7 @@ class PassUnderWay:
 
     async def _shorter(self, summary: str, step: Step, summariser: Summariser, emit: Emit) -> str:
         """The summary, written again in fewer words where it is too long for its room; asked for once."""
-        count = self._conversation.meter.text
+        count = self._conversation.counter.text
         if not self._model or not too_long(summary, step.summary_tokens, count):
             return summary
         await emit(Notice("info", "The summary is longer than its room: it is asked for in fewer words."))
@@ -181,32 +183,40 @@ class PassUnderWay:
     def _held(self, summary: str) -> str:
         """The summary as it was written: what was accepted is never cut. Raises Refused for one that goes on and on."""
         most = sum(step.summary_tokens for step in self._request.plan.steps)
-        if self._request.summary is None and self._model and self._conversation.meter.text(summary) > 2 * most:
+        if self._request.summary is None and self._model and self._conversation.counter.text(summary) > 2 * most:
             raise Refused("The summary came back more than twice as long as it may be. Nothing was changed.")
         return summary
 
     async def _swapped(self, summary: str) -> CompactionRecord:
         """Try the change on the side; if it holds, archive first, swap second, in one transaction."""
-        talk, plan = self._conversation, self._request.plan
+        conversation, plan = self._conversation, self._request.plan
         if not summary and any(s.needs_summary for s in plan.steps):
             raise Refused("The summary came back empty. Nothing was changed.")
-        at = talk.clock.now()
-        await look_ahead(self._options.memory, talk.ledger, plan.covers)
-        await talk.look_around()
-        head = talk.next_head
-        trial = await asyncio.to_thread(
-            tried, talk.ledger, plan, self._id, self._options, talk.compile, summary=summary, at=at, head=head
+        at = conversation.clock.now()
+        await look_ahead(self._options.memory, conversation.ledger, plan.covers)
+        await conversation.look_around()
+        head = conversation.next_head
+        dry_run = await asyncio.to_thread(
+            tried,
+            conversation.ledger,
+            plan,
+            self._id,
+            self._options,
+            conversation.compile,
+            summary=summary,
+            at=at,
+            head=head,
         )
-        if trial.problem:
-            raise Refused(f"The pass would have left an invalid view ({trial.problem}). Nothing was changed.")
-        if why := too_little(talk.view.raw, trial.view.raw):
+        if dry_run.problem:
+            raise Refused(f"The pass would have left an invalid view ({dry_run.problem}). Nothing was changed.")
+        if why := too_little(conversation.view.raw, dry_run.view.raw):
             raise Refused(f"{why} Nothing was changed.")
         for spill in (spill for step in plan.steps for spill in step.spills):
-            await talk.journal.spill(spill.name, spill.text)
-        record = self._made(trial)
-        await to_the_end(self._in_force_now(msgspec.structs.replace(trial.change, record=record)))
+            await conversation.journal.spill(spill.name, spill.text)
+        record = self._made(dry_run)
+        await to_the_end(self._in_force_now(msgspec.structs.replace(dry_run.change, record=record)))
         if record.filled:
-            await talk.learned.wrote(self._model, record.filled)
+            await conversation.knowledge.wrote(self._model, record.filled)
         return record
 
     async def _in_force_now(self, change: Change) -> None:
@@ -215,57 +225,57 @@ class PassUnderWay:
 
     async def _ended(self, outcome: Outcome, detail: str) -> CompactionRecord:
         record = self._record(outcome, detail)
-        await self._conversation.write_or_owe(PassEnded(record))
+        await self._conversation.write_or_owe(CompactionFinished(record))
         self._conversation.remeasured()  # it may have cost something
         return record
 
     def _record(self, outcome: Outcome, detail: str) -> CompactionRecord:
         """What is written down of it whatever came of it."""
-        request, talk = self._request, self._conversation
+        request, conversation = self._request, self._conversation
         return CompactionRecord(
             id=self._id,
             reason=request.reason,
             strategy=request.plan.strategy,
             outcome=outcome,
-            at=talk.clock.now(),
+            at=conversation.clock.now(),
             model=self._model,
             before=self._before,
             after=self._before,
-            seconds=round(talk.clock.seconds() - self._start, 3),
+            seconds=round(conversation.clock.seconds() - self._start, 3),
             cost_usd=self._cost,
             attempts=self._attempts,
             detail=detail,
         )
 
-    def _made(self, trial: Trial) -> CompactionRecord:
+    def _made(self, dry_run: DryRun) -> CompactionRecord:
         """The record of a pass that is put in force."""
-        talk, request = self._conversation, self._request
-        expected = talk.expected(trial.view, trial.passes)
-        after = side(expected, trial.view)
+        conversation, request = self._conversation, self._request
+        expected = conversation.expected(dry_run.view, dry_run.passes)
+        after = side(expected, dry_run.view)
         freed = gains(request.plan, self._scale, self._before.used - after.used)
         booked = sum(one.cost_usd for one in (request.prepared, request.drafted) if one)
         allowed = sum(s.summary_tokens for s in request.plan.steps) if self._model else 0
         mended = request.summary is not None and (request.drafted is None or request.summary != request.drafted.text)
-        calls = [f"{c.name} {c.arguments}" for g in talk.ledger.groups[-40:] for c in g.first.calls]
+        calls = [f"{c.name} {c.arguments}" for g in conversation.ledger.groups[-40:] for c in g.first.calls]
         return msgspec.structs.replace(
-            self._record("compacted", _detail(trial)),
+            self._record("compacted", _detail(dry_run)),
             after=after,
-            missed=missed(request.plan, trial.view, expected, self._scale) if request.reason not in PARTIAL else "",
+            missed=missed(request.plan, dry_run.view, expected, self._scale) if request.reason not in PARTIAL else "",
             steps=tuple(StepGain(s.name, gain, s.groups) for s, gain in zip(request.plan.steps, freed, strict=False)),
-            folded=tuple(g.id for g in trial.folded),
-            folded_messages=trial.messages,
-            shortened=trial.shortened,
+            folded=tuple(g.id for g in dry_run.folded),
+            folded_messages=dry_run.messages,
+            shortened=dry_run.shortened,
             keep_recent=request.plan.keep_recent,
-            facts=trial.facts,
+            facts=dry_run.facts,
             cost_usd=self._cost + booked,
             booked_usd=booked,
-            filled=round(talk.meter.text(trial.summary) / allowed, 3) if allowed and not mended else 0.0,
-            summary=trial.summary,
+            filled=round(conversation.counter.text(dry_run.summary) / allowed, 3) if allowed and not mended else 0.0,
+            summary=dry_run.summary,
             author=YOU if mended else "",
-            evidence=trial.evidence,
-            lost=trial.lost,
-            tools=tuple(t.name for t in talk.view.tools),
-            memory=tuple(i.source for i in talk.view.items if i.section == "memory"),
+            evidence=dry_run.evidence,
+            lost=dry_run.lost,
+            tools=tuple(t.name for t in conversation.view.tools),
+            memory=tuple(i.source for i in conversation.view.items if i.section == "memory"),
             recent_calls=tuple(c[:200] for c in calls[-10:]),
         )
 
@@ -282,7 +292,7 @@ def _blamed(problem: Exception) -> tuple[Outcome, str]:
 
 
 async def writing(
-    talk: Conversation,
+    conversation: Conversation,
     step: Step,
     summariser: Summariser,
     options: PlanOptions,
@@ -291,7 +301,7 @@ async def writing(
 ) -> AsyncGenerator[str | Usage | Notice, None]:
     """A summary for a step as it is written: of its groups, with the summary in force merged in, or of what a prepared one
     leaves out, with that one merged in. Raises ModelError."""
-    task = await asyncio.to_thread(summary_task, talk.ledger, step, options, instructions)
+    task = await asyncio.to_thread(summary_task, conversation.ledger, step, options, instructions)
     if prepared is not None:
         left = tuple(g for g in task.groups if g.id not in prepared.covers)
         task = msgspec.structs.replace(task, groups=left, previous=prepared.text, instead=())
@@ -325,8 +335,8 @@ class SummaryDraft:
     """A summary that is written outside a pass, for a person to mend or for a pass to come: its text and cost as they come. The
     session has paid for it whatever becomes of it."""
 
-    def __init__(self, talk: Conversation, model: str) -> None:
-        self._talk = talk
+    def __init__(self, conversation: Conversation, model: str) -> None:
+        self._talk = conversation
         self._model = model
         self._pieces: list[str] = []
         self.cost_usd = 0.0
@@ -351,15 +361,15 @@ class SummaryDraft:
                 self._talk.note(Spent(self._model, self.cost_usd, "summaries"))
 
 
-def side(figures: Figures, view: View) -> SideFigures:
+def side(context_usage: ContextUsage, view: View) -> SideUsage:
     """One side of a pass from the gauge: tokens in use without the draft, messages in the view, tokens by section."""
-    sections = {s.name: s.tokens for s in figures.sections if s.name not in OUTSIDE and s.name != "draft"}
-    return SideFigures(figures.used - figures.tokens("draft"), len(view.items), sections)
+    sections = {s.name: s.tokens for s in context_usage.sections if s.name not in OUTSIDE and s.name != "draft"}
+    return SideUsage(context_usage.used - context_usage.tokens("draft"), len(view.items), sections)
 
 
-def _detail(trial: Trial) -> str:
-    files = f", {count(len(trial.files), 'file')} shown as on disk" if trial.files else ""
-    return f"{made_smaller(trial.messages, trial.shortened)}{survived(trial.facts)}{files}"
+def _detail(dry_run: DryRun) -> str:
+    files = f", {count(len(dry_run.files), 'file')} shown as on disk" if dry_run.files else ""
+    return f"{made_smaller(dry_run.messages, dry_run.shortened)}{survived(dry_run.facts)}{files}"
 
 
 def survived(facts: FactCount) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ctxchat.agent.compaction.planner import Planner
-from ctxchat.agent.compaction.policy import Consent
-from ctxchat.agent.compaction.run import PassRequest
+from ctxchat.agent.compaction.policy import AutoCompactPolicy
+from ctxchat.agent.compaction.run import CompactionRequest
 from ctxchat.agent.conversation import Conversation
-from ctxchat.core.context_usage import Due, Figures, due, inside_tokens, overhead
+from ctxchat.core.context_usage import ContextUsage, Due, due, inside_tokens, overhead
 from ctxchat.core.events import CompactionSuggested
 from ctxchat.core.record import Reason
 from ctxchat.core.summaries import too_little
@@ -15,16 +15,16 @@ from ctxchat.core.summaries import too_little
 class Scheduler:
     """Passes that start by themselves, for one conversation."""
 
-    def __init__(self, conversation: Conversation, planner: Planner, consent: Consent) -> None:
+    def __init__(self, conversation: Conversation, planner: Planner, policy: AutoCompactPolicy) -> None:
         self._conversation = conversation
         self._planner = planner
-        self._consent = consent
+        self._policy = policy
         self._inside = (0, 0)  # the turn, and how many passes there were inside it
         self._window_before = 0  # of the last request, once another model is to have the next one
 
     def switched(self) -> None:
         """Another model than that of the last request is to have the next one; said before the gauge is measured for it."""
-        self._window_before = self._window_before or self._conversation.figures.window
+        self._window_before = self._window_before or self._conversation.context_usage.window
 
     def room_made(self) -> None:
         """Room was made for the model in force: what comes now is no longer due to a switch."""
@@ -32,59 +32,65 @@ class Scheduler:
 
     def reason(self, otherwise: Reason) -> Reason:
         """Why a pass is made now: for a model with a smaller window than the one of the last request, else `otherwise`."""
-        return "model_switch" if self._conversation.figures.window < self._window_before else otherwise
+        return "model_switch" if self._conversation.context_usage.window < self._window_before else otherwise
 
-    def standing(self, figures: Figures, *, inside: bool) -> Due:
+    def standing(self, context_usage: ContextUsage, *, inside: bool) -> Due:
         """What is due: inside a turn the marks for that decide, since it is not to be interrupted for less."""
         options = self._conversation.options
-        standing = due(figures, options.soft_mark)
+        standing = due(context_usage, options.soft_mark)
         if not inside or standing == "overhead":
             return standing
-        if figures.used >= inside_tokens(figures, options.micro_trigger):
+        if context_usage.used >= inside_tokens(context_usage, options.micro_trigger):
             return "compact"
         return "prepare" if standing == "compact" else standing
 
-    async def request(self, figures: Figures, *, inside: bool) -> PassRequest | None:
+    async def request(self, context_usage: ContextUsage, *, inside: bool) -> CompactionRequest | None:
         """The pass that is due now, None where nothing may or can be done."""
-        talk = self._conversation
-        if talk.automatic.few or not self._consent.may_start(figures, inside=inside):
+        conversation = self._conversation
+        if conversation.automatic.few or not self._policy.may_start(context_usage, inside=inside):
             return None
         if inside:
-            return await self._inside_turn(figures)
-        plan = None if talk.by_hook else await self._planner.usual()
-        return PassRequest(plan, self.reason("auto")) if plan else None
+            return await self._inside_turn(context_usage)
+        plan = None if conversation.by_hook else await self._planner.usual()
+        return CompactionRequest(plan, self.reason("auto")) if plan else None
 
-    async def _inside_turn(self, figures: Figures) -> PassRequest | None:
+    async def _inside_turn(self, context_usage: ContextUsage) -> CompactionRequest | None:
         """The pass between two rounds. Where recaps free too little, what fills the window stands in the newest rounds: too
         long a text, or a call's arguments."""
         options, turn = self._conversation.options, self._conversation.ledger.turn
-        reason: Reason = "reactive_full" if figures.pressure >= options.full_trigger else "reactive_micro"
+        reason: Reason = "reactive_full" if context_usage.pressure >= options.full_trigger else "reactive_micro"
         strategy: str = reason
         passes = self._inside[1] if self._inside[0] == turn else 0
         if passes >= options.reactive_per_turn:  # but a request that cannot fit must not go out
-            if figures.used * (1 + figures.band) <= figures.limit:
+            if context_usage.used * (1 + context_usage.band) <= context_usage.limit:
                 return None
             strategy, reason = "reactive_full", "context_overflow"
-        by_model = self._consent.standing == "free" and reason != "context_overflow"  # an emergency asks no model
+        by_model = self._policy.standing == "free" and reason != "context_overflow"  # an emergency asks no model
         for name in (strategy, "oversize"):
             plan = await self._planner.plan(name, by_model=by_model)
             if plan is not None and not too_little(plan.before, plan.after):
                 self._inside = (turn, passes + 1)
-                return PassRequest(plan, self.reason(reason))
+                return CompactionRequest(plan, self.reason(reason))
         return None
 
-    async def suggestion(self, figures: Figures) -> CompactionSuggested | None:
+    async def suggestion(self, context_usage: ContextUsage) -> CompactionSuggested | None:
         """A question to the person, where they want to be asked and a pass would help."""
-        if due(figures) != "compact" or self._conversation.automatic.few or not self._consent.may_ask(figures):
+        if (
+            due(context_usage) != "compact"
+            or self._conversation.automatic.few
+            or not self._policy.may_ask(context_usage)
+        ):
             return None
         plan = await self._planner.usual()
-        if plan is None or not self._consent.once_a_turn():
+        if plan is None or not self._policy.once_a_turn():
             return None
-        return CompactionSuggested(figures.used, figures.limit, figures.pressure, self._planner.after_used(plan))
+        return CompactionSuggested(
+            context_usage.used, context_usage.limit, context_usage.pressure, self._planner.after_used(plan)
+        )
 
     def too_long(self) -> bool:
         """The conversation is longer than the whole window of a model whose window is known: in every mode it must be cut."""
-        figures = self._conversation.figures
-        if figures.window_source == "assumed" or overhead(figures) >= figures.trigger_tokens:
+        context_usage = self._conversation.context_usage
+        if context_usage.window_source == "assumed" or overhead(context_usage) >= context_usage.trigger_tokens:
             return False
-        return figures.used > figures.window
+        return context_usage.used > context_usage.window

@@ -12,11 +12,11 @@ from weakref import WeakSet
 import msgspec
 
 from ctxchat.agent.turn.permissions import READS, Judgement, judge, offers, stricter
-from ctxchat.core.permissions import Answer, Demand, Mode, Rule, Verdict, parse_rules
+from ctxchat.core.permissions import AccessRequest, Answer, Mode, Rule, Verdict, parse_rules
 from ctxchat.core.ports import ToolLeave, ToolQuestion
 
 
-class Gate:
+class Approvals:
     """Judges calls and holds the ones that wait. `rules` are those in writing; what a person says here is kept beside them.
 
     `folder` is the workspace, which the rules given here hold for. `interactive` is False where nobody can be asked: then what
@@ -36,25 +36,25 @@ class Gate:
         self.rules: Sequence[Rule] = tuple(rules)
         self._given: list[Rule] = []
         self._folder = folder
-        self._above: Gate | None = None
-        self._below: WeakSet[Gate] = WeakSet()
+        self._above: Approvals | None = None
+        self._below: WeakSet[Approvals] = WeakSet()
         self._interactive = interactive
         self._store = store
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
         self._questions: dict[str, ToolQuestion] = {}
-        self._asked: dict[str, tuple[str, Demand]] = {}
+        self._asked: dict[str, tuple[str, AccessRequest]] = {}
 
-    def judge(self, tool: str, demand: Demand, more: Sequence[Rule] = ()) -> Judgement:
+    def judge(self, tool: str, access_request: AccessRequest, more: Sequence[Rule] = ()) -> Judgement:
         """What mode and rules say, and what they would say with some `more`; `ask` only where somebody can be asked."""
-        judgement = judge(tool, demand, self._in_force, (*self.held, *more), self._folder)
+        judgement = judge(tool, access_request, self._in_force, (*self.held, *more), self._folder)
         if judgement.verdict == "ask" and not self._interactive:
             reason = f"Nobody can be asked here and no rule allows it: {tool} was not run. {judgement.reason}".rstrip()
             return Judgement("deny", "nobody to ask", reason)
         return judgement
 
-    def offers(self, tool: str, demand: Demand) -> tuple[str, ...]:
+    def offers(self, tool: str, access_request: AccessRequest) -> tuple[str, ...]:
         """The rules that can be offered to the person who is asked, each as it would be stored."""
-        return offers(tool, demand, self._in_force, self.held, self._folder)
+        return offers(tool, access_request, self._in_force, self.held, self._folder)
 
     @property
     def held(self) -> tuple[Rule, ...]:
@@ -70,7 +70,7 @@ class Gate:
     def _in_force(self) -> Mode:
         return stricter(self.mode, self._above._in_force) if self._above else self.mode
 
-    def open(self, call_id: str, asked: tuple[str, Demand] | None = None) -> asyncio.Future[Answer]:
+    def open(self, call_id: str, asked: tuple[str, AccessRequest] | None = None) -> asyncio.Future[Answer]:
         """A question is asked, about this tool and what it would do; the future is done when it is answered."""
         if asked:
             self._asked[call_id] = asked
@@ -114,12 +114,12 @@ class Gate:
             lambda done: None if done.cancelled() else leave.answered(done.result())
         )
 
-    def below(self, mode: Mode) -> Gate:
+    def below(self, mode: Mode) -> Approvals:
         """The gate of a sub-agent: never lets more through than this one does at that moment; its questions are its own."""
-        gate = Gate(mode, self.rules, folder=self._folder, interactive=self._interactive, store=self._store)
-        gate._above, gate._given = self, self._given
-        self._below.add(gate)
-        return gate
+        approvals = Approvals(mode, self.rules, folder=self._folder, interactive=self._interactive, store=self._store)
+        approvals._above, approvals._given = self, self._given
+        self._below.add(approvals)
+        return approvals
 
     def reply(self, call_id: str, text: str) -> None:
         """A person's word to a question that is still open; empty for none."""
@@ -138,5 +138,5 @@ class Gate:
         self.rules = tuple(each for each in self.rules if each != rule)
         if rule in self._given:
             self._given.remove(rule)
-        for gate in self._below:
-            gate.withdraw(rule)
+        for approvals in self._below:
+            approvals.withdraw(rule)

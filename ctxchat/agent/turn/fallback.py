@@ -7,7 +7,7 @@ it comes back by itself, and an outage costs one refused request a message inste
 from __future__ import annotations
 
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.model_knowledge import Learned
+from ctxchat.agent.model_knowledge import ModelKnowledge
 from ctxchat.agent.setup import Setup
 from ctxchat.core.errors import CtxchatError, ModelError
 from ctxchat.core.ports import ModelPort
@@ -24,7 +24,7 @@ class Fallback:
     def __init__(self, conversation: Conversation, setup: Setup) -> None:
         self._conversation = conversation
         self._setup = setup
-        self._away: Learned | None = None  # what is known of the chosen model, while another answers for it
+        self._away: ModelKnowledge | None = None  # what is known of the chosen model, while another answers for it
         self._failed: set[str] = set()  # in this turn
 
     @property
@@ -45,8 +45,8 @@ class Fallback:
 
         Raises `problem`, with what is wrong in its hint, where the fallback cannot be had.
         """
-        talk = self._conversation
-        failing = talk.model
+        conversation = self._conversation
+        failing = conversation.model
         if problem.kind not in FOR_GOOD:
             return ""
         self._failed.add(failing.name)
@@ -54,9 +54,9 @@ class Fallback:
         if model is None:
             return ""
         if self._away is None:
-            self._away = talk.learned
+            self._away = conversation.knowledge
         self._setup.doubted.add(failing.name)
-        self._setup.use(await talk.learned_of(model))
+        self._setup.use(await conversation.learned_of(model))
         next_time = f"your next message asks {self._away.model.name} first again."
         return f"{failing.name}: {_sentence(problem)} {model.name} answers this turn; {next_time}"
 
@@ -65,8 +65,8 @@ class Fallback:
         self._failed.clear()
         if self._away is None:
             return False
-        learned, self._away = self._away, None
-        self._setup.use(learned)
+        knowledge, self._away = self._away, None
+        self._setup.use(knowledge)
         self._conversation.remeasured()
         return True
 

@@ -26,7 +26,7 @@ STOPPED_RESULT = 1000
 """Tokens kept of what a call had shown when it was stopped."""
 
 
-class Unsealed:
+class InFlight:
     """The open end of a conversation. `begun` are the calls that began to run, with what they have shown so far."""
 
     def __init__(self, conversation: Conversation, begun: Mapping[str, str]) -> None:
@@ -44,42 +44,42 @@ class Unsealed:
 
     async def seal(self, closing: str) -> None:
         """Seal whatever is open, calls without a result with `closing`. Never raises: what the store refuses is owed to it."""
-        talk = self._conversation
+        conversation = self._conversation
         group = self._group(closing)
         self.reply, self.draft = None, ArrivingReply()
         if group is not None:
-            await talk.write_or_owe(Sealed((group,)))
+            await conversation.write_or_owe(Sealed((group,)))
         with suppress(Exception):  # the next request compiles anew, and then says what is wrong
-            await talk.again()
+            await conversation.again()
 
     def _group(self, closing: str) -> Group | None:
         """A half reply as interrupted, a round with `closing` for calls without a result; None where nothing is open."""
-        talk, reply = self._conversation, self.reply
+        conversation, reply = self._conversation, self.reply
         if reply is None:
             return self._half_reply()
-        if reply.seq < talk.ledger.next_seq:
+        if reply.seq < conversation.ledger.next_seq:
             return None  # the cancel came while it was being sealed
         if not reply.calls:
-            return single("reply", reply, talk.ledger.turn)
+            return single("reply", reply, conversation.ledger.turn)
         free = reply.seq + len(reply.calls) + 1
         results = dict(self.results)
         for place, call in enumerate(reply.calls, reply.seq + 1):
             if call.id in self._begun and call.id not in results:
                 shown = self._cut_off(self._begun[call.id], NOT_KEPT if closing == FAILED else closing)
                 results[call.id] = Message(place, "tool", shown, call_id=call.id, name=call.name, at=reply.at)
-        return close_round(reply, list(results.values()), talk.ledger.turn, free, closing)
+        return close_round(reply, list(results.values()), conversation.ledger.turn, free, closing)
 
     def _half_reply(self) -> Group | None:
         if not self.draft.begun:
             return None
-        talk = self._conversation
-        message = self.draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=True)
+        conversation = self._conversation
+        message = self.draft.message(conversation.ledger.next_seq, conversation.clock.now(), interrupted=True)
         self.text = message.text
-        return single("reply", msgspec.structs.replace(message, calls=()), talk.ledger.turn)
+        return single("reply", msgspec.structs.replace(message, calls=()), conversation.ledger.turn)
 
     def _cut_off(self, shown: str, closing: str) -> str:
         """What a call had shown when it was stopped, and that it was."""
         if not shown.strip():
             return closing
-        text = clip(shown.rstrip(), STOPPED_RESULT, self._conversation.meter.text)
+        text = clip(shown.rstrip(), STOPPED_RESULT, self._conversation.counter.text)
         return f"{text}\n{closing}"

@@ -1,4 +1,4 @@
-"""Whether a call may run: pure judgement over a demand, the mode and the rules. Asks nobody; `gate` does that."""
+"""Whether a call may run: pure judgement over a demand, the mode and the rules. Asks nobody; `approvals` does that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from ctxchat.core.harm import harms
 from ctxchat.core.patterns import Covers, covers_path, covers_text, covers_words, escaped, may_lie_below, written
-from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Demand, Mode, Part, Rule, parse_rule
+from ctxchat.core.permissions import SHELL_FOLDER, AccessRequest, Grant, Mode, Part, Rule, parse_rule
 from ctxchat.core.sanitize import has_lookalikes
 
 WRITES = "write_file"
@@ -29,17 +29,17 @@ class Judgement(msgspec.Struct, frozen=True):
     verdict: Literal["allow", "ask", "deny"]
     rule: str
     reason: str = ""
-    allowance: Allowance = Allowance()
+    allowance: Grant = Grant()
     read_only: bool = False
 
 
-def judge(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: str = "") -> Judgement:
+def judge(tool: str, access_request: AccessRequest, mode: Mode, rules: Sequence[Rule], folder: str = "") -> Judgement:
     """Deny rules first; then what only reads inside the workspace `folder` is free, a command where it can be shut in to that;
     the rest is up to the mode, then to the rules, then to the person. Guarded places are asked about under every rule and mode
     but `all`."""
     held = [rule for rule in rules if rule.folder in {"", folder}]
     denying = [rule for rule in held if rule.denies]
-    forbidden = [(rule, _forbids(rule, tool, demand, folder)) for rule in denying]
+    forbidden = [(rule, _forbids(rule, tool, access_request, folder)) for rule in denying]
     if by := next((rule for rule, said in forbidden if said == "yes"), None):
         return Judgement(
             "deny", by.text, f"The rule `{by.text}` forbids this: {tool} was not run. Do not try it another way."
@@ -48,27 +48,37 @@ def judge(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: 
     if doubt and mode in {"auto-edit", "all"}:
         mode = "ask"  # what cannot be told from what is forbidden
     allowing = [rule for rule in held if not rule.denies]
-    judgement = _by_mode(tool, demand, mode) or _by_rules(tool, demand, mode, allowing, folder)
+    judgement = _by_mode(tool, access_request, mode) or _by_rules(tool, access_request, mode, allowing, folder)
     if doubt and judgement.verdict == "allow":
         judgement = Judgement("ask", "", f"It may be what the rule `{doubt.text}` forbids.")
-    if demand.access == "run" and not judgement.read_only:
+    if access_request.access == "run" and not judgement.read_only:
         judgement = msgspec.structs.replace(judgement, allowance=judgement.allowance | _folders(allowing))
-    if judgement.verdict == "allow" and mode != "all" and judgement.allowance | demand.asks != judgement.allowance:
+    if (
+        judgement.verdict == "allow"
+        and mode != "all"
+        and judgement.allowance | access_request.asks != judgement.allowance
+    ):
         judgement = Judgement("ask", "", "It asks for more than a rule gives it.", _folders(allowing))
     return judgement
 
 
-def _by_mode(tool: str, demand: Demand, mode: Mode) -> Judgement | None:
+def _by_mode(tool: str, access_request: AccessRequest, mode: Mode) -> Judgement | None:
     """What the mode decides by itself."""
-    if demand.access == "none" or (demand.access == "read" and demand.inside):
+    if access_request.access == "none" or (access_request.access == "read" and access_request.inside):
         return Judgement("allow", "free")
     if mode == "read-only":
         reason = f"The session is read-only: {tool} was not run. Tell the user what you would have done."
         return Judgement("deny", "mode read-only", reason)
-    only_reads = bool(demand.parts) and all(_reads(part) for part in demand.parts)
-    if demand.shut_in and not demand.asks and mode != "all" and only_reads and all(map(_free, demand.parts)):
+    only_reads = bool(access_request.parts) and all(_reads(part) for part in access_request.parts)
+    if (
+        access_request.shut_in
+        and not access_request.asks
+        and mode != "all"
+        and only_reads
+        and all(map(_free, access_request.parts))
+    ):
         return Judgement("allow", "free", read_only=True)
-    if mode == "plan" and not only_reads and demand.access != "read":
+    if mode == "plan" and not only_reads and access_request.access != "read":
         reason = (
             f"The session is in plan mode: {tool} was not run, for only reading is allowed (files, and commands that cannot "
             "write). Look at what you need, then present your plan to the user as your answer; they decide when to carry it out."
@@ -79,43 +89,45 @@ def _by_mode(tool: str, demand: Demand, mode: Mode) -> Judgement | None:
     return None
 
 
-def _by_rules(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: str) -> Judgement:
-    pieces = _pieces(demand)
-    if place := _guarded(demand):
+def _by_rules(tool: str, access_request: AccessRequest, mode: Mode, rules: Sequence[Rule], folder: str) -> Judgement:
+    pieces = _pieces(access_request)
+    if place := _guarded(access_request):
         return Judgement("ask", "", f"What lies in {place} can run later: no rule allows it.")
     deciding: list[str] = []
     for piece in pieces:
-        by = _allowed(piece, tool, demand, mode, rules, folder)
+        by = _allowed(piece, tool, access_request, mode, rules, folder)
         if not by:
             return Judgement("ask", "")
         deciding += [text for text in by if text != "free"]
     used = [rule for rule in rules if rule.text in deciding]
     # What is free beside a command with the network has it as well: no code of the project's may be among it.
-    plain = all(_plain(part) for part in demand.parts if _free(part))
+    plain = all(_plain(part) for part in access_request.parts if _free(part))
     network = bool(used) and plain and all(rule.network for rule in used)
-    return Judgement("allow", ", ".join(dict.fromkeys(deciding)), allowance=Allowance(network))
+    return Judgement("allow", ", ".join(dict.fromkeys(deciding)), allowance=Grant(network))
 
 
-def _folders(rules: Sequence[Rule]) -> Allowance:
+def _folders(rules: Sequence[Rule]) -> Grant:
     """Where shell commands may write by the rules."""
-    return Allowance(folders=tuple(rule.pattern for rule in rules if rule.tool == SHELL_FOLDER))
+    return Grant(folders=tuple(rule.pattern for rule in rules if rule.tool == SHELL_FOLDER))
 
 
-def offers(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: str = "") -> tuple[str, ...]:
+def offers(
+    tool: str, access_request: AccessRequest, mode: Mode, rules: Sequence[Rule], folder: str = ""
+) -> tuple[str, ...]:
     """The rules a person can be offered, from this very call to the widest: each one or several rules, one a line, which
     together cover what is not covered yet. None where no rule would do, where something would be destroyed, and where the name of
     a program passes for another."""
-    named = (piece.words[0].text for part in demand.parts for piece in part.with_inner if piece.words)
-    if _guarded(demand) or harms(demand.parts) or any(map(has_lookalikes, named)):
+    named = (piece.words[0].text for part in access_request.parts for piece in part.with_inner if piece.words)
+    if _guarded(access_request) or harms(access_request.parts) or any(map(has_lookalikes, named)):
         return ()
-    if not demand.parts:
-        patterns = demand.patterns or (escaped(demand.target),)
+    if not access_request.parts:
+        patterns = access_request.patterns or (escaped(access_request.target),)
         return tuple(Rule(tool, pattern).text for pattern in patterns if parse_rule(Rule(tool, pattern).text))
     held = [rule for rule in rules if rule.folder in {"", folder} and not rule.denies]
-    network = demand.asks.network
+    network = access_request.asks.network
     serving = [rule for rule in held if rule.network or rule.tool != tool] if network else held
-    open_ = [part for part in demand.parts if not _allowed(part, tool, demand, mode, serving, folder)]
-    more = [name for name in demand.asks.folders if name not in _folders(held).folders]
+    open_ = [part for part in access_request.parts if not _allowed(part, tool, access_request, mode, serving, folder)]
+    more = [name for name in access_request.asks.folders if name not in _folders(held).folders]
     if not (open_ or more) or not all(part.patterns for part in open_):
         return ()
     also = [Rule(SHELL_FOLDER, name).text for name in more if parse_rule(Rule(SHELL_FOLDER, name).text)]
@@ -129,19 +141,19 @@ def offers(tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder:
 
 
 def deciding(
-    tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: str = ""
+    tool: str, access_request: AccessRequest, mode: Mode, rules: Sequence[Rule], folder: str = ""
 ) -> tuple[tuple[str, str], ...]:
     """Each part of a command as it is written, and what allows it; empty for one that nothing allows. A mode that denies the
     whole allows no part."""
-    if (by_mode := _by_mode(tool, demand, mode)) and by_mode.verdict == "deny":
-        return tuple((_named(part), "") for part in demand.parts)
+    if (by_mode := _by_mode(tool, access_request, mode)) and by_mode.verdict == "deny":
+        return tuple((_named(part), "") for part in access_request.parts)
     held = [rule for rule in rules if rule.folder in {"", folder} and not rule.denies]
     return tuple(
         (
             _named(part),
-            "" if part.guarded else ", ".join(_allowed(part, tool, demand, mode, held, folder)),
+            "" if part.guarded else ", ".join(_allowed(part, tool, access_request, mode, held, folder)),
         )
-        for part in demand.parts
+        for part in access_request.parts
     )
 
 
@@ -157,17 +169,17 @@ def stricter(one: Mode, other: Mode) -> Mode:
     return one if _BY_STRICTNESS.index(one) <= _BY_STRICTNESS.index(other) else other
 
 
-def covers(rule: Rule, tool: str, demand: Demand | Part, folder: str) -> Covers:
+def covers(rule: Rule, tool: str, access_request: AccessRequest | Part, folder: str) -> Covers:
     """Whether a rule's pattern covers one thing a call does. A command is compared word by word, a path from the workspace on,
     where the pattern is not absolute itself."""
-    if isinstance(demand, Part):
-        if demand.words:
-            return covers_words(rule.pattern, demand.words) if rule.tool == tool else "no"
-        if rule.tool != WRITES or not demand.writes:
+    if isinstance(access_request, Part):
+        if access_request.words:
+            return covers_words(rule.pattern, access_request.words) if rule.tool == tool else "no"
+        if rule.tool != WRITES or not access_request.writes:
             return "no"
-        target, access = demand.writes, "write"
+        target, access = access_request.writes, "write"
     else:
-        target, access = demand.target, demand.access
+        target, access = access_request.target, access_request.access
         ours = {tool, *([WRITES] if tool == EDITS else []), *([READS] if rule.denies and access == "read" else [])}
         if rule.tool not in ours:
             return "no"
@@ -182,16 +194,16 @@ def _covers_path(rule: Rule, target: str, folder: str) -> bool:
     return covers_path(rule.pattern, target, folder, folding=rule.denies)
 
 
-def _pieces(demand: Demand) -> Sequence[Demand | Part]:
-    return demand.parts or (demand,)
+def _pieces(access_request: AccessRequest) -> Sequence[AccessRequest | Part]:
+    return access_request.parts or (access_request,)
 
 
-def _forbids(rule: Rule, tool: str, demand: Demand, folder: str) -> Covers:
+def _forbids(rule: Rule, tool: str, access_request: AccessRequest, folder: str) -> Covers:
     """Whether a deny rule covers any of what a call does, however deep."""
-    pieces = [piece for part in demand.parts for piece in part.with_inner]
+    pieces = [piece for part in access_request.parts for piece in part.with_inner]
     said = {covers(rule, tool, piece, folder) for piece in pieces}
-    said |= {_touches(rule, piece, folder, shut_in=demand.shut_in) for piece in pieces}
-    said.add(covers(rule, tool, demand, folder) if not demand.parts else "no")
+    said |= {_touches(rule, piece, folder, shut_in=access_request.shut_in) for piece in pieces}
+    said.add(covers(rule, tool, access_request, folder) if not access_request.parts else "no")
     return "yes" if "yes" in said else "maybe" if "maybe" in said else "no"
 
 
@@ -209,18 +221,23 @@ def _touches(rule: Rule, part: Part, folder: str, *, shut_in: bool) -> Covers:
     return "maybe" if any(not word.known and not part.reads for word in part.words) else "no"
 
 
-def _guarded(demand: Demand) -> str:
-    places = (piece.guarded for part in demand.parts for piece in part.with_inner)
-    return demand.guarded or next(filter(None, places), "")
+def _guarded(access_request: AccessRequest) -> str:
+    places = (piece.guarded for part in access_request.parts for piece in part.with_inner)
+    return access_request.guarded or next(filter(None, places), "")
 
 
 def _allowed(
-    piece: Demand | Part, tool: str, demand: Demand, mode: Mode, rules: Sequence[Rule], folder: str
+    piece: AccessRequest | Part,
+    tool: str,
+    access_request: AccessRequest,
+    mode: Mode,
+    rules: Sequence[Rule],
+    folder: str,
 ) -> tuple[str, ...]:
     """What allows one thing a call does: rules, the mode, or `free`; nothing where it has to be asked."""
-    if isinstance(piece, Part) and _free(piece) and (demand.shut_in or _free_beside(piece, demand)):
+    if isinstance(piece, Part) and _free(piece) and (access_request.shut_in or _free_beside(piece, access_request)):
         return ("free",)
-    writes = piece.writes if isinstance(piece, Part) else demand.access == "write"
+    writes = piece.writes if isinstance(piece, Part) else access_request.access == "write"
     if mode == "auto-edit" and writes and piece.inside:
         return ("mode auto-edit",)
     if by := next(
@@ -228,19 +245,19 @@ def _allowed(
     ):
         return (by,)
     if isinstance(piece, Part) and piece.through and piece.inner:
-        below = [_allowed(inner, tool, demand, mode, rules, folder) for inner in piece.inner]
+        below = [_allowed(inner, tool, access_request, mode, rules, folder) for inner in piece.inner]
         return tuple(text for by in below for text in by) if all(below) else ()
     return ()
 
 
-def _holds(rule: Rule, piece: Demand | Part) -> bool:
+def _holds(rule: Rule, piece: AccessRequest | Part) -> bool:
     """Whether a rule may be asked at all: none but the one for exactly this is, where a word may become anything."""
-    return isinstance(piece, Demand) or not piece.open or rule.pattern in {"**", *piece.patterns}
+    return isinstance(piece, AccessRequest) or not piece.open or rule.pattern in {"**", *piece.patterns}
 
 
-def _free_beside(part: Part, demand: Demand) -> bool:
+def _free_beside(part: Part, access_request: AccessRequest) -> bool:
     """Whether a part is free without a sandbox, beside others that are not."""
-    return _plain(part) and not all(map(_free, demand.parts))
+    return _plain(part) and not all(map(_free, access_request.parts))
 
 
 def _plain(part: Part) -> bool:

@@ -11,12 +11,12 @@ import msgspec
 
 from ctxchat.agent.attachments import images_for
 from ctxchat.agent.compaction.compactor import Compactor
-from ctxchat.agent.compaction.overflow_recovery import Rescue
+from ctxchat.agent.compaction.overflow_recovery import OverflowRecovery
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.turn.fallback import Fallback
-from ctxchat.agent.turn.in_flight import Unsealed
+from ctxchat.agent.turn.in_flight import InFlight
 from ctxchat.agent.turn.model_calls import ArrivingReply, TokenTally, ask
 from ctxchat.core.cache_state import NOTHING_KNOWN
 from ctxchat.core.changes import without_media
@@ -35,13 +35,13 @@ MAX_LEFT_OUT = 5
 
 
 class Replies:
-    """The model calls of one turn. What they say is in `unsealed`; `before` is the text of a reply that goes on."""
+    """The model calls of one turn. What they say is in `in_flight`; `before` is the text of a reply that goes on."""
 
     def __init__(
         self,
         conversation: Conversation,
         compactor: Compactor,
-        unsealed: Unsealed,
+        in_flight: InFlight,
         fallback: Fallback,
         hooks: Hooks,
         emit: Emit,
@@ -49,7 +49,7 @@ class Replies:
     ) -> None:
         self._conversation = conversation
         self._compactor = compactor
-        self._open = unsealed
+        self._open = in_flight
         self._fallback = fallback
         self._hooks = hooks
         self._emit = emit
@@ -68,41 +68,41 @@ class Replies:
     async def next(self, *, inside: bool) -> None:
         """One reply, sealed, or open with calls to run; `inside` the turn, after another. Raises ModelError."""
         await self._ready(inside=inside)
-        rescue = self._compactor.rescue()
+        recovery = self._compactor.recovery()
         while self._open.draft.end is None:
             self._open.draft, asked = ArrivingReply(), self._conversation.model
             try:
-                await self._listen(rescue.output)
+                await self._listen(recovery.output)
             except ModelError as problem:
                 if self._first and problem.kind == "empty":  # it was whole but for its end
                     self._open.draft, self.goes_on, self._before, self._first = ArrivingReply(), False, "", ""
                     self.follow_up = ""
                     return
-                await self._helped(problem, rescue, inside=inside)
+                await self._helped(problem, recovery, inside=inside)
                 if self._conversation.model is not asked:
-                    rescue = self._compactor.rescue()
+                    recovery = self._compactor.recovery()
         self._fallback.answered()
         await self._heard()
         self._before = self._first = self._open.text if self.goes_on else ""
 
     async def _ready(self, *, inside: bool) -> None:
         """Room is made, and what hooks have to add is in the view: what they did before, and what they say to a pass."""
-        talk = self._conversation
+        conversation = self._conversation
         await self._hooks.between(self._emit)
         await self._compactor.make_room(self._emit, inside=inside)
         await self._hooks.between(self._emit)
-        if await talk.tell_budget():
-            await self._emit(await talk.again())
+        if await conversation.tell_budget():
+            await self._emit(await conversation.again())
 
-    async def _helped(self, problem: ModelError, rescue: Rescue, *, inside: bool) -> None:
+    async def _helped(self, problem: ModelError, recovery: OverflowRecovery, *, inside: bool) -> None:
         """What lets the request be made again: it is made to fit, or another model takes over. Raises the problem where that
         is not what is wrong, or nothing helps."""
-        talk = self._conversation
-        if problem.kind == "prefix_changed" and await talk.leave_out_thoughts():
+        conversation = self._conversation
+        if problem.kind == "prefix_changed" and await conversation.leave_out_thoughts():
             self._open.draft = ArrivingReply()
             said = "The model's own reasoning so far no longer fits what stands before it, so it is not sent back any more."
             await self._emit(Notice("warning", f"{said} Nothing that was said is lost."))
-        elif mend := rescue.remedy(problem):
+        elif mend := recovery.remedy(problem):
             self._open.draft = ArrivingReply()  # what an overflowing call said is no answer
             await mend(self._emit)
             await self._hooks.between(self._emit)
@@ -118,29 +118,29 @@ class Replies:
     async def _left_out(self, problem: ModelError) -> str:
         """Leave out, for good, what the server refused of the request: a tool whose description it blames, or images and files.
         What a person should know of that; empty where it blames nothing of the kind, or enough was tried."""
-        talk = self._conversation
+        conversation = self._conversation
         if self._refused >= MAX_LEFT_OUT:
             return ""
         self._refused += 1
-        if tool := blamed_tool(problem, [spec.name for spec in talk.view.tools]):
-            head = talk.ledger.head
+        if tool := blamed_tool(problem, [spec.name for spec in conversation.view.tools]):
+            head = conversation.ledger.head
             kept = tuple(spec for spec in head.tools if spec.name != tool) if head else ()
             without = (HeadSet(msgspec.structs.replace(head, tools=kept)),) if head else ()
-            await talk.write(ToolRefused(talk.model.name, tool), *without)
+            await conversation.write(ToolRefused(conversation.model.name, tool), *without)
             return f"The server refused the tool {tool}, which is left out from now on: {problem.text}"
-        if blames_media(problem) and (found := without_media(talk.ledger, talk.clock.now())):
+        if blames_media(problem) and (found := without_media(conversation.ledger, conversation.clock.now())):
             change, names = found
-            await talk.write(Changed(change, talk.as_counted))
+            await conversation.write(Changed(change, conversation.as_counted))
             left = ", ".join(names)
             return f"The server refused {left}, left out from now on (undo brings it back): {problem.text}"
         return ""
 
     async def _listen(self, output: int) -> None:
         """The stream of one call as events; the gauge grows with it. Raises ModelError."""
-        talk, draft, continuation = self._conversation, self._open.draft, Continuation(self._before)
-        tally, shown = TokenTally(talk.meter.text_mix), talk.clock.seconds()
-        request = await talk.request(output, await images_for(talk))
-        asked = ask(talk.model, request, talk.clock, self._fallback.retries, self._fallback.in_vain)
+        conversation, draft, continuation = self._conversation, self._open.draft, Continuation(self._before)
+        tally, shown = TokenTally(conversation.counter.text_mix), conversation.clock.seconds()
+        request = await conversation.request(output, await images_for(conversation))
+        asked = ask(conversation.model, request, conversation.clock, self._fallback.retries, self._fallback.in_vain)
         async with aclosing(asked) as pieces:
             async for said in pieces:
                 if isinstance(said, Retry):
@@ -154,15 +154,17 @@ class Replies:
                             tally.add(text)
                         case ReasoningDelta(text=text):
                             await self._emit(piece)
-                            tally.add(text if talk.model.keeps_reasoning else "")
+                            tally.add(text if conversation.model.keeps_reasoning else "")
                         case CallPiece(arguments=arguments):
                             tally.add(arguments)
                         case ReplyEnd():
                             pass
-                if talk.clock.seconds() - shown >= talk.options.stream_figures_every:
-                    shown = talk.clock.seconds()
-                    await talk.keep(draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=True))
-                    await self._emit(talk.streaming(tally.mix))
+                if conversation.clock.seconds() - shown >= conversation.options.stream_figures_every:
+                    shown = conversation.clock.seconds()
+                    await conversation.keep(
+                        draft.message(conversation.ledger.next_seq, conversation.clock.now(), interrupted=True)
+                    )
+                    await self._emit(conversation.streaming(tally.mix))
         if draft.end is None or not (draft.answered or draft.end.calls):
             raise self._nothing(draft)
 
@@ -191,10 +193,12 @@ class Replies:
 
     async def _heard(self) -> None:
         """Take in a whole reply: seal it, or keep it open for its calls; anchor the gauge on what the server counted."""
-        talk, end = self._conversation, self._open.draft.end
+        conversation, end = self._conversation, self._open.draft.end
         assert end is not None
         unfinished = end.finish == "length" and not end.calls and bool(self._open.draft.text.strip())
-        message = self._open.draft.message(talk.ledger.next_seq, talk.clock.now(), interrupted=unfinished)
+        message = self._open.draft.message(
+            conversation.ledger.next_seq, conversation.clock.now(), interrupted=unfinished
+        )
         self._open.heard(message, self._first)
         usage = end.usage if end.usage and end.usage.prompt > 0 else self._own_count(message, end.usage)
         self.cut_at = (end.limit or usage.completion) if end.finish == "length" else 0
@@ -203,28 +207,35 @@ class Replies:
         self._missed = self._missed or missing
         self.follow_up = CONTINUE_REQUEST if self.goes_on else MISSING_CALL if missing else ""
         turn_end = not message.calls and not self.follow_up
-        measured = talk.learned.counted(usage, talk.view, message, talk.clock.now(), turn_end=turn_end)
-        measured = talk.as_sent(measured, end.notes)
+        measured = conversation.knowledge.counted(
+            usage, conversation.view, message, conversation.clock.now(), turn_end=turn_end
+        )
+        measured = conversation.as_sent(measured, end.notes)
         if message.calls:
-            talk.note(measured)
-            await talk.keep(message)
-            figures = talk.streaming(talk.learned.weight(message))
+            conversation.note(measured)
+            await conversation.keep(message)
+            context_usage = conversation.streaming(conversation.knowledge.weight(message))
         else:
-            await talk.write(Sealed((single("reply", message, talk.ledger.turn),)), measured)
+            await conversation.write(Sealed((single("reply", message, conversation.ledger.turn),)), measured)
             self._open.reply = None
-            figures = await talk.again()
+            context_usage = await conversation.again()
         said = remarks(end, message, measured.cut, goes_on=self.goes_on)
-        cache = (figures.cache,) if figures.cache != NOTHING_KNOWN else ()
+        cache = (context_usage.cache,) if context_usage.cache != NOTHING_KNOWN else ()
         notices = (Notice("info" if self.goes_on else "warning", text) for text in said)
-        for event in (usage, *cache, *notices, figures):
+        for event in (usage, *cache, *notices, context_usage):
             await self._emit(event)
-        await talk.learned.unlearn_window(usage)
+        await conversation.knowledge.unlearn_window(usage)
 
     def _own_count(self, message: Message, usage: Usage | None) -> Usage:
         """What a server that counted nothing, or nonsense, would have counted."""
-        talk = self._conversation
+        conversation = self._conversation
         cost = usage.cost_usd if usage else 0.0
-        return Usage(talk.learned.prompt_tokens(talk.view), talk.meter.message(message), cost_usd=cost, estimated=True)
+        return Usage(
+            conversation.knowledge.prompt_tokens(conversation.view),
+            conversation.counter.message(message),
+            cost_usd=cost,
+            estimated=True,
+        )
 
 
 def remarks(end: ReplyEnd, message: Message, cut: int, *, goes_on: bool = False) -> list[str]:

@@ -8,8 +8,8 @@ from collections import Counter
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit
 from ctxchat.agent.file_undo import Files
-from ctxchat.agent.turn.in_flight import Unsealed
-from ctxchat.agent.turn.tool_runner import Outcome, Toolbox, finished
+from ctxchat.agent.turn.in_flight import InFlight
+from ctxchat.agent.turn.tool_runner import Outcome, ToolRunner, finished
 from ctxchat.core.context_usage import overhead
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import Delegated, Event, FilesChanged, Notice, ToolStatus
@@ -65,24 +65,24 @@ class Repeats:
             )
 
 
-class ToolCalls:
+class ToolRounds:
     """The rounds of one turn, as far as tools are concerned."""
 
     def __init__(
-        self, conversation: Conversation, toolbox: Toolbox, unsealed: Unsealed, files: Files | None, emit: Emit
+        self, conversation: Conversation, tool_runner: ToolRunner, in_flight: InFlight, files: Files | None, emit: Emit
     ) -> None:
         self._conversation = conversation
-        self._toolbox = toolbox
-        self._open = unsealed
+        self._tool_runner = tool_runner
+        self._open = in_flight
         self._files = files
         self._emit = emit
         self._repeats = Repeats()
         self._paid: dict[str, float] = {}  # US dollars, by the session of a sub-agent
 
     async def run(self, reply: Message, cut_at: int = 0) -> None:
-        """Run the calls of an open reply and seal the round; `cut_at` as in `Toolbox.run`. Raises Stuck, after it, where the
+        """Run the calls of an open reply and seal the round; `cut_at` as in `ToolRunner.run`. Raises Stuck, after it, where the
         model runs in circles."""
-        talk, emit, results = self._conversation, self._emit, self._open.results
+        conversation, emit, results = self._conversation, self._emit, self._open.results
         places = {call.id: reply.seq + 1 + place for place, call in enumerate(reply.calls)}
         taken = 0
 
@@ -92,27 +92,27 @@ class ToolCalls:
             cap = self._cap(len(places), len(places) - len(results), taken)
             message, spilled, trouble = await self._fitted(outcome, places[call.id], cap)
             results[call.id] = message
-            taken += talk.meter.message(message)
+            taken += conversation.counter.message(message)
             if trouble:
                 await emit(Notice("warning", f"The whole result of {call.name} could not be saved. {trouble}"))
-            await talk.keep(reply, tuple(results.values()))
-            weight = talk.learned.calibration.part(talk.meter.mix(message))
+            await conversation.keep(reply, tuple(results.values()))
+            weight = conversation.knowledge.calibration.part(conversation.counter.mix(message))
             await emit(finished(outcome, message.text, max(0, weight), spilled))
 
         async def tell(event: Event) -> None:
             if isinstance(event, Delegated) and self._pay(event):
-                await talk.keep(reply, tuple(results.values()))
+                await conversation.keep(reply, tuple(results.values()))
             if isinstance(event, FilesChanged) and self._files:
                 self._files.note(event)
-                if await talk.keep(reply, tuple(results.values())):
+                if await conversation.keep(reply, tuple(results.values())):
                     self._files.noted()
             await emit(event)
 
-        self._toolbox.begun.clear()
-        await self._toolbox.run(reply.calls, tell, ended, cut_at)
-        await talk.write(Sealed((seal_round(reply, list(results.values()), talk.ledger.turn),)))
+        self._tool_runner.begun.clear()
+        await self._tool_runner.run(reply.calls, tell, ended, cut_at)
+        await conversation.write(Sealed((seal_round(reply, list(results.values()), conversation.ledger.turn),)))
         self._open.reply = None
-        self._toolbox.begun.clear()  # a server may use an id again
+        self._tool_runner.begun.clear()  # a server may use an id again
         self._repeats.check()
 
     def _pay(self, sub: Delegated) -> bool:
@@ -127,27 +127,27 @@ class ToolCalls:
         """Tokens that the next result of a batch may have: its share, of which two rounds of so many calls have room beside what
         is always there, and half of what is free beyond the shares of those that come after it, where that is more. `taken` is
         what those before it have."""
-        talk = self._conversation
-        room = talk.budget.limit - overhead(talk.figures)
+        conversation = self._conversation
+        room = conversation.budget.limit - overhead(conversation.context_usage)
         share = room // max(4, 3 * calls)
-        free = min(talk.budget.limit - talk.figures.used, int(room * MAX_BATCH_SHARE)) - taken
-        most = min(talk.options.tool_result_tokens, talk.budget.limit // 4)
+        free = min(conversation.budget.limit - conversation.context_usage.used, int(room * MAX_BATCH_SHARE)) - taken
+        most = min(conversation.options.tool_result_tokens, conversation.budget.limit // 4)
         return max(LEAST_RESULT, min(most, max(share, (free - (left - 1) * share) // 2)))
 
     async def _fitted(self, outcome: Outcome, seq: int, cap: int) -> tuple[Message, str, str]:
         """The result as the model sees it: what is over the cap goes to a file in full, head and tail stay. With it the file,
         and why there is none where the store refuses: the call has run, and what is known of it stays."""
-        talk = self._conversation
+        conversation = self._conversation
         text, spilled, trouble = outcome.output.text, "", ""
         remark = self._repeats.remark(outcome.call, outcome.output.status, text)
-        tokens = await asyncio.to_thread(talk.meter.text, text)
+        tokens = await asyncio.to_thread(conversation.counter.text, text)
         if tokens > cap:
             spilled = f"tool-results/m{seq}.txt"
             try:
-                text = await talk.put_away(spilled, text, tokens, cap)
+                text = await conversation.put_away(spilled, text, tokens, cap)
             except StorageError as problem:
                 spilled, trouble = "", str(problem)
-                text = await talk.clipped(text, cap, f"the rest of {tokens:,} tokens could not be saved")
+                text = await conversation.clipped(text, cap, f"the rest of {tokens:,} tokens could not be saved")
         text = "\n".join(part for part in (text, remark) if part)
         call, failed = outcome.call, outcome.output.status != "ok"
         try:
@@ -155,7 +155,9 @@ class ToolCalls:
         except StorageError as problem:
             images, trouble = [Text("[its images could not be saved]")], str(problem)
         content = (*((Text(text),) if text else ()), *images) if images else text
-        message = Message(seq, "tool", content, call_id=call.id, name=call.name, at=talk.clock.now(), failed=failed)
+        message = Message(
+            seq, "tool", content, call_id=call.id, name=call.name, at=conversation.clock.now(), failed=failed
+        )
         return message, spilled, trouble
 
     async def _saved(self, name: str, data: bytes) -> Image:

@@ -14,7 +14,7 @@ from typing import cast
 import msgspec
 
 from ctxchat.agent.emitting import Emit
-from ctxchat.agent.turn.approvals import Gate
+from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.core.call_arguments import LONGEST_NAME, fault_of, fields_of, plain_name
 from ctxchat.core.errors import CtxchatError, ToolError
 from ctxchat.core.events import (
@@ -32,7 +32,7 @@ from ctxchat.core.harm import harms
 from ctxchat.core.head import ToolSpec
 from ctxchat.core.messages import ToolCall
 from ctxchat.core.notes import CALL_TOOL
-from ctxchat.core.permissions import Answer, Demand, parse_rules
+from ctxchat.core.permissions import AccessRequest, Answer, parse_rules
 from ctxchat.core.ports import (
     Clock,
     ToolContext,
@@ -142,21 +142,21 @@ class Job(msgspec.Struct, frozen=True):
     tool: ToolPort
     arguments: dict[str, object]
     context: ToolContext
-    demand: Demand
+    access_request: AccessRequest
 
 
 News = asyncio.Queue[Event | Outcome]
 """What the calls of a round let be known, as it happens."""
 
 
-class Toolbox:
+class ToolRunner:
     """The tools of a session behind one gate. `guests` are those that come and go while it is open; `guests_arrive` waits a
     moment for those on their way, and is None where there never are any."""
 
     def __init__(
         self,
         tools: Sequence[ToolPort],
-        gate: Gate,
+        approvals: Approvals,
         clock: Clock,
         *,
         workspace: str,
@@ -173,7 +173,7 @@ class Toolbox:
         """What is between everything a call brings back and all who see it: secrets go no further."""
         self._offered: frozenset[str] | None = None
         self.limits = ToolLimits()
-        self.gate = gate
+        self.approvals = approvals
         self._clock = clock
         self._workspace = workspace
         self._session_folder = session_folder
@@ -286,29 +286,31 @@ class Toolbox:
         tool = self._find(call)
         arguments = self._arguments(call, tool.spec)
         async with self._looking:
-            demand = await asyncio.to_thread(tool.demand, arguments, context)
-        if demand.access in {"write", "run", "network"} and (marks := marks_in(call.arguments)):
+            access_request = await asyncio.to_thread(tool.access_request, arguments, context)
+        if access_request.access in {"write", "run", "network"} and (marks := marks_in(call.arguments)):
             raise ToolError(
                 f"{marks[0]} stands for a secret that you are not shown: written as it is, it would take the secret's place.",
                 "Leave that part as it is and edit around it, or let a command read the value where it lies.",
             )
-        judgement = self.gate.judge(call.name, demand)
+        judgement = self.approvals.judge(call.name, access_request)
         if judgement.verdict == "ask":
             await batch.ask(place)
-            judgement = self.gate.judge(call.name, demand)  # what was said to an earlier call may cover this one
+            judgement = self.approvals.judge(
+                call.name, access_request
+            )  # what was said to an earlier call may cover this one
         if judgement.verdict == "deny":
             news.put_nowait(ApprovalResolved(call.id, "deny", judgement.rule))
             return Outcome(call, ToolOutput(judgement.reason, status="denied"), 0.0)
-        allowance = judgement.allowance | demand.asks
+        allowance = judgement.allowance | access_request.asks
         if judgement.verdict == "ask":
-            future = self.gate.open(call.id, (call.name, demand))
+            future = self.approvals.open(call.id, (call.name, access_request))
             try:
-                rules = self.gate.offers(call.name, demand)
-                news.put_nowait(_question(call, demand, rules))
+                rules = self.approvals.offers(call.name, access_request)
+                news.put_nowait(_question(call, access_request, rules))
                 batch.move(place, Stage.ASKED)
                 answer = await future
             finally:
-                self.gate.close(call.id)
+                self.approvals.close(call.id)
             for event in await self._settled(call, rules, answer):
                 news.put_nowait(event)
             if answer.verdict == "deny":
@@ -318,9 +320,9 @@ class Toolbox:
                 return Outcome(call, ToolOutput(f"The user did not allow this.{reason}", status="denied"), 0.0)
             allowance |= answer.allowance  # a yes to a call is one to what it asks for
         context = msgspec.structs.replace(
-            context, allowance=allowance, read_only=judgement.read_only, unreadable=self.gate.unreadable
+            context, allowance=allowance, read_only=judgement.read_only, unreadable=self.approvals.unreadable
         )
-        return Job(call, tool, arguments, context, demand)
+        return Job(call, tool, arguments, context, access_request)
 
     async def _settled(self, call: ToolCall, offered: Sequence[str], answer: Answer) -> Sequence[Event]:
         """What came of a question, and the rules that were given in force."""
@@ -334,7 +336,7 @@ class Toolbox:
             return (notice, ApprovalResolved(call.id, "once", "the user"))
         resolved = ApprovalResolved(call.id, answer.verdict, "\n".join(rule.text for rule in rules))
         try:
-            await self.gate.allow(rules, answer.verdict)
+            await self.approvals.allow(rules, answer.verdict)
         except CtxchatError as problem:
             return (Notice("warning", f"The rule holds for this session only. {problem}"), resolved)
         return (resolved,)
@@ -394,7 +396,7 @@ class Toolbox:
             if pause:
                 pause.cancel()
             self.begun[job.call.id] += shown.rest()
-            self.gate.close(job.call.id)
+            self.approvals.close(job.call.id)
         if watched:
             await self._tell(watched, job, news)
         return Outcome(job.call, output, self._clock.seconds() - start)
@@ -406,11 +408,13 @@ class Toolbox:
             self._files is None
             or job.tool.parallel
             or job.context.read_only
-            or job.demand.access not in {"write", "run", "network"}
+            or job.access_request.access not in {"write", "run", "network"}
         ):
             return None
         try:
-            await self._files.begin(job.demand.access, job.demand.target, job.demand.changing_words)
+            await self._files.begin(
+                job.access_request.access, job.access_request.target, job.access_request.changing_words
+            )
         except CtxchatError as problem:
             self._warn(str(problem), news)
             return None
@@ -440,9 +444,9 @@ class Toolbox:
                 self.begun[call_id] = (self.begun.get(call_id, "") + text)[-MAX_KEPT_CHARS:]
                 return ToolProgress(call_id, text) if text else None
             case ToolQuestion(text=text, options=options):
-                return QuestionAsked(call_id, self.mask(text), options) if self.gate.ask(call_id, piece) else None
+                return QuestionAsked(call_id, self.mask(text), options) if self.approvals.ask(call_id, piece) else None
             case ToolLeave(request=request):
-                self.gate.pass_on(piece)
+                self.approvals.pass_on(piece)
                 return request
             case ToolNews(event=event):
                 return event
@@ -464,16 +468,16 @@ def finished(outcome: Outcome, shown: str, tokens: int, spilled: str) -> ToolFin
     )
 
 
-def _question(call: ToolCall, demand: Demand, rules: tuple[str, ...]) -> ApprovalRequested:
+def _question(call: ToolCall, access_request: AccessRequest, rules: tuple[str, ...]) -> ApprovalRequested:
     return ApprovalRequested(
         call_id=call.id,
         name=call.name,
-        summary=demand.summary or f"{call.name} {demand.target}",
-        access=demand.access,
-        preview=demand.preview,
+        summary=access_request.summary or f"{call.name} {access_request.target}",
+        access=access_request.access,
+        preview=access_request.preview,
         rules=rules,
-        allowance=demand.allowance,
-        harms=harms(demand.parts),
+        allowance=access_request.allowance,
+        harms=harms(access_request.parts),
     )
 
 

@@ -2,7 +2,7 @@
 meanwhile joins it between two rounds.
 
 Whatever ends it, what was said is sealed into the record first, so the next request is valid. `replies` makes the model calls,
-`tool_calls` runs the tools, `unsealed` is what is open between them. Knows no provider, no tool and no screen.
+`tool_calls` runs the tools, `in_flight` is what is open between them. Knows no provider, no tool and no screen.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ctxchat.agent.file_undo import Files
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.setup import Setup
 from ctxchat.agent.turn.fallback import Fallback
-from ctxchat.agent.turn.in_flight import CANCELLED, FAILED, LAST_ROUND, Unsealed
+from ctxchat.agent.turn.in_flight import CANCELLED, FAILED, LAST_ROUND, InFlight
 from ctxchat.agent.turn.replies import Replies
-from ctxchat.agent.turn.tool_round import Stuck, ToolCalls
-from ctxchat.agent.turn.tool_runner import Toolbox
+from ctxchat.agent.turn.tool_round import Stuck, ToolRounds
+from ctxchat.agent.turn.tool_runner import ToolRunner
 from ctxchat.core.errors import CtxchatError, ModelError, StorageError
 from ctxchat.core.events import Failed, Notice, Steered, TurnFinished, TurnStarted, TurnStatus
 from ctxchat.core.grouping import single
@@ -32,7 +32,7 @@ from ctxchat.core.messages import Attached, Message, Part, Text, attached
 from ctxchat.core.notes import CONTINUE_REQUEST
 from ctxchat.core.secrets import masked
 
-Meanwhile = Callable[[], Awaitable[tuple[str, Sequence[Part]] | None]]
+NextSteeringMessage = Callable[[], Awaitable[tuple[str, Sequence[Part]] | None]]
 """The next message a person sent while the turn runs, with what goes along; None where none waits. Asked between two rounds."""
 
 
@@ -46,25 +46,25 @@ class Turn:
     def __init__(
         self,
         conversation: Conversation,
-        toolbox: Toolbox,
+        tool_runner: ToolRunner,
         compactor: Compactor,
         fallback: Fallback,
         setup: Setup,
         hooks: Hooks,
         files: Files | None,
-        meanwhile: Meanwhile,
+        next_steering_message: NextSteeringMessage,
         emit: Emit,
     ) -> None:
         self._conversation = conversation
-        self._toolbox = toolbox
+        self._tool_runner = tool_runner
         self._compactor = compactor
         self._fallback = fallback
         self._setup = setup
         self._hooks = hooks
         self._files = files
-        self._meanwhile = meanwhile
+        self._next_steering_message = next_steering_message
         self._emit = emit
-        self._open = Unsealed(conversation, toolbox.begun)
+        self._open = InFlight(conversation, tool_runner.begun)
         self._rounds = 0
         self._began = 0.0
 
@@ -74,14 +74,14 @@ class Turn:
 
         Raises StorageError when the message itself could not be written: then nothing has happened.
         """
-        talk = self._conversation
+        conversation = self._conversation
         await self._ready()
         message, along = await self._message(text, attachments)
-        records: list[Record] = [Sealed((single("user", message, talk.ledger.turn + 1),))]
-        if not talk.state.title and (title := await asyncio.to_thread(title_of, text)):
+        records: list[Record] = [Sealed((single("user", message, conversation.ledger.turn + 1),))]
+        if not conversation.state.title and (title := await asyncio.to_thread(title_of, text)):
             records.append(Named(title))
-        await talk.write(*records)
-        await self._emit(TurnStarted(talk.ledger.turn, message.id, text, attachments=along))
+        await conversation.write(*records)
+        await self._emit(TurnStarted(conversation.ledger.turn, message.id, text, attachments=along))
         await self._to_its_end()
 
     async def resume(self) -> None:
@@ -108,7 +108,7 @@ class Turn:
     async def _steered(self) -> None:
         """What was said meanwhile, each message as its own, in the order in which it was said."""
         steered = False
-        while (said := await self._meanwhile()) is not None:
+        while (said := await self._next_steering_message()) is not None:
             message, along = await self._message(*said)
             await self._conversation.write(Sealed((single("user", message, self._conversation.ledger.turn),)))
             await self._emit(Steered(message.id, said[0], along))
@@ -118,10 +118,10 @@ class Turn:
 
     async def _message(self, text: str, attachments: Sequence[Part]) -> tuple[Message, tuple[Attached, ...]]:
         """What the user said, at the end of the record, and what goes along as it is shown."""
-        talk = self._conversation
-        along = await asyncio.to_thread(weights, talk.meter, attachments)
+        conversation = self._conversation
+        along = await asyncio.to_thread(weights, conversation.counter, attachments)
         content = (Text(text), *attachments) if attachments else text
-        message = Message(seq=talk.ledger.next_seq, role="user", content=content, at=talk.clock.now())
+        message = Message(seq=conversation.ledger.next_seq, role="user", content=content, at=conversation.clock.now())
         return message, attached(content, along)
 
     async def _to_its_end(self, before: str = "") -> None:
@@ -148,31 +148,31 @@ class Turn:
 
     async def _rounds_until_done(self, before: str) -> TurnStatus:
         """Rounds until a reply calls nothing, or there were enough of them. Only a cancel leaves something open."""
-        talk, emit = self._conversation, self._emit
-        replies = Replies(talk, self._compactor, self._open, self._fallback, self._hooks, emit, before)
-        calls = ToolCalls(talk, self._toolbox, self._open, self._files, emit)
+        conversation, emit = self._conversation, self._emit
+        replies = Replies(conversation, self._compactor, self._open, self._fallback, self._hooks, emit, before)
+        calls = ToolRounds(conversation, self._tool_runner, self._open, self._files, emit)
         try:
-            if talk.ledger.head is None:
-                await self._toolbox.wait_for_guests()
-            talk.offer(self._toolbox.specs, self._toolbox.gate.mode)
-            await talk.tell_context()
+            if conversation.ledger.head is None:
+                await self._tool_runner.wait_for_guests()
+            conversation.offer(self._tool_runner.specs, self._tool_runner.approvals.mode)
+            await conversation.tell_context()
             while True:
-                talk.offer(self._toolbox.specs, self._toolbox.gate.mode)
+                conversation.offer(self._tool_runner.specs, self._tool_runner.approvals.mode)
                 await replies.next(inside=self._rounds > 0)
                 self._rounds += 1
                 if self._open.reply is None:
-                    if replies.follow_up and self._rounds < talk.options.max_rounds:
-                        await talk.write_note(replies.follow_up)
+                    if replies.follow_up and self._rounds < conversation.options.max_rounds:
+                        await conversation.write_note(replies.follow_up)
                         continue
                     return "done"
-                if self._rounds >= talk.options.max_rounds:
+                if self._rounds >= conversation.options.max_rounds:
                     break
                 await calls.run(self._open.reply, replies.cut_at)
                 await self._steered()
         except Exception as problem:  # of a third party's strategy or provider, too; what was said is kept
             begun = self._open.draft.begun
             await to_the_end(self._open.seal(FAILED))
-            await emit(failure(problem, begun, talk.model.name))
+            await emit(failure(problem, begun, conversation.model.name))
             return "error"
         await self._open.seal(LAST_ROUND)
         await emit(Notice("warning", f"Stopped after {self._rounds} rounds. /continue goes on (or say «go on»)."))
@@ -187,7 +187,7 @@ class Turn:
     async def _after(self, *, agreed: bool) -> None:
         """The gauge, what was put off until now, the chosen model in force again."""
         await self._emit(self._conversation.remeasured())
-        if said := self._conversation.learned.unknown():
+        if said := self._conversation.knowledge.unknown():
             await self._emit(Notice("warning", said))
         await self._compactor.after_turn(self._emit, agreed=agreed)
         if self._fallback.step_back():

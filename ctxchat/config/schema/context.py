@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from ctxchat.config.schema.option import PROVIDERS, Table, opt
 from ctxchat.core.compilers import ConversationSection
-from ctxchat.core.options import USUAL, AutoCold, Consent
+from ctxchat.core.options import USUAL, AutoCold, AutoCompact
 
 
 class SummaryModel(Table, frozen=True):
@@ -236,11 +236,11 @@ class ContextSettings(Table, frozen=True):
         ),
     ] = USUAL.working_set
     auto_compact: Annotated[
-        Consent,
+        AutoCompact,
         opt(
             "Compact by itself, ask first, or never. A request the server refuses as too long is made smaller in every mode."
         ),
-    ] = USUAL.consent
+    ] = USUAL.auto_compact
     auto_cold: Annotated[
         AutoCold,
         opt(

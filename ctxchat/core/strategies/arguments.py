@@ -11,7 +11,7 @@ from ctxchat.core.memos import is_memo
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.openai import whole_arguments
 from ctxchat.core.strategies.base import Spill
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 
 LENGTHS = (6_000, 1_500, 400, 120, 40)
 """Characters that a text may keep, tried in turn until the arguments fit."""
@@ -24,7 +24,7 @@ DEPTH = 6
 
 
 def short_calls(
-    message: Message, original: Message, cap: int, meter: Meter, longest: int = LENGTHS[0]
+    message: Message, original: Message, cap: int, counter: TokenCounter, longest: int = LENGTHS[0]
 ) -> tuple[Message, tuple[Spill, ...]]:
     """The message with the arguments of each call in about `cap` tokens and no text in them longer than `longest` characters,
     and what to save first. Calls that fit, those that were shortened before, and memos stay as they are."""
@@ -32,7 +32,7 @@ def short_calls(
     spills: list[Spill] = []
     for place, (call, whole) in enumerate(zip(message.calls, original.calls, strict=True), 1):
         name = arguments_file(message, place)
-        short = "" if call != whole or is_memo(call) else _short(whole.arguments, name, cap, meter, longest)
+        short = "" if call != whole or is_memo(call) else _short(whole.arguments, name, cap, counter, longest)
         if short:
             spills.append(Spill(name, whole.arguments))
         calls.append(ToolCall(call.id, call.name, short) if short else call)
@@ -51,19 +51,19 @@ def arguments_file(message: Message, place: int) -> str:
     return f"tool-results/{message.id}-call{place}.json"
 
 
-def _short(arguments: str, name: str, cap: int, meter: Meter, longest: int) -> str:
+def _short(arguments: str, name: str, cap: int, counter: TokenCounter, longest: int) -> str:
     """The arguments with their long texts cut, as JSON; empty where they fit, or nothing is gained. Broken ones become the one
     field of an object."""
-    if len(arguments) <= cap or (tokens := meter.text(arguments)) <= cap:
+    if len(arguments) <= cap or (tokens := counter.text(arguments)) <= cap:
         return ""
     pointer = f"full arguments: {name}, {tokens} tokens"
     fields: object = msgspec.json.decode(whole_arguments(arguments))
     text = ""
     for length in (n for n in LENGTHS if n <= longest):
         text = msgspec.json.encode(_cut(fields, length, pointer)).decode()
-        if meter.text(text) <= cap:
+        if counter.text(text) <= cap:
             break
-    return text if meter.text(text) < tokens else ""
+    return text if counter.text(text) < tokens else ""
 
 
 def _cut(value: object, length: int, pointer: str, depth: int = 0) -> object:

@@ -42,4 +42,4 @@ LOSSLESS = ("drop_superseded", "strip_reasoning", "shrink_tool_results", "oversi
 def builtin_strategies(options: PlanOptions) -> dict[str, Strategy]:
     """Every built-in strategy by its name, the pipeline included (lossless steps, then a summary)."""
     found: dict[str, Strategy] = {strategy.name: strategy for strategy in (made(options) for made in _SINGLE)}
-    return found | {"pipeline": Pipeline([found[name] for name in (*LOSSLESS, "summarize")], options.meter)}
+    return found | {"pipeline": Pipeline([found[name] for name in (*LOSSLESS, "summarize")], options.counter)}

@@ -59,7 +59,7 @@ def allowance(basis: Basis, budget: Budget, weight: int) -> int:
     """The most that a summary with its evidence and the files beside it will take, in raw tokens, where `weight` tokens are
     folded."""
     summary, _, evidence = caps(basis, budget, weight)
-    return summary + evidence + overhead_tokens(basis.options.meter.text) + basis.options.files_at_most
+    return summary + evidence + overhead_tokens(basis.options.counter.text) + basis.options.files_at_most
 
 
 def caps(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
@@ -80,7 +80,7 @@ def caps_to_target(basis: Basis, budget: Budget, weight: int) -> tuple[int, int,
     """The caps where `weight` tokens are folded: less where the target leaves less room. Where what stays is more than the target
     by itself nothing is given up for it, and never what the summary in force says."""
     summary, recap, evidence = caps(basis, budget, weight)
-    stays = basis.view.raw - weight + overhead_tokens(basis.options.meter.text) + basis.options.files_at_most
+    stays = basis.view.raw - weight + overhead_tokens(basis.options.counter.text) + basis.options.files_at_most
     share = (budget.target - stays) / max(1, summary + evidence)
     if not 0 < share < 1:
         return summary, recap, evidence
@@ -111,7 +111,7 @@ def summary_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budg
     weight = weight_with_summary(basis, entries)
     most = caps(basis, budget, weight)[0]
     summary, _, evidence = caps_to_target(basis, budget, weight)
-    if weight <= summary + evidence + overhead_tokens(basis.options.meter.text) + basis.options.files_at_most:
+    if weight <= summary + evidence + overhead_tokens(basis.options.counter.text) + basis.options.files_at_most:
         return None
     fold = covers(basis, entries)
     beside = _kept_by_code(basis, fold, evidence)
@@ -147,7 +147,7 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
     if not entries:
         return None
     options, ledger = basis.options, basis.ledger
-    count = options.meter.text
+    count = options.counter.text
     weight = weight_with_summary(basis, entries)
     fold = covers(basis, entries)
     _, recap_cap, evidence_cap = caps_to_target(basis, budget, weight)

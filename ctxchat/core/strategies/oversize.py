@@ -22,7 +22,7 @@ from ctxchat.core.strategies.planning import (
     shrink_step,
 )
 from ctxchat.core.strategies.results import spill_of
-from ctxchat.core.tokens import MESSAGE_OVERHEAD, Meter
+from ctxchat.core.tokens import MESSAGE_OVERHEAD, TokenCounter
 from ctxchat.core.view import View
 
 KEPT = "shrink_kept"
@@ -68,7 +68,7 @@ def clip_kept(basis: Basis, strategy: Strategy, planned: Plan | None, budget: Bu
     raw, best = basis.view.raw, planned
     rest = planned or Plan("oversize", (), raw, raw, basis.options.keep_recent)
     while (step := _kept_step(basis, _gone(rest), budget, rest.after - budget.target)) is not None:
-        view, ledger = after_step(basis.view, basis.ledger, step, basis.options.meter)
+        view, ledger = after_step(basis.view, basis.ledger, step, basis.options.counter)
         again = strategy.plan(view, ledger, budget) or msgspec.structs.replace(rest, steps=(), after=view.raw)
         after = rest.after - step.tokens_freed
         both = any(name in rest.covers for edit in step.edits for name in edit.covers)  # made for what is cut now
@@ -115,7 +115,7 @@ def _clipped(basis: Basis, entries: Iterable[Entry], cap: int) -> Iterator[Short
         originals = basis.originals(entry)
         saved: list[Spill] = []
         for place, message in enumerate(messages):
-            fresh, texts = clip_message(message, originals.get(message.seq, message), cap, basis.options.meter)
+            fresh, texts = clip_message(message, originals.get(message.seq, message), cap, basis.options.counter)
             if fresh is not None:
                 messages[place] = fresh
                 saved += texts
@@ -130,30 +130,32 @@ def _clippable(basis: Basis, entry: Entry) -> bool:
 
 
 def clip_message(
-    message: Message, original: Message, cap: int, meter: Meter
+    message: Message, original: Message, cap: int, counter: TokenCounter
 ) -> tuple[Message | None, tuple[Spill, ...]]:
     """The message in at most `cap` tokens (its reasoning aside) and the texts to save first; None where that frees nothing.
     Images and other parts become placeholders, arguments of calls keep their shape."""
-    before = meter.message(message)
+    before = counter.message(message)
     if before <= cap:
         return None, ()
     saved: tuple[Spill, ...] = ()
     if message.calls:
-        message, saved = short_calls(message, original, max(MIN_CLIP_TOKENS, cap // (2 * len(message.calls))), meter)
-    if meter.message(message) > cap and original.text:
-        message, texts = _clip_text(message, original, cap, meter)
+        message, saved = short_calls(message, original, max(MIN_CLIP_TOKENS, cap // (2 * len(message.calls))), counter)
+    if counter.message(message) > cap and original.text:
+        message, texts = _clip_text(message, original, cap, counter)
         saved = (*texts, *saved)
-    return (message, saved) if meter.message(message) < before else (None, ())
+    return (message, saved) if counter.message(message) < before else (None, ())
 
 
-def _clip_text(message: Message, original: Message, cap: int, meter: Meter) -> tuple[Message, tuple[Spill, ...]]:
+def _clip_text(
+    message: Message, original: Message, cap: int, counter: TokenCounter
+) -> tuple[Message, tuple[Spill, ...]]:
     """Head and tail of the message's own words, where that is less than the whole."""
     whole = msgspec.structs.replace(original, reasoning=message.reasoning)
-    pointer, spills = spill_of(whole, meter.message(whole))
-    rest = meter.message(msgspec.structs.replace(message, content=""))
+    pointer, spills = spill_of(whole, counter.message(whole))
+    rest = counter.message(msgspec.structs.replace(message, content=""))
     room = max(MIN_CLIP_TOKENS // 2, cap - max(rest, MESSAGE_OVERHEAD))
-    text = clip(original.text, room, meter.text, f"\n[… {{lines}}{{tokens}} tokens left out; {pointer}]\n")
+    text = clip(original.text, room, counter.text, f"\n[… {{lines}}{{tokens}} tokens left out; {pointer}]\n")
     if isinstance(original.content, tuple) and not any(isinstance(p, Text) for p in original.content):
         text, spills = f"{text}\n[left out to make room; {message.id} in the record]", ()
     fresh = msgspec.structs.replace(message, content=text)
-    return (fresh, spills) if meter.message(fresh) < meter.message(message) else (message, ())
+    return (fresh, spills) if counter.message(fresh) < counter.message(message) else (message, ())

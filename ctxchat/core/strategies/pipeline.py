@@ -11,7 +11,7 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.strategies.base import Plan, Step, Strategy
 from ctxchat.core.strategies.planning import after_step
 from ctxchat.core.strategies.results import saved_as
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import View
 
 
@@ -23,14 +23,14 @@ class Pipeline:
 
     label = "one step after another until it fits"
 
-    def __init__(self, strategies: Sequence[Strategy], meter: Meter, name: str = "pipeline") -> None:
+    def __init__(self, strategies: Sequence[Strategy], counter: TokenCounter, name: str = "pipeline") -> None:
         self.name = name
         self.strategies = tuple(strategies)
-        self.meter = meter
+        self.counter = counter
 
     def without(self, *names: str) -> Pipeline:
         """The same pipeline less these steps, for a preview where they were unticked."""
-        return Pipeline([s for s in self.strategies if s.name not in names], self.meter, self.name)
+        return Pipeline([s for s in self.strategies if s.name not in names], self.counter, self.name)
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
         steps: list[Step] = []
@@ -47,7 +47,7 @@ class Pipeline:
                 raw -= step.tokens_freed
                 if step.needs_summary:
                     return self._plan(steps, view, raw, keep)
-                now, state = after_step(now, state, step, self.meter)
+                now, state = after_step(now, state, step, self.counter)
         return self._plan(steps, view, raw, keep) if steps else None
 
     def _plan(self, steps: Sequence[Step], view: View, after: int, keep: int) -> Plan:

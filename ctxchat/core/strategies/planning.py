@@ -16,7 +16,7 @@ from ctxchat.core.pending import pending
 from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Plan, Spill, Step
 from ctxchat.core.summaries import earlier, merged_digest, summary_group
-from ctxchat.core.tokens import Meter
+from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import Item, View, items_of, reasoning_filter
 from ctxchat.core.working_set import EACH, CurrentFile, newest, not_in_view, working_set
 
@@ -35,7 +35,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
     `recall`: the model has that tool, and is told so.
     """
 
-    meter: Meter = msgspec.field(default_factory=Meter)
+    counter: TokenCounter = msgspec.field(default_factory=TokenCounter)
     memory: Memory = msgspec.field(default_factory=Memory)
     keep_recent: int = USUAL.keep_recent
     keep_turns: int = USUAL.keep_turns
@@ -89,7 +89,7 @@ class Basis:
     @cached_property
     def written_tokens(self) -> int:
         """Tokens of what was written for them, without the evidence."""
-        return self.options.meter.text(merged_digest(self.summaries).summary)
+        return self.options.counter.text(merged_digest(self.summaries).summary)
 
     def items(self, entry: Entry) -> Sequence[Item]:
         """What the view shows of an entry."""
@@ -101,7 +101,7 @@ class Basis:
 
     def weigh(self, group: Group) -> int:
         """Raw tokens a group would take in the view."""
-        shown = items_of(Entry(covers=(), group=group), self._sends_reasoning, self.options.meter)
+        shown = items_of(Entry(covers=(), group=group), self._sends_reasoning, self.options.counter)
         return sum(item.tokens for item in shown)
 
     def movable(self, entry: Entry) -> bool:
@@ -146,7 +146,7 @@ def fold_edit(
 ) -> Edit:
     """The edit that puts one summary group in the place of these groups, with the memos and files that nothing else shows.
     `source` is the change's id."""
-    groups, count = [ledger.group(g) for g in fold], options.meter.text
+    groups, count = [ledger.group(g) for g in fold], options.counter.text
     shown, paths = working_set(
         not_in_view(options.files, ledger, fold), options.files_tokens, count, newest(ledger, fold)
     )
@@ -200,7 +200,7 @@ def shrink_step(name: str, basis: Basis, shortened: Iterable[Shortened], needed:
     return Step(name, freed, len(edits), edits=tuple(edits), spills=tuple(spills)) if edits else None
 
 
-def after_step(view: View, ledger: Ledger, step: Step, meter: Meter) -> tuple[View, Ledger]:
+def after_step(view: View, ledger: Ledger, step: Step, counter: TokenCounter) -> tuple[View, Ledger]:
     """The view and ledger as they would be after a step that needs no summary, for planning the next one.
 
     Order and frame are those of the view; new groups stand where the first shown of those they cover stood.
@@ -220,6 +220,6 @@ def after_step(view: View, ledger: Ledger, step: Step, meter: Meter) -> tuple[Vi
         for covered in shown[item.group].covers:
             if covered in fresh and fresh[covered].covers[0] not in done:
                 done.add(fresh[covered].covers[0])
-                items += items_of(fresh[covered], sends_reasoning, meter)
+                items += items_of(fresh[covered], sends_reasoning, counter)
     raw = sum(item.tokens for item in items) + sum(view.tool_tokens)
     return msgspec.structs.replace(view, items=tuple(items), raw=raw, passes=len(after.changes)), after

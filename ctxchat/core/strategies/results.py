@@ -37,7 +37,7 @@ def _shortened(basis: Basis, entries: Iterable[Entry], short: Short, arguments: 
         changed = False
         if arguments is not None and messages[0].calls:
             original = basis.originals(entry)[messages[0].seq]
-            messages[0], texts = short_calls(messages[0], original, arguments, basis.options.meter, LEAD)
+            messages[0], texts = short_calls(messages[0], original, arguments, basis.options.counter, LEAD)
             changed = bool(texts)
             saved += texts
         for place, message in enumerate(messages):
@@ -45,7 +45,7 @@ def _shortened(basis: Basis, entries: Iterable[Entry], short: Short, arguments: 
             if found is None or not basis.as_it_was(entry, message):
                 continue
             fresh = msgspec.structs.replace(message, content=found[0])
-            if basis.options.meter.message(fresh) < basis.options.meter.message(message):
+            if basis.options.counter.message(fresh) < basis.options.counter.message(message):
                 messages[place] = fresh
                 changed = True
                 saved += found[1]

@@ -36,8 +36,8 @@ class ShrinkToolResults:
         return one_step(self.name, basis, step)
 
     def _line(self, entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
-        meter = self.options.meter
-        tokens = meter.message(message)
+        counter = self.options.counter
+        tokens = counter.message(message)
         if tokens <= self.options.result_tokens:
             return None
         pointer, spills = spill_of(message, tokens)

@@ -30,7 +30,7 @@ class TokenBudget:
             step = make(self.name, Basis(now, state, self.options), budget, cap)
             if step is not None:
                 steps.append(step)
-                now, state = after_step(now, state, step, self.options.meter)
+                now, state = after_step(now, state, step, self.options.counter)
             if now.raw <= budget.target:
                 break
         if now.raw >= view.raw:

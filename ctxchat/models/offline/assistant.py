@@ -18,7 +18,7 @@ from ctxchat.core.events import ReasoningDelta, TextDelta, Usage
 from ctxchat.core.expressions import expression
 from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReplyEnd
 from ctxchat.core.quantities import short
-from ctxchat.core.tokens import Count, Meter, rough_count
+from ctxchat.core.tokens import Count, TokenCounter, rough_count
 from ctxchat.core.view import View
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW, phrases
 from ctxchat.models.offline.commands import carry_out, command
@@ -97,7 +97,7 @@ class OfflineAssistant:
         delay: float = 0.004,
     ) -> None:
         self._count = count
-        self._meter = Meter(count)
+        self._counter = TokenCounter(count)
         self._window = window
         self._delay = delay
 
@@ -158,8 +158,8 @@ class OfflineAssistant:
 
     def _weigh(self, view: View) -> int:
         """The whole request in this assistant's own count."""
-        messages = sum(self._meter.message(item.message) for item in view.items)
-        return messages + sum(self._meter.tool(tool.schema) for tool in view.tools)
+        messages = sum(self._counter.message(item.message) for item in view.items)
+        return messages + sum(self._counter.tool(tool.schema) for tool in view.tools)
 
     def _completion(self, reply: Reply) -> int:
         words = self._count(reply.text) + self._count(reply.reasoning)

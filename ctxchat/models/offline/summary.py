@@ -16,7 +16,7 @@ from ctxchat.core.expressions import expression
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.summary_task import shortened
-from ctxchat.core.tokens import Count, Meter, rough_count
+from ctxchat.core.tokens import Count, TokenCounter, rough_count
 from ctxchat.models.offline.notes import Note, Part, Tag, covered, notes_of
 from ctxchat.models.offline.words import terms, topic
 
@@ -227,8 +227,8 @@ class OfflineSummariser:
     def summary(self, groups: Sequence[Group], instructions: str = "", previous: str = "", max_tokens: int = 0) -> str:
         """The whole of it at once. Blocking, pure."""
         said = conversation(groups)
-        meter = Meter(self._count)
-        share = int(MAX_SUMMARY_SHARE * sum(meter.message(m) for g in groups for m in g.messages)) + self._count(
+        counter = TokenCounter(self._count)
+        share = int(MAX_SUMMARY_SHARE * sum(counter.message(m) for g in groups for m in g.messages)) + self._count(
             previous
         )
         room = min(max(LEAST_TOKENS, share), MOST_TOKENS, max_tokens if max_tokens > 0 else MOST_TOKENS)

@@ -17,7 +17,7 @@ import msgspec
 from ctxchat.core.call_arguments import LONGEST_NAME, plain_name
 from ctxchat.core.errors import ToolError
 from ctxchat.core.images import from_base64
-from ctxchat.core.permissions import Demand
+from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolPiece, ToolPort
 from ctxchat.core.tool_schemas import plain_keys, restored_keys
 from ctxchat.core.view import ToolSpec
@@ -60,11 +60,11 @@ class McpTool:
         """The name of the server it belongs to."""
         return self._server.name
 
-    def demand(self, arguments: dict[str, object], context: ToolContext) -> Demand:
+    def access_request(self, arguments: dict[str, object], context: ToolContext) -> AccessRequest:
         """To reach outside; a rule for it is for this tool, whatever the arguments."""
         written = msgspec.json.encode(self._theirs(arguments)).decode()
         summary = f"{self._server.name}: {clip_line(self._tool, 80)} {clip_line(written, 160)}"
-        return Demand("network", self.spec.name, False, summary, preview=written, patterns=(self.spec.name,))
+        return AccessRequest("network", self.spec.name, False, summary, preview=written, patterns=(self.spec.name,))
 
     async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolPiece]:
         """The result in one piece, whole: what is too long for the window is kept in a file. Raises ToolError."""

@@ -81,8 +81,8 @@ async def reinsert(app: CtxchatApp, argument: str) -> None:
         app.notify("Nothing to put back: no compaction in force lost facts that are not back.")
         return
     lost = len(session.changes.lost_facts(argument or losing[-1]))
-    figures = await session.changes.reinsert(argument or losing[-1])
-    app.chat.changed(figures, f"{count(lost, 'fact')} put back at the end, as one note.")
+    context_usage = await session.changes.reinsert(argument or losing[-1])
+    app.chat.changed(context_usage, f"{count(lost, 'fact')} put back at the end, as one note.")
 
 
 async def undo(app: CtxchatApp, argument: str = "") -> None:
@@ -107,4 +107,4 @@ async def _shown(app: CtxchatApp, change: Awaitable[UndoDone | None]) -> None:
         app.chat.notice("info", str(nothing))
         return
     if done is not None:
-        app.chat.changed(done.figures, done.words)
+        app.chat.changed(done.context_usage, done.words)

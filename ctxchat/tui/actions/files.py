@@ -46,11 +46,11 @@ async def rewind(app: CtxchatApp, argument: str = "") -> None:
         words = f"Files are as before turn {back.group.turn}: {told}. /redo files brings that back." if told else ""
         app.chat.changed(await session.measure(), words or "No file was changed since then.")
         return
-    done, figures = await session.files.rewind(back.group.id, wanted, keep)
+    done, context_usage = await session.files.rewind(back.group.id, wanted, keep)
     told = files_told(done, wanted, keep) if wanted else ""
     app.chat.composer.put_back(draft_of(back.group))
     app.chat.changed(
-        figures, f"Back to before turn {back.group.turn}{f': {told}' if told else ''}. /undo takes that back."
+        context_usage, f"Back to before turn {back.group.turn}{f': {told}' if told else ''}. /undo takes that back."
     )
 
 

@@ -25,7 +25,7 @@ async def models(app: CtxchatApp, argument: str = "") -> None:
             'A server\'s address goes into the settings: [models."NAME"] api_base = "http://…".',
         )
     name = argument or await app.ask(ModelsScreen(app.services, session, app.settings_file, app.settings.model))
-    if isinstance(name, str) and name and name != session.figures.model:
+    if isinstance(name, str) and name and name != session.context_usage.model:
         await _switch(app, name)
     await app.chat.refresh_session()
 
@@ -83,7 +83,7 @@ async def go_on(way: Way, waiting: bool, app: CtxchatApp, argument: str = "") ->
     if way == "another":
         chosen = await app.ask(ModelsScreen(app.services, session, app.settings_file, app.settings.model))
         name = chosen if isinstance(chosen, str) else ""
-    if name and name != session.figures.model:
+    if name and name != session.context_usage.model:
         await _switch(app, name)
     elif way == "another" or (not waiting and await session.setup.unreached()):
         await app.chat.unreached(session, waiting=waiting)
@@ -91,17 +91,17 @@ async def go_on(way: Way, waiting: bool, app: CtxchatApp, argument: str = "") ->
     if waiting and open_end(session.state.ledger):
         app.work.resume()
     elif way == "again":
-        app.chat.notice("info", f"{one_line(session.figures.model, 80)} can be reached again.")
+        app.chat.notice("info", f"{one_line(session.context_usage.model, 80)} can be reached again.")
 
 
 async def _switch(app: CtxchatApp, name: str, more: str = "") -> None:
-    figures = await app.work.idle_session().setup.switch_model(name)
+    context_usage = await app.work.idle_session().setup.switch_model(name)
     app.chat.banner.only("model", ())
     who = "the offline assistant" if name == OFFLINE else one_line(name, 80)
     words = f"From here on {who} answers. {more}".strip()
     if app.chat.feed.empty:
-        app.chat.show_figures(figures)
+        app.chat.show_figures(context_usage)
         app.chat.announce(words, "info")
     else:
-        app.chat.changed(figures, words)
+        app.chat.changed(context_usage, words)
     await app.services.warm_up(name)

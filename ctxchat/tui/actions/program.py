@@ -73,8 +73,8 @@ async def theme(app: CtxchatApp, argument: str = "") -> None:
     """Apply the named theme, or choose with a preview; the choice is kept in the person's settings."""
     from ctxchat.tui.panels.themes import ThemesScreen
 
-    figures = app.work.session.figures if app.work.session else None
-    name = argument or await app.ask(ThemesScreen(app.theme_names, figures))
+    context_usage = app.work.session.context_usage if app.work.session else None
+    name = argument or await app.ask(ThemesScreen(app.theme_names, context_usage))
     if not name:
         return
     if name not in app.theme_names:

@@ -101,8 +101,8 @@ async def agents(app: CtxchatApp, argument: str = "") -> None:
         Confirm(NOTHING_ASKS, danger=f"{who} works in mode all.")
     ):
         return
-    figures = await session.setup.switch_agent(name)
-    app.chat.changed(figures, f"{who} goes on from here, with {figures.model}, {session.permissions.mode}.")
+    context_usage = await session.setup.switch_agent(name)
+    app.chat.changed(context_usage, f"{who} goes on from here, with {context_usage.model}, {session.permissions.mode}.")
     for notice in session.setup.notices:
         app.chat.notice("warning", notice)
 
@@ -111,8 +111,8 @@ async def permissions(app: CtxchatApp, argument: str = "") -> None:
     """The rules in force in this session."""
     from ctxchat.tui.panels.permissions import PermissionsScreen
 
-    gate = app.work.open_session().permissions
-    await app.ask(PermissionsScreen(gate, await to_thread(app.load_settings), paths.config_dir()))
+    approvals = app.work.open_session().permissions
+    await app.ask(PermissionsScreen(approvals, await to_thread(app.load_settings), paths.config_dir()))
 
 
 async def mode(app: CtxchatApp, argument: str = "") -> None:

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 async def context(app: CtxchatApp, argument: str = "") -> None:
     """Panel open or closed; with a word behind it (`read`), or where it has no room, the gauge in sentences."""
     if argument or not app.chat.side.fits:
-        app.chat.notice("info", sentence(app.work.open_session().figures))
+        app.chat.notice("info", sentence(app.work.open_session().context_usage))
     else:
         app.chat.side.toggle()
 
 
 async def cache(app: CtxchatApp, argument: str = "") -> None:
     """What the server still holds of the next request, in sentences."""
-    app.chat.notice("info", cache_sentences(app.work.open_session().figures, time.time()))
+    app.chat.notice("info", cache_sentences(app.work.open_session().context_usage, time.time()))
 
 
 async def cost(app: CtxchatApp, argument: str = "") -> None:
@@ -98,5 +98,5 @@ async def servers(app: CtxchatApp, argument: str = "") -> None:
     from ctxchat.tui.panels.servers import ServersScreen
 
     session = app.work.open_session()
-    await app.ask(ServersScreen(app.services, session, lambda: app.chat.show_figures(session.figures)))
+    await app.ask(ServersScreen(app.services, session, lambda: app.chat.show_figures(session.context_usage)))
     await tell_servers(app)

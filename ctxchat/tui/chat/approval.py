@@ -20,7 +20,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ctxchat.core.events import ApprovalRequested
-from ctxchat.core.permissions import SHELL_FOLDER, Allowance, Answer, Rule, Verdict, parse_rules
+from ctxchat.core.permissions import SHELL_FOLDER, Answer, Grant, Rule, Verdict, parse_rules
 from ctxchat.presentation.text import MAX_LAID_OUT_CHARS, MAX_SHOWN_CHARS, clean, one_line, visible
 from ctxchat.tui.chat.asked import KEY_PAUSE_S, MOVING, AnswerButton, KeyedAnswer, Keys, Offered
 from ctxchat.tui.widgets.field import Editor
@@ -291,8 +291,8 @@ class ApprovalPanel(Offered):
             if self._rules:
                 self._show_rule()
 
-    def _allowance(self) -> Allowance:
-        allowed = Allowance()
+    def _allowance(self) -> Grant:
+        allowed = Grant()
         for place in self._ticked:
             allowed |= self._extras[place - 1][1]
         return allowed
@@ -309,11 +309,11 @@ _CUT = re.compile(r"\[… [\d,]+ characters\]")
 """Where the end of a long line is left out of a summary."""
 
 
-def extras(allowance: Allowance) -> tuple[tuple[str, Allowance], ...]:
+def extras(allowance: Grant) -> tuple[tuple[str, Grant], ...]:
     """What can be allowed a command besides, each in words."""
-    network = (("the network", Allowance(network=True)),) if allowance.network else ()
-    folders = tuple((f"writing in {one_line(name, 400)}", Allowance(folders=(name,))) for name in allowance.folders)
-    outside = (("outside the sandbox, once", Allowance(outside=True)),) if allowance.outside else ()
+    network = (("the network", Grant(network=True)),) if allowance.network else ()
+    folders = tuple((f"writing in {one_line(name, 400)}", Grant(folders=(name,))) for name in allowance.folders)
+    outside = (("outside the sandbox, once", Grant(outside=True)),) if allowance.outside else ()
     return (*network, *folders, *outside)[:9]
 
 

@@ -16,7 +16,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Button
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.journal import SessionState
 from ctxchat.core.sections import SECTIONS, Section
 from ctxchat.core.view import View
@@ -60,13 +60,13 @@ class PartTable(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._figures: Figures | None = None
+        self._context_usage: ContextUsage | None = None
         self._rows: Sequence[Section] = ()
 
-    def show(self, figures: Figures) -> None:
+    def show(self, context_usage: ContextUsage) -> None:
         """Draw these."""
-        self._figures = figures
-        rows = [] if uncounted(figures) else [s for s in figures.sections if s.tokens or s.name in ALWAYS]
+        self._context_usage = context_usage
+        rows = [] if uncounted(context_usage) else [s for s in context_usage.sections if s.tokens or s.name in ALWAYS]
         self.refresh(layout=len(rows) != len(self._rows))
         self._rows = rows
 
@@ -75,18 +75,20 @@ class PartTable(Widget):
 
     def render_line(self, y: int) -> Strip:
         plain, width = self.rich_style, self.size.width
-        if self._figures is None or y >= len(self._rows):
+        if self._context_usage is None or y >= len(self._rows):
             return Strip.blank(width, plain)
         row = self._rows[y]
         style = self._style("parts--over" if row.over else "parts--quiet" if not row.tokens else "", plain)
         tokens = f"{'~' if row.estimated and row.tokens else ''}{short(row.tokens)}"
-        shown = width >= 30 and known(self._figures)
-        of_limit = ("" if row.name == "reserved" else share(row.tokens, self._figures.limit)).rjust(6) if shown else ""
-        figures = f"{tokens:>8}{of_limit}{'!' if row.over else ' '}"
+        shown = width >= 30 and known(self._context_usage)
+        of_limit = (
+            ("" if row.name == "reserved" else share(row.tokens, self._context_usage.limit)).rjust(6) if shown else ""
+        )
+        context_usage = f"{tokens:>8}{of_limit}{'!' if row.over else ' '}"
         name = f" {PARTS[row.name].label}"
-        room = max(0, width - 3 - len(figures))
+        room = max(0, width - 3 - len(context_usage))
         letter = Segment(f" {signs_of(self.app)[row.name]} ", self._style(component(row.name), plain))
-        return Strip([letter, Segment(name[:room].ljust(room) + figures, style)]).adjust_cell_length(width, plain)
+        return Strip([letter, Segment(name[:room].ljust(room) + context_usage, style)]).adjust_cell_length(width, plain)
 
     def _style(self, name: str, plain: Style) -> Style:
         return self.get_component_rich_style(name) if name and not self.app.no_color else plain
@@ -104,30 +106,36 @@ class HeadLine(Line):
 
     def __init__(self) -> None:
         super().__init__()
-        self._figures: Figures | None = None
+        self._context_usage: ContextUsage | None = None
 
-    def show(self, figures: Figures) -> None:
+    def show(self, context_usage: ContextUsage) -> None:
         """From now on."""
-        self._figures = figures
+        self._context_usage = context_usage
         self.refresh()
 
     def line(self, width: int) -> Content:
-        figures = self._figures
-        if figures is None:
+        context_usage = self._context_usage
+        if context_usage is None:
             return Content("")
-        sign = tilde(figures)
-        head = f"{sign}{percent(figures.pressure)}" if known(figures) else "? %"
-        style = "$text-error" if figures.used > figures.limit else "$text-warning" if _due(figures) else "$text-accent"
-        of = (
-            f"{sign}{short(figures.used)} of {short(figures.limit)}"
-            if known(figures)
-            else f"{sign}{short(figures.used)}"
+        sign = tilde(context_usage)
+        head = f"{sign}{percent(context_usage.pressure)}" if known(context_usage) else "? %"
+        style = (
+            "$text-error"
+            if context_usage.used > context_usage.limit
+            else "$text-warning"
+            if _due(context_usage)
+            else "$text-accent"
         )
-        band = f"±{off} %" if (off := off_by(figures)) else ""
+        of = (
+            f"{sign}{short(context_usage.used)} of {short(context_usage.limit)}"
+            if known(context_usage)
+            else f"{sign}{short(context_usage.used)}"
+        )
+        band = f"±{off} %" if (off := off_by(context_usage)) else ""
         first = spread(Content.styled(head, f"bold {style}"), Content(of), width)
-        if uncounted(figures):
+        if uncounted(context_usage):
             first = Content.styled("counting …", MUTED)
-        second = spread(Content.styled(band, MUTED), Content.styled(window_words(figures), MUTED), width)
+        second = spread(Content.styled(band, MUTED), Content.styled(window_words(context_usage), MUTED), width)
         return first.append("\n").append(second)
 
 
@@ -167,7 +175,7 @@ class Breakdown(VerticalScroll):
     def __init__(self) -> None:
         super().__init__(can_focus=False)
         self._view: View | None = None
-        self._figures: Figures | None = None
+        self._context_usage: ContextUsage | None = None
 
     def compose(self) -> ComposeResult:
         yield HeadLine()
@@ -183,24 +191,24 @@ class Breakdown(VerticalScroll):
 
     def show(
         self,
-        figures: Figures,
+        context_usage: ContextUsage,
         view: View,
         state: SessionState,
     ) -> None:
         """Draw these. A view is only looked into when it is a new one, or something is amiss with it."""
-        self.query_one(HeadLine).show(figures)
-        self.query_one(PartTable).show(figures)
+        self.query_one(HeadLine).show(context_usage)
+        self.query_one(PartTable).show(context_usage)
         points = fill_points(state)
         line = self.query_one(FillLine)
         line.display = len(points) > 1
-        line.show(points, figures.limit, figures.trigger_tokens)
-        self._say("forecast", forecast_words(figures))
-        self._say("money", _money(figures))
-        self._figures = figures
+        line.show(points, context_usage.limit, context_usage.trigger_tokens)
+        self._say("forecast", forecast_words(context_usage))
+        self._say("money", _money(context_usage))
+        self._context_usage = context_usage
         self._say_cache()
-        self._say("alarm", "\n".join(f"! {text}" for text in alarms(figures, view).values()))
+        self._say("alarm", "\n".join(f"! {text}" for text in alarms(context_usage, view).values()))
         if self._view is not view:
-            self.query_one(Offenders).show(offenders(view, figures, OFFENDERS, TALK))
+            self.query_one(Offenders).show(offenders(view, context_usage, OFFENDERS, TALK))
             self._view = view
 
     def on_mount(self) -> None:
@@ -208,10 +216,10 @@ class Breakdown(VerticalScroll):
 
     def _say_cache(self) -> None:
         """What the server holds goes by the clock, whatever else happens."""
-        if self._figures:
+        if self._context_usage:
             now = time.time()
-            self._say("cache", "\n".join(cache_lines(self._figures.cache, now)))
-            self._say("legend", "\n".join(legend(self._figures, now)))
+            self._say("cache", "\n".join(cache_lines(self._context_usage.cache, now)))
+            self._say("legend", "\n".join(legend(self._context_usage, now)))
 
     def _say(self, which: str, words: str) -> None:
         place = self.query_one(f".{which}", Words)
@@ -223,11 +231,11 @@ class Breakdown(VerticalScroll):
         self.post_message(self.FreeUpPressed())
 
 
-def _due(figures: Figures) -> bool:
-    return known(figures) and figures.used >= figures.trigger_tokens
+def _due(context_usage: ContextUsage) -> bool:
+    return known(context_usage) and context_usage.used >= context_usage.trigger_tokens
 
 
-def _money(figures: Figures) -> str:
-    words = [f"cost {money(figures.cost_usd)}", cached_words(figures)]
-    passes = count(figures.compactions, "compaction") if figures.compactions else ""
+def _money(context_usage: ContextUsage) -> str:
+    words = [f"cost {money(context_usage.cost_usd)}", cached_words(context_usage)]
+    passes = count(context_usage.compactions, "compaction") if context_usage.compactions else ""
     return "\n".join(filter(None, [*words, passes]))

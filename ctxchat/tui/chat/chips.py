@@ -19,7 +19,7 @@ from textual.widgets import Static
 from ctxchat.core.messages import Image, Part, Text, attached
 from ctxchat.core.quantities import count
 from ctxchat.presentation.text import clean, one_line
-from ctxchat.tools.mentions import Consent, MentionedFile, file_name, look_all
+from ctxchat.tools.mentions import MentionedFile, MentionRules, file_name, look_all
 from ctxchat.tui.transcript.blocks import ATTACHED_SIGN, attached_size
 from ctxchat.tui.unsent.draft import Along, Draft, Paste, Picture, longest_text
 from ctxchat.tui.widgets.pressable import Pressable
@@ -145,10 +145,12 @@ class AttachedBox(Widget):
         """Those of the files that are images."""
         self.add(*(Picture(file_name(i.name), i.data, i.width, i.height) for i in found if i.kind == "image"))
 
-    async def look(self, text: str, folder: Path, limit: int, consent: Consent, *, typing: Callable[[], str]) -> None:
+    async def look(
+        self, text: str, folder: Path, limit: int, rules: MentionRules, *, typing: Callable[[], str]
+    ) -> None:
         """At the files that a text mentions, off the event loop, as long as a window of so many tokens can hold one. A file
         whose name is still being typed is no news."""
-        found = await to_thread(look_all, text, folder, longest_text(limit), consent)
+        found = await to_thread(look_all, text, folder, longest_text(limit), rules)
         self.mention([each for each in found if each.kind != "nothing" or each.asks or each.name != typing()])
 
     def _changed(self) -> None:

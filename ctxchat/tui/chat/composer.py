@@ -19,9 +19,9 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.messages import Image, Part
-from ctxchat.core.permissions import Demand
+from ctxchat.core.permissions import AccessRequest
 from ctxchat.presentation.text import clean
 from ctxchat.presentation.usage_text import draft_words, starts_with_draft
 from ctxchat.tools.mentions import LONGEST_TEXT, Verdict, free_inside, mentions
@@ -29,7 +29,7 @@ from ctxchat.tui.chat.chips import AttachedBox, MentionToAgree, Queued
 from ctxchat.tui.chat.completion import CompletionList
 from ctxchat.tui.chat.prompt import Prompt
 from ctxchat.tui.commands import Keys
-from ctxchat.tui.unsent.draft import REST, Along, Draft, Paste, consent_to
+from ctxchat.tui.unsent.draft import REST, Along, Draft, Paste, mention_rules
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.unsent.outside_editor import edited
 from ctxchat.tui.widgets.line import Words
@@ -51,21 +51,21 @@ class DraftLine(Words):
     def __init__(self) -> None:
         super().__init__(id="draft-line")
 
-    def weigh(self, figures: Figures, along: Sequence[Along], cold: str, *, unseen: bool) -> bool:
+    def weigh(self, context_usage: ContextUsage, along: Sequence[Along], cold: str, *, unseen: bool) -> bool:
         """What there is to say; True where that is anything. `unseen`: images go along that the model is not shown; `cold`: what
         sending costs where the server holds nothing any more."""
         whole = any(isinstance(each, Paste) and not each.as_file for each in along)
-        offer = OFFER if whole and figures.used > figures.limit else ""
-        words = "\n".join(filter(None, (UNSEEN if unseen else "", draft_line(figures), cold, offer)))
+        offer = OFFER if whole and context_usage.used > context_usage.limit else ""
+        words = "\n".join(filter(None, (UNSEEN if unseen else "", draft_line(context_usage), cold, offer)))
         self.say(words)
         return bool(words)
 
 
-def draft_line(figures: Figures) -> str:
+def draft_line(context_usage: ContextUsage) -> str:
     """`this message +18k → 92 %, compaction would start`; empty where it hardly matters."""
-    draft = figures.tokens("draft")
-    worth = figures.over or draft >= figures.limit * WORTH_SAYING or starts_with_draft(figures)
-    return draft_words(figures) if worth else ""
+    draft = context_usage.tokens("draft")
+    worth = context_usage.over or draft >= context_usage.limit * WORTH_SAYING or starts_with_draft(context_usage)
+    return draft_words(context_usage) if worth else ""
 
 
 DEBOUNCE = 0.1
@@ -91,10 +91,10 @@ class Composer(Widget):
         self.take_back: Callable[[Draft], bool] = lambda draft: False  # likewise; False for what no longer waits
         self.workspace = Path()
         self._attachments: Attachments | None = None
-        self._judge: Callable[[Demand], Verdict] = free_inside
+        self._judge: Callable[[AccessRequest], Verdict] = free_inside
         self._pasted: tuple[str, ...] = ()  # mentions that nobody typed
         self._agreed: tuple[str, ...] = ()  # mentions that go along though they would not by themselves
-        self._figures: Figures | None = None
+        self._context_usage: ContextUsage | None = None
         self._timer: Timer | None = None
         self._rest: Timer | None = None
 
@@ -106,7 +106,7 @@ class Composer(Widget):
             yield self.prompt
         yield self._line
 
-    def belongs_to(self, attachments: Attachments, judge: Callable[[Demand], Verdict]) -> None:
+    def belongs_to(self, attachments: Attachments, judge: Callable[[AccessRequest], Verdict]) -> None:
         """What goes along goes to this session, and is weighed by its model; `judge` says which files may be read."""
         self._attachments, self._judge = attachments, judge
         self.attached.weigh = attachments.weigh
@@ -178,9 +178,9 @@ class Composer(Widget):
     def _tell(self) -> None:
         self._timer = None
         if "@" in self.prompt.text or self.attached.named:
-            most = self._figures.limit if self._figures else LONGEST_TEXT
-            consent = consent_to(self.whole, self._judge)
-            look = partial(self.attached.look, self.prompt.text, self.workspace, most, consent)
+            most = self._context_usage.limit if self._context_usage else LONGEST_TEXT
+            rules = mention_rules(self.whole, self._judge)
+            look = partial(self.attached.look, self.prompt.text, self.workspace, most, rules)
             looking = partial(look, typing=lambda: self.prompt.typed_file)
             self.run_worker(looking, group="mentions", exclusive=True, exit_on_error=False)
         self.post_message(self.Changed())
@@ -188,13 +188,13 @@ class Composer(Widget):
             self._rest.stop()
         self._rest = self.set_timer(REST, lambda: self.post_message(self.Rested()))
 
-    def weigh(self, figures: Figures, cold: str = "") -> None:
+    def weigh(self, context_usage: ContextUsage, cold: str = "") -> None:
         """Say what this message would do to the gauge, where it matters, and what it costs a server that has gone `cold`."""
-        self._figures = figures
+        self._context_usage = context_usage
         self.attached.redraw()
         blind = self._attachments is not None and not self._attachments.seen
         unseen = blind and any(isinstance(part, Image) for part in self.parts)
-        self.set_class(self._line.weigh(figures, self.attached.along, cold, unseen=unseen), "-weighs")
+        self.set_class(self._line.weigh(context_usage, self.attached.along, cold, unseen=unseen), "-weighs")
 
     # ── what goes along ──
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from textual.timer import Timer
 from textual.widget import Widget
 
-from ctxchat.core.context_usage import Figures, soft_tokens
+from ctxchat.core.context_usage import ContextUsage, soft_tokens
 from ctxchat.presentation.cache_text import cold_words
 from ctxchat.tui.chat.composer import Composer
 from ctxchat.tui.chat.outlook_line import OutlookLine
@@ -38,9 +38,9 @@ class PrefetchWatch:
     def start(self, session: Session) -> None:
         """A turn is over; look from now on, where one may be in the making."""
         self.stop()
-        figures = session.figures
-        soft = soft_tokens(figures, self.soft_mark)
-        if self.soft_mark and not session.compaction.ghost and figures.used >= soft > 0:
+        context_usage = session.context_usage
+        soft = soft_tokens(context_usage, self.soft_mark)
+        if self.soft_mark and not session.compaction.ghost and context_usage.used >= soft > 0:
             self._timer = self._widget.set_interval(
                 GLANCE_INTERVAL_S, lambda: self._glance(session), repeat=MAX_GLANCES
             )
@@ -75,25 +75,27 @@ class Gauges:
         """From now on it is this one's draft and panel."""
         self._session = session
 
-    def show(self, figures: Figures) -> None:
+    def show(self, context_usage: ContextUsage) -> None:
         """These, with the draft in them where there is one."""
         session, draft, parts = self._session, self._composer.draft, self._composer.parts
         if draft.strip() == "/" or parse(draft) is not None:
             draft = ""  # a command goes to no model
         if session and (draft or parts):
-            figures = session.attachments.with_draft(draft, parts)
+            context_usage = session.attachments.with_draft(draft, parts)
         ghost = session.compaction.ghost if session else 0
-        self._gauge.show(figures, ghost=ghost)
-        self._outlook.show(figures, ghost, self._free_up_key)
+        self._gauge.show(context_usage, ghost=ghost)
+        self._outlook.show(context_usage, ghost, self._free_up_key)
         asks = session is not None and bool(draft or parts) and session.setup.options.auto_cold == "ask"
-        self._composer.weigh(figures, cold_words(figures, ghost, self._compact_key, time.time()) if asks else "")
+        self._composer.weigh(
+            context_usage, cold_words(context_usage, ghost, self._compact_key, time.time()) if asks else ""
+        )
         if session:
-            self._side.show_figures(figures, session)
+            self._side.show_figures(context_usage, session)
 
     def show_again(self) -> None:
         """What the session holds may be the same; the draft, or what is on screen, is not."""
         if self._session:
-            self.show(self._session.figures)
+            self.show(self._session.context_usage)
 
     async def count_draft(self) -> None:
         """What goes along, exactly: long texts are only estimated at first."""

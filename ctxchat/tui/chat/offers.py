@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import CompactionSuggested
 from ctxchat.core.quantities import count
 from ctxchat.importing.outcome import Importable, ReadSoFar, importable, size_words
@@ -154,11 +154,11 @@ class SuggestionPanel(Offered):
             ("instruct", "i", "add instructions", True),
         )
 
-    def keep_up(self, figures: Figures) -> None:
+    def keep_up(self, context_usage: ContextUsage) -> None:
         """The window is this full by now. What came since the question was asked stays where room is made."""
-        more = figures.used - self._suggested.used
+        more = context_usage.used - self._suggested.used
         self._suggested = CompactionSuggested(
-            figures.used, figures.limit, figures.pressure, max(0, self._suggested.after_used + more)
+            context_usage.used, context_usage.limit, context_usage.pressure, max(0, self._suggested.after_used + more)
         )
         for question in self.query(".question").results(Static):
             question.update(self._head())

@@ -6,7 +6,7 @@ import time
 
 from textual.content import Content
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.presentation.outlook import outlook
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.line import Line
@@ -22,22 +22,22 @@ class OutlookLine(Line):
 
     def __init__(self) -> None:
         super().__init__(id="outlook")
-        self._figures: Figures | None = None
+        self._context_usage: ContextUsage | None = None
         self._ghost = 0
         self._key = ""
 
     def on_mount(self) -> None:
         self.set_interval(REFRESH_S, self.refresh)
 
-    def show(self, figures: Figures, ghost: int, key: str) -> None:
+    def show(self, context_usage: ContextUsage, ghost: int, key: str) -> None:
         """From now on; `ghost` is what a prepared compaction would leave in tokens, 0 for none, `key` the one that makes room."""
-        self._figures, self._ghost, self._key = figures, ghost, key
+        self._context_usage, self._ghost, self._key = context_usage, ghost, key
         self.refresh()
 
     def line(self, width: int) -> Content:
-        parts = outlook(self._figures, self._ghost, time.time(), self._key) if self._figures else ()
+        parts = outlook(self._context_usage, self._ghost, time.time(), self._key) if self._context_usage else ()
         while len(parts) > 1 and len(BETWEEN.join(parts)) > width:
             parts = parts[:-1]
-        due = self._figures is not None and self._figures.used >= self._figures.trigger_tokens
+        due = self._context_usage is not None and self._context_usage.used >= self._context_usage.trigger_tokens
         styles = ["$text-warning" if due else "$text", *[MUTED] * len(parts)]
         return Content(BETWEEN).join([Content.styled(part, style) for part, style in zip(parts, styles, strict=False)])

@@ -23,7 +23,7 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import ApprovalRequested, CompactionSuggested, QuestionAsked
 from ctxchat.presentation.text import clean, cut, one_line
 from ctxchat.tui.chat.approval import ApprovalPanel
@@ -154,10 +154,10 @@ class Questions(Vertical):
         await self.unsuggest()
         await self._put(SuggestionPanel(suggested), before=0)
 
-    def keep_up(self, figures: Figures) -> None:
+    def keep_up(self, context_usage: ContextUsage) -> None:
         """The window is fuller or emptier than when room was suggested."""
         for panel in self.query(SuggestionPanel):
-            panel.keep_up(figures)
+            panel.keep_up(context_usage)
 
     async def unsuggest(self) -> None:
         """Room was made, or the question was answered."""

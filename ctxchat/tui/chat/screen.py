@@ -18,7 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from ctxchat.core.cache_state import CacheState
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import (
     ApprovalRequested,
     ApprovalResolved,
@@ -47,7 +47,7 @@ from ctxchat.tui.chat.questions import Questions
 from ctxchat.tui.chat.side_panel import Side
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.style.compositor import CroppingCompositor
-from ctxchat.tui.transcript.presenter import Feed
+from ctxchat.tui.transcript.presenter import TranscriptPresenter
 from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.current_size import CurrentSizeScreen
@@ -85,7 +85,7 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.gauges = Gauges(self.gauge, self.outlook, self.composer, self.side)
         self.gauges.use_keys(keys)
         self._ghost = PrefetchWatch(self, soft_mark, self.gauges.show_again)
-        self.feed = Feed(self.transcript, show_reasoning=show_reasoning)
+        self.feed = TranscriptPresenter(self.transcript, show_reasoning=show_reasoning)
         self.guide: Guide | None = None  # of the tour
         self._session: Session | None = None
         self._begun = False
@@ -170,8 +170,10 @@ class ChatScreen(CurrentSizeScreen[None]):
             self.banner.clear()
         self._session, self._begun = session, False
         self.gauges.belong_to(session)
-        gate = session.permissions
-        self.composer.belongs_to(session.attachments, lambda demand: gate.judge("read_file", demand).verdict)
+        approvals = session.permissions
+        self.composer.belongs_to(
+            session.attachments, lambda access_request: approvals.judge("read_file", access_request).verdict
+        )
         await self.questions.belongs_to(session)
         self.feed.show(session)
         self._show_all(session)
@@ -190,7 +192,7 @@ class ChatScreen(CurrentSizeScreen[None]):
     def _show_all(self, session: Session) -> None:
         self._show_empty()
         self.show_header()
-        self.show_figures(session.figures)
+        self.show_figures(session.context_usage)
 
     def _show_empty(self) -> None:
         self.set_class(self.feed.empty and not self.composer.queued.drafts, "-empty")
@@ -200,7 +202,7 @@ class ChatScreen(CurrentSizeScreen[None]):
         if session := self._session:
             heading = HeaderState(
                 title=session.state.title,
-                model=session.figures.model,
+                model=session.context_usage.model,
                 mode=session.permissions.mode,
                 sandboxed=self._sandboxed,
                 read_only=bool(session.read_only),
@@ -209,10 +211,10 @@ class ChatScreen(CurrentSizeScreen[None]):
             )
             self.header.show(heading)
 
-    def show_figures(self, figures: Figures) -> None:
+    def show_figures(self, context_usage: ContextUsage) -> None:
         """The gauge and the panel, with the draft in it where there is one; and what is asked about the gauge."""
-        self.gauges.show(figures)
-        self.questions.keep_up(figures)
+        self.gauges.show(context_usage)
+        self.questions.keep_up(context_usage)
 
     # ── the context panel ──
 
@@ -269,7 +271,7 @@ class ChatScreen(CurrentSizeScreen[None]):
                 live.take(event, stamped.at)
             case Usage() | CacheState():
                 pass  # the figures have it
-            case Figures():
+            case ContextUsage():
                 self.show_figures(event)
                 self.show_header()  # another model may answer
                 self.feed.catch_up()
@@ -314,9 +316,9 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.feed.failed(text, hint)
         self.transcript.to_end()
 
-    def changed(self, figures: Figures, text: str) -> None:
+    def changed(self, context_usage: ContextUsage, text: str) -> None:
         """A change by hand is in force."""
-        self.show_figures(figures)
+        self.show_figures(context_usage)
         self.call_next(self.refresh_session)
         self.call_next(self.notice, "info", text)  # last: a mark that comes or goes draws the transcript anew
 
@@ -324,7 +326,7 @@ class ChatScreen(CurrentSizeScreen[None]):
 
     async def unreached(self, session: Session, *, waiting: bool) -> None:
         """Nobody is at its model's address: how to go on is asked. `waiting` where a message wants its answer."""
-        await self.questions.unreached(session.figures.model, session.setup.address, waiting=waiting)
+        await self.questions.unreached(session.context_usage.model, session.setup.address, waiting=waiting)
 
     def on_questions_changed(self, event: Questions.Changed) -> None:
         event.stop()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Vertical
 from textual.message import Message
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
@@ -69,7 +69,7 @@ class Side(Vertical):
             self.call_next(self.lay_out, self._width)
         return over
 
-    def show_figures(self, figures: Figures, session: Session) -> None:
+    def show_figures(self, context_usage: ContextUsage, session: Session) -> None:
         """What it says from now on."""
         if self._panel and self.shown:
-            self._panel.show(figures, session.view, session.state)
+            self._panel.show(context_usage, session.view, session.state)

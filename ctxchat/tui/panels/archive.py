@@ -18,7 +18,7 @@ from ctxchat.presentation.text import one_line
 from ctxchat.storage.archive import Archived
 from ctxchat.storage.exporting import FOLDER, write_pass
 from ctxchat.tui.panels import compaction_text
-from ctxchat.tui.panels.compaction_detail import TABS, PassDetail, PassRecord
+from ctxchat.tui.panels.compaction_detail import TABS, CompactionDetail, CompactionReport
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.panels.reader import ReaderScreen
 from ctxchat.tui.panels.undoing import UndoDone, redo, restore, undo
@@ -57,9 +57,9 @@ class ArchiveScreen(Panel[str]):
         with Horizontal(classes="panel-body"):
             with Vertical(id="timeline"):
                 yield Rows(compaction_text.PASSES, compaction_text.pass_cells, id="passes", empty=EMPTY)
-                yield PassRecord(id="beneath")
+                yield CompactionReport(id="beneath")
                 yield FillLine()
-            yield PassDetail(self._session)
+            yield CompactionDetail(self._session)
 
     def on_mount(self) -> None:
         self.refresh_passes(self._wanted)
@@ -69,9 +69,9 @@ class ArchiveScreen(Panel[str]):
     # ── what it shows ──
 
     @property
-    def detail(self) -> PassDetail:
+    def detail(self) -> CompactionDetail:
         """What is shown of the chosen one."""
-        return self.query_one(PassDetail)
+        return self.query_one(CompactionDetail)
 
     @property
     def chosen(self) -> Pass | None:
@@ -83,10 +83,10 @@ class ArchiveScreen(Panel[str]):
         state = self._session.state
         self._passes = passes(state)
         self.rows.show(self._passes, at=next((i for i, p in enumerate(self._passes) if p.id == at), None))
-        points, figures = fill_points(state), self._session.figures
+        points, context_usage = fill_points(state), self._session.context_usage
         line = self.query_one(FillLine)
         line.display = len(points) > 1
-        line.show(points, figures.limit, figures.trigger_tokens)
+        line.show(points, context_usage.limit, context_usage.trigger_tokens)
         self.head(*tally(self._passes), left=f"Archive   {one_line(state.title, 80)}")
         self.set_class(not self._passes, "-empty")
         self._show_chosen()
@@ -98,7 +98,7 @@ class ArchiveScreen(Panel[str]):
     def _show_beneath(self) -> None:
         """The record of the chosen one, where there is room below the list; unless it is looked at in its tab."""
         away = self.chosen is None or self.detail.tab == "record"
-        self.query_one("#beneath", PassRecord).set_class(away, "-away").show(self.chosen)
+        self.query_one("#beneath", CompactionReport).set_class(away, "-away").show(self.chosen)
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         if event.rows.id == "passes":
@@ -165,7 +165,7 @@ class ArchiveScreen(Panel[str]):
         at = self.chosen
         done = await self.attempt(change()) if await self.sure(question) else None
         if done is not None:
-            self.notify(done.words, severity="warning" if done.figures.over else "information", markup=False)
+            self.notify(done.words, severity="warning" if done.context_usage.over else "information", markup=False)
             self.refresh_passes(at.id if at else "")
             self.refresh_bindings()
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TABS = ("summary", "facts", "messages", "diff", "record")
 
 
-class PassRecord(VerticalScroll, can_focus=False):
+class CompactionReport(VerticalScroll, can_focus=False):
     """What was written down of one compaction, in lines as wide as there is room for."""
 
     _one: Pass | None = None
@@ -44,10 +44,10 @@ class PassRecord(VerticalScroll, can_focus=False):
         self.query_one(Static).update(words)
 
 
-class PassDetail(Vertical):
+class CompactionDetail(Vertical):
     """Shows the pass it was last given."""
 
-    DEFAULT_CSS = "PassDetail TabbedContent { height: 1fr; }"
+    DEFAULT_CSS = "CompactionDetail TabbedContent { height: 1fr; }"
 
     def __init__(self, session: Session) -> None:
         super().__init__(id="detail")

@@ -17,7 +17,7 @@ from ctxchat.presentation.text import clock, elapsed, one_line, short
 from ctxchat.presentation.usage_text import count, gain, money, window_words
 from ctxchat.storage.markdown import flight_recorder
 from ctxchat.storage.private_files import write_beside
-from ctxchat.tui.panels.compaction_detail import PassRecord
+from ctxchat.tui.panels.compaction_detail import CompactionReport
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.services import Services
 from ctxchat.tui.widgets.chart import FillChart
@@ -55,16 +55,16 @@ class FlightScreen(Panel[str]):
     def body(self) -> ComposeResult:
         yield FillChart()
         yield Rows(COLUMNS, self._cells, id="passes", empty=EMPTY)
-        yield PassRecord()
+        yield CompactionReport()
 
     def on_mount(self) -> None:
-        state, figures = self._session.state, self._session.figures
-        self.query_one(FillChart).show(moments(state), figures.limit, figures.trigger_tokens)
+        state, context_usage = self._session.state, self._session.context_usage
+        self.query_one(FillChart).show(moments(state), context_usage.limit, context_usage.trigger_tokens)
         found = passes(state)
         self.rows.show(found, at=0)
         turns, (whole, *shorter) = count(state.ledger.turn, "turn"), tally(found)
         self.head(
-            f"{turns}, {whole}, {money(state.cost_usd)}   {window_words(figures)}",
+            f"{turns}, {whole}, {money(state.cost_usd)}   {window_words(context_usage)}",
             f"{turns}, {whole}, {money(state.cost_usd)}",
             whole,
             *shorter,
@@ -96,7 +96,7 @@ class FlightScreen(Panel[str]):
     def on_rows_moved(self, event: Rows.Moved) -> None:
         one = self.chosen
         self.query_one(FillChart).choose(one.id if one else "")
-        self.query_one(PassRecord).show(one)
+        self.query_one(CompactionReport).show(one)
         self.refresh_bindings()
 
     def on_fill_chart_clicked(self, event: FillChart.Clicked) -> None:
@@ -125,14 +125,14 @@ class FlightScreen(Panel[str]):
 
     def _report(self) -> bytes:
         """The session's flight as Markdown, secrets taken out. Slow for a long one."""
-        figures = self._session.figures
+        context_usage = self._session.context_usage
         facts = {
             "ctxchat": __version__,
             "session": self._session.id,
-            "model": figures.model,
-            "window": f"{figures.window} ({figures.window_source})",
-            "limit": str(figures.limit),
-            "compaction starts at": str(figures.trigger_tokens),
-            "used now": f"{'~' if figures.estimated else ''}{figures.used}",
+            "model": context_usage.model,
+            "window": f"{context_usage.window} ({context_usage.window_source})",
+            "limit": str(context_usage.limit),
+            "compaction starts at": str(context_usage.trigger_tokens),
+            "used now": f"{'~' if context_usage.estimated else ''}{context_usage.used}",
         }
         return masked(flight_recorder(self._session.state, facts)).encode("utf-8", "replace")

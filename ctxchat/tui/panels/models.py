@@ -15,7 +15,7 @@ from textual.fuzzy import Matcher
 
 from ctxchat.config.write import set_value
 from ctxchat.core.budget import limit_of
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError
 from ctxchat.presentation.text import clean, one_line, short
 from ctxchat.presentation.usage_text import SOURCES, brief, count, fit_words, per_million
@@ -28,16 +28,22 @@ if TYPE_CHECKING:
     from ctxchat.models.discovery import FoundModel
 
 
-def with_present(rows: Sequence[FoundModel], figures: Figures) -> Sequence[FoundModel]:
+def with_present(rows: Sequence[FoundModel], context_usage: ContextUsage) -> Sequence[FoundModel]:
     """The rows with the session's own model among them, first where nobody else names it, and with the window it really has."""
     from ctxchat.models.discovery import FoundModel
 
-    if all(row.name != figures.model for row in rows):
-        provider = figures.model.partition("/")[0]
-        return (FoundModel(figures.model, provider, True, figures.window, figures.window_source, note="in use"), *rows)
-    window, source = figures.window, figures.window_source
+    if all(row.name != context_usage.model for row in rows):
+        provider = context_usage.model.partition("/")[0]
+        return (
+            FoundModel(
+                context_usage.model, provider, True, context_usage.window, context_usage.window_source, note="in use"
+            ),
+            *rows,
+        )
+    window, source = context_usage.window, context_usage.window_source
     return [
-        structs.replace(row, window=window, window_source=source) if row.name == figures.model else row for row in rows
+        structs.replace(row, window=window, window_source=source) if row.name == context_usage.model else row
+        for row in rows
     ]
 
 
@@ -101,31 +107,31 @@ class ModelsScreen(Listing[str]):
     @work(group="load", exclusive=True, exit_on_error=False)
     async def action_load(self) -> None:
         """Ask which there are."""
-        self._all = with_present(await self.attempt(self._services.models()) or (), self._session.figures)
-        self.narrowed(self._session.figures.model)
+        self._all = with_present(await self.attempt(self._services.models()) or (), self._session.context_usage)
+        self.narrowed(self._session.context_usage.model)
 
     def narrowed(self, at: str = "") -> None:
         shown = matching(self._all, self.words)
         self.put(shown, at, lambda row: row.name)
         found = count(len(shown), "model")
-        self.head(f"{found}, this session holds {short(self._session.figures.used)}", found)
+        self.head(f"{found}, this session holds {short(self._session.context_usage.used)}", found)
 
     def cells(self, row: FoundModel) -> tuple[Cell, ...]:
         style = "" if row.reachable else "dim"
-        figures = self._session.figures
-        limit = limit_of(row.window, figures.reserved_output) if row.window > 0 else 0
+        context_usage = self._session.context_usage
+        limit = limit_of(row.window, context_usage.reserved_output) if row.window > 0 else 0
         return (
             (self._sign(row.name), "good"),
             (one_line(row.name), style),
             (brief(row.window) if row.window > 0 else "?", style),
             (one_line(row.window_source, 20), "dim"),
-            (fit_words(figures.used, limit), "warn" if 0 < limit < figures.used else style),
+            (fit_words(context_usage.used, limit), "warn" if 0 < limit < context_usage.used else style),
             (price_words(row), style),
             (one_line(row.note) or ("" if row.reachable else "does not answer"), "dim"),
         )
 
     def _sign(self, name: str) -> str:
-        return "●" if name == self._session.figures.model else "d" if name == self._default else ""
+        return "●" if name == self._session.context_usage.model else "d" if name == self._default else ""
 
     def about(self, item: FoundModel | None) -> Content | str:
         return Content(whole_words(item)) if item else ""

@@ -17,7 +17,7 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from ctxchat.agent.turn.approvals import Gate
+from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.config.effective import Loaded
 from ctxchat.config.rules import read_rules, remove_rule, replace_rule
 from ctxchat.core.errors import CtxchatError
@@ -45,13 +45,13 @@ class Listed(msgspec.Struct, frozen=True):
     place: str
 
 
-def listed(gate: Gate, loaded: Loaded, stored: Sequence[Rule]) -> tuple[Listed, ...]:
+def listed(approvals: Approvals, loaded: Loaded, stored: Sequence[Rule]) -> tuple[Listed, ...]:
     """The rules in force, the deny rules first: they win."""
     written = {
         parse_rule(text): origin for text, origin in zip(loaded.settings.permissions.rules, loaded.rules, strict=True)
     }
     found: list[Listed] = []
-    for rule in gate.held:
+    for rule in approvals.held:
         if rule in stored:
             found.append(Listed(rule, "folder", "this folder", "always"))
         elif rule.folder:
@@ -94,7 +94,7 @@ class RuleScreen(Dialog[Rule]):
 
 
 class PermissionsScreen(Listing[None]):
-    """`gate` has the rules in force, `loaded` says where those of settings are written; those for good are stored in
+    """`approvals` has the rules in force, `loaded` says where those of settings are written; those for good are stored in
     `config`, the settings folder."""
 
     TITLE = "Permissions"
@@ -114,13 +114,13 @@ class PermissionsScreen(Listing[None]):
         Binding("s", "add('session')", "add for this session"),
     ]
 
-    def __init__(self, gate: Gate, loaded: Loaded, config: Path) -> None:
+    def __init__(self, approvals: Approvals, loaded: Loaded, config: Path) -> None:
         super().__init__()
-        self._gate, self._loaded, self._config = gate, loaded, config
+        self._approvals, self._loaded, self._config = approvals, loaded, config
         self._listed: Sequence[Listed] = ()
 
     def body(self) -> ComposeResult:
-        mode = self._gate.mode
+        mode = self._approvals.mode
         yield Static(
             Content.assemble(("mode ", MUTED), (mode, "bold"), (f"   {MODES[mode]}", MUTED)), id="mode", markup=False
         )
@@ -136,7 +136,7 @@ class PermissionsScreen(Listing[None]):
     async def _show(self, at: Rule | None = None) -> None:
         """The rules as they are now, with the cursor on this one."""
         stored, _ = await asyncio.to_thread(read_rules, self._config)
-        self._listed = listed(self._gate, self._loaded, stored)
+        self._listed = listed(self._approvals, self._loaded, stored)
         self.narrowed(at)
 
     def narrowed(self, at: Rule | None = None) -> None:
@@ -189,8 +189,8 @@ class PermissionsScreen(Listing[None]):
             return
         rule = msgspec.structs.replace(rule, folder=each.rule.folder)
         if each.origin == "session" or await self._written(replace_rule, each.rule, rule):
-            self._gate.withdraw(each.rule)
-            await self._gate.allow([rule], "session")
+            self._approvals.withdraw(each.rule)
+            await self._approvals.allow([rule], "session")
             await self._show(rule)
 
     @work(group="write", exit_on_error=False)
@@ -202,7 +202,7 @@ class PermissionsScreen(Listing[None]):
         if each.rule.denies and not await self.app.push_screen_wait(Confirm(sure)):
             return
         if each.origin == "session" or await self._written(remove_rule, each.rule):
-            self._gate.withdraw(each.rule)
+            self._approvals.withdraw(each.rule)
             self.say(f"No longer in force: {one_line(each.rule.text)}")
             await self._show()
 
@@ -214,10 +214,10 @@ class PermissionsScreen(Listing[None]):
         if rule is None:
             return
         try:
-            await self._gate.allow([rule], verdict)
+            await self._approvals.allow([rule], verdict)
         except CtxchatError as problem:
             self.say(f"The rule holds for this session only. {problem}", error=True)
-        await self._show(next((held for held in self._gate.held if held.text == rule.text), None))
+        await self._show(next((held for held in self._approvals.held if held.text == rule.text), None))
 
     async def _written(self, change: Callable[..., bool], *about: Rule) -> bool:
         """The stored rules are others now; False, and it is said, where that failed."""

@@ -176,7 +176,7 @@ class PreviewScreen(Panel[PreviewResult]):
     def _show(self) -> None:
         preview = self._preview
         some = preview.plan is not None and bool(preview.steps)
-        figures = self._seen.after if self.ticked else preview.before
+        context_usage = self._seen.after if self.ticked else preview.before
         self.query_one(Steps).show(preview.steps)
         self.query_one(Steps).display = some
         self._say("calm", clean(self._seen.missed if some else preview.reason or "Nothing to free."))
@@ -184,9 +184,9 @@ class PreviewScreen(Panel[PreviewResult]):
         self._show_step()
         self._say("stays", self._stays() if some else "")
         self.query_one(Field).display = any(s.needs_model for s in preview.steps)
-        both = (preview.before, figures)
+        both = (preview.before, context_usage)
         self.query_one("#before", Gauge).show(preview.before, among=both)
-        self.query_one("#after", Gauge).show(figures, among=both)
+        self.query_one("#after", Gauge).show(context_usage, among=both)
         self.query_one(Stepper).display = some or self._asked
         self.query_one(".-after").display = some
         self.query_one(".-before Label", Label).update("before" if some else "now")

@@ -13,7 +13,7 @@ from textual.binding import Binding
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import UsageError
 from ctxchat.core.search import FILTERS, Hit, Scope, incomplete
 from ctxchat.presentation.text import clean, one_line
@@ -177,12 +177,12 @@ class SearchScreen(Panel[tuple[str, str]]):
         hit = self.chosen
         if hit is None or not await self.sure("Put this back at the end of this session?"):
             return
-        if figures := await self.attempt(put_back(self._services, self._session, hit)):
-            severity = "warning" if figures.over else "information"
-            self.notify(put_back_words(figures), severity=severity, markup=False)
+        if context_usage := await self.attempt(put_back(self._services, self._session, hit)):
+            severity = "warning" if context_usage.over else "information"
+            self.notify(put_back_words(context_usage), severity=severity, markup=False)
 
 
-async def put_back(services: Services, session: Session, hit: Hit) -> Figures:
+async def put_back(services: Services, session: Session, hit: Hit) -> ContextUsage:
     """What was found at the end of this session, as a quotation: its own as restored, another session's with its title."""
     if hit.session == session.id:
         return await session.changes.restore(hit.group)

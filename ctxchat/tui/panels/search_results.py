@@ -15,7 +15,7 @@ from textual.events import Resize
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.search import Hit
 from ctxchat.presentation.text import WHO, clean, one_line, short
 from ctxchat.presentation.usage_text import day_and_clock, percent, tilde
@@ -74,10 +74,10 @@ def lines_of(hit: Hit, here: bool, width: int) -> Content:
     return words.append("\n").append(Content.styled(line, MUTED))
 
 
-def put_back_words(figures: Figures) -> str:
+def put_back_words(context_usage: ContextUsage) -> str:
     """How full the window is after something was put back, and by how much too full."""
-    full = f"Put back at the end, as a quotation: the window is {tilde(figures)}{percent(figures.pressure)} full."
-    return f"{full} That is {short(figures.over)} too much: free up some of it." if figures.over else full
+    full = f"Put back at the end, as a quotation: the window is {tilde(context_usage)}{percent(context_usage.pressure)} full."
+    return f"{full} That is {short(context_usage.over)} too much: free up some of it." if context_usage.over else full
 
 
 class Hits(AnySizeList):

@@ -34,7 +34,7 @@ HOW = (
 def prices(session: Session) -> dict[str, int]:
     """What each tool in the window costs, in the gauge's tokens."""
     view = session.view
-    costs = apportion(session.figures.tokens("tools"), list(view.tool_tokens))
+    costs = apportion(session.context_usage.tokens("tools"), list(view.tool_tokens))
     return {tool.name: tokens for tool, tokens in zip(view.tools, costs, strict=True)}
 
 
@@ -78,7 +78,7 @@ class ServersScreen(Listing[None]):
         at = self.rows.current.name if self.rows.current else ""
         self.put(self.holding(self._servers, lambda row: row.name), at, lambda row: row.name)
         theirs = sum(self._cost(row) for row in self._servers)
-        told = f"{count(len(self._servers), 'server')}, {short(theirs)} of {short(self._session.figures.used)} in use"
+        told = f"{count(len(self._servers), 'server')}, {short(theirs)} of {short(self._session.context_usage.used)} in use"
         self.head(told if self._servers else "")
 
     def _cost(self, row: ServerRow) -> int:

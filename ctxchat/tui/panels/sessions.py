@@ -127,8 +127,8 @@ class SessionsScreen(Listing[str]):
     def narrowed(self, at: str = "") -> None:
         shown = self.holding(self._tree, lambda b: f"{b.row.title} {b.row.id} {b.row.model}")
         self.rows.show(shown, at=next((i for i, b in enumerate(shown) if b.row.id == at), None), empty=self.nothing)
-        figures = self._session.figures if self._session else None
-        of = f"for {one_line(figures.model, 40)}, {short(figures.limit)}" if figures else ""
+        context_usage = self._session.context_usage if self._session else None
+        of = f"for {one_line(context_usage.model, 40)}, {short(context_usage.limit)}" if context_usage else ""
         many = count(len(shown), "session")
         self.head(f"{many}   {of}".rstrip(), many)
 
@@ -136,7 +136,7 @@ class SessionsScreen(Listing[str]):
         row = branch.row
         here = self._session is not None and row.id == self._session.id
         title = one_line(row.title) or "without a title"
-        limit = self._session.figures.limit if self._session else 0
+        limit = self._session.context_usage.limit if self._session else 0
         over = 0 < limit < row.used
         return (
             ("●" if here else "", "good"),

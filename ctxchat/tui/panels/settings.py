@@ -23,7 +23,7 @@ from ctxchat.config.explain import OptionRow, rows
 from ctxchat.config.option_table import NOW, Option, bare
 from ctxchat.config.toml_positions import literal
 from ctxchat.config.write import refused, set_value, unset_value
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import UsageError
 from ctxchat.presentation.advice import Advice, advice
 from ctxchat.presentation.effects import MARKS, effect, with_marks
@@ -65,17 +65,17 @@ def parsed(text: str, option: Option) -> Any:
 
 class ChangeScreen(Dialog[Any]):
     """Comes back with a plain value, or None. `effect` says what a value means, `refused` why it cannot be, empty where it can;
-    `figures` are given for what moves something on the bar."""
+    `context_usage` are given for what moves something on the bar."""
 
     def __init__(
         self,
         row: OptionRow,
         effect: Callable[[Any], str],
         refused: Callable[[Any], str],
-        figures: Figures | None = None,
+        context_usage: ContextUsage | None = None,
     ) -> None:
         super().__init__()
-        self._row, self._effect, self._refused, self._figures = row, effect, refused, figures
+        self._row, self._effect, self._refused, self._context_usage = row, effect, refused, context_usage
 
     def body(self) -> ComposeResult:
         value = self._row.value
@@ -83,8 +83,8 @@ class ChangeScreen(Dialog[Any]):
         yield Static(Content(clean(f"{self._row.key}: {self._row.option.allowed}")), markup=False)
         yield Field(now, compact=True)
         yield Static(id="effect", classes="quiet", markup=False)
-        if self._figures:
-            yield Gauge(self._figures)
+        if self._context_usage:
+            yield Gauge(self._context_usage)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         value = self._typed(event.value)
@@ -93,8 +93,8 @@ class ChangeScreen(Dialog[Any]):
         said.set_class(bool(wrong), "-wrong")
         said.update(Content(clean(f"! {wrong}" if wrong else self._effect(value)) or " "))
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        if self._figures and not wrong and number and 0 <= value <= 1e8:
-            self.query_one(Gauge).show(with_marks(self._figures, **{MARKS[self._row.key]: value}))
+        if self._context_usage and not wrong and number and 0 <= value <= 1e8:
+            self.query_one(Gauge).show(with_marks(self._context_usage, **{MARKS[self._row.key]: value}))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         value = self._typed(event.value)
@@ -139,7 +139,7 @@ class SettingsScreen(EditableListing):
     def body(self) -> ComposeResult:
         yield Static(id="advice", markup=False)
         yield from super().body()
-        yield Gauge(self._session.figures if self._session else None)
+        yield Gauge(self._session.context_usage if self._session else None)
 
     def on_mount(self) -> None:
         self.reread(self._loaded)
@@ -172,12 +172,14 @@ class SettingsScreen(EditableListing):
             settings = for_agent(loaded.settings, session.setup.agent)[0]
         except UsageError:
             settings = loaded.settings
-        self._advice = advice(session.figures, session.state, settings.context)
+        self._advice = advice(session.context_usage, session.state, settings.context)
         said = self.query_one("#advice", Static)
         said.display = bool(self._advice)
         said.update(Content("\n").join([Content(a.text) for a in self._advice]))
         context = settings.context
-        marks = with_marks(session.figures, compression_trigger=context.compression_trigger, target=context.target)
+        marks = with_marks(
+            session.context_usage, compression_trigger=context.compression_trigger, target=context.target
+        )
         self.query_one(Gauge).show(marks)
 
     def narrowed(self, at: str = "") -> None:
@@ -200,7 +202,7 @@ class SettingsScreen(EditableListing):
 
     def _effect(self, row: OptionRow, value: Any) -> str:
         session = self._session
-        return effect(row.option, row.key, value, session.figures, session.view) if session else ""
+        return effect(row.option, row.key, value, session.context_usage, session.view) if session else ""
 
     def about(self, item: OptionRow | None) -> Content:
         if item is None:
@@ -247,9 +249,9 @@ class SettingsScreen(EditableListing):
         if following(row) is not None:
             await self.write_next(set_value, partial(self._following, row.key))
             return
-        figures = self._session.figures if self._session and row.key in MARKS else None
+        context_usage = self._session.context_usage if self._session and row.key in MARKS else None
         wrong = partial(refused, row.key, known=cache(entry_points))  # looked for once, not with every key
-        asked = ChangeScreen(row, partial(self._effect, row), wrong, figures)
+        asked = ChangeScreen(row, partial(self._effect, row), wrong, context_usage)
         value = await self.app.push_screen_wait(asked)
         if value is not None:
             await self.write(set_value, row.key, value)

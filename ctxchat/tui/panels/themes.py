@@ -10,7 +10,7 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Static
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.presentation.text import one_line
 from ctxchat.presentation.usage_text import count
 from ctxchat.tui.panels.panel import Listing
@@ -37,16 +37,16 @@ class ThemesScreen(Listing[str]):
     ABOUT = False
     BINDINGS = [Binding("enter", "choose", "keep this one", key_display="enter")]
 
-    def __init__(self, names: Collection[str], figures: Figures | None = None) -> None:
+    def __init__(self, names: Collection[str], context_usage: ContextUsage | None = None) -> None:
         super().__init__()
-        self._names, self._figures = sorted(names), figures
+        self._names, self._context_usage = sorted(names), context_usage
         self._before = ""
 
     def body(self) -> ComposeResult:
         yield from super().body()
         sample = Content("   ").join([Content.styled(word, ink) for word, ink in SAMPLE])
         yield Static(sample, id="sample", markup=False)
-        yield Gauge(self._figures)
+        yield Gauge(self._context_usage)
 
     def on_mount(self) -> None:
         self._before = self.app.theme

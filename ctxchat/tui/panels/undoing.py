@@ -18,7 +18,7 @@ from textual.widgets import Label, Static
 
 from ctxchat.agent.file_undo import Files
 from ctxchat.core.changes import Undoing, come_back
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.file_changes import Checkpoint, Keep, Restoring, chosen, files_words, is_folder, made_last, redoable
 from ctxchat.core.journal import SessionState
@@ -29,7 +29,7 @@ from ctxchat.presentation.history import folded_messages
 from ctxchat.presentation.text import one_line, short
 from ctxchat.presentation.usage_text import count, day_and_clock, percent, tilde
 from ctxchat.tui.panels import compaction_text
-from ctxchat.tui.panels.compaction_detail import PassRecord
+from ctxchat.tui.panels.compaction_detail import CompactionReport
 from ctxchat.tui.panels.file_changes import MineScreen
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.style import MUTED
@@ -64,7 +64,7 @@ class UndoChoice(msgspec.Struct, frozen=True):
 class UndoDone(msgspec.Struct, frozen=True):
     """What came of a change: the gauge, and a sentence."""
 
-    figures: Figures
+    context_usage: ContextUsage
     words: str
 
 
@@ -91,10 +91,10 @@ async def undo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | No
         keep = await agreed(ask, wanted)
         if keep is None:
             return None
-        figures = await session.files.unrewind(looked.change.id, wanted, keep)
+        context_usage = await session.files.unrewind(looked.change.id, wanted, keep)
     else:
-        figures = await session.changes.undo(looked.change.id, wish.groups)
-    return UndoDone(figures, _done(looked, wish, figures))
+        context_usage = await session.changes.undo(looked.change.id, wish.groups)
+    return UndoDone(context_usage, _done(looked, wish, context_usage))
 
 
 async def redo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | None:
@@ -103,10 +103,10 @@ async def redo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | No
     files_last = taken and not change_id and (not undone or taken.at > undone[-1].at)
     if session.files and (change_id == FILES or files_last):
         return await _back(session, session.files, ask, await session.files.redoing(), "Redone", "/undo")
-    figures = await session.changes.redo(change_id)
+    context_usage = await session.changes.redo(change_id)
     change = session.state.ledger.changes[-1]
     words = BY_HAND[change.kind][1] if change.kind in BY_HAND else _again(change)
-    return UndoDone(figures, f"Redone: {words}.{_over(figures)}")
+    return UndoDone(context_usage, f"Redone: {words}.{_over(context_usage)}")
 
 
 async def agreed(ask: Ask, wanted: Restoring) -> Keep | None:
@@ -157,12 +157,16 @@ def _names(names: Sequence[str]) -> str:
 
 async def restore(session: Session, group_id: str) -> UndoDone:
     """Put a group back at the end. Raises CtxchatError."""
-    figures = await session.changes.restore(group_id)
-    return UndoDone(figures, f"Put back at the end, as a quotation.{_over(figures)}")
+    context_usage = await session.changes.restore(group_id)
+    return UndoDone(context_usage, f"Put back at the end, as a quotation.{_over(context_usage)}")
 
 
-def _over(figures: Figures) -> str:
-    return f" That is {short(figures.over)} too much for the window: free up some of it." if figures.over else ""
+def _over(context_usage: ContextUsage) -> str:
+    return (
+        f" That is {short(context_usage.over)} too much for the window: free up some of it."
+        if context_usage.over
+        else ""
+    )
 
 
 def _again(change: Change) -> str:
@@ -170,16 +174,16 @@ def _again(change: Change) -> str:
     return made_smaller(folded_messages(change, change.record), shortened)
 
 
-def _done(looked: Undoing, wish: UndoChoice, figures: Figures) -> str:
+def _done(looked: Undoing, wish: UndoChoice, context_usage: ContextUsage) -> str:
     back = looked.part_messages if wish.groups else looked.messages
     if words := BY_HAND.get(looked.change.kind):
-        return f"Undone: {words[0]}.{_over(figures)}"
+        return f"Undone: {words[0]}.{_over(context_usage)}"
     if not back:
         return "Undone. A later compaction stands for these messages: undo that to see them again."
     words = f"{count(back, 'message')} {'is' if back == 1 else 'are'} in the view as before"
-    told = _over(figures)
-    if figures.automatic.standing == "snoozed":  # its ticks are gone from the bar
-        told += f" Compaction is snoozed for {count(figures.automatic.turns, 'turn')}."
+    told = _over(context_usage)
+    if context_usage.automatic.standing == "snoozed":  # its ticks are gone from the bar
+        told += f" Compaction is snoozed for {count(context_usage.automatic.turns, 'turn')}."
     if wish.groups:
         return f"Undone in part: {words}, the rest stays put away.{told}"
     return f"Undone: {words}.{told}"
@@ -208,16 +212,16 @@ class UndoScreen(Panel[UndoChoice]):
             with VerticalScroll(id="question", can_focus=False):
                 yield Static(self._sentence(), id="why", markup=False)
                 bars = [("now", looked.before), ("part", looked.part), ("all", looked.after)]
-                shown = [(name, figures) for name, figures in bars if figures is not None]
-                for name, figures in shown:
+                shown = [(name, context_usage) for name, context_usage in bars if context_usage is not None]
+                for name, context_usage in shown:
                     with Horizontal(classes="bar"):
                         yield Label(name, markup=False)
-                        yield Gauge(figures, among=[each for _, each in shown])
+                        yield Gauge(context_usage, among=[each for _, each in shown])
                 yield Static(self._ways(), id="ways", markup=False)
             if self._pass:
                 with Horizontal(id="back"):
                     yield Rows(TAKEN, self._cells, id="taken", empty="A later compaction stands for its messages.")
-                    yield PassRecord(id="record")
+                    yield CompactionReport(id="record")
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -228,7 +232,7 @@ class UndoScreen(Panel[UndoChoice]):
             (f" of {short(looked.after.limit)}", MUTED),
         )
         self.head(change, left=f"Undo   {why}{day_and_clock(looked.change.at)}")
-        for place in self.query(PassRecord):
+        for place in self.query(CompactionReport):
             place.show(self._pass)
         self._look_through()
 

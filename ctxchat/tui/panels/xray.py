@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import Binding
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.presentation.alarms import alarms
@@ -90,11 +90,11 @@ class XrayScreen(Listing[str]):
         self._rows: tuple[Row, ...] = ()
         self._by_size = True
         self._signs: Mapping[SectionName, str] = SIGNS
-        self._figures: Figures = session.figures
+        self._context_usage: ContextUsage = session.context_usage
 
     def body(self) -> ComposeResult:
         yield from super().body()
-        yield Gauge(self._figures)
+        yield Gauge(self._context_usage)
 
     def on_mount(self) -> None:
         self.run_worker(self._load, group="rows", exclusive=True, exit_on_error=False)
@@ -109,10 +109,10 @@ class XrayScreen(Listing[str]):
     async def _load(self, group: str = "") -> None:
         """Read the view anew. Thousands of messages are put into words beside the event loop."""
         view = await self._session.seen_view()
-        self._figures = self._session.figures
-        self.query_one(Gauge).show(self._figures)
-        hold = self._figures.cache.hold(time.time())
-        self._rows = await asyncio.to_thread(inventory, view, self._figures, hold.tokens if hold else 0)
+        self._context_usage = self._session.context_usage
+        self.query_one(Gauge).show(self._context_usage)
+        hold = self._context_usage.cache.hold(time.time())
+        self._rows = await asyncio.to_thread(inventory, view, self._context_usage, hold.tokens if hold else 0)
         self._show(group)
 
     def _show(self, group: str = "", top: bool = False) -> None:
@@ -128,7 +128,7 @@ class XrayScreen(Listing[str]):
         self.rows.retitle(titles)
         self.rows.show(found, at=at, empty="Nothing here." if self._rows else "The window is empty.")
         named = PARTS[self._section].label if self._section else "all"
-        held = f"{tilde(self._figures)}{short(sum(row.tokens for row in found))}"
+        held = f"{tilde(self._context_usage)}{short(sum(row.tokens for row in found))}"
         order = "biggest first" if self._by_size else "as sent"
         left = f"X-ray   {count(sum(row.kind != RULE for row in found), 'row')}   {held}"
         self.head(f"{named}, {order}", named if self._section else "", left=left)
@@ -136,13 +136,13 @@ class XrayScreen(Listing[str]):
     def _ruled(self, rows: list[Row]) -> list[Row]:
         """With a line behind what the server still holds."""
         held = sum(row.cached for row in rows)
-        words = held_words(self._figures.cache, time.time())
+        words = held_words(self._context_usage.cache, time.time())
         return [*rows[:held], Row(0, "free", RULE, f"─── {words} ───", "", 0), *rows[held:]] if held and words else rows
 
     def cells(self, row: Row) -> tuple[Cell, ...]:
         if row.kind == RULE:
             return ("", "", "", "", (row.what, "dim"), "", "", "", "", "")
-        used = self._figures.used
+        used = self._context_usage.used
         return (
             (str(row.number), "dim"),
             (str(row.turn) if row.turn else "", "dim"),
@@ -190,7 +190,7 @@ class XrayScreen(Listing[str]):
         if row is None:
             return
         if row.kind == RULE:
-            self.notify(cache_sentences(self._figures, time.time()), markup=False)
+            self.notify(cache_sentences(self._context_usage, time.time()), markup=False)
             return
         if row.group:
             self.dismiss(f"change:{row.change}" if row.section == "summary" else row.group)
@@ -230,28 +230,28 @@ class XrayScreen(Listing[str]):
         first = next((each for each in self._rows if each.group == row.group), None)
         if verb == "pin" or first is None:
             return ""
-        words = anew_words(self._figures, first.running - first.tokens, time.time())
+        words = anew_words(self._context_usage, first.running - first.tokens, time.time())
         return f"\n{words}" if words else ""
 
     def action_undo(self) -> None:
         self._start(self._undone, self.chosen.group if self.chosen else "", "Undo the last change?")
 
-    async def _undone(self) -> Figures | None:
+    async def _undone(self) -> ContextUsage | None:
         """The last change taken back; where that would fill the window too far, as much of it as is wanted."""
         done = await undo(self._session, self.app.push_screen_wait)
-        return done.figures if done else None
+        return done.context_usage if done else None
 
-    def _start(self, work: Callable[[], Awaitable[Figures | None]], group: str, question: str) -> None:
+    def _start(self, work: Callable[[], Awaitable[ContextUsage | None]], group: str, question: str) -> None:
         self.run_worker(partial(self._do, work, group, question), group="verb", exit_on_error=False)
 
-    async def _do(self, work: Callable[[], Awaitable[Figures | None]], group: str, question: str) -> None:
+    async def _do(self, work: Callable[[], Awaitable[ContextUsage | None]], group: str, question: str) -> None:
         if not await self.sure(question):
             return
-        before = alarms(self._figures, self._session.view)
-        figures = await self.attempt(work())
-        if figures is not None:
-            self.query_one(Gauge).show(figures)
+        before = alarms(self._context_usage, self._session.view)
+        context_usage = await self.attempt(work())
+        if context_usage is not None:
+            self.query_one(Gauge).show(context_usage)
             await self._load(group)
-            for what, words in alarms(figures, self._session.view).items():
+            for what, words in alarms(context_usage, self._session.view).items():
                 if what not in before:
                     self.notify(words, severity="warning", markup=False)

@@ -355,22 +355,26 @@ class CompactionMark(Block):
         return [DrawnLine(line.stylize_before("$text-muted"), INDENT) for line in lines]
 
     def _lines(self, width: int) -> list[Content]:
-        figures = [Content.styled(words, "$text") for words in self._figures(self._change.record, wide=width >= 30)]
+        context_usage = [
+            Content.styled(words, "$text") for words in self._context_usage(self._change.record, wide=width >= 30)
+        ]
         verbs = [self._verb(what, words) for what, words in self._verbs()]
         rule = Content.styled("──── " if width >= 30 else "─ ", "$rule")
-        one = rule.append(Content("  ").join(figures)).append("   ").append(Content("   ").join(verbs)).append(" ")
+        one = (
+            rule.append(Content("  ").join(context_usage)).append("   ").append(Content("   ").join(verbs)).append(" ")
+        )
         at = Content.styled(clock(self._change.at), "$text-muted")
         if one.cell_length + at.cell_length + 4 <= width:
             fill = Content.styled("─" * (width - one.cell_length - at.cell_length - 1) + " ", "$rule")
             return [one.append(fill).append(at)]
         indent = Content("     " if width >= 30 else " ")
-        first, *more = packed(figures, width - rule.cell_length, "  ")
+        first, *more = packed(context_usage, width - rule.cell_length, "  ")
         head = rule.append(first).append(" ").truncate(width, ellipsis=True)
         head = head.append(Content.styled("─" * max(0, width - head.cell_length), "$rule"))
         more += packed(verbs, width - indent.cell_length, "   " if width >= 60 else "  ")
         return [head, *(indent.append(line).truncate(width, ellipsis=True) for line in more)]
 
-    def _figures(self, record: CompactionRecord | None, *, wide: bool) -> list[str]:
+    def _context_usage(self, record: CompactionRecord | None, *, wide: bool) -> list[str]:
         folded = folded_messages(self._change, record)
         kept_in = "in summary" if record and record.summary else "in archive"
         words = [f"{PAST} {kept_in}"] if wide and folded else []

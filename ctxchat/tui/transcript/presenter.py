@@ -243,7 +243,7 @@ class LiveTurn:
         return places
 
 
-class Feed:
+class TranscriptPresenter:
     """One session at a time, one turn at a time."""
 
     def __init__(self, transcript: Transcript, *, show_reasoning: bool) -> None:
@@ -364,7 +364,7 @@ class Feed:
 def _tokens(session: Session) -> dict[int | tuple[int, int], int]:
     view = session.view
     tokens: dict[int | tuple[int, int], int] = {}
-    for item, held in zip(view.items, weighed(view, session.figures), strict=True):
+    for item, held in zip(view.items, weighed(view, session.context_usage), strict=True):
         if not item.group:
             continue
         tokens[item.message.seq] = held

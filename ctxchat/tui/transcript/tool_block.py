@@ -85,9 +85,9 @@ class ToolBlock(Fold):
         self._files = one_line(files_words(changes), 60)
         self.changed()
 
-    def delegated(self, figures: Delegated) -> None:
+    def delegated(self, context_usage: Delegated) -> None:
         """The gauge of the sub-agent that works for this call."""
-        self._delegated = figures
+        self._delegated = context_usage
         self.changed()
 
     def finish(self, result: ToolFinished) -> None:

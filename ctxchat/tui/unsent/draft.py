@@ -15,8 +15,8 @@ import msgspec
 
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.messages import Image, Part, Text
-from ctxchat.core.permissions import Demand
-from ctxchat.tools.mentions import LONGEST_TEXT, Consent, Verdict, look_all, part_of
+from ctxchat.core.permissions import AccessRequest
+from ctxchat.tools.mentions import LONGEST_TEXT, MentionRules, Verdict, look_all, part_of
 
 if TYPE_CHECKING:
     from ctxchat.agent.attachments import Attachments
@@ -143,8 +143,8 @@ def _read(data: Path, session: str) -> Draft:
 
 async def prepared(draft: Draft, session: Session, workspace: Path) -> tuple[Part, ...]:
     """What goes along with the words of a draft. Raises StorageError where something cannot be saved; nothing is sent then."""
-    consent = consent_to(draft, lambda demand: session.permissions.judge("read_file", demand).verdict)
-    named = await to_thread(look_all, draft.text, workspace, longest_text(session.figures.limit), consent)
+    rules = mention_rules(draft, lambda access_request: session.permissions.judge("read_file", access_request).verdict)
+    named = await to_thread(look_all, draft.text, workspace, longest_text(session.context_usage.limit), rules)
     parts = [await _part(each, session.attachments) for each in draft.along]
     parts += [
         part for each in named if (part := await part_of(each, session.attachments.save, session.attachments.mask))
@@ -153,9 +153,9 @@ async def prepared(draft: Draft, session: Session, workspace: Path) -> tuple[Par
     return tuple(parts)
 
 
-def consent_to(draft: Draft, judge: Callable[[Demand], Verdict]) -> Consent:
+def mention_rules(draft: Draft, judge: Callable[[AccessRequest], Verdict]) -> MentionRules:
     """What may go along of the files that a draft mentions."""
-    return Consent(judge, draft.pasted, draft.agreed)
+    return MentionRules(judge, draft.pasted, draft.agreed)
 
 
 def longest_text(limit: int) -> int:

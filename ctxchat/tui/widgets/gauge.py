@@ -16,7 +16,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ctxchat.core.context_usage import Figures
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.sections import OUTSIDE, SECTIONS, SectionName
 from ctxchat.presentation.bar import SIGNS, Cell, layout_bar
 from ctxchat.presentation.usage_text import gauge_words, known, part_words, sentence
@@ -72,14 +72,14 @@ def signs_of(app: App[object]) -> Mapping[SectionName, str]:
     return signs
 
 
-def words_beside(figures: Figures, width: int, among: Sequence[Figures] = ()) -> str:
+def words_beside(context_usage: ContextUsage, width: int, among: Sequence[ContextUsage] = ()) -> str:
     """What is said beside a bar when both share `width` columns: the bar keeps most of them, the percentage always shows.
 
     As wide as it would be with a full window, so that the bar does not jump while figures grow; as wide as beside the bars of
     `among`, so that those that stand under one another have one scale.
     """
-    alike = [_full(each) for each in (figures, *among)] + [*among, figures] * bool(among)
-    texts = gauge_words(figures)
+    alike = [_full(each) for each in (context_usage, *among)] + [*among, context_usage] * bool(among)
+    texts = gauge_words(context_usage)
     widest = [max(cell_len(gauge_words(each)[level]) for each in alike) for level in range(len(texts))]
     level = next(
         (i for i, columns in enumerate(widest) if columns <= width * (4 if among else 3) // 10), len(texts) - 1
@@ -88,9 +88,9 @@ def words_beside(figures: Figures, width: int, among: Sequence[Figures] = ()) ->
     return text if cell_len(text) < width else ""
 
 
-def _full(figures: Figures) -> Figures:
+def _full(context_usage: ContextUsage) -> ContextUsage:
     return msgspec.structs.replace(
-        figures, used=figures.limit, pressure=1.0, estimated=True, band=max(figures.band, 0.1)
+        context_usage, used=context_usage.limit, pressure=1.0, estimated=True, band=max(context_usage.band, 0.1)
     )
 
 
@@ -118,46 +118,48 @@ class Gauge(Widget):
 
     def __init__(
         self,
-        figures: Figures | None = None,
+        context_usage: ContextUsage | None = None,
         *,
         ghost: int = 0,
-        among: Sequence[Figures] = (),
+        among: Sequence[ContextUsage] = (),
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
-        self._figures = figures
+        self._context_usage = context_usage
         self._among = among
         self._ghost = ghost
         self._cells: tuple[Cell, ...] = ()
 
     def on_mount(self) -> None:
-        if self._figures:
-            self.show(self._figures, ghost=self._ghost, among=self._among)
+        if self._context_usage:
+            self.show(self._context_usage, ghost=self._ghost, among=self._among)
 
-    def show(self, figures: Figures, *, ghost: int = 0, among: Sequence[Figures] = ()) -> None:
+    def show(self, context_usage: ContextUsage, *, ghost: int = 0, among: Sequence[ContextUsage] = ()) -> None:
         """Draw these figures; `ghost` is the tokens a prepared compaction would leave, 0 for none, `among` what the bars
         above and below show."""
-        self._figures, self._ghost, self._among = figures, ghost, among
-        self.set_class(known(figures) and figures.used >= figures.trigger_tokens * 0.9, "-near")
-        self.set_class(known(figures) and figures.used >= figures.trigger_tokens, "-due")
-        self.set_class(known(figures) and figures.used > figures.limit, "-over")
-        self.tooltip = sentence(figures)
+        self._context_usage, self._ghost, self._among = context_usage, ghost, among
+        self.set_class(known(context_usage) and context_usage.used >= context_usage.trigger_tokens * 0.9, "-near")
+        self.set_class(known(context_usage) and context_usage.used >= context_usage.trigger_tokens, "-due")
+        self.set_class(known(context_usage) and context_usage.used > context_usage.limit, "-over")
+        self.tooltip = sentence(context_usage)
         self.refresh()
 
     @property
     def words(self) -> str:
         """What stands beside the bar at this width."""
-        return words_beside(self._figures, self.size.width, self._among) if self._figures else ""
+        return words_beside(self._context_usage, self.size.width, self._among) if self._context_usage else ""
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        if self._figures is None or y:
+        if self._context_usage is None or y:
             return Strip.blank(width, self.rich_style)
         text = self.words
         gap = min(2, max(0, width - cell_len(text))) if text else 0
         pad = len(text) - len(text.lstrip())
-        columns, held = max(0, width - cell_len(text) - gap), self._figures.cache.hold(time.time())
-        self._cells = layout_bar(self._figures, columns, self._ghost, signs_of(self.app), held.tokens if held else 0)
+        columns, held = max(0, width - cell_len(text) - gap), self._context_usage.cache.hold(time.time())
+        self._cells = layout_bar(
+            self._context_usage, columns, self._ghost, signs_of(self.app), held.tokens if held else 0
+        )
         plain = self.rich_style
         beside = plain if self.app.no_color else self.get_component_rich_style("gauge--words")
         segments = [*self._bar(plain), Segment(" " * (gap + pad), plain), Segment(text[pad:], beside)]
@@ -201,7 +203,7 @@ class Gauge(Widget):
             self.post_message(self.SegmentClicked(section))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        if self._figures:
+        if self._context_usage:
             place = event.get_content_offset(self)
             section = self.section_at(place.x) if place else None
-            self.tooltip = part_words(self._figures, section) if section else sentence(self._figures)
+            self.tooltip = part_words(self._context_usage, section) if section else sentence(self._context_usage)
