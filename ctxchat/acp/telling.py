@@ -114,7 +114,7 @@ class Telling:
                 await self.tell(updates.compacted(event, begun=event.id in self._passes))
                 self._passes.discard(event.id)
             case ContextUsage():
-                if self._due("figures"):
+                if self._due("context_usage"):
                     await self.tell(updates.usage(event))
             case Retry():
                 await self.tell(updates.remark(f"{event.cause} Trying again in {event.after_seconds:.0f} s."))

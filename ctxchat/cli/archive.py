@@ -216,9 +216,8 @@ async def _undone(changes: Changes, found: archive.Archived, part: bool) -> Cont
         return await changes.undo(found.change.id, looked.groups)
     context_usage = await changes.undo(found.change.id)
     if context_usage.over:
-        narrate(
-            f"That is {short(context_usage.over)} tokens too much for the window. `ctxchat compact {found.session}` frees up some."
-        )
+        ways = f"`ctxchat compact {found.session}` frees up some."
+        narrate(f"That is {short(context_usage.over)} tokens too much for the window. {ways}")
     elif not looked.fits:
         narrate("The window is past its trigger: the next message will start a compaction.")
     return context_usage

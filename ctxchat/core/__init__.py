@@ -2,11 +2,11 @@
 
 `compact` does it for a plain list of OpenAI-style messages (docs/library.md). Its pieces, one by one:
 
-    from ctxchat.core import Budget, Head, Ledger, Meter, PlanOptions, Window, compile, group_messages
+    from ctxchat.core import Budget, Head, Ledger, PlanOptions, TokenCounter, Window, compile, group_messages
     from ctxchat.core import apply_plan, builtin_strategies, make_budget
 
     ledger = Ledger(groups=group_messages(messages))
-    options = PlanOptions(meter=Meter())
+    options = PlanOptions(counter=TokenCounter())
     view = compile(ledger, Head(system="You are helpful."), options.meter)
     budget = make_budget(Window(8192, "configured"), reserved=1024, trigger=0.75, target=0.5)
     plan = builtin_strategies(options)["truncate"].plan(view, ledger, budget)
@@ -58,7 +58,7 @@ _HOMES = {
     "compilers": "Compiler all_sections current_tool_trace limited redacted selected_sections",
     "errors": "CtxchatError LedgerError UnpairedCall",
     "facts": "collect render survival",
-    "figures": "Counting Figures Past measure",
+    "context_usage": "ContextUsage Counting Past measure",
     "head": "ContextBlock Head ToolSpec",
     "grouping": "close_round group_messages seal_round single",
     "ledger": "Change Edit Entry Ledger",
@@ -70,7 +70,7 @@ _HOMES = {
     "strategies.builtin": "builtin_strategies",
     "strategies.planning": "PlanOptions",
     "strategies.pipeline": "Pipeline",
-    "tokens": "Meter rough_count",
+    "tokens": "TokenCounter rough_count",
     "view": "Item View compile problems",
 }
 """Where each public name lives. Loaded when asked for: most who import a part of the core need little of the rest."""

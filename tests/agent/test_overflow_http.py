@@ -76,7 +76,7 @@ def desk_at(double: ModelDouble, connections: Connections, *, window: int = 32_0
     server = server_of(settings, {})
     assert server is not None
     model = ModelClient(settings, DirectTransport(settings, server, connections), find=lambda name: "key")
-    made = Options(**({"consent": "off", "keep_recent": 8, "prepare": False, "output_reserved": 512} | options))  # type: ignore[arg-type]
+    made = Options(**({"auto_compact": "off", "keep_recent": 8, "prepare": False, "output_reserved": 512} | options))  # type: ignore[arg-type]
     return Desk(model, tools=[Echo()], options=made)
 
 

@@ -179,7 +179,7 @@ async def test_a_pass_by_hand_folds_what_was_shown_with_what_stands_ready():
     assert result.outcome == "compacted" and result.folded_groups == len(preview.plan.covers)
 
 
-@pytest.mark.parametrize("options", [{"prepare": False}, {"consent": "off"}])
+@pytest.mark.parametrize("options", [{"prepare": False}, {"auto_compact": "off"}])
 async def test_none_is_made_where_none_is_wanted(options: dict[str, object]):
     writer = Writer()
     desk = desk_of(writer, compression_trigger=0.9, **options)

@@ -59,7 +59,7 @@ async def fill(desk: Desk, turns: int) -> None:
 
 
 def quiet(**options: object) -> Options:
-    return Options(**({"consent": "off", "keep_recent": 4, "prepare": False} | options))  # type: ignore[arg-type]
+    return Options(**({"auto_compact": "off", "keep_recent": 4, "prepare": False} | options))  # type: ignore[arg-type]
 
 
 async def test_a_window_nobody_states_is_learned_below_what_was_refused_shown_and_kept():
@@ -198,11 +198,11 @@ async def test_a_smaller_model_makes_room_first_and_its_summariser_reads_in_part
     assert ["More parts follow" in text for text in parts] == [True] * (len(parts) - 1) + [False]
 
 
-@pytest.mark.parametrize("consent", ["off", "ask"])
+@pytest.mark.parametrize("auto_compact", ["off", "ask"])
 async def test_what_a_smaller_window_cannot_hold_at_all_goes_in_every_mode_and_is_told(auto_compact: str):
     small = ScriptedModel([says("ok")], name="small/model", window=Window(8_000, "loaded"))
     big = ScriptedModel([says(LONG) for _ in range(20)], name="big/model", window=Window(100_000, "loaded"))
-    desk = Desk(big, options=quiet(auto_compact=policy), others={"small/model": small}, summariser=Writer())
+    desk = Desk(big, options=quiet(auto_compact=auto_compact), others={"small/model": small}, summariser=Writer())
     await fill(desk, 12)
     await desk.session.setup.switch_model("small/model")
     events = await desk.say("go on")

@@ -117,6 +117,6 @@ def test_a_link_put_in_the_way_in_the_very_last_moment_leads_nowhere(tmp_path: P
 
         return then_swap
 
-    monkeypatch.setattr(writing, "unmoved", swapped(edit_file.unmoved))
+    monkeypatch.setattr(edit_file, "unmoved", swapped(edit_file.unmoved))
     edit_file._store(change)
     assert not list(hooks.iterdir()) and (root / "was" / "x").read_text() == "x"

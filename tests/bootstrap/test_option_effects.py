@@ -84,7 +84,7 @@ EFFECTS: dict[str, tuple[str, PlanningSnapshot]] = {
     "context.summary_max_tokens": ("300", option("summary_max_tokens")),
     "context.facts_max_tokens": ("300", option("facts_max_tokens")),
     "context.working_set": ("0.2", option("working_set")),
-    "context.auto_compact": ('"ask"', option("consent")),
+    "context.auto_compact": ('"ask"', option("auto_compact")),
     "context.auto_cold": ('"send"', option("auto_cold")),
     "context.working_limit": ("9000", lambda s: (s.context_usage.working_limit, s.context_usage.trigger_tokens)),
     "context.min_messages": ("400", option("min_messages")),

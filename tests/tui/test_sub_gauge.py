@@ -28,7 +28,7 @@ async def test_it_grows_below_the_call_and_stays_after_it(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("width", [80, 40, 20, 5])
 @pytest.mark.parametrize(
-    "figures", [gauge(0), gauge(28_672), gauge(90_000), gauge(500, 0), gauge(5, agent=f"[b]{HOSTILE}")]
+    "context_usage", [gauge(0), gauge(28_672), gauge(90_000), gauge(500, 0), gauge(5, agent=f"[b]{HOSTILE}")]
 )
 def test_it_fits_any_width(width: int, context_usage: Delegated) -> None:
     line = sub_gauge(context_usage, width)

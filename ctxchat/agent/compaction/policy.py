@@ -52,7 +52,8 @@ class AutoCompactPolicy:
         if options.auto_compact != "auto":
             return "The person decides when room is made here: nothing is done. Go on with what fits, and read less at once."
         if context_usage.used <= context_usage.target_tokens:
-            return f"Not needed yet: {percent(context_usage.pressure)} of {short(context_usage.limit)} tokens are used. Nothing is done."
+            used = f"{percent(context_usage.pressure)} of {short(context_usage.limit)} tokens are used"
+            return f"Not needed yet: {used}. Nothing is done."
         self._agreed = self._agreed or Agreed("now", keep, "auto")
         return "Room is made before your next step, as far as there is something that can go."
 

@@ -23,7 +23,9 @@ from tests.doubles.scripted import ScriptedModel, calls, says
 
 
 def desk_of(auto_compact: str, writer: Writer | None = None, window: int = 20_000, **options: object) -> Desk:
-    made = Options(**({"consent": policy, "keep_recent": 2, "strategy": "summarize", "prepare": False} | options))  # type: ignore[arg-type]
+    made = Options(
+        **({"auto_compact": auto_compact, "keep_recent": 2, "strategy": "summarize", "prepare": False} | options)
+    )  # type: ignore[arg-type]
     model = ScriptedModel((says(LONG) for _ in range(99)), window=Window(window, "configured"))
     return Desk(model, options=made, summariser=writer or Writer())
 
