@@ -7,7 +7,7 @@
 
     ledger = Ledger(groups=group_messages(messages))
     options = PlanOptions(counter=TokenCounter())
-    view = compile(ledger, Head(system="You are helpful."), options.meter)
+    view = compile(ledger, Head(system="You are helpful."), options.counter)
     budget = make_budget(Window(8192, "configured"), reserved=1024, trigger=0.75, target=0.5)
     plan = builtin_strategies(options)["truncate"].plan(view, ledger, budget)
     if plan:

@@ -119,8 +119,8 @@ class CtxchatApp(InOrder):
         )
         self.chat.composer.workspace = services.workspace
         self.chat.composer.submit = self.submit
-        self.work = SessionController(self.chat, services, self._alert, Drafts(data_folder))
-        self.chat.composer.take_back = self.work.take_back
+        self.controller = SessionController(self.chat, services, self._alert, Drafts(data_folder))
+        self.chat.composer.take_back = self.controller.take_back
         self._plain = self._bindings.copy()
         self._bind()
 
@@ -183,7 +183,7 @@ class CtxchatApp(InOrder):
     async def _leave(self, code: int) -> None:
         lost = ""
         try:
-            lost = await self.work.close(self.workers)
+            lost = await self.controller.close(self.workers)
             await self.services.close()
         finally:
             words = Text(UNSENT.format(clean(lost))) if lost else None
@@ -210,7 +210,7 @@ class CtxchatApp(InOrder):
     @property
     def session(self) -> Session | None:
         """The session on screen, None before there is one."""
-        return self.work.session
+        return self.controller.session
 
     def _alert(self, what: str) -> None:
         """Tell the terminal, for someone who looks elsewhere."""
@@ -238,8 +238,8 @@ class CtxchatApp(InOrder):
                 said = written or "This is a fault in ctxchat."
                 words = f"{type(error).__name__}: {one_line(str(error), 300)}"
                 self.chat.failed(words, f"{said} The session is kept; you can go on.")
-        if self.work.is_of(event.worker) and event.worker.is_finished:
-            self.call_next(self.work.go_on)
+        if self.controller.is_of(event.worker) and event.worker.is_finished:
+            self.call_next(self.controller.go_on)
 
     # ── what nobody expected ──
 
@@ -317,7 +317,7 @@ class CtxchatApp(InOrder):
                 worker = get_current_worker()
                 self._waiting.add(worker)
                 try:
-                    await self.work.settled.wait()
+                    await self.controller.settled.wait()
                 finally:
                     self._waiting.discard(worker)
                 await action(self, argument)
@@ -371,11 +371,11 @@ class CtxchatApp(InOrder):
         if self._opener and self._opener in self._waiting:
             self._opener.cancel()
         elif not self.chat.side.close() and not self.chat.questions.put_off():
-            self.work.interrupt()
+            self.controller.interrupt()
 
     def action_help_quit(self) -> None:
         """ctrl+c where there is nothing to copy: it says which keys stop and leave."""
-        ways = [("interrupt", "stops"), ("quit", "leaves")] if self.work.busy else [("quit", "leaves")]
+        ways = [("interrupt", "stops"), ("quit", "leaves")] if self.controller.busy else [("quit", "leaves")]
         told = [f"{commands.shown_key(self.keys[key][0])} {does}" for key, does in ways if self.keys.get(key)]
         self.say_briefly(", ".join(told) or "/quit leaves")
 
@@ -394,15 +394,15 @@ class CtxchatApp(InOrder):
         elif said is not None:
             self.chat.composer.sent(keep_attached=True)
             self.run_command(said.command, said.argument)
-        elif (session := self.work.session) and session.read_only:
+        elif (session := self.controller.session) and session.read_only:
             self._not_sent(session.read_only, "/branch goes on in a copy.")
-        elif self.work.trouble:
-            self._not_sent(self.work.trouble, starting.NEW_TRIES_AGAIN)
+        elif self.controller.trouble:
+            self._not_sent(self.controller.trouble, starting.NEW_TRIES_AGAIN)
         elif not draft.along and self.chat.questions.reply(draft.text):
             self.chat.composer.sent()
         else:
             self.chat.composer.sent()
-            self.work.say(draft)
+            self.controller.say(draft)
 
     def _not_sent(self, why: str, way_out: str) -> None:
         self.chat.notice("warning", f"{why} Nothing was sent; your message is still here. {way_out}")
@@ -410,7 +410,7 @@ class CtxchatApp(InOrder):
     def on_composer_rested(self, event: Composer.Rested) -> None:
         """What is unsent is kept, beside the screen."""
         event.stop()
-        self.run_worker(self.work.keep_draft, group="draft", exit_on_error=False)
+        self.run_worker(self.controller.keep_draft, group="draft", exit_on_error=False)
 
     # ── clicks and answers ──
 
@@ -474,7 +474,7 @@ class CtxchatApp(InOrder):
 
     def on_suggestion_panel_replied(self, event: SuggestionPanel.Replied) -> None:
         event.stop()
-        self.work.agree(event.reply, event.instructions)
+        self.controller.agree(event.reply, event.instructions)
 
     def on_markdown_link_clicked(self, event: Markdown.LinkClicked) -> None:
         event.stop()

@@ -102,7 +102,7 @@ class Edits:
         for screen in app.screen_stack:
             if isinstance(screen, Panel):
                 screen.reread(loaded)
-        session = app.work.session
+        session = app.controller.session
         agent = session.setup.agent if session else None
         app.chat.follow(show_reasoning=settings.interface.show_reasoning, soft_mark=soft_mark(settings, agent))
         if session is None:

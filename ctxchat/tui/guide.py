@@ -34,13 +34,13 @@ class TourStep(msgspec.Struct, frozen=True):
 def _said(least: int) -> Callable[[CtxchatApp, object], bool]:
     def done(app: CtxchatApp, _: object) -> bool:
         said = sum(group.kind == "user" for group in app.session.state.ledger.groups) if app.session else 0
-        return said >= least and not app.work.busy
+        return said >= least and not app.controller.busy
 
     return done
 
 
 def _compacted(app: CtxchatApp, _: object) -> bool:
-    return bool(app.session and app.session.state.ledger.compactions) and not app.work.busy
+    return bool(app.session and app.session.state.ledger.compactions) and not app.controller.busy
 
 
 def _been_in(screen: type[Screen[Any]]) -> Callable[[CtxchatApp, set[type[Screen[Any]]]], bool]:
@@ -75,7 +75,7 @@ STEPS: Sequence[TourStep] = (
     ),
     TourStep(
         "And it can be taken back, exactly: type /undo and press Enter.",
-        lambda app, seen: not _compacted(app, seen) and not app.work.busy,
+        lambda app, seen: not _compacted(app, seen) and not app.controller.busy,
     ),
 )
 END = "{full} again, word for word. That is all: ctrl+q leaves, and `ctxchat` in a folder of yours begins for real."

@@ -35,18 +35,18 @@ async def open_first(app: CtxchatApp, session_id: str, notices: Sequence[str]) -
         app.chat.announce(spoken(app, text), about="settings" if text in of_settings else "themes")
     if session_id:
         try:
-            await app.work.switch(session_id)
+            await app.controller.switch(session_id)
             return True
         except CtxchatError as problem:
             app.chat.announce(str(problem))
     try:
-        await app.work.switch("")
+        await app.controller.switch("")
         return True
     except Exception as problem:  # whatever it was: nobody is to write into nowhere
         known = isinstance(problem, CtxchatError)
         words = str(problem) if known else f"No session could be opened: {type(problem).__name__}: {problem}."
         app.chat.announce(f"{words} {NEW_TRIES_AGAIN}")
-        app.work.cannot_open(words)
+        app.controller.cannot_open(words)
         return False
 
 
@@ -67,16 +67,16 @@ async def list_files(app: CtxchatApp) -> None:
 async def get_ready(app: CtxchatApp) -> None:
     """The model in force, the gauge, and the first choice of a model where none is set."""
     await app.services.warm_up()
-    if session := app.work.session:
+    if session := app.controller.session:
         await arrive(app.chat, session)
-    session = app.work.session
+    session = app.controller.session
     if session is None or session.context_usage.model.startswith(
         "offline/"
     ):  # one with a model of its own goes on with it
         look = await app.services.first_look()
         if look.note:
             app.chat.announce(look.note, about="model", above=True)
-        if look.offers and session and not app.work.busy:
+        if look.offers and session and not app.controller.busy:
             await app.chat.questions.choose_model(FirstChoice(look.offers))
     await servers_arrive(app)
     await tell_found(app)
@@ -90,7 +90,7 @@ async def arrive(chat: ChatScreen, session: Session) -> None:
     context_usage = await session.measure()
     chat.show_figures(context_usage)
     chat.show_header()
-    chat.feed.weigh()
+    chat.presenter.weigh()
     await offer_room(chat, session)
     stored = bool(session.state.ledger.groups) and not session.read_only
     if stored and await session.setup.unreached() and not session.busy:
@@ -137,7 +137,7 @@ async def servers_arrive(app: CtxchatApp) -> None:
     async with aclosing(coming_up(app.services)) as changes:
         async for rows in changes:
             await tell_servers(app)
-            if any(row.state == "ready" for row in rows) and (session := app.work.session):
+            if any(row.state == "ready" for row in rows) and (session := app.controller.session):
                 app.chat.show_figures(await session.setup.adapt())
 
 

@@ -257,8 +257,8 @@ def test_loading_settings_imports_nothing_heavy() -> None:
     code = (
         "import sys; from ctxchat.config.effective import load;"
         " load(environ={'CTXCHAT_CONFIG_DIR': '/nowhere',"
-        " 'CTXCHAT_DATA_DIR': '/nowhere'}); print([m for m in ('tomlkit', 'tomli_w', 'textual', 'litellm', 'difflib', 'tempfile', 'asyncio')"
-        " if m in sys.modules])"
+        " 'CTXCHAT_DATA_DIR': '/nowhere'}); print([m for m in ('tomlkit', 'tomli_w', 'textual', 'litellm',"
+        " 'difflib', 'tempfile', 'asyncio') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

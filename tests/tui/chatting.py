@@ -62,7 +62,7 @@ async def sure(pilot: Pilot[int], *keys: str) -> None:
 
 
 async def idle(app: CtxchatApp, pilot: Pilot[int]) -> None:
-    await until(pilot, lambda: not app.work.busy and not app.chat.composer.queued.drafts)
+    await until(pilot, lambda: not app.controller.busy and not app.chat.composer.queued.drafts)
 
 
 def blocks(app: CtxchatApp, kind: type[Kind]) -> list[Kind]:

@@ -48,7 +48,7 @@ async def test_a_question_is_answered_once_by_key(tmp_path: Path, keys: list[str
         await until(pilot, lambda: app.query(ApprovalPanel) and app.focused)
         assert "rm -rf /\\rls\\x1b[1A [/x]" in words(app)
         await press(pilot, app, *keys)
-        await until(pilot, lambda: not app.work.busy)
+        await until(pilot, lambda: not app.controller.busy)
         assert session.answers == [answer]
         assert not app.query(ApprovalPanel)
         assert app.focused is app.chat.composer.prompt
@@ -98,8 +98,8 @@ async def test_a_question_goes_with_the_turn_it_belongs_to(tmp_path: Path) -> No
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")
         await until(pilot, lambda: app.query(ApprovalPanel))
-        app.work.interrupt()
-        await until(pilot, lambda: not app.work.busy)
+        app.controller.interrupt()
+        await until(pilot, lambda: not app.controller.busy)
         assert not app.query(ApprovalPanel) and session.answers == []
 
 

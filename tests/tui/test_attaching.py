@@ -69,7 +69,7 @@ async def test_what_was_pasted_or_lies_outside_goes_along_when_one_says_so(tmp_p
         app.chat.composer.prompt.post_message(Paste("and @a.txt"))
         await until(pilot, lambda: "outside this folder" in words(app) and "pasted, not typed" in words(app))
         await pilot.press("enter")
-        await until(pilot, lambda: session.sent and not app.work.busy)
+        await until(pilot, lambda: session.sent and not app.controller.busy)
         assert not session.sent_along[-1]
         app.chat.composer.prompt.insert("see @../key ")
         await until(pilot, lambda: app.query(MentionToAgree))
@@ -145,7 +145,7 @@ async def test_a_message_that_waits_keeps_what_goes_along(tmp_path: Path) -> Non
     session = FakeSession(lambda _: [Pause(), *reply("ok")])
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")
-        await until(pilot, lambda: app.work.busy)
+        await until(pilot, lambda: app.controller.busy)
         app.chat.composer.attached.add(Picture("shot.png", SHOT, 64, 48))
         await pilot.press("y", "enter")
         await until(pilot, lambda: app.chat.composer.queued.drafts and "shot.png" in words(app))

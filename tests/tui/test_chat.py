@@ -48,7 +48,7 @@ async def test_a_message_gets_its_answer_and_both_are_shown(tmp_path: Path) -> N
         await pilot.press(*"hello", "enter")
         await until(pilot, lambda: len(app.chat.transcript.items) == 2)
         assert session.sent == ["hello"]
-        assert app.chat.feed.last_answer() == "You said: hello"
+        assert app.chat.presenter.last_answer() == "You said: hello"
         assert app.chat.composer.draft == ""
         await until(pilot, lambda: "You said: hello" in words(app))
 
@@ -72,7 +72,7 @@ async def test_every_event_has_its_place_on_screen(tmp_path: Path) -> None:
     ]
     async with chatting(tmp_path, FakeSession(lambda _: script), (100, 50)) as (app, pilot):
         await pilot.press("x", "enter")
-        await until(pilot, lambda: "done" in words(app) and not app.work.busy)
+        await until(pilot, lambda: "done" in words(app) and not app.controller.busy)
         shown = words(app)
         for part in ("let me see", "rate limit", 'grep "tide"', "2 hits", "⊘ denied", "came back empty", "careful now"):
             assert part in shown
@@ -88,7 +88,7 @@ async def test_messages_sent_meanwhile_wait_and_go_out_once_in_order(tmp_path: P
         assert session.sent == ["one"]
         for name in ("one", "two", "three"):
             session.approvals(name).set()
-        await until(pilot, lambda: len(session.sent) == 3 and not app.work.busy)
+        await until(pilot, lambda: len(session.sent) == 3 and not app.controller.busy)
         assert session.sent == ["one", "two", "three"]
         assert not app.query(Chip)
 
@@ -112,7 +112,7 @@ async def test_escape_stops_the_turn_and_keeps_what_was_said(tmp_path: Path) -> 
         await pilot.press("x", "enter")
         await until(pilot, lambda: "half a sen" in words(app))
         await pilot.press(*"my draft", "escape")
-        await until(pilot, lambda: not app.work.busy)
+        await until(pilot, lambda: not app.controller.busy)
         assert session.interrupted == 1
         await until(pilot, lambda: "half a sen" in words(app) and "cancelled" in words(app))
         assert app.chat.composer.draft == "my draft"
@@ -131,14 +131,14 @@ async def test_escape_closes_the_panel_before_it_stops_the_work(tmp_path: Path) 
     session = FakeSession(lambda _: [TextDelta("working"), Pause()])
     async with chatting(tmp_path, session, (80, 24)) as (app, pilot):
         await pilot.press("x", "enter")
-        await until(pilot, lambda: app.work.busy)
+        await until(pilot, lambda: app.controller.busy)
         await pilot.press("f2")
         await until(pilot, lambda: app.chat.has_class("-panel-over") and "esc back" in words(app))
         await pilot.press("escape")
         await until(pilot, lambda: not app.chat.has_class("-panel") and "esc stop" in words(app))
-        assert app.work.busy
+        assert app.controller.busy
         await pilot.press("escape")
-        await until(pilot, lambda: not app.work.busy)
+        await until(pilot, lambda: not app.controller.busy)
 
 
 async def test_a_failed_turn_says_what_and_what_to_do(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ async def test_a_fault_of_ours_ends_the_turn_and_not_the_app(tmp_path: Path) -> 
         assert "RuntimeError: [/boom]" in words(app)
         session.script = lambda text: reply("well again")
         await pilot.press("y", "enter")
-        await until(pilot, lambda: app.chat.feed.last_answer() == "well again")
+        await until(pilot, lambda: app.chat.presenter.last_answer() == "well again")
 
 
 async def test_what_is_typed_shows_while_a_reply_streams(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ async def test_what_is_typed_shows_while_a_reply_streams(tmp_path: Path) -> None
         await pilot.press("x", "enter")
         await until(pilot, lambda: blocks(app, ReplyBlock))
         await pilot.press(*"typed meanwhile")
-        assert app.work.busy
+        assert app.controller.busy
         assert "typed meanwhile" in words(app)
         await until(pilot, lambda: "word 299" in words(app))
 
@@ -190,7 +190,7 @@ async def test_resizing_to_almost_nothing_and_back_while_it_streams(tmp_path: Pa
         await until(pilot, lambda: "%" in words(app).split("\n")[-1])
         assert "draft" in words(app)
         await pilot.resize_terminal(120, 36)
-        await until(pilot, lambda: not app.work.busy)
+        await until(pilot, lambda: not app.controller.busy)
         assert app.chat.composer.draft == "draft"
         await until(pilot, lambda: "the end" in words(app))
 
@@ -285,7 +285,7 @@ async def test_another_session_comes_and_the_draft_stays(tmp_path: Path) -> None
     async with chatting(tmp_path, first, services=services) as (app, pilot):
         await until(pilot, lambda: "in the first" in words(app))
         await pilot.press(*"draft")
-        await app.work.switch("s2")
+        await app.controller.switch("s2")
         await until(pilot, lambda: "in the second" in words(app))
         assert "in the first" not in words(app)
         assert first.closed and not second.closed and app.chat.composer.draft == "draft"
@@ -343,7 +343,7 @@ async def test_hostile_text_is_text_wherever_it_comes_from(tmp_path: Path, size:
         await pilot.press("x", "enter")
         await until(pilot, lambda: app.query(ApprovalPanel))
         await pilot.press("y")
-        await until(pilot, lambda: not app.work.busy)
+        await until(pilot, lambda: not app.controller.busy)
         app.chat.transcript.toggle_details()
         app.notify(bad, title=bad)
         await until(pilot, lambda: app.screen.query(Toast))
@@ -362,7 +362,7 @@ async def test_links_are_not_followed_blindly(tmp_path: Path) -> None:
     session = FakeSession(lambda _: reply("[bad](smb://host/x) README.md [good](https://example.org)"))
     async with chatting(tmp_path, session, app=Browserless) as (app, pilot):
         await pilot.press("x", "enter")
-        await until(pilot, lambda: "bad README.md good" in words(app) and not app.work.busy)
+        await until(pilot, lambda: "bad README.md good" in words(app) and not app.controller.busy)
         rows = words(app).split("\n")
         y = next(i for i, row in enumerate(rows) if "bad README.md" in row)
         x = rows[y].index("bad README.md")
@@ -400,7 +400,7 @@ async def test_leaving_stops_the_turn_and_gives_the_session_free(tmp_path: Path)
     async with app.run_test() as pilot:
         await until(pilot, lambda: app.session is not None)
         await pilot.press("x", "enter")
-        await until(pilot, lambda: app.work.busy)
+        await until(pilot, lambda: app.controller.busy)
         await pilot.press("y", "enter", "ctrl+q")
         await until(pilot, lambda: services.closed)
     assert session.closed and services.closed and session.interrupted == 1 and session.sent == ["x"]
@@ -424,10 +424,10 @@ async def test_a_question_is_told_to_the_terminal_of_someone_who_is_elsewhere(tm
         await until(pilot, lambda: app.query(ApprovalPanel))
         assert app.told == ""  # somebody is looking
         await pilot.press("y")
-        await until(pilot, lambda: not app.work.busy)
+        await until(pilot, lambda: not app.controller.busy)
         app.post_message(AppBlur())
         await until(pilot, lambda: not app.app_focus)
-        app.work.say("again")
+        app.controller.say("again")
         await until(pilot, lambda: app.query(ApprovalPanel))
         assert app.told == "\x1b]9;ctxchat asks before it goes on\x07"
 

@@ -181,7 +181,7 @@ async def test_slash_and_at_complete(tmp_path: Path) -> None:
         await pilot.press("enter")
         assert app.chat.composer.prompt.text == "see @src/gauge.py "
         await pilot.press("@", "down", "up", "escape")
-        assert not app.work.busy and session.sent == []
+        assert not app.controller.busy and session.sent == []
         app.chat.composer.prompt.clear()
         await pilot.press(*"see @README.md")
         await until(pilot, lambda: not app.chat.composer.prompt._completion.is_open)

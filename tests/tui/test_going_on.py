@@ -35,7 +35,7 @@ async def test_a_half_reply_says_how_to_go_on_and_does(tmp_path: Path) -> None:
         await idle(app, pilot)
         assert len(blocks(app, UserBlock)) == 1, "nobody said anything"
         assert not any("/continue" in mark for mark in marks(app)) and marks(app)
-        assert app.chat.feed.last_answer() == "The gauge reports to the logger."
+        assert app.chat.presenter.last_answer() == "The gauge reports to the logger."
         app.run_command(BY_NAME["continue"])
         await until(pilot, lambda: "nothing to continue" in notices(app))
         assert len(desk.state.ledger.groups) == 4
@@ -44,7 +44,7 @@ async def test_a_half_reply_says_how_to_go_on_and_does(tmp_path: Path) -> None:
 async def test_a_stored_session_that_ends_in_a_half_reply_offers_it_as_well(tmp_path: Path) -> None:
     async with talking(tmp_path, [fails(LOST, after="half "), says("more")]) as (app, pilot, _desk):
         await say(app, pilot, "hello")
-        await app.chat.show_session(app.work.open_session())
+        await app.chat.show_session(app.controller.open_session())
         await until(pilot, lambda: any("/continue" in mark for mark in marks(app)))
 
 

@@ -76,7 +76,7 @@ async def settle_turn(pilot: Pilot[int]) -> None:
     assert isinstance(app, CtxchatApp)
     await until(pilot, lambda: app.session is not None)
     await pilot.press(*"how often", "enter")
-    await until(pilot, lambda: len(app.chat.transcript.items) == 2 and not app.work.busy)
+    await until(pilot, lambda: len(app.chat.transcript.items) == 2 and not app.controller.busy)
     await still(pilot)
 
 

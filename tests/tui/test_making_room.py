@@ -90,18 +90,18 @@ async def test_esc_at_the_summary_leaves_everything_as_it_was(tmp_path: Path) ->
         await until(pilot, lambda: isinstance(app.screen, SummaryScreen))
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.chat)
-        assert desk.state is before and not app.work.busy
+        assert desk.state is before and not app.controller.busy
 
 
 async def test_during_a_pass_typing_goes_on_and_a_message_is_delivered_once_after_it(tmp_path: Path) -> None:
     writer = Writer(waits=True)
     async with talking(tmp_path, ANSWERS, writer=writer, said=QUESTIONS) as (app, pilot, desk):
         await pilot.press("shift+f8")
-        await until(pilot, lambda: app.work.busy and writer.asked)
+        await until(pilot, lambda: app.controller.busy and writer.asked)
         await pilot.press(*"later", "enter", *"draft")
         assert len(desk.state.ledger.compactions) == 0 and "later" in words(app)
         writer.go.set()
-        await until(pilot, lambda: desk.state.ledger.turn == 5 and not app.work.busy)
+        await until(pilot, lambda: desk.state.ledger.turn == 5 and not app.controller.busy)
         said = [g.first.text for g in desk.state.ledger.groups if g.kind == "user"]
         assert said.count("later") == 1 and said[-1] == "later" and len(desk.state.ledger.compactions) == 1
         assert app.chat.composer.draft == "draft"
@@ -159,7 +159,7 @@ async def test_the_question_is_answered_with_instructions_or_put_off(tmp_path: P
         await pilot.press("tab", "i", *"keep ids", "enter")
         await until(pilot, lambda: session.agreed == [("now", "keep ids")])
         session.approvals().set()
-        await until(pilot, lambda: not app.work.busy)
+        await until(pilot, lambda: not app.controller.busy)
         await pilot.press("y", "enter")
         await until(pilot, lambda: app.query(SuggestionPanel))
         await pilot.click(next(a for a in app.query(".answer") if "snooze" in str(a.render())))
@@ -173,7 +173,7 @@ async def test_a_call_to_be_allowed_and_the_question_stand_side_by_side(tmp_path
         await until(pilot, lambda: app.query(ApprovalPanel) and app.query(SuggestionPanel))
         await pilot.press("y")  # the call has the focus: it holds up the work
         await until(pilot, lambda: session.answers == [("c1", Answer("once"))])
-        await until(pilot, lambda: not app.work.busy)
+        await until(pilot, lambda: not app.controller.busy)
         assert app.query(SuggestionPanel)  # it can still be said
 
 
@@ -191,7 +191,7 @@ async def test_compact_during_a_turn_is_done_where_no_call_is_open(tmp_path: Pat
     session = FakeSession(lambda _: [Pause(), *reply("ok")])
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")
-        await until(pilot, lambda: app.work.busy)
+        await until(pilot, lambda: app.controller.busy)
         await pilot.press(*"/compact keep ids", "enter")
         await until(pilot, lambda: session.agreed == [("now", "keep ids")])
 
@@ -218,7 +218,7 @@ async def test_what_a_compaction_lost_is_put_back_from_its_mark(tmp_path: Path) 
     async with chatting(tmp_path, session, (120, 36)) as (app, pilot):
         for text in ("one", "two"):
             await pilot.press(*text, "enter")
-            await until(pilot, lambda text=text: f"You said: {text}" in words(app) and not app.work.busy)
+            await until(pilot, lambda text=text: f"You said: {text}" in words(app) and not app.controller.busy)
         session.fold(lost=("exit code 137", "10.0.4.17", "/etc/tide.conf"))
         await app.chat.refresh_session()
         await until(pilot, lambda: "kept 41 of 44 facts" in words(app))
@@ -242,7 +242,7 @@ async def test_what_a_compaction_lost_is_put_back_from_the_composer(tmp_path: Pa
     async with chatting(tmp_path, session, (120, 36)) as (app, pilot):
         for text in ("one", "two"):
             await pilot.press(*text, "enter")
-            await until(pilot, lambda text=text: f"You said: {text}" in words(app) and not app.work.busy)
+            await until(pilot, lambda text=text: f"You said: {text}" in words(app) and not app.controller.busy)
         await pilot.press(*([way] if way == "alt+i" else [*way, "enter"]))
         await until(pilot, lambda: any("Nothing to put back" in n.message for n in app._notifications))
         assert session.reinserted == []
@@ -258,7 +258,7 @@ async def test_a_branch_from_a_mark_goes_up_to_that_compaction(tmp_path: Path) -
     async with chatting(tmp_path, session, services=services) as (app, pilot):
         for text in ("one", "two"):
             await pilot.press(*text, "enter")
-            await until(pilot, lambda text=text: f"You said: {text}" in words(app) and not app.work.busy)
+            await until(pilot, lambda text=text: f"You said: {text}" in words(app) and not app.controller.busy)
         session.fold()
         await app.chat.refresh_session()
         await until(pilot, lambda: blocks(app, CompactionMark))
@@ -301,7 +301,7 @@ async def test_undo_in_the_chat_asks_where_it_would_not_fit_and_redo_is_exact(tm
         while not desk.session.context_usage.used > 0.5 * desk.session.context_usage.limit:
             await say(app, pilot, f"question? {LONG * 3}")
         await pilot.press(*"/compact now", "enter")
-        await until(pilot, lambda: desk.state.ledger.compactions and not app.work.busy)
+        await until(pilot, lambda: desk.state.ledger.compactions and not app.controller.busy)
         put_away = desk.session.view.items
         await pilot.press(*"/undo", "enter")
         await until(pilot, lambda: desk.state.undone)

@@ -41,7 +41,7 @@ def asks(*asked: ApprovalRequested | QuestionAsked) -> FakeSession:
 
 async def appear(app: CtxchatApp, pilot: Pilot[int], session: FakeSession) -> Asked:
     await pilot.press("x", "enter")
-    await until(pilot, lambda: app.work.busy)
+    await until(pilot, lambda: app.controller.busy)
     session.approvals("ask").set()
     await until(pilot, lambda: app.query(Asked))
     return app.query_one(Asked)
@@ -297,7 +297,7 @@ async def test_a_word_typed_at_a_compaction_is_the_draft_and_changes_nothing(tmp
     async with chatting(tmp_path, session, (120, 36), now=watch) as (app, pilot):
         for text in ("one", "two"):
             await pilot.press(*text, "enter")
-            await until(pilot, lambda: not app.work.busy and not app.chat.composer.queued.drafts)
+            await until(pilot, lambda: not app.controller.busy and not app.chat.composer.queued.drafts)
         session.fold()
         await app.chat.refresh_session()
         await until(pilot, lambda: blocks(app, CompactionMark))

@@ -91,7 +91,7 @@ async def quiet(app: CtxchatApp, pilot: Pilot[int]) -> None:
 async def home(app: CtxchatApp, pilot: Pilot[int]) -> None:
     app.close_screens()
     await until(pilot, lambda: app.screen is app.chat and not app.taking_input)
-    app.work.interrupt()
+    app.controller.interrupt()
     app.chat.composer.set_draft("")
     await idle(app, pilot)
     app.chat.composer.set_draft("")

@@ -88,7 +88,7 @@ async def test_what_was_found_is_offered_chosen_by_a_key_and_kept(tmp_path: Path
         await pilot.press("backspace", "tab", "2")
         await until(pilot, lambda: not app.query(FirstChoice))
         await until(pilot, lambda: "From here on anthropic/claude-x answers" in banner(app))
-        assert app.work.open_session().context_usage.model == "anthropic/claude-x"
+        assert app.controller.open_session().context_usage.model == "anthropic/claude-x"
         assert (tmp_path / "config.toml").read_text() == 'model = "anthropic/claude-x"\n'
         await pilot.press("h", "i", "space", "y")
         assert app.chat.composer.draft == "hi y", "what is typed next is a message"
@@ -133,7 +133,7 @@ async def test_a_settings_file_that_cannot_be_written_costs_only_the_next_start(
         await until(pilot, lambda: app.query(FirstChoice))
         await pilot.press("tab", "1")
         await until(pilot, lambda: "could not be kept" in banner(app))
-        assert app.work.open_session().context_usage.model == LLAMA.name
+        assert app.controller.open_session().context_usage.model == LLAMA.name
 
 
 async def test_of_a_session_that_has_a_model_nothing_is_asked_or_said(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ async def test_without_a_session_nothing_is_taken_and_the_remedy_is_in_sight(tmp
 async def test_without_a_session_help_settings_and_the_stored_ones_are_in_reach(tmp_path: Path) -> None:
     services = Full(tmp_path, FakeSession(id="s7", title="The harbour"))
     async with started(tmp_path, services) as (app, pilot):
-        await until(pilot, lambda: app.work.trouble)
+        await until(pilot, lambda: app.controller.trouble)
         await pilot.press(*"my draft")
         for key, screen in (("f1", HelpScreen), ("f12", SettingsScreen), ("f9", SessionsScreen)):
             await pilot.press(key)
@@ -200,7 +200,7 @@ async def test_without_a_session_help_settings_and_the_stored_ones_are_in_reach(
         await until(pilot, lambda: "The harbour" in words(app))
         await pilot.press("enter")
         await until(pilot, lambda: app.session is not None and app.session.id == "s7")
-        assert not app.work.trouble and app.chat.composer.draft == "my draft"
+        assert not app.controller.trouble and app.chat.composer.draft == "my draft"
         await until(pilot, lambda: services.warmed)
 
 
@@ -215,9 +215,9 @@ async def test_a_draft_without_a_session_is_in_the_history_else_in_the_terminal(
             now=count().__next__,
         )
         async with app.run_test() as pilot:
-            await until(pilot, lambda app=app: app.work.trouble)
+            await until(pilot, lambda app=app: app.controller.trouble)
             await pilot.press(*"my draft")
-            assert await app.work.close(app.workers) == ("" if file.parent == tmp_path else "my draft")
+            assert await app.controller.close(app.workers) == ("" if file.parent == tmp_path else "my draft")
     assert InputHistory(tmp_path / "history.jsonl").back("") == "my draft"
 
 
@@ -235,12 +235,12 @@ async def test_what_was_typed_while_the_store_was_opened_comes_back(tmp_path: Pa
 async def test_the_list_of_models_says_which_one_sessions_begin_with_and_changes_that(tmp_path: Path) -> None:
     async with started(tmp_path, FakeServices(tmp_path, FakeSession())) as (app, pilot):
         await until(pilot, lambda: app.session is not None)
-        before = app.work.open_session().context_usage.model
+        before = app.controller.open_session().context_usage.model
         app.run_command(BY_NAME["model"])
         await until(pilot, lambda: isinstance(app.screen, ModelsScreen) and app.screen.rows.current is not None)
         name = app.screen.rows.current.name  # type: ignore[attr-defined]
         await pilot.press("d")
         await until(pilot, lambda: (tmp_path / "config.toml").exists())
         assert (tmp_path / "config.toml").read_text() == f'model = "{name}"\n'
-        assert isinstance(app.screen, ModelsScreen) and app.work.open_session().context_usage.model == before
+        assert isinstance(app.screen, ModelsScreen) and app.controller.open_session().context_usage.model == before
         await pilot.press("escape")

@@ -96,12 +96,12 @@ async def test_stopped_before_its_turn_began_a_message_comes_back(tmp_path: Path
     """Enter and Esc in one go, each so many steps of the loop behind the other."""
     session = FakeSession(lambda text: [Pause(), *reply("done")])
     async with chatting(tmp_path, session) as (app, pilot):
-        app.work.say("words")
-        assert app.work.unsent.text == "words"
+        app.controller.say("words")
+        assert app.controller.unsent.text == "words"
         for _ in range(steps):
             await asyncio.sleep(0)
-        app.work.interrupt()
-        await until(pilot, lambda: not app.work.busy)
+        app.controller.interrupt()
+        await until(pilot, lambda: not app.controller.busy)
         await pilot.pause()
         arrived = any(group.first.text == "words" for group in session.state.ledger.groups)
         assert arrived or app.chat.composer.prompt.text == "words"
@@ -111,7 +111,7 @@ async def test_a_message_sent_while_another_session_is_opened_keeps_its_own_on_s
     class Slow(FakeServices):
         async def open(self, session_id: str = "") -> FakeSession | Session:
             if session_id:
-                app.work.say("x")
+                app.controller.say("x")
                 await until(pilot, lambda: bool(session.state.ledger.groups))
             return await super().open(session_id)
 
@@ -119,7 +119,7 @@ async def test_a_message_sent_while_another_session_is_opened_keeps_its_own_on_s
     services = Slow(tmp_path, session, other)
     async with chatting(tmp_path, session, services=services) as (app, pilot):
         with pytest.raises(CtxchatError, match="under way"):
-            await app.work.switch("s2")
+            await app.controller.switch("s2")
         assert app.session is session and not session.closed and other.closed
 
 
@@ -127,8 +127,8 @@ async def test_what_cannot_be_kept_comes_back_and_the_turn_goes_on(tmp_path: Pat
     session = NoRoom(lambda text: [CALL, Pause(), DONE, Boundary(), *reply("done")])
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")
-        await until(pilot, lambda: app.work.busy)
-        app.work.say(Draft("look", (Picture("a.png", png(4, 4), 4, 4),)))
+        await until(pilot, lambda: app.controller.busy)
+        app.controller.say(Draft("look", (Picture("a.png", png(4, 4), 4, 4),)))
         session.approvals().set()
         await idle(app, pilot)
         assert session.sent == ["x"] and app.chat.composer.draft == "look" and app.chat.composer.whole.along

@@ -51,7 +51,7 @@ async def test_every_widget_wears_what_the_rules_say_whatever_came_before(tmp_pa
         assert not wrong(app)
         await pilot.press(*"go", "enter")
         await until(pilot, lambda: app.chat.questions.keys)
-        assert app.work.busy and not wrong(app)
+        assert app.controller.busy and not wrong(app)
         for key in ("f4", "tab", "escape", "f10", "down", "escape", "ctrl+p", "a", "escape"):
             await pilot.press(key)
             assert not wrong(app), key
@@ -59,7 +59,7 @@ async def test_every_widget_wears_what_the_rules_say_whatever_came_before(tmp_pa
         await pilot.resize_terminal(50, 20)
         assert not wrong(app), "another theme, and narrow"
         session.approvals("answer:c1").set()
-        await until(pilot, lambda: not app.work.busy)
+        await until(pilot, lambda: not app.controller.busy)
         app.wear("dark")
         await pilot.resize_terminal(100, 30)
         assert not wrong(app)

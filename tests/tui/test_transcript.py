@@ -104,7 +104,7 @@ async def test_lines_share_their_styles_however_many_are_drawn(tmp_path: Path) -
 async def test_a_cell_tells_which_letter_stands_there(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession(lambda _: reply("a漢字b"))) as (app, pilot):
         await pilot.press("x", "enter")
-        await until(pilot, lambda: "a漢字b" in words(app) and not app.work.busy)
+        await until(pilot, lambda: "a漢字b" in words(app) and not app.controller.busy)
         transcript = app.chat.transcript
         y = next(y for y in range(transcript.size.height) if "a漢" in transcript.render_line(y).text)
         indent = transcript.render_line(y).text.index("a")
@@ -123,7 +123,7 @@ async def test_a_reader_who_scrolled_up_is_left_alone_while_text_arrives(tmp_pat
     async with chatting(tmp_path, session) as (app, pilot):
         transcript = app.chat.transcript
         await pilot.press("x", "enter")
-        await until(pilot, lambda: app.work.busy)
+        await until(pilot, lambda: app.controller.busy)
         await pilot.press("pageup", "pageup")
         await pilot.pause()
         before, y = reading(app), transcript.scroll_y
@@ -131,7 +131,7 @@ async def test_a_reader_who_scrolled_up_is_left_alone_while_text_arrives(tmp_pat
         await until(pilot, lambda: transcript.virtual_size.height > 200)
         assert transcript.scroll_y == y and reading(app) == before
         session.approvals("b").set()
-        await until(pilot, lambda: not app.work.busy)
+        await until(pilot, lambda: not app.controller.busy)
         assert reading(app) == before
 
 
@@ -143,13 +143,15 @@ async def test_the_end_stays_in_sight_for_one_who_did_not(tmp_path: Path) -> Non
         await pilot.press("x", "enter")
         await until(pilot, lambda: "new line 59" in words(app))
         session.approvals().set()
-        await until(pilot, lambda: "the end" in words(app) and not app.work.busy)
+        await until(pilot, lambda: "the end" in words(app) and not app.controller.busy)
 
 
 async def test_what_was_said_here_is_forgotten_and_made_again_like_the_rest(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession(messages=long_talk(2 * MAX_DRAWN_ITEMS))) as (app, pilot):
-        app.work.say("question one")
-        await until(pilot, lambda: len(app.chat.transcript.items) == 2 * MAX_DRAWN_ITEMS + 2 and not app.work.busy)
+        app.controller.say("question one")
+        await until(
+            pilot, lambda: len(app.chat.transcript.items) == 2 * MAX_DRAWN_ITEMS + 2 and not app.controller.busy
+        )
         for share in range(20, -1, -1):
             app.chat.transcript.scroll_to(y=app.chat.transcript.max_scroll_y * share / 20)
             await pilot.pause()
@@ -294,11 +296,11 @@ async def test_a_pass_between_turns_is_marked_between_them(tmp_path: Path) -> No
     async with chatting(tmp_path, session, (100, 40)) as (app, pilot):
         for text in ("one", "two"):
             await pilot.press(*text, "enter")
-            await until(pilot, lambda text=text: f"You said: {text}" in words(app) and not app.work.busy)
+            await until(pilot, lambda text=text: f"You said: {text}" in words(app) and not app.controller.busy)
         session.fold()
         await app.chat.refresh_session()
         await pilot.press(*"six", "enter")
-        await until(pilot, lambda: "You said: six" in words(app) and not app.work.busy)
+        await until(pilot, lambda: "You said: six" in words(app) and not app.controller.busy)
         wanted = ("said: one", "said: two", "compacted", "said: six")
         found = [w for row in words(app).split("\n") for w in wanted if w in row]
         assert found == list(wanted)

@@ -21,16 +21,16 @@ _MESSAGE = re.compile(r"m\d{1,12}")
 async def free_up(app: CtxchatApp, argument: str = "") -> None:
     """The preview; what is ticked there is run, with the summary as edited where that was asked for. `m12` looks at a pass for
     everything up to that message; other words tell the summary what to keep."""
-    groups = app.work.idle_session().state.ledger.groups if _MESSAGE.fullmatch(argument) else ()
+    groups = app.controller.idle_session().state.ledger.groups if _MESSAGE.fullmatch(argument) else ()
     if group := next((g.id for g in groups if any(m.id == argument for m in g.messages)), ""):
         await free_up_to(app, group)
         return
-    await _agreed_to(app, await app.work.idle_session().preview(argument))
+    await _agreed_to(app, await app.controller.idle_session().preview(argument))
 
 
 async def free_up_to(app: CtxchatApp, group: str) -> None:
     """The preview of a pass for everything up to this group of the view, the group with it."""
-    session = app.work.idle_session()
+    session = app.controller.idle_session()
     items = [item for item in (await session.seen_view()).items if item.group and item.section != "summary"]
     last = max((place for place, item in enumerate(items) if item.group == group), default=-1)
     if last < 0:
@@ -43,38 +43,38 @@ async def free_up_to(app: CtxchatApp, group: str) -> None:
 async def _agreed_to(app: CtxchatApp, preview: Preview) -> None:
     from ctxchat.tui.panels.preview import PreviewScreen
 
-    session = app.work.idle_session()
+    session = app.controller.idle_session()
     agreed = await app.ask(PreviewScreen(session, preview))
     if agreed is None:
         return
     summary = await _edited(app, agreed.preview, agreed.steps) if agreed.edit else None
     if agreed.edit and summary is None:
         return
-    app.work.run_pass(app.work.idle_session().free_up(agreed.preview, agreed.steps, summary=summary))
+    app.controller.run_pass(app.controller.idle_session().free_up(agreed.preview, agreed.steps, summary=summary))
 
 
 async def _edited(app: CtxchatApp, preview: Preview, steps: tuple[str, ...]) -> str | None:
     from ctxchat.tui.panels.summary import SummaryScreen
 
-    drafted = app.work.idle_session().compaction.draft(preview, steps)
+    drafted = app.controller.idle_session().compaction.draft(preview, steps)
     return await app.ask(SummaryScreen(drafted, preview))
 
 
 async def compact(app: CtxchatApp, argument: str = "") -> None:
     """All steps at once, no questions; during a turn, as soon as no call is open."""
-    if app.work.busy:
-        app.work.agree("now", argument)
+    if app.controller.busy:
+        app.controller.agree("now", argument)
         return
-    preview = await app.work.idle_session().preview(argument)
+    preview = await app.controller.idle_session().preview(argument)
     if preview.plan is None:
         app.notify(preview.reason or "Nothing to free.")
         return
-    app.work.run_pass(app.work.idle_session().free_up(preview))
+    app.controller.run_pass(app.controller.idle_session().free_up(preview))
 
 
 async def reinsert(app: CtxchatApp, argument: str) -> None:
     """The facts that a compaction lost, back at the end; those of the newest that lost any, without an id."""
-    session = app.work.idle_session()
+    session = app.controller.idle_session()
     back = put_back(session.state.ledger)
     losing = [c.id for c in session.state.ledger.compactions if c.record and c.record.lost and c.id not in back]
     if not argument and not losing:
@@ -90,14 +90,14 @@ async def undo(app: CtxchatApp, argument: str = "") -> None:
     far, or concerns files the person changed since, they are asked."""
     from ctxchat.tui.panels.undoing import undo
 
-    await _shown(app, undo(app.work.idle_session(), app.ask, argument))
+    await _shown(app, undo(app.controller.idle_session(), app.ask, argument))
 
 
 async def redo(app: CtxchatApp, argument: str = "") -> None:
     """Make again what was undone, what was undone last without an id."""
     from ctxchat.tui.panels.undoing import redo
 
-    await _shown(app, redo(app.work.idle_session(), app.ask, argument))
+    await _shown(app, redo(app.controller.idle_session(), app.ask, argument))
 
 
 async def _shown(app: CtxchatApp, change: Awaitable[UndoDone | None]) -> None:

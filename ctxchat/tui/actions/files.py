@@ -17,7 +17,7 @@ async def diff(app: CtxchatApp, argument: str = "") -> None:
     """What the last turn, or all of them, did to files."""
     from ctxchat.tui.panels.file_changes import DiffScreen
 
-    session = app.work.open_session()
+    session = app.controller.open_session()
     if session.files is None:
         raise CtxchatError("This session's files are not kept here.", "They are where it is open for writing.")
     await app.ask(DiffScreen(session))
@@ -28,7 +28,7 @@ async def rewind(app: CtxchatApp, argument: str = "") -> None:
     from ctxchat.tui.panels.file_changes import RewindScreen
     from ctxchat.tui.panels.undoing import agreed, files_told
 
-    session = app.work.idle_session()
+    session = app.controller.idle_session()
     if session.files is None:
         raise CtxchatError("This session cannot be rewound here.", session.read_only)
     back = await app.ask(RewindScreen(session))

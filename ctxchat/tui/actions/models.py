@@ -18,7 +18,7 @@ async def models(app: CtxchatApp, argument: str = "") -> None:
     """Choose from the list, or by name."""
     from ctxchat.tui.panels.models import ModelsScreen
 
-    session = app.work.idle_session()
+    session = app.controller.idle_session()
     if len(argument.split()) > 1:
         raise UsageError(
             f"{argument!r} is no name of a model: it holds a space.",
@@ -32,7 +32,7 @@ async def models(app: CtxchatApp, argument: str = "") -> None:
 
 async def effort(app: CtxchatApp, argument: str = "") -> None:
     """Set the named level of effort (`default` for what the settings say), or say which is in force and which there are."""
-    setup = app.work.idle_session().setup
+    setup = app.controller.idle_session().setup
     if argument:
         await setup.choose_effort("" if argument == "default" else argument)
         app.chat.show_header()
@@ -46,7 +46,7 @@ async def first_choice(app: CtxchatApp, name: str) -> None:
     """The first model of all, one that was found or (without a name) of the whole list. Sessions begin with it from now on."""
     from ctxchat.tui.panels.models import ModelsScreen
 
-    session = app.work.idle_session()
+    session = app.controller.idle_session()
     name = name or await app.ask(ModelsScreen(app.services, session, app.settings_file, "")) or ""
     if name:
         await _switch(app, name, await kept(app, name))
@@ -67,18 +67,18 @@ async def kept(app: CtxchatApp, name: str) -> str:
 
 async def resume(app: CtxchatApp, argument: str = "") -> None:
     """Go on where the last turn broke off."""
-    session = app.work.idle_session()
+    session = app.controller.idle_session()
     if open_end(session.state.ledger) is None:
         app.chat.notice("info", NOTHING_OPEN)
     else:
-        app.work.resume()
+        app.controller.resume()
 
 
 async def go_on(way: Way, waiting: bool, app: CtxchatApp, argument: str = "") -> None:
     """As was chosen where the model cannot be reached; a message that is `waiting` gets its answer then."""
     from ctxchat.tui.panels.models import ModelsScreen
 
-    session = app.work.idle_session()
+    session = app.controller.idle_session()
     name = OFFLINE if way == "offline" else ""
     if way == "another":
         chosen = await app.ask(ModelsScreen(app.services, session, app.settings_file, app.settings.model))
@@ -89,17 +89,17 @@ async def go_on(way: Way, waiting: bool, app: CtxchatApp, argument: str = "") ->
         await app.chat.unreached(session, waiting=waiting)
         return
     if waiting and open_end(session.state.ledger):
-        app.work.resume()
+        app.controller.resume()
     elif way == "again":
         app.chat.notice("info", f"{one_line(session.context_usage.model, 80)} can be reached again.")
 
 
 async def _switch(app: CtxchatApp, name: str, more: str = "") -> None:
-    context_usage = await app.work.idle_session().setup.switch_model(name)
+    context_usage = await app.controller.idle_session().setup.switch_model(name)
     app.chat.banner.only("model", ())
     who = "the offline assistant" if name == OFFLINE else one_line(name, 80)
     words = f"From here on {who} answers. {more}".strip()
-    if app.chat.feed.empty:
+    if app.chat.presenter.empty:
         app.chat.show_figures(context_usage)
         app.chat.announce(words, "info")
     else:

@@ -17,7 +17,7 @@ async def settings(app: CtxchatApp, argument: str = "") -> None:
     from ctxchat.tui.panels.settings import SettingsScreen
 
     loaded = await to_thread(app.load_settings)
-    if await app.ask(SettingsScreen(loaded, app.load_settings, app.settings_file, app.work.session)):
+    if await app.ask(SettingsScreen(loaded, app.load_settings, app.settings_file, app.controller.session)):
         await _reread(app)
 
 
@@ -40,7 +40,7 @@ async def secrets(app: CtxchatApp, argument: str = "") -> None:
     """What was masked in this session."""
     from ctxchat.tui.panels.secrets import SecretsScreen
 
-    session, loaded = app.work.open_session(), await to_thread(app.load_settings)
+    session, loaded = app.controller.open_session(), await to_thread(app.load_settings)
     if await app.ask(SecretsScreen(loaded, app.load_settings, app.settings_file, session, app.services.masking)):
         await _reread(app)
 
@@ -73,7 +73,7 @@ async def theme(app: CtxchatApp, argument: str = "") -> None:
     """Apply the named theme, or choose with a preview; the choice is kept in the person's settings."""
     from ctxchat.tui.panels.themes import ThemesScreen
 
-    context_usage = app.work.session.context_usage if app.work.session else None
+    context_usage = app.controller.session.context_usage if app.controller.session else None
     name = argument or await app.ask(ThemesScreen(app.theme_names, context_usage))
     if not name:
         return
@@ -104,7 +104,7 @@ async def details(app: CtxchatApp, argument: str = "") -> None:
 
 async def copy(app: CtxchatApp, argument: str = "") -> None:
     """The last answer to the clipboard."""
-    answer = app.chat.feed.last_answer()
+    answer = app.chat.presenter.last_answer()
     if not answer:
         raise CtxchatError("There is no answer to copy yet.")
     app.copy_to_clipboard(answer)
@@ -129,7 +129,7 @@ async def editor(app: CtxchatApp, argument: str = "") -> None:
 
 async def stop(app: CtxchatApp, argument: str = "") -> None:
     """Interrupt the turn or the pass."""
-    app.work.interrupt()
+    app.controller.interrupt()
 
 
 async def help_(app: CtxchatApp, argument: str = "") -> None:

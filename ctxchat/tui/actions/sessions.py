@@ -29,7 +29,7 @@ async def sessions(app: CtxchatApp, argument: str = "") -> None:
     """Open another one; where none could be opened before, the first."""
     from ctxchat.tui.panels.sessions import SessionsScreen
 
-    session = None if app.work.trouble else app.work.open_session()
+    session = None if app.controller.trouble else app.controller.open_session()
     chosen = argument or await app.ask(SessionsScreen(app.services, session))
     if chosen is not None and (session is None or chosen != session.id):
         await _switch(app, chosen)
@@ -42,20 +42,20 @@ async def new_session(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def _switch(app: CtxchatApp, session: str) -> None:
-    first = bool(app.work.trouble)
-    await app.work.switch(session)
+    first = bool(app.controller.trouble)
+    await app.controller.switch(session)
     if first:
         await get_ready(app)
 
 
 async def branch(app: CtxchatApp, argument: str = "") -> None:
     """A copy of the session up to a message (all of it without one)."""
-    await go_on_in(app, await app.services.fork(app.work.open_session().id, argument))
+    await go_on_in(app, await app.services.fork(app.controller.open_session().id, argument))
 
 
 async def go_on_in(app: CtxchatApp, branched: str) -> None:
     """Open a branch that was just made."""
-    await app.work.switch(branched)
+    await app.controller.switch(branched)
     app.chat.notice("info", "This is a branch. The session it came from is as it was.")
 
 
@@ -63,7 +63,7 @@ async def handoff(app: CtxchatApp, argument: str = "") -> None:
     """Go on with the work in a fresh session: its first message, drafted, is shown to be mended, and sent there."""
     from ctxchat.tui.panels.handoff import HandoffScreen
 
-    session = app.work.idle_session()
+    session = app.controller.idle_session()
     text = await app.ask(HandoffScreen(session.handoff, argument, await session.handoff.draft(argument)))
     if text is None:
         return
@@ -71,16 +71,16 @@ async def handoff(app: CtxchatApp, argument: str = "") -> None:
     fresh = await app.services.hand_off(session.id, title)
     if not session.read_only:
         await session.handoff.done(fresh, title)
-    await app.work.switch(fresh)
-    app.work.say(Draft(text, pasted=tuple(mentions(text))))  # it quotes what was said, mentions too
+    await app.controller.switch(fresh)
+    app.controller.say(Draft(text, pasted=tuple(mentions(text))))  # it quotes what was said, mentions too
 
 
 async def rename(app: CtxchatApp, argument: str = "") -> None:
     """Give the session a title; without one, ask in the composer."""
     if not argument:
-        app.chat.composer.set_draft("/rename " + clean(app.work.open_session().state.title))
+        app.chat.composer.set_draft("/rename " + clean(app.controller.open_session().state.title))
         return
-    await app.work.open_session().rename(one_line(argument, 120))
+    await app.controller.open_session().rename(one_line(argument, 120))
     app.chat.show_header()
 
 
@@ -88,7 +88,7 @@ async def agents(app: CtxchatApp, argument: str = "") -> None:
     """Choose from the list, or by name; `usual` is the one without a name, unless an agent is called that."""
     from ctxchat.tui.panels.agents import AgentsScreen
 
-    session = app.work.idle_session()
+    session = app.controller.idle_session()
     before = session.setup.agent
     name = argument or await app.ask(AgentsScreen(app.settings, before))
     if name is None or name == before:
@@ -111,13 +111,13 @@ async def permissions(app: CtxchatApp, argument: str = "") -> None:
     """The rules in force in this session."""
     from ctxchat.tui.panels.permissions import PermissionsScreen
 
-    approvals = app.work.open_session().permissions
+    approvals = app.controller.open_session().permissions
     await app.ask(PermissionsScreen(approvals, await to_thread(app.load_settings), paths.config_dir()))
 
 
 async def mode(app: CtxchatApp, argument: str = "") -> None:
     """Set the named permission mode, or go to the next; the one in which nothing asks only once that is confirmed."""
-    session = app.work.open_session()
+    session = app.controller.open_session()
     if isinstance(app.screen, Confirm):
         return  # the key was pressed once more while it asks
     if argument and argument not in MODES:
@@ -137,7 +137,7 @@ async def export(app: CtxchatApp, argument: str = "") -> None:
     from ctxchat.presentation.export import as_markdown
     from ctxchat.storage.private_files import write_private
 
-    session = app.work.open_session()
+    session = app.controller.open_session()
     target = placed(app, argument or f"ctxchat-{session.id[:8]}.md")
     try:
         text = await to_thread(lambda: masked(as_markdown(session.state)))

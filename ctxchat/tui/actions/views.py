@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 async def context(app: CtxchatApp, argument: str = "") -> None:
     """Panel open or closed; with a word behind it (`read`), or where it has no room, the gauge in sentences."""
     if argument or not app.chat.side.fits:
-        app.chat.notice("info", sentence(app.work.open_session().context_usage))
+        app.chat.notice("info", sentence(app.controller.open_session().context_usage))
     else:
         app.chat.side.toggle()
 
 
 async def cache(app: CtxchatApp, argument: str = "") -> None:
     """What the server still holds of the next request, in sentences."""
-    app.chat.notice("info", cache_sentences(app.work.open_session().context_usage, time.time()))
+    app.chat.notice("info", cache_sentences(app.controller.open_session().context_usage, time.time()))
 
 
 async def cost(app: CtxchatApp, argument: str = "") -> None:
     """What the session has cost: for what, by model, day and turn."""
-    app.chat.notice("info", "\n".join(spending_lines(app.work.open_session().state)))
+    app.chat.notice("info", "\n".join(spending_lines(app.controller.open_session().state)))
 
 
 async def archive(app: CtxchatApp, argument: str = "") -> None:
     """The history of compactions; a branch that was made there is opened."""
     from ctxchat.tui.panels.archive import ArchiveScreen
 
-    made = await app.ask(ArchiveScreen(app.work.open_session(), app.services, argument))
+    made = await app.ask(ArchiveScreen(app.controller.open_session(), app.services, argument))
     await app.chat.refresh_session()
     if made:
         await go_on_in(app, made)
@@ -51,7 +51,7 @@ async def xray(app: CtxchatApp, argument: str = "") -> None:
     from ctxchat.tui.panels.xray import UP_TO, XrayScreen
 
     section = SECTIONS[SECTIONS.index(argument)] if argument in SECTIONS else None
-    group = await app.ask(XrayScreen(app.work.open_session(), section))
+    group = await app.ask(XrayScreen(app.controller.open_session(), section))
     await app.chat.refresh_session()
     if isinstance(group, str) and group.startswith(UP_TO):
         await free_up_to(app, group.removeprefix(UP_TO))
@@ -63,7 +63,7 @@ async def memos(app: CtxchatApp, argument: str = "") -> None:
     """What the agent keeps word for word; Enter goes to where a memo was written."""
     from ctxchat.tui.panels.memos import MemosScreen
 
-    group = await app.ask(MemosScreen(app.work.open_session()))
+    group = await app.ask(MemosScreen(app.controller.open_session()))
     await app.chat.refresh_session()
     if group:
         app.chat.transcript.go_to(group)
@@ -73,13 +73,13 @@ async def search(app: CtxchatApp, argument: str = "") -> None:
     """Over everything ever said; an opened hit is a session id, or a session and a group."""
     from ctxchat.tui.panels.search import SearchScreen
 
-    found = await app.ask(SearchScreen(app.services, app.work.open_session(), argument))
+    found = await app.ask(SearchScreen(app.services, app.controller.open_session(), argument))
     await app.chat.refresh_session()
     if not found:
         return
     session_id, group = found if isinstance(found, tuple) else (found, "")
-    if session_id != app.work.open_session().id:
-        await app.work.switch(session_id)
+    if session_id != app.controller.open_session().id:
+        await app.controller.switch(session_id)
     if group:
         app.chat.transcript.go_to(group)
 
@@ -88,7 +88,7 @@ async def flight(app: CtxchatApp, argument: str = "") -> None:
     """The fill over time and every pass; one that is chosen there is opened in the archive."""
     from ctxchat.tui.panels.flight import FlightScreen
 
-    chosen = await app.ask(FlightScreen(app.work.open_session(), app.services))
+    chosen = await app.ask(FlightScreen(app.controller.open_session(), app.services))
     if chosen:
         await archive(app, chosen)
 
@@ -97,6 +97,6 @@ async def servers(app: CtxchatApp, argument: str = "") -> None:
     """The MCP servers, to switch on and off."""
     from ctxchat.tui.panels.servers import ServersScreen
 
-    session = app.work.open_session()
+    session = app.controller.open_session()
     await app.ask(ServersScreen(app.services, session, lambda: app.chat.show_figures(session.context_usage)))
     await tell_servers(app)

@@ -85,7 +85,7 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.gauges = Gauges(self.gauge, self.outlook, self.composer, self.side)
         self.gauges.use_keys(keys)
         self._ghost = PrefetchWatch(self, soft_mark, self.gauges.show_again)
-        self.feed = TranscriptPresenter(self.transcript, show_reasoning=show_reasoning)
+        self.presenter = TranscriptPresenter(self.transcript, show_reasoning=show_reasoning)
         self.guide: Guide | None = None  # of the tour
         self._session: Session | None = None
         self._begun = False
@@ -160,7 +160,7 @@ class ChatScreen(CurrentSizeScreen[None]):
 
     def follow(self, *, show_reasoning: bool, soft_mark: float) -> None:
         """What the settings say from now on."""
-        self.feed.show_reasoning, self._ghost.soft_mark = show_reasoning, soft_mark
+        self.presenter.show_reasoning, self._ghost.soft_mark = show_reasoning, soft_mark
 
     # ── the session ──
 
@@ -175,7 +175,7 @@ class ChatScreen(CurrentSizeScreen[None]):
             session.attachments, lambda access_request: approvals.judge("read_file", access_request).verdict
         )
         await self.questions.belongs_to(session)
-        self.feed.show(session)
+        self.presenter.show(session)
         self._show_all(session)
         self.banner.only("session", session.notices)
         for text in session.notices:
@@ -185,8 +185,8 @@ class ChatScreen(CurrentSizeScreen[None]):
 
     async def refresh_session(self) -> None:
         """The record or its changes may be others than those shown."""
-        if self._session and not self.feed.running:
-            self.feed.settle()
+        if self._session and not self.presenter.running:
+            self.presenter.settle()
             self._show_all(self._session)
 
     def _show_all(self, session: Session) -> None:
@@ -195,7 +195,7 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.show_figures(session.context_usage)
 
     def _show_empty(self) -> None:
-        self.set_class(self.feed.empty and not self.composer.queued.drafts, "-empty")
+        self.set_class(self.presenter.empty and not self.composer.queued.drafts, "-empty")
 
     def show_header(self) -> None:
         """Title, model, mode as they are now."""
@@ -238,17 +238,17 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.banner.clear()
         await self.questions.choose_no_model()
         self._ghost.stop()
-        self.feed.begin(what)
+        self.presenter.begin(what)
         self._show_keys()
 
     async def end(self, interrupted: bool = False) -> None:
         """Work is over."""
         await self.questions.no_calls()
         self.remove_class("-approval")
-        self.feed.end(interrupted)
+        self.presenter.end(interrupted)
         told, self._after = self._after, []
         for level, text in told:
-            self.feed.notice(level, text)
+            self.presenter.notice(level, text)
         self._show_keys()
         if self._session:
             self._show_all(self._session)
@@ -259,7 +259,7 @@ class ChatScreen(CurrentSizeScreen[None]):
     async def take(self, stamped: Stamped) -> None:
         """One event of the turn."""
         event: Event = stamped.event
-        live = self.feed.live
+        live = self.presenter.live
         if live is None:
             return  # nothing is under way any more
         match event:
@@ -274,17 +274,17 @@ class ChatScreen(CurrentSizeScreen[None]):
             case ContextUsage():
                 self.show_figures(event)
                 self.show_header()  # another model may answer
-                self.feed.catch_up()
+                self.presenter.catch_up()
             case CompactionSuggested():
                 await self.questions.suggest(event)
             case CompactionRecord():
                 if event.outcome == "compacted":
                     await self.questions.unsuggest()
-                self.feed.compacted(event)
+                self.presenter.compacted(event)
             case Notice():
-                self.feed.notice(event.level, event.text)
+                self.presenter.notice(event.level, event.text)
             case TurnFinished():
-                self.feed.close_turn(interrupted=event.status == "cancelled")
+                self.presenter.close_turn(interrupted=event.status == "cancelled")
             case _:
                 if isinstance(event, Failed):
                     self._away = event.kind in ("connection", "auth")
@@ -298,22 +298,22 @@ class ChatScreen(CurrentSizeScreen[None]):
         answer that is under way, or `above` its question. What is `about` something is said once, as long as it is true."""
         if self.banner.say(text, level, about, shown=not self._begun) and self._begun:
             if above:
-                self.feed.notice_above(level, text)
-            elif self.feed.running:
+                self.presenter.notice_above(level, text)
+            elif self.presenter.running:
                 self._after.append((level, text))
             else:
-                self.feed.notice(level, text)
+                self.presenter.notice(level, text)
 
     def notice(self, level: Level, text: str) -> None:
         """A sentence for a person who did something, at the end of the transcript and in sight, wherever they were reading."""
         self.remove_class("-empty")
-        self.feed.notice(level, text)
+        self.presenter.notice(level, text)
         self.transcript.to_end()
 
     def failed(self, text: str, hint: str = "") -> None:
         """Something a person asked for did not work. In sight, as a notice."""
         self.remove_class("-empty")
-        self.feed.failed(text, hint)
+        self.presenter.failed(text, hint)
         self.transcript.to_end()
 
     def changed(self, context_usage: ContextUsage, text: str) -> None:
@@ -347,7 +347,7 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.call_after_refresh(self._show_keys)
 
     def _show_keys(self) -> None:
-        keys = BUSY_KEYS if self.feed.running else IDLE_KEYS
+        keys = BUSY_KEYS if self.presenter.running else IDLE_KEYS
         if self.side.over:  # esc closes it before it stops anything
             keys = (("interrupt", "back"), *(pair for pair in keys if pair[0] not in ("interrupt", "context")))
         if not self.questions.says_tab:
