@@ -19,12 +19,21 @@ from ctxchat.agent.session_config import SessionConfig
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.backoff import Backoff
 from ctxchat.core.budget import Budget, Window, make_budget
-from ctxchat.core.budget_note import BUDGET, budget_note
 from ctxchat.core.cache import Beginning, CacheRules, cache_state, found_beginnings, marked_lengths
 from ctxchat.core.cache_state import CacheState
 from ctxchat.core.calibration import Mix
 from ctxchat.core.clip import clip
-from ctxchat.core.context_usage import NO_MIX, ContextUsage, Counting, Past, PriceRise, TokenPrice, measure
+from ctxchat.core.context_usage import (
+    BUDGET,
+    NO_MIX,
+    ContextUsage,
+    Counting,
+    Past,
+    PriceRise,
+    TokenPrice,
+    budget_note,
+    measure,
+)
 from ctxchat.core.errors import StorageError
 from ctxchat.core.head import ContextBlock, Head, Surroundings, ToolSpec
 from ctxchat.core.hooks import replaces_automatic

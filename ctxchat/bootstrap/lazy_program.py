@@ -113,9 +113,9 @@ class LazyProgram:
 
     async def importing(self, path: Path | None = None) -> AsyncGenerator[ImportNews, None]:
         """Import sessions of other agents, in a process of its own. Raises CtxchatError."""
-        from ctxchat.bootstrap.importing import importing
+        from ctxchat.bootstrap.history_import import run_import
 
-        async with aclosing(importing(path)) as news:
+        async with aclosing(run_import(path)) as news:
             async for each in news:
                 yield each
 

@@ -307,15 +307,15 @@ class Program(Shared):
 
     async def importable(self, path: Path | None = None) -> Sequence[Importable]:
         """Sessions of other agents that are not here yet: in a file or folder, or without one in their usual places."""
-        from ctxchat.bootstrap import importing  # no part of a start
+        from ctxchat.bootstrap import history_import  # no part of a start
 
-        return await importing.importable(self.database, path)
+        return await history_import.importable(self.database, path)
 
     async def first_found(self) -> Sequence[Importable]:
         """Those in the usual places, the first time that there are any; nothing from then on."""
-        from ctxchat.bootstrap import importing
+        from ctxchat.bootstrap import history_import
 
-        return await importing.first_found(self.database)
+        return await history_import.first_found(self.database)
 
     async def mcp_servers(self, wait: bool = False) -> Sequence[ServerRow]:
         """The MCP servers as they are; with `wait` they are started, and told when all are up or have failed."""

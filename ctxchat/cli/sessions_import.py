@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from ctxchat.bootstrap import bringing
+from ctxchat.bootstrap import history_import
 from ctxchat.bootstrap.program import Program
 from ctxchat.cli.common import common_options, emit, flags, index_completed, narrate, run_async, status, table
 from ctxchat.core.errors import UsageError
@@ -128,7 +128,7 @@ def _import_all(todo: Sequence[tuple[Format, Path]], *, events: bool, only_new: 
 
     async def work() -> None:
         async with Program.started(flags()) as program:
-            same = bringing.unchanged(program.database)
+            same = history_import.unchanged(program.database)
             left = [(form, file) for form, file in todo if not (only_new and same(file))]
             try:
                 await program.database.run(_bring, program.database, left, tell, lambda: not stopped.is_set())
@@ -173,7 +173,7 @@ def _bring(
                 tell(ReadSoFar(before + read, whole))
 
         try:
-            for one in bringing.bring(database, form, file, progress):
+            for one in history_import.bring(database, form, file, progress):
                 tell(one)
         except KeyboardInterrupt:
             return  # nobody waits for this any more
@@ -222,7 +222,7 @@ def _tell_found(form: Format | None) -> None:
 
 
 def _found(database: Database, form: Format | None) -> Iterator[FoundRow]:
-    same = bringing.unchanged(database)
+    same = history_import.unchanged(database)
     for found in formats.found(Path.home()):
         if form in {None, found.form}:
             yield FoundRow(

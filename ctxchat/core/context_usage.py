@@ -14,6 +14,7 @@ from ctxchat.core.budget import Budget, WindowSource
 from ctxchat.core.cache_state import NOTHING_KNOWN, CacheState
 from ctxchat.core.calibration import Anchor, Calibration, Mix
 from ctxchat.core.prefix_break import PrefixBreak
+from ctxchat.core.quantities import percent, short
 from ctxchat.core.sections import OUTSIDE, SECTIONS, Section, SectionName
 from ctxchat.core.tokens import apportion
 from ctxchat.core.view import View
@@ -262,3 +263,25 @@ def due(context_usage: ContextUsage, soft_mark: float = 0.60) -> Due:
     if used < context_usage.trigger_tokens:
         return "prepare" if used >= soft_tokens(context_usage, soft_mark) else "no"
     return "overhead" if fixed(context_usage) >= context_usage.trigger_tokens else "compact"
+
+
+BUDGET = "budget"
+"""The source of what a model is told of its window."""
+
+STEPS = (0.8, 0.9, 0.95)
+"""Shares of the trigger at each of which there is something to say, once."""
+
+
+def budget_note(context_usage: ContextUsage) -> tuple[str, str]:
+    """Which step a request of so many tokens has reached, as a text that sorts by fullness, and the line about it; both empty
+    while there is room enough, or where nobody knows how much there is."""
+    reached = [step for step in STEPS if context_usage.used >= step * context_usage.trigger_tokens]
+    if context_usage.window_source == "assumed" or not reached:
+        return "", ""
+    held = f"{short(context_usage.used)} of {short(context_usage.limit)} tokens"
+    line = f"Your context window is about {percent(context_usage.pressure)} full ({held})."
+    if 0 < (start := starts_at(context_usage)) <= context_usage.limit:  # above the limit where it is snoozed
+        inside = f" from {percent(context_usage.automatic.inside)} on, and" if context_usage.automatic.inside else ""
+        before = f"from {percent(start / context_usage.limit)} on before the user's next message"
+        line += f" Older parts become a summary{inside} {before}; recall finds them."
+    return f"{reached[-1]:.2f}", f"{line} Read in parts and keep what you need in your own words. This is no request."

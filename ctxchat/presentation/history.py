@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 import msgspec
 
-from ctxchat.core.budget_note import BUDGET
 from ctxchat.core.changes import put_back
+from ctxchat.core.context_usage import BUDGET
 from ctxchat.core.file_changes import Checkpoint, files_words
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group

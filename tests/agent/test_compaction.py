@@ -9,8 +9,7 @@ from contextlib import aclosing
 import pytest
 
 from ctxchat.core.budget import Window
-from ctxchat.core.budget_note import BUDGET
-from ctxchat.core.context_usage import ContextUsage
+from ctxchat.core.context_usage import BUDGET, ContextUsage
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import CompactionStarted, Failed, Notice, TextDelta, TurnFinished, Usage
 from ctxchat.core.notes import CONTEXT_NOTE

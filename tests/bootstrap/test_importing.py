@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ctxchat.bootstrap.importing import first_found, importable, importing
+from ctxchat.bootstrap.history_import import first_found, importable, run_import
 from ctxchat.config import paths
 from ctxchat.core.errors import CtxchatError
 from ctxchat.importing.outcome import Imported, ReadSoFar
@@ -42,7 +42,7 @@ async def test_what_is_found_is_brought_in_and_offered_no_more(home: Path) -> No
         assert not await first_found(database)
         assert [f.agent for f in await importable(database, home / ".codex")] == ["Codex"]
         assert not await importable(database, home / "nowhere")
-        async with aclosing(importing(None)) as news:
+        async with aclosing(run_import(None)) as news:
             told = [each async for each in news]
         assert [t.outcome for t in told if isinstance(t, Imported)] == ["new", "new"]
         last = [t for t in told if isinstance(t, ReadSoFar)][-1]
@@ -56,14 +56,14 @@ async def test_what_is_found_is_brought_in_and_offered_no_more(home: Path) -> No
 
 async def test_what_cannot_be_imported_is_said(home: Path) -> None:
     with pytest.raises(CtxchatError, match="does not exist"):
-        async with aclosing(importing(home / "nowhere")) as news:
+        async with aclosing(run_import(home / "nowhere")) as news:
             assert not [each async for each in news]
 
 
 async def test_an_import_that_is_ended_leaves_whole_sessions(home: Path) -> None:
     for number in range(150):
         written(home / f".claude/projects/p/b{number}.jsonl", 20 * wild.claude(f"s{number}"))
-    async with aclosing(importing(None)) as news:
+    async with aclosing(run_import(None)) as news:
         async for each in news:
             if isinstance(each, Imported):
                 break

@@ -6,8 +6,7 @@ import msgspec
 
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.budget import Window, make_budget
-from ctxchat.core.budget_note import budget_note
-from ctxchat.core.context_usage import ContextUsage, Counting, measure
+from ctxchat.core.context_usage import ContextUsage, Counting, budget_note, measure
 from ctxchat.core.head import Head
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.tokens import TokenCounter, rough_count

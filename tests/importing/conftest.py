@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.bootstrap.bringing import Imported, bring
+from ctxchat.bootstrap.history_import import Imported, bring
 from ctxchat.core.journal import SessionState
 from ctxchat.importing import formats
 from ctxchat.storage import loading

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.bootstrap.bringing import unchanged
+from ctxchat.bootstrap.history_import import unchanged
 from ctxchat.core.facts import facts_of
 from ctxchat.core.messages import Image
 from ctxchat.storage import sessions

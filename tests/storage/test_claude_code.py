@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ctxchat.bootstrap.bringing import Imported
+from ctxchat.bootstrap.history_import import Imported
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Changed, Named, Record, Sealed, SessionState
 from ctxchat.core.ledger import Change, Edit

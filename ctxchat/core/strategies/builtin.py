@@ -1,22 +1,146 @@
-"""The strategies that come with ctxchat, by name. Third parties add theirs by entry point, elsewhere."""
+"""The strategies that come with ctxchat, by name: the short ones whole, the longer ones from modules of their own. Third parties
+add theirs by entry point, elsewhere.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ctxchat.core.strategies.base import Strategy
+from ctxchat.core.budget import Budget
+from ctxchat.core.grouping import without_reasoning
+from ctxchat.core.ledger import Edit, Ledger
+from ctxchat.core.strategies.base import Plan, Step, Strategy
 from ctxchat.core.strategies.drop_superseded import DropSuperseded
-from ctxchat.core.strategies.drop_tool_calls import DropToolCalls
-from ctxchat.core.strategies.oversize import KEPT, KEPT_LABEL, Oversize
+from ctxchat.core.strategies.folding import recap_step, recap_to_target, summary_to_target
+from ctxchat.core.strategies.oversize import KEPT, KEPT_LABEL, MIN_CLIP_TOKENS, Oversize, clip_step
 from ctxchat.core.strategies.pipeline import Pipeline
-from ctxchat.core.strategies.planning import PlanOptions
+from ctxchat.core.strategies.planning import Basis, PlanOptions, after_step, is_summary, one_step
 from ctxchat.core.strategies.reactive import ReactiveFull, ReactiveMicro
 from ctxchat.core.strategies.shrink_tool_results import ShrinkToolResults
-from ctxchat.core.strategies.sliding_window import SlidingWindow
-from ctxchat.core.strategies.strip_reasoning import StripReasoning
-from ctxchat.core.strategies.summarize import Summarize
-from ctxchat.core.strategies.token_budget import TokenBudget
-from ctxchat.core.strategies.truncate import Truncate
+from ctxchat.core.view import View
+
+
+class Truncate:
+    """Everything before the cut becomes one recap; an earlier summary is carried inside it."""
+
+    name = "truncate"
+    label = "recap of the older part, by code"
+
+    def __init__(self, options: PlanOptions) -> None:
+        self.options = options
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
+        basis = Basis(view, ledger, self.options)
+        return one_step(self.name, basis, recap_to_target(self.name, basis, budget))
+
+
+class Summarize:
+    """Everything before the cut, the summary in force included, becomes one fold step."""
+
+    name = "summarize"
+    label = "summary of the older part"
+
+    def __init__(self, options: PlanOptions) -> None:
+        self.options = options
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
+        basis = Basis(view, ledger, self.options)
+        return one_step(self.name, basis, summary_to_target(self.name, basis, budget))
+
+
+class DropToolCalls:
+    """Rounds before the cut, and results that never had a call, the oldest first. What the person and the model said stays."""
+
+    name = "drop_tool_calls"
+    label = "old tool calls, whole"
+
+    def __init__(self, options: PlanOptions) -> None:
+        self.options = options
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
+        basis = Basis(view, ledger, self.options)
+        rounds = [e for e in basis.old() if e.group and e.group.kind in {"round", "stray"}]
+        return one_step(self.name, basis, recap_to_target(self.name, basis, budget, rounds))
+
+
+class SlidingWindow:
+    """The newest `keep_turns` turns stay whole, and so does a summary that is in force."""
+
+    name = "sliding_window"
+    label = "all but the last turns"
+
+    def __init__(self, options: PlanOptions) -> None:
+        self.options = options
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
+        basis = Basis(view, ledger, self.options)
+        first = ledger.turn - max(1, self.options.keep_turns) + 1
+        gone = [e for e in basis.old(len(basis.entries)) if e.group and e.group.turn < first and not is_summary(e)]
+        return one_step(self.name, basis, recap_step(self.name, basis, gone, budget))
+
+
+class StripReasoning:
+    """Reasoning before the cut, where the view shows it at all."""
+
+    name = "strip_reasoning"
+    label = "old reasoning"
+
+    def __init__(self, options: PlanOptions) -> None:
+        self.options = options
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
+        basis = Basis(view, ledger, self.options)
+        edits: list[Edit] = []
+        freed = 0
+        for entry in basis.old():
+            if freed >= view.raw - budget.target:
+                break
+            group = entry.group
+            if group is None or group.turn >= ledger.turn or not any(i.message.reasoning for i in basis.items(entry)):
+                continue
+            bare = without_reasoning(group)
+            gain = basis.weight(entry) - basis.weigh(bare)
+            if gain > 0:
+                freed += gain
+                edits.append(Edit(kind="shrink", covers=entry.covers, replacement=bare))
+        step = Step(self.name, freed, len(edits), edits=tuple(edits)) if edits else None
+        return one_step(self.name, basis, step)
+
+
+class TokenBudget:
+    """Folds whole groups, and whole turns where that is near, until the target is met. Then clips, if it still is not."""
+
+    name = "token_budget"
+    label = "oldest messages until it fits"
+
+    def __init__(self, options: PlanOptions) -> None:
+        self.options = options
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
+        if view.raw <= budget.target:
+            return None
+        cap = max(MIN_CLIP_TOKENS, budget.target // 2)
+        steps: list[Step] = []
+        now, state = view, ledger
+        for make in (_fold, _clip):
+            step = make(self.name, Basis(now, state, self.options), budget, cap)
+            if step is not None:
+                steps.append(step)
+                now, state = after_step(now, state, step, self.options.counter)
+            if now.raw <= budget.target:
+                break
+        if now.raw >= view.raw:
+            return None
+        return Plan(self.name, tuple(steps), before=view.raw, after=now.raw, keep_recent=self.options.keep_recent)
+
+
+def _fold(name: str, basis: Basis, budget: Budget, cap: int) -> Step | None:
+    return recap_to_target(name, basis, budget)
+
+
+def _clip(name: str, basis: Basis, budget: Budget, cap: int) -> Step | None:
+    return clip_step(f"{name}: clip", basis, basis.entries, cap, basis.view.raw - budget.target)
+
 
 _SINGLE = (
     DropSuperseded,

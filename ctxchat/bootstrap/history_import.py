@@ -1,33 +1,47 @@
-"""Bringing in what other agents have written down: a file read by its format, each of its sessions stored on its own.
+"""Histories of other agents brought in: what there is of them on this machine, a file read by its format with each of its sessions
+stored on its own, and all of that beside a chat, in a process of its own that takes the processor only when nobody else wants it.
 
-Everything here may take long and none of it needs an event loop: call it in a thread or a process of its own.
+What an import has stored stays when it is ended. `bring` may take long and needs no event loop: it runs in a thread or a process.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
 import msgspec
 
 from ctxchat.core.calibration import Mix
-from ctxchat.core.errors import CtxchatError
+from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.journal import Record
 from ctxchat.core.messages import Message
 from ctxchat.core.tokens import TokenCounter
+from ctxchat.importing import formats
 from ctxchat.importing.formats import Format
 from ctxchat.importing.journal_records import Building, Totals
 from ctxchat.importing.json_stream import Progress, silent
-from ctxchat.importing.outcome import Imported, Outcome
+from ctxchat.importing.outcome import Importable, Imported, ImportNews, Outcome
 from ctxchat.importing.steps import Begin, Damaged, Said, Step
 from ctxchat.models.tokenizers import counter
+from ctxchat.own_processes import module_command
 from ctxchat.storage import origins, private_files
 from ctxchat.storage.database import Database
 from ctxchat.storage.faults import faults
 from ctxchat.storage.origins import SessionOrigin
 from ctxchat.storage.session_files import attach
+
+IMPORT_END_TIMEOUT_S = 5.0
+"""Seconds that an import which is to end has to leave its transaction."""
+
+_MAX_LINE_BYTES = 10_000_000  # bytes of a line: one session, with the names of all its damaged lines
+_OFFERED = "told of other agents' sessions"
+"""Row of the store's `meta` table."""
+
+_news = msgspec.json.Decoder(ImportNews)
 
 
 def unchanged(database: Database) -> Callable[[Path], bool]:
@@ -174,3 +188,66 @@ def _digest(message: Message) -> str:
     """Of what a session begins with: two halves of one, in files of their own, are two."""
     words = f"{message.at} {message.role} {message.text[:2000]}"
     return hashlib.blake2b(words.encode("utf-8", "replace"), digest_size=5).hexdigest()
+
+
+async def importable(database: Database, path: Path | None) -> list[Importable]:
+    """Sessions that are not here yet, or have changed: of all agents in their usual places, or in this file or folder."""
+    same = await database.run(unchanged, database)
+
+    def still_to_import() -> list[Importable]:
+        there: list[Importable] = []
+        for found in formats.found(Path.home()) if path is None else formats.at(path):
+            sizes = [file.stat().st_size for file in found.files if not same(file)]
+            if sizes:
+                there.append(Importable(found.form.label, len(sizes), sum(sizes)))
+        return there
+
+    with suppress(OSError):
+        return await asyncio.to_thread(still_to_import)
+    return []
+
+
+async def first_found(database: Database) -> Sequence[Importable]:
+    """The same of the usual places, the first time that anything is there; nothing from then on."""
+    with suppress(StorageError):
+        if await database.run(database.remembered, _OFFERED):
+            return ()
+        if found := await importable(database, None):
+            await database.run(database.remember, _OFFERED, "yes")
+            return found
+    return ()
+
+
+async def run_import(path: Path | None) -> AsyncGenerator[ImportNews, None]:
+    """Import a file or folder, or all that is found; closing the generator ends it. Raises CtxchatError with what the process
+    said where it failed."""
+    what = ["--all"] if path is None else ["--", str(path)]
+    process = await asyncio.create_subprocess_exec(
+        *module_command("ctxchat", "sessions", "import", "--events", *what),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        limit=_MAX_LINE_BYTES,
+    )
+    assert process.stdout and process.stderr
+    complaint = asyncio.create_task(process.stderr.read())
+    known = False
+    try:
+        async for line in process.stdout:
+            with suppress(msgspec.DecodeError):
+                yield _news.decode(line)
+                known = True
+        if await process.wait() and not known:
+            words = (await complaint).decode("utf-8", "replace").strip().removeprefix("ctxchat: ")
+            raise CtxchatError(
+                words or f"The import ended with exit code {process.returncode}.", "Nothing was brought in."
+            )
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), IMPORT_END_TIMEOUT_S)
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        complaint.cancel()
