@@ -1,5 +1,5 @@
-"""Histories of other agents brought in: what there is of them on this machine, a file read by its format with each of its sessions
-stored on its own, and all of that beside a chat, in a process of its own that takes the processor only when nobody else wants it.
+"""Histories of other agents brought in: what there is of them on this machine, a file read by its format with each of its
+sessions stored on its own, and all of that beside a chat, in a process that takes the processor only when nobody else wants it.
 
 What an import has stored stays when it is ended. `bring` may take long and needs no event loop: it runs in a thread or a process.
 """
