@@ -200,7 +200,7 @@ class Growing(Around):
         return Surroundings((ContextBlock("AGENTS.md", self.text),) if self.text else ())
 
 
-@pytest.mark.parametrize("guard", ["snoozed", "failed", "refilled"])
+@pytest.mark.parametrize("backoff", ["snoozed", "failed", "refilled"])
 async def test_what_stopped_it_or_put_it_off_outlives_a_restart(backoff: str) -> None:
     desk = await lived(Options(), "fresh", [100, 100], hook=False)
     desk.compactor.policy._use(guard_of(backoff, desk))

@@ -36,7 +36,7 @@ def turn(start: int, *results: str, path: str = "a.py", thought: str = "") -> li
 
 def planned(history: list[Message], name: str, **told: object) -> tuple[Ledger, Plan | None, Ledger]:
     ledger = Ledger(groups=group_messages(history))
-    options = PlanOptions(**({"meter": TokenCounter(), "recent_results": 0} | told))  # type: ignore[arg-type]
+    options = PlanOptions(**({"counter": TokenCounter(), "recent_results": 0} | told))  # type: ignore[arg-type]
     plan = builtin_strategies(options)[name].plan(see(ledger, options), ledger, BUDGET)
     after = ledger.apply(apply_plan(ledger, plan, "p", options, summary="summary")) if plan else ledger
     return ledger, plan, after

@@ -100,12 +100,12 @@ async def test_neither_litellm_nor_a_process_is_needed(name: str) -> None:
     code = (
         "import asyncio, sys\n"
         "from ctxchat.models.settings import ModelSettings\n"
-        "from ctxchat.models.direct import Connections, Straight, server_of\n"
+        "from ctxchat.models.direct import Connections, DirectTransport, server_of\n"
         "s = ModelSettings(sys.argv[1], api_base=sys.argv[2])\n"
         "async def main():\n"
-        "    lane = Straight(s, server_of(s), Connections())\n"
+        "    transport = DirectTransport(s, server_of(s), Connections())\n"
         "    call = {'model': s.name, 'messages': [{'role': 'user', 'content': 'hi'}], 'max_tokens': 9}\n"
-        "    async for piece in lane.stream(call, 30): print(type(piece).__name__)\n"
+        "    async for piece in transport.stream(call, 30): print(type(piece).__name__)\n"
         "asyncio.run(main())\n"
         "assert not {'litellm', 'openai', 'aiohttp', 'pydantic'} & {*sys.modules}\n"
     )
