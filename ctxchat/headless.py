@@ -55,7 +55,7 @@ async def along(
     rules = MentionRules(
         lambda access_request: session.permissions.judge("read_file", access_request).verdict, agreed=tuple(agreed)
     )
-    for named in await asyncio.to_thread(look_all, text, workspace, rules=rules):
+    for named in await asyncio.to_thread(look_all, session.mentioning(text), workspace, rules=rules):
         part = await part_of(named, session.attachments.save, session.attachments.mask)
         if part:
             parts.append(part)

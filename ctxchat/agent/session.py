@@ -31,6 +31,7 @@ from ctxchat.core.events import Notice, Stamped
 from ctxchat.core.journal import Named, SessionState
 from ctxchat.core.messages import Part
 from ctxchat.core.ports import WorkspaceFiles
+from ctxchat.core.prompt_files import called_prompt
 from ctxchat.core.record import Reason
 from ctxchat.core.view import View
 
@@ -94,6 +95,11 @@ class Session:
     def busy(self) -> bool:
         """A turn or a pass is under way."""
         return self._lock.busy
+
+    def mentioning(self, text: str) -> str:
+        """A message with what it calls by `/name`: the files that either mentions go along with it."""
+        filled = called_prompt(text, self.setup.prompts)
+        return f"{text}\n{filled.text}" if filled else text
 
     # ── verbs ──
 

@@ -15,6 +15,7 @@ from ctxchat.core.hooks import Hook
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Mode, Rule
 from ctxchat.core.ports import ModelPort, Summariser, ToolLimits
+from ctxchat.core.prompt_files import PromptFile
 from ctxchat.core.view import Transform
 
 FallbackOf = Callable[[str], ModelPort | None]
@@ -57,7 +58,8 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     `serving` is what models are opened with: where it differs, the model in use is opened anew; at its address, unless
     `address`, which the settings name for it, differs, too. `effort` is the level they name for it, empty for the model's
     usual one. `tools` are the names on offer, None for all. `lasting`: a person reads and thinks between the messages, so
-    that pauses of up to an hour are to be expected. `notices` are sentences for the person.
+    that pauses of up to an hour are to be expected. `prompts` are what a person can call as `/name`. `notices` are sentences for
+    the person.
     """
 
     system: str
@@ -81,6 +83,7 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     effort: str = ""
     lasting: bool = False
     rewriting: tuple[str, ...] = ()
+    prompts: tuple[PromptFile, ...] = ()
     notices: tuple[str, ...] = ()
 
 

@@ -21,6 +21,7 @@ from ctxchat.core.journal import AgentChosen, EffortChosen, ModelChosen
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Rule
 from ctxchat.core.ports import ModelPort
+from ctxchat.core.prompt_files import PromptFile
 
 LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """What providers call them; a model of which nobody says which it has may have any."""
@@ -90,6 +91,11 @@ class Setup:
             raise UsageError(levels_told(model))
         async with self._lock.alone():
             await self._conversation.write(EffortChosen(level))
+
+    @property
+    def prompts(self) -> Sequence[PromptFile]:
+        """Skills and command files that a person can call as `/name`."""
+        return [prompt for prompt in self._config.prompts if prompt.by_person]
 
     @property
     def options(self) -> Options:

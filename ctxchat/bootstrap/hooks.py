@@ -44,7 +44,7 @@ def hooks_of(settings: Sequence[HookSettings]) -> tuple[Hook, ...]:
         base = each.name or f"{each.action} at {each.event}"
         names.append(base)
         number = names.count(base)
-        if not each.enabled:
+        if not each.enabled or each.form == "claude":
             continue
         made.append(
             Hook(

@@ -47,6 +47,7 @@ from ctxchat.tools.delegating import Delegate
 from ctxchat.tools.memos import WriteMemo
 from ctxchat.tools.read_file import ReadNow
 from ctxchat.tools.seen import SeenFiles
+from ctxchat.tools.skills import ReadSkill
 from ctxchat.tools.todo import Todo, TodoList
 
 
@@ -309,6 +310,8 @@ class Opening:
             open_below = partial(self._open_below, checkpoints)
             below = SubAgents(shared, session, lambda: self._conversation.model.address, approvals, open_below)
             tools.append(Delegate(below, {n: a.description for n, a in shared.loaded.settings.agents.items()}))
+        if shared.loaded.prompts or shared.loaded.untrusted:  # which may be trusted while it is open
+            tools.append(ReadSkill(lambda: shared.loaded.prompts))
         tools += self._extensions.tools([tool.spec.name for tool in tools])
         tool_runner = ToolRunner(
             tools,

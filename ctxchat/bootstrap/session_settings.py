@@ -158,6 +158,7 @@ class Configuring:
             effort=settings.of_model(model).effort if own.effort is None else own.effort,
             lasting=self._ahead,
             rewriting=rewriting(settings),
+            prompts=shared.loaded.prompts,
             notices=(*self._notices(settings, own), *problems),
         )
 
@@ -198,7 +199,10 @@ class Configuring:
 
     def _providers(self, names: Sequence[str]) -> list[ContextProvider]:
         workspace: Path = self._shared.workspace
-        ours = {p.source_id: p for p in standard_providers(workspace, git=self._shared.git)}
+        ours = {
+            p.source_id: p
+            for p in standard_providers(workspace, git=self._shared.git, prompts=lambda: self._shared.loaded.prompts)
+        }
         found = ours | self._extensions.providers([n for n in names if n not in ours], workspace)
         return [found[name] for name in names if name in found]
 

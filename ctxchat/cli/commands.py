@@ -28,6 +28,7 @@ COMMANDS = {
     "models": ("ctxchat.cli.models", "Models that can be reached from here."),
     "config": ("ctxchat.cli.config", "Where settings come from, what they are, and setting them."),
     "permissions": ("ctxchat.cli.permissions", "What is allowed without asking, and what would be asked."),
+    "trust": ("ctxchat.cli.trust", "What a folder's own settings, skills and hooks would do, and trusting them."),
     "mcp": ("ctxchat.cli.mcp", "MCP servers: which are up, and what their tools cost."),
     "themes": ("ctxchat.cli.themes", "Themes, and whether yours are whole."),
     "doctor": ("ctxchat.cli.doctor", "Check that everything works, with remedies."),

@@ -6,7 +6,8 @@ Never raises for what a file holds: whatever is wrong is a `Problem`, and the la
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,13 +17,25 @@ from ctxchat.config import keys, paths
 from ctxchat.config.atomic import write_text
 from ctxchat.config.check import KnownNames
 from ctxchat.config.consistency import build
-from ctxchat.config.layers import Layer, Origin, agreeing, environment_layer, file_layer, flags_layer
+from ctxchat.config.customizations.collect import Customizations, collect
+from ctxchat.config.customizations.places import Place, project_places, user_places
+from ctxchat.config.layers import (
+    Layer,
+    Origin,
+    agreeing,
+    environment_layer,
+    file_layer,
+    flags_layer,
+    with_customizations,
+)
 from ctxchat.config.option_table import find
 from ctxchat.config.problems import KeyPath, Problem, key_text
-from ctxchat.config.schema import Settings
+from ctxchat.config.schema import DEFAULTS, Settings
 from ctxchat.config.toml_positions import parse_key
 from ctxchat.config.trees import get, leaves, merge, split_trust
 from ctxchat.config.trust import Content, Trusted, content, trust_problem, trusted
+from ctxchat.core.prompt_files import PromptFile
+from ctxchat.core.quantities import count
 
 DEFAULT = Origin("default")
 
@@ -39,7 +52,8 @@ class Loaded(msgspec.Struct, frozen=True):
     force. `project` is what of the project's file needs trust, `trust` what was trusted of the folder; where these are not the
     same, `untrusted` are the keys that do not count. `files` are the ones to watch for edits, whether they exist or not. `broken`
     are the problems that a file cannot be used as it is for: the person's own then does not count, and a project's only in part.
-    `rules` says of each of `permissions.rules` who set it.
+    `rules` says of each of `permissions.rules` who set it. `prompts` are the skills and command files that count, the project's
+    first; `left_out` says what of skills, commands, hooks, agents and servers in files of their own cannot be used.
     """
 
     settings: Settings
@@ -52,6 +66,8 @@ class Loaded(msgspec.Struct, frozen=True):
     trust: Trusted | None = None
     broken: tuple[Problem, ...] = ()
     rules: tuple[Origin, ...] = ()
+    prompts: tuple[PromptFile, ...] = ()
+    left_out: tuple[Problem, ...] = ()
 
     def origin(self, key: str) -> Origin:
         """Who set this dotted key."""
@@ -73,7 +89,7 @@ class Loaded(msgspec.Struct, frozen=True):
         elif self.problems:
             told.append("What is wrong counts as not set until it is corrected.")
         if self.untrusted:
-            told.append(f"{self.files[1]}: {self._why_not()}: {', '.join(self.untrusted)}")
+            told.append(f"{self.files[1].parent.parent}: {self._why_not()}: {', '.join(self.untrusted)}")
         return tuple(told)
 
     def _why_not(self) -> str:
@@ -102,9 +118,13 @@ def load(
     folder = paths.config_dir(environ)
     backup = None if config else paths.data_dir(environ) / "last-good-config.toml"
     user = config or paths.user_file(folder)
-    project, untrusted, wants, given = _project_layer(workspace, folder, known)
+    own = _user_layer(user, backup, known, missing_is_wrong=config is not None)
+    others = own.tree.get("customizations", DEFAULTS.customizations) == "all"
+    theirs = collect(_chosen(user_places(folder, environ), others))
+    found = collect(_chosen(project_places(workspace), others)) if workspace else Customizations()
+    project, untrusted, wants, given = _project_layer(workspace, folder, known, found)
     above = (project, environment_layer(environ, known), flags_layer(flags or {}, known))
-    layers = [_user_layer(user, backup, known, missing_is_wrong=config is not None)]
+    layers = [with_customizations("user", own, theirs, known)]
     tree = layers[0].tree
     for layer in above:
         layers.append(agreeing(tree, layer))
@@ -121,11 +141,30 @@ def load(
     files = list(dict.fromkeys(p.file for p in problems))
     problems.sort(key=lambda p: (files.index(p.file), p.line))  # as one reads them, whoever found what
     watched = (user,) if workspace is None else (user, paths.project_file(workspace), *wants.files)
+    watched = (*watched, *theirs.watched, *found.watched)
+    counting = (*(found.prompts if given and given.digest == wants.digest else ()), *theirs.prompts)
     broken = (*layers[0].problems, *layers[1].problems)
     rules = tuple(
         layer.where((*RULES, place)) for layer in layers for place, _ in enumerate(get(layer.tree, RULES) or ())
     )
-    return Loaded(settings, origins, tuple(problems), keymap, untrusted, watched, wants, given, broken, rules)
+    return Loaded(
+        settings,
+        origins,
+        tuple(problems),
+        keymap,
+        untrusted,
+        watched,
+        wants,
+        given,
+        broken,
+        rules,
+        counting,
+        (*found.problems, *theirs.problems),
+    )
+
+
+def _chosen(places: Iterable[Place], others: bool) -> tuple[Place, ...]:
+    return tuple(place for place in places if others or place.made_for == "ctxchat")
 
 
 def changes(before: Settings, after: Settings) -> tuple[tuple[str, object, object], ...]:
@@ -170,18 +209,21 @@ def _remember(layer: Layer, backup: Path) -> None:
 
 
 def _project_layer(
-    workspace: Path | None, folder: Path, known: KnownNames
+    workspace: Path | None, folder: Path, known: KnownNames, found: Customizations
 ) -> tuple[Layer, tuple[str, ...], Content, Trusted | None]:
     """The project's file as far as it counts, the keys that do not, what needs trust, and what was trusted."""
     if workspace is None:
         return Layer({}, (), lambda _: DEFAULT), (), Content(), None
     layer = file_layer("project", paths.project_file(workspace), known, within=workspace)
+    layer = with_customizations("project", layer, found, known)
     harmless, held = split_trust(layer.tree)
-    wants = content(workspace, {key: get(layer.tree, parse_key(key)) for key in held})
+    wants = content(workspace, {key: get(layer.tree, parse_key(key)) for key in held}, found.prompts)
     given = trusted(folder, workspace)
     if given and given.digest == wants.digest:
         return layer, (), wants, given
-    return msgspec.structs.replace(layer, tree=harmless), held, wants, given
+    kinds = Counter(prompt.kind for prompt in found.prompts)
+    waiting = (*held, *(count(number, kind) for kind, number in kinds.items()))
+    return msgspec.structs.replace(layer, tree=harmless), waiting, wants, given
 
 
 def unknown_theme(name: str, folder: Path) -> Problem | None:

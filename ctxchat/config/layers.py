@@ -11,6 +11,7 @@ import msgspec
 
 from ctxchat.config.check import KnownNames, check
 from ctxchat.config.consistency import build, contradictions
+from ctxchat.config.customizations.collect import Customizations
 from ctxchat.config.option_table import Option, bare, find, options
 from ctxchat.config.problems import ConfigFault, KeyPath, Problem, key_text, nearest
 from ctxchat.config.toml_file import read
@@ -58,6 +59,23 @@ def file_layer(name: LayerName, path: Path, known: KnownNames, within: Path | No
         return Origin(name, str(path), places.line(key))
 
     return Layer(tree, _problems(faults, where), where, found.text)
+
+
+def with_customizations(name: LayerName, layer: Layer, found: Customizations, known: KnownNames) -> Layer:
+    """The layer over what lies in files of its own beside it: of two of one name the settings' counts. What is wrong with those
+    files is no problem of the settings, so a part that is not right is left out."""
+    if not found.tree:
+        return layer
+    tree, _ = check(found.tree, known)
+    hooks = len(tree.get("hooks", ()))
+
+    def where(key: KeyPath) -> Origin:
+        if key[:1] == ("hooks",) and len(key) > 1 and isinstance(key[1], int) and key[1] >= hooks:
+            return layer.where(("hooks", key[1] - hooks, *key[2:]))
+        file = "" if get(layer.tree, key) is not None and key[:1] != ("hooks",) else found.file_of(key)
+        return Origin(name, file) if file else layer.where(key)
+
+    return msgspec.structs.replace(layer, tree=merge(tree, layer.tree), where=where)
 
 
 def environment_layer(environ: Mapping[str, str], known: KnownNames) -> Layer:

@@ -9,17 +9,19 @@ import hashlib
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ctxchat.config.atomic import alone, write_text
+from ctxchat.config.customizations.skill_files import skill_folder_files
 from ctxchat.config.problems import Problem
 from ctxchat.config.toml_file import read
 from ctxchat.config.toml_positions import literal
 from ctxchat.config.trees import Tree
+from ctxchat.core.prompt_files import PromptFile
 
 MAX_SHOWN_CHARS = 2000
 """Characters of a value: a command is shown whole where that can be, it is what the person decides on."""
@@ -71,7 +73,8 @@ def _hook(hook: Mapping[str, Any]) -> str:
         "inject": f"tells the model: {_short(str(hook.get('text', '')))}",
         "compact_context": "makes room",
     }
-    return f"hook at {hook['event']}: {does[hook['action']]}"
+    only = f" for {_short(str(hook['matcher']))}" if hook.get("matcher") else ""
+    return f"hook at {hook['event']}{only}: {does[hook['action']]}"
 
 
 def _server(name: str, server: Mapping[str, Any]) -> str:
@@ -88,6 +91,9 @@ def _short(text: str) -> str:
     text = _plain(text)
     return text if len(text) <= MAX_SHOWN_CHARS else text[: MAX_SHOWN_CHARS - 1] + "…"
 
+
+MAX_SKILL_FILES = 200
+"""Files of a skill's folder that belong to what is trusted."""
 
 MAX_HASHED_BYTES = 50_000_000
 """Bytes of a file above which it is known by its size and the moment it last changed, not by what is in it."""
@@ -111,14 +117,36 @@ class Trusted(msgspec.Struct, frozen=True):
     lines: tuple[str, ...] = ()
 
 
-def content(workspace: Path, held: Tree) -> Content:
-    """What a project holds now. Reads the files that its commands name."""
-    if not held:
+def content(workspace: Path, held: Tree, prompts: Sequence[PromptFile] = ()) -> Content:
+    """What a project holds now, its skills and command files among it. Reads their files, and those that its commands name."""
+    if not held and not prompts:
         return Content(digest="nothing")
     files = dict(_named_files(workspace, held))
+    told = [f"file {_plain(name)}: {mark[:12]}" for name, mark in files.items()]
+    files |= dict(_prompt_marks(workspace, prompts))
     digest = hashlib.sha256(msgspec.json.encode([held, files], order="deterministic", enc_hook=str)).hexdigest()
-    told = (f"file {_plain(name)}: {mark[:12]}" for name, mark in files.items())
-    return Content(held, (*held_lines(held), *told), digest, tuple(workspace / name for name in files))
+    lines = (*held_lines(held), *(_prompt_line(prompt, workspace) for prompt in prompts), *told)
+    return Content(held, lines, digest, tuple(workspace / name for name in files))
+
+
+def _prompt_line(prompt: PromptFile, workspace: Path) -> str:
+    """A skill's description is in every request, so it is shown whole."""
+    return f"{_plain(prompt.title)} ({_relative(Path(prompt.path), workspace)}): {_short(prompt.description)}"
+
+
+def _relative(path: Path, workspace: Path) -> str:
+    return _plain(str(path.relative_to(workspace)) if path.is_relative_to(workspace) else str(path))
+
+
+def _prompt_marks(workspace: Path, prompts: Sequence[PromptFile]) -> Iterator[tuple[str, str]]:
+    root = Path(os.path.realpath(workspace))
+    for prompt in prompts:
+        for file in skill_folder_files(prompt, MAX_SKILL_FILES):
+            real = Path(os.path.realpath(file))
+            try:
+                yield _relative(file, workspace), _mark(real, real.is_relative_to(root))
+            except OSError:
+                yield _relative(file, workspace), "unreadable"
 
 
 def trusted(config: Path, folder: Path) -> Trusted | None:
@@ -140,6 +168,25 @@ def trust(config: Path, folder: Path, looked_at: Content) -> None:
         new = Trusted(here, looked_at.digest, looked_at.lines)
         kept = [each for each in known if each.folder != here]
         write_text(path, tomli_w.dumps({"trusted": [msgspec.to_builtins(each) for each in (*kept, new)]}))
+
+
+def trusted_folders(config: Path) -> tuple[Trusted, ...]:
+    """All that was ever trusted."""
+    return _stored(config)[0]
+
+
+def distrust(config: Path, folder: Path) -> bool:
+    """Trust a folder no longer, which may be gone; False where it was not trusted. Raises OSError."""
+    import tomli_w
+
+    path = _file(config)
+    with alone(path):
+        known, _ = _stored(config)
+        kept = [each for each in known if each.folder not in {str(folder), str(folder.resolve())}]
+        if len(kept) == len(known):
+            return False
+        write_text(path, tomli_w.dumps({"trusted": [msgspec.to_builtins(each) for each in kept]}))
+    return True
 
 
 def trust_problem(config: Path) -> Problem | None:
@@ -181,9 +228,13 @@ def _named_files(workspace: Path, held: Mapping[str, Any]) -> Iterator[tuple[str
             continue
 
 
+_PROJECT_FOLDER = re.compile(r"\$\{CLAUDE_PROJECT_DIR\}|\$CLAUDE_PROJECT_DIR\b")
+"""How hooks in Claude Code's form name the project's folder."""
+
+
 def _command_words(held: Mapping[str, Any]) -> Iterator[str]:
     for hook in held.get("hooks", ()):
-        yield from _words(str(hook.get("command", "")))
+        yield from _words(_PROJECT_FOLDER.sub(".", str(hook.get("command", ""))))
     for server in held.get("mcp", {}).values():
         yield from (str(server.get("command", "")), *map(str, server.get("args", ())))
 

@@ -9,8 +9,12 @@ Stamp = tuple[int, int, int]
 """When a file was last written, how large it is, and which one it is: an editor that writes beside and renames counts too."""
 
 
+PATTERNS = ("*.toml", "*.md", "*/*.md")
+"""What is looked for in a folder: themes, agents, command files, skills."""
+
+
 class Watch:
-    """Files and folders (their TOML files) under watch. What is not there yet is watched for as well."""
+    """Files and folders (their TOML and Markdown files) under watch. What is not there yet is watched for as well."""
 
     def __init__(self, places: Iterable[Path]) -> None:
         self._places = tuple(dict.fromkeys(places))
@@ -34,7 +38,9 @@ class Watch:
 
 def _files(place: Path) -> tuple[Path, ...]:
     try:
-        return tuple(place.glob("*.toml")) if place.is_dir() and place.suffix != ".toml" else (place,)
+        if place.is_dir() and place.suffix not in {".toml", ".json"}:
+            return tuple(file for pattern in PATTERNS for file in place.glob(pattern))
+        return (place,)
     except OSError:
         return ()
 

@@ -9,9 +9,10 @@ import platform
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ctxchat.context.skills import Skills, workspace_skills
+from ctxchat.context.skills import Skills
 from ctxchat.context.workspace import GitCommand, Workspace
 from ctxchat.core.ports import ContextProvider
+from ctxchat.core.prompt_files import PromptFile
 
 
 class Identity:
@@ -51,6 +52,9 @@ class SettingsNotes:
         return "\n\n".join(self._notes)
 
 
-def standard_providers(root: Path, *, git: GitCommand | None = None) -> tuple[ContextProvider, ...]:
-    """Skills of the workspace, the workspace's snapshot (with what `git` says, where it can be asked), then identity and date."""
-    return (Skills(workspace_skills(root), within=root), Workspace(root, git=git), Identity(root))
+def standard_providers(
+    root: Path, *, git: GitCommand | None = None, prompts: Callable[[], Sequence[PromptFile]] = tuple
+) -> tuple[ContextProvider, ...]:
+    """Skills (of those that `prompts` gives), the workspace's snapshot (with what `git` says, where it can be asked), then
+    identity and date."""
+    return (Skills(prompts), Workspace(root, git=git), Identity(root))

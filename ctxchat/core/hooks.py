@@ -20,6 +20,7 @@ HookEvent = Literal[
     "tool_finished",
     "compaction_started",
     "compaction_finished",
+    "approval_requested",
     "error",
 ]
 
@@ -93,12 +94,29 @@ class CompactContext(msgspec.Struct, frozen=True):
 
 class RunCommand(msgspec.Struct, frozen=True):
     """Run a command line, ended after `timeout` seconds. `show_output`: what it prints becomes a note for the model. `sandbox`:
-    as the model's commands run; else as the person."""
+    as the model's commands run; else as the person. `form` is whose input it is given and whose answer it gives; in Claude Code's
+    `matcher` says for which tools, starts or compactions."""
 
     command: str
     timeout: float = 30.0
     show_output: bool = False
     sandbox: bool = True
+    form: Literal["ctxchat", "claude"] = "ctxchat"
+    matcher: str = ""
+
+
+class HookVerdict(msgspec.Struct, frozen=True):
+    """What a hook says about what is going to happen. `blocks`: it must not, for this `reason`; `asks`: the person is asked
+    first; `stops`: the turn ends here. `arguments` take the place of a call's. `context` is for the model, `tells_person` for the
+    person."""
+
+    blocks: bool = False
+    asks: bool = False
+    stops: bool = False
+    reason: str = ""
+    arguments: dict[str, object] | None = None
+    context: str = ""
+    tells_person: str = ""
 
 
 class Notify(msgspec.Struct, frozen=True):

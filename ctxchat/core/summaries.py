@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
+from ctxchat.core.carried import carried_text
 from ctxchat.core.facts import Memory, collect, merged, render
 from ctxchat.core.ledger import Change, Edit, Entry, Ledger
-from ctxchat.core.memos import memos_text, memos_to_carry
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.overtaken import with_what_came_since
 from ctxchat.core.pending import NOTHING_PENDING, Pending, pending
@@ -186,7 +186,7 @@ def of_less(edit: Edit, ledger: Ledger, back: Collection[str], count: Count, mem
         back=tuple(sorted({*digest.back, *again})),
     )
     room = max(0, count(old.first.text) - count(bare.first.text))
-    memos = memos_text(memos_to_carry(ledger, covers))
+    memos = carried_text(ledger, covers, count, sum(count(m.text) for m in old.messages[1:]))
     files = old.messages[-1:] if digest.files else ()
     more = (Message(seq=0, role="user", content=memos), *files) if memos else files
     beside = "".join(m.text for m in more)

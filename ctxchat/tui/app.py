@@ -30,6 +30,7 @@ from ctxchat.config.paths import config_dir, user_file
 from ctxchat.config.schema import Settings
 from ctxchat.config.themes import Theme
 from ctxchat.core.errors import CtxchatError
+from ctxchat.core.prompt_files import called_prompt
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui import commands, starting
 from ctxchat.tui.actions import Handler, handler, importing, models
@@ -388,13 +389,16 @@ class CtxchatApp(InOrder):
     def submit(self, draft: Draft) -> None:
         """Enter in the composer: a command, or a message for now or for later. At once, or keys typed behind it would join it."""
         said = commands.parse(draft.text)
+        session = self.controller.session
+        if isinstance(said, commands.Unknown) and session and called_prompt(draft.text, session.setup.prompts):
+            said = None  # a message, which the session fills in
         if isinstance(said, commands.Unknown):
             near = f" Did you mean /{said.nearest}?" if said.nearest else " /help lists them."
             self.chat.notice("warning", f"There is no command /{one_line(said.name, 40)}.{near}")
         elif said is not None:
             self.chat.composer.sent(keep_attached=True)
             self.run_command(said.command, said.argument)
-        elif (session := self.controller.session) and session.read_only:
+        elif session and session.read_only:
             self._not_sent(session.read_only, "/branch goes on in a copy.")
         elif self.controller.trouble:
             self._not_sent(self.controller.trouble, starting.NEW_TRIES_AGAIN)

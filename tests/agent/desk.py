@@ -34,6 +34,7 @@ from ctxchat.core.ports import (
     ToolText,
     WorkspaceFiles,
 )
+from ctxchat.core.prompt_files import PromptFile
 from ctxchat.core.view import Transform
 
 
@@ -226,6 +227,7 @@ class Desk:
         configure: Configure | None = None,
         clock: StillClock | None = None,
         transforms: Sequence[Transform] = (),
+        prompts: Sequence[PromptFile] = (),
     ) -> None:
         self.journal = journal or MemoryJournal(records)
         self.clock = clock or StillClock()
@@ -242,6 +244,7 @@ class Desk:
             mode=self.approvals.mode,
             hooks=tuple(hooks),
             transforms=tuple(transforms),
+            prompts=tuple(prompts),
         )
         self.conversation = Conversation(
             self.journal,

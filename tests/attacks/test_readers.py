@@ -15,13 +15,11 @@ READERS = {
     "memory": ("AGENTS.md", "from ctxchat.context.memory_files import load_memory as read; print(read(root).blocks)"),
     "skill": (
         ".ctxchat/skills/deploy.md",
-        "from ctxchat.context.standard import standard_providers as read; import asyncio;"
-        "print(asyncio.run(read(root)[0].provide()))",
+        "from ctxchat.config.effective import load; print(load(root, config=root / 'none').project.lines)",
     ),
     "skill in a folder": (
         ".ctxchat/skills/deploy/SKILL.md",
-        "from ctxchat.context.standard import standard_providers as read; import asyncio;"
-        "print(asyncio.run(read(root)[0].provide()))",
+        "from ctxchat.config.effective import load; print(load(root, config=root / 'none').project.lines)",
     ),
     "settings": (
         ".ctxchat/config.toml",

@@ -19,7 +19,7 @@ def test_nothing_there_means_defaults(home: Home) -> None:
     loaded = home.load()
     assert loaded.settings == DEFAULTS
     assert loaded.problems == () and loaded.notices == () and loaded.origins == {}
-    assert loaded.files == (home.file, home.project)
+    assert loaded.files[:2] == (home.file, home.project)
 
 
 def test_each_layer_wins_over_the_one_before_and_says_so(home: Home) -> None:

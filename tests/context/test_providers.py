@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.context.skills import Skills, find_skills, workspace_skills
 from ctxchat.context.standard import Identity, standard_providers
 from ctxchat.context.workspace import MOST_NAMES, Workspace
 
@@ -92,26 +91,6 @@ async def test_a_repository_cannot_name_a_program_to_run(tmp_path: Path) -> None
     git(tmp_path, "config", "core.fsmonitor", str(spy))
     await Workspace(tmp_path, git=plain_git).provide()
     assert not (tmp_path / "ran").exists()
-
-
-async def test_skills_are_named_and_the_workspace_wins(tmp_path: Path) -> None:
-    own, user = workspace_skills(tmp_path / "ws"), tmp_path / "user"
-    (own / "deploy").mkdir(parents=True)
-    user.mkdir()
-    (own / "deploy" / "SKILL.md").write_text("---\nname: x\ndescription: 'Ship a release'\n---\n# Deploy\n")
-    (own / "empty.md").write_text("")
-    (user / "deploy.md").write_text("# The user's own\n")
-    (user / "tide.md").write_text("\n# Reading tide tables\nmore\n")
-    (user / "notes.txt").write_text("not a skill")
-    found = find_skills(own, user)
-    assert [(s.name, s.line) for s in found] == [
-        ("deploy", "Ship a release"),
-        ("empty", "no description"),
-        ("tide", "Reading tide tables"),
-    ]
-    text = await Skills(own, user).provide()
-    assert f"- tide: Reading tide tables ({user / 'tide.md'})" in text
-    assert await Skills(tmp_path / "none").provide() == ""
 
 
 def test_what_changes_most_comes_last(tmp_path: Path) -> None:

@@ -171,6 +171,11 @@ class FakeSession:
     def setup(self) -> Self:
         return self
 
+    prompts = ()
+
+    def mentioning(self, text: str) -> str:
+        return text
+
     async def choose_effort(self, level: str) -> None:
         if level not in {"", "low", "high"}:
             raise UsageError(self.levels)

@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
+import msgspec
+
 from ctxchat.agent.attachments import weights
 from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
@@ -22,18 +24,34 @@ from ctxchat.agent.turn.fallback import Fallback
 from ctxchat.agent.turn.in_flight import CANCELLED, FAILED, LAST_ROUND, InFlight
 from ctxchat.agent.turn.replies import Replies
 from ctxchat.agent.turn.tool_round import Stuck, ToolRounds
-from ctxchat.agent.turn.tool_runner import ToolRunner
+from ctxchat.agent.turn.tool_runner import Outcome, ToolRunner
 from ctxchat.core.errors import CtxchatError, ModelError, StorageError
-from ctxchat.core.events import Failed, Notice, Steered, TurnFinished, TurnStarted, TurnStatus
+from ctxchat.core.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    Event,
+    Failed,
+    FilesChanged,
+    Notice,
+    Steered,
+    TurnFinished,
+    TurnStarted,
+    TurnStatus,
+)
 from ctxchat.core.grouping import single
 from ctxchat.core.journal import Named, Record, Sealed
 from ctxchat.core.ledger import NOTHING_OPEN, open_end
-from ctxchat.core.messages import Attached, Message, Part, Text, attached
+from ctxchat.core.messages import Attached, Message, Part, Text, ToolCall, attached
 from ctxchat.core.notes import CONTINUE_REQUEST
+from ctxchat.core.ports import ToolOutput
+from ctxchat.core.prompt_files import FilledPrompt, called_prompt
 from ctxchat.core.secrets import masked
 
 NextSteeringMessage = Callable[[], Awaitable[tuple[str, Sequence[Part]] | None]]
 """The next message a person sent while the turn runs, with what goes along; None where none waits. Asked between two rounds."""
+
+SHELL = "shell"
+"""The tool that runs the commands in a prompt file."""
 
 
 async def nothing() -> None:
@@ -76,7 +94,7 @@ class Turn:
         """
         conversation = self._conversation
         await self._ready()
-        message, along = await self._message(text, attachments)
+        message, along = await self._message(text, (*attachments, *await self._called_prompt(text)))
         records: list[Record] = [Sealed((single("user", message, conversation.ledger.turn + 1),))]
         if not conversation.state.title and (title := await asyncio.to_thread(title_of, text)):
             records.append(Named(title))
@@ -109,12 +127,49 @@ class Turn:
         """What was said meanwhile, each message as its own, in the order in which it was said."""
         steered = False
         while (said := await self._next_steering_message()) is not None:
-            message, along = await self._message(*said)
+            text, attachments = said
+            message, along = await self._message(text, (*attachments, *await self._called_prompt(text)))
             await self._conversation.write(Sealed((single("user", message, self._conversation.ledger.turn),)))
             await self._emit(Steered(message.id, said[0], along))
             steered = True
         if steered:
             await self._conversation.tell_context()
+
+    async def _called_prompt(self, text: str) -> tuple[Part, ...]:
+        """The text of the skill or command file that a message calls by `/name`, with what its commands print: each is asked for
+        as any call is. Raises CtxchatError where one is not allowed: the message is not sent then."""
+        filled = called_prompt(text, self._setup.prompts)
+        if filled is None:
+            return ()
+        outputs = await self._outputs(filled)
+        whole = await asyncio.to_thread(self._tool_runner.mask, filled.with_outputs(outputs))
+        return (Text(whole, filled.file.title),)
+
+    async def _outputs(self, filled: FilledPrompt) -> list[str]:
+        found: dict[str, ToolOutput] = {}
+
+        async def ended(outcome: Outcome) -> None:
+            found[outcome.call.id] = outcome.output
+
+        async def tell(event: Event) -> None:
+            if isinstance(event, FilesChanged) and self._files:
+                self._files.note(event)
+            if isinstance(event, ApprovalRequested | ApprovalResolved | FilesChanged | Notice):
+                await self._emit(event)  # the calls themselves are no part of the record: what they print is
+
+        calls = [
+            ToolCall(f"{filled.file.name}-{place}", SHELL, msgspec.json.encode({"command": command}).decode())
+            for place, command in enumerate(filled.commands)
+        ]
+        if calls:
+            await self._tool_runner.run(calls, tell, ended)
+        for call, command in zip(calls, filled.commands, strict=True):
+            if found[call.id].status == "denied":
+                raise CtxchatError(
+                    f"/{filled.file.name} was not sent: its command `{command}` was not allowed.",
+                    f"{filled.file.path} holds it.",
+                )
+        return [found[call.id].text for call in calls]
 
     async def _message(self, text: str, attachments: Sequence[Part]) -> tuple[Message, tuple[Attached, ...]]:
         """What the user said, at the end of the record, and what goes along as it is shown."""

@@ -86,6 +86,13 @@ class HookSettings(Table, frozen=True):
         ),
     ] = True
     text: Annotated[str, opt("`notify` and `inject`: the words.")] = ""
+    form: Annotated[
+        Literal["ctxchat", "claude"],
+        opt("`run`: what comes on its standard input, and what its answer means: ours, or Claude Code's hooks."),
+    ] = "ctxchat"
+    matcher: Annotated[
+        str, opt('`form = "claude"`: only for what this matches, by Claude Code\'s names: `Bash`, `Edit|Write`.')
+    ] = ""
     strategy: Annotated[str, opt("`compact_context`: another strategy than usual.", names="strategies")] = ""
     instructions: Annotated[str, opt("`compact_context`: what the summary must keep.")] = ""
     cooldown: Annotated[int, opt("Turns it rests after it did something.", unit="turns", ge=0, le=10_000)] = 0
@@ -146,6 +153,14 @@ class Settings(Table, frozen=True):
         opt("Keys of single actions; an empty list takes an action's keys away.", trust=True),
     ] = {}
     agents: Annotated[dict[str, AgentSettings], opt("Agents of your own, by name.", trust=True)] = {}
+    customizations: Annotated[
+        Literal["all", "own"],
+        opt(
+            "Skills, commands, hooks, agents and servers in files of their own: those made for other agents too (`.claude`, "
+            "`.agents`, `.mcp.json`), or ctxchat's own only.",
+            trust=True,
+        ),
+    ] = "all"
     hooks: Annotated[tuple[HookSettings, ...], opt("What to do when something happens.", trust=True, append=True)] = ()
     mcp: Annotated[dict[str, McpSettings], opt("MCP servers, by name.", trust=True)] = {}
 

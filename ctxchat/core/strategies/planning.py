@@ -7,9 +7,9 @@ from functools import cached_property
 
 import msgspec
 
+from ctxchat.core.carried import carried_text
 from ctxchat.core.facts import Memory
 from ctxchat.core.ledger import Change, Edit, Entry, Ledger
-from ctxchat.core.memos import memos_text, memos_to_carry
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.options import USUAL
 from ctxchat.core.pending import pending
@@ -150,7 +150,7 @@ def fold_edit(
     shown, paths = working_set(
         not_in_view(options.files, ledger, fold), options.files_tokens, count, newest(ledger, fold)
     )
-    memos = memos_text(memos_to_carry(ledger, fold))
+    memos = carried_text(ledger, fold, count, max(2 * options.files_tokens, evidence_tokens))
     evidence_tokens = max(evidence_tokens // 2, evidence_tokens - count(memos))
     asked = pending(ledger, fold, evidence_tokens // 2, count)
     beside, memory, recall = f"{memos}\n{shown}", options.memory, options.recall

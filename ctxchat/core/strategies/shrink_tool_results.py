@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.messages import Message
+from ctxchat.core.prompt_files import SKILL_TOOL
 from ctxchat.core.strategies.base import Plan, Spill
 from ctxchat.core.strategies.planning import Basis, PlanOptions, one_step
 from ctxchat.core.strategies.results import shorten, spill_of
@@ -38,7 +39,7 @@ class ShrinkToolResults:
     def _line(self, entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
         counter = self.options.counter
         tokens = counter.message(message)
-        if tokens <= self.options.result_tokens:
+        if tokens <= self.options.result_tokens or message.name == SKILL_TOOL:  # how the work is to be done
             return None
         pointer, spills = spill_of(message, tokens)
         round_of = entry.group if entry.group and entry.group.kind == "round" else None

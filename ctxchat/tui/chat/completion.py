@@ -12,9 +12,10 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from ctxchat.core.prompt_files import PromptFile
 from ctxchat.presentation.text import one_line
 from ctxchat.tools.mentions import mention
-from ctxchat.tui.commands import COMMANDS
+from ctxchat.tui.commands import BY_NAME, COMMANDS
 from ctxchat.tui.widgets.field import AnySizeList
 
 MAX_SUGGESTIONS = 8
@@ -22,7 +23,7 @@ MAX_LINES = 8
 """Lines of the list; more are scrolled to."""
 
 _FILE = re.compile(r"(?:^|(?<=[\s(\"']))@([^\s@]*)$")
-_COMMAND = re.compile(r"^/([\w?-]*)$")
+_COMMAND = re.compile(r"^/([\w?:.-]*)$")
 
 
 class Completion(msgspec.Struct, frozen=True):
@@ -50,15 +51,21 @@ def wanted(before: str) -> Wanted | None:
     return None
 
 
-def command_choices(typed: str) -> list[Completion]:
-    """Slash commands that begin with what is typed, then those that contain its letters."""
+def command_choices(typed: str, prompts: Sequence[PromptFile] = ()) -> list[Completion]:
+    """Slash commands, skills and command files that begin with what is typed, then those that contain its letters."""
+    every = [(c.name, Completion(f"/{c.name} ", f"/{c.name} {c.argument}".rstrip(), c.help)) for c in COMMANDS]
+    every += [(p.name, _prompt_choice(p)) for p in prompts if p.name not in BY_NAME]
     if not typed:
-        found = list(COMMANDS)
-    else:
-        matcher = Matcher(typed)
-        scored = [(not c.name.startswith(typed.lower()), -matcher.match(c.name), c.name, c) for c in COMMANDS]
-        found = [c for later, score, _, c in sorted(scored, key=lambda s: s[:3]) if score < 0 or not later]
-    return [Completion(f"/{c.name} ", f"/{c.name} {c.argument}".rstrip(), c.help) for c in found]
+        return [choice for _, choice in every]
+    matcher = Matcher(typed)
+    scored = [(not name.startswith(typed.lower()), -matcher.match(name), name, c) for name, c in every]
+    return [c for later, score, _, c in sorted(scored, key=lambda s: s[:3]) if score < 0 or not later]
+
+
+def _prompt_choice(prompt: PromptFile) -> Completion:
+    """With its origin: a file of the project may have been written by anybody."""
+    label = one_line(f"/{prompt.name} {prompt.hint}".rstrip(), 60)
+    return Completion(f"/{prompt.name} ", label, one_line(f"({prompt.origin} {prompt.kind}) {prompt.description}", 120))
 
 
 def file_choices(typed: str, files: Sequence[str], most: int = MAX_SUGGESTIONS) -> list[Completion]:

@@ -12,6 +12,7 @@ from textual.events import Key, Paste
 from textual.message import Message
 from textual.strip import Strip
 
+from ctxchat.core.prompt_files import PromptFile
 from ctxchat.presentation.text import harmless
 from ctxchat.tools.mentions import MentionedFile, look, pasted_data, pasted_images, pasted_path
 from ctxchat.tui.chat.completion import Completion, CompletionList, Wanted, command_choices, file_choices, wanted
@@ -80,6 +81,8 @@ class Prompt(TextEditor):
         self._recalled = ""
         self.input_history = history
         self.files: Sequence[str] = ()
+        self.prompts: Callable[[], Sequence[PromptFile]] = tuple
+        """Skills and command files that can be called by `/name`."""
 
     def use_keys(self, keys: Keys) -> None:
         """These from now on."""
@@ -203,7 +206,7 @@ class Prompt(TextEditor):
         if found is None or not self.has_focus:
             self._completion.offer(())
         elif found.kind == "command":
-            self._completion.offer(command_choices(found.typed))
+            self._completion.offer(command_choices(found.typed, self.prompts()))
         else:
             choices = file_choices(found.typed, self.files)
             whole = bool(choices) and choices[0].insert.strip() == f"@{found.typed}"

@@ -174,6 +174,7 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.composer.belongs_to(
             session.attachments, lambda access_request: approvals.judge("read_file", access_request).verdict
         )
+        self.composer.prompt.prompts = lambda: session.setup.prompts
         await self.questions.belongs_to(session)
         self.presenter.show(session)
         self._show_all(session)

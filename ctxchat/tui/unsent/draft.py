@@ -144,7 +144,8 @@ def _read(data: Path, session: str) -> Draft:
 async def prepared(draft: Draft, session: Session, workspace: Path) -> tuple[Part, ...]:
     """What goes along with the words of a draft. Raises StorageError where something cannot be saved; nothing is sent then."""
     rules = mention_rules(draft, lambda access_request: session.permissions.judge("read_file", access_request).verdict)
-    named = await to_thread(look_all, draft.text, workspace, longest_text(session.context_usage.limit), rules)
+    text = session.mentioning(draft.text)
+    named = await to_thread(look_all, text, workspace, longest_text(session.context_usage.limit), rules)
     parts = [await _part(each, session.attachments) for each in draft.along]
     parts += [
         part for each in named if (part := await part_of(each, session.attachments.save, session.attachments.mask))

@@ -1,0 +1,52 @@
+"""Agents as files: Markdown files below `agents/`, the front matter its settings and the text its instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ctxchat.config.customizations.frontmatter import names_of, split_frontmatter, text_of
+from ctxchat.config.customizations.places import Place, markdown_files, read_source
+from ctxchat.config.problems import Problem
+from ctxchat.core.tool_names import our_name
+
+_MODES = {"plan": "plan", "acceptEdits": "auto-edit"}
+"""Claude Code's permission modes that an agent may have here; one that would ask less than ours is not taken over."""
+
+
+def find_agents(place: Place) -> Iterator[tuple[str, dict[str, Any], str] | Problem]:
+    """The agents of a place: name, table of settings, file."""
+    for _, path in markdown_files(place.folder / "agents"):
+        if path.stem.lower() == "readme":
+            continue
+        file = read_source(path, place)
+        fields, body = split_frontmatter(file.text)
+        if file.problem or not fields:
+            yield Problem(file.problem or "has no front matter, so it is no agent", file=str(path))
+            continue
+        yield text_of(fields, "name") or path.stem, agent_table(fields, body), str(path)
+
+
+def agent_table(fields: dict[str, Any], body: str) -> dict[str, Any]:
+    """An agent's settings. A model that is only named by its family (`sonnet`) is left to the session; so are tools that nobody
+    has here."""
+    table: dict[str, Any] = {"description": " ".join(text_of(fields, "description").split())}
+    if body.strip():
+        table["prompt"] = body.strip()
+    tools = names_of(fields, "tools")
+    if tools is not None and "*" not in tools:
+        table["tools"] = list(dict.fromkeys(found for tool in tools if (found := _tool(tool))))
+    model = text_of(fields, "model")
+    if "/" in model:
+        table["model"] = model
+    if mode := _MODES.get(text_of(fields, "permissionMode")) or text_of(fields, "permissions"):
+        table["permissions"] = mode
+    if effort := text_of(fields, "effort"):
+        table["effort"] = effort
+    return table
+
+
+def _tool(name: str) -> str:
+    """Ours by either name; a rule in brackets (`Bash(git *)`) is left off, what it allows is asked here."""
+    bare = name.partition("(")[0].strip()
+    return our_name(bare) or (bare if bare.islower() else "")

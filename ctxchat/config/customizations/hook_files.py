@@ -1,0 +1,80 @@
+"""Hooks in Claude Code's JSON form, from its settings files and from our `hooks.json`, as hooks of the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ctxchat.config.customizations.places import Place, exists, read_source
+from ctxchat.config.problems import Problem
+from ctxchat.core.claude_hooks import CLAUDE_EVENTS
+
+DEFAULT_TIMEOUT_S = 60.0
+MAX_TIMEOUT_S = 3600.0
+
+
+def hook_files(place: Place) -> tuple[str, ...]:
+    """The names of the files of a place that may hold hooks."""
+    names = {"ctxchat": ("hooks.json",), "claude": ("settings.json", "settings.local.json"), "agents": ()}
+    return names[place.made_for]
+
+
+def find_hooks(place: Place) -> Iterator[tuple[dict[str, Any], str] | Problem]:
+    """The hooks of a place as tables of the settings, each with its file."""
+    for name in hook_files(place):
+        path = place.folder / name
+        if not exists(path):
+            continue
+        file = read_source(path, place)
+        try:
+            tree = {} if file.problem else msgspec.json.decode(file.text or "{}")
+        except (msgspec.DecodeError, RecursionError) as error:
+            yield Problem(f"is not valid JSON: {error}", file=str(path))
+            continue
+        if file.problem:
+            yield Problem(file.problem, file=str(path))
+        elif isinstance(tree, dict) and tree.get("disableAllHooks") is not True:
+            for found in _hooks(tree.get("hooks"), str(path)):
+                yield found if isinstance(found, Problem) else (found, str(path))
+
+
+def _hooks(tree: Any, file: str) -> Iterator[dict[str, Any] | Problem]:
+    if tree is not None and not isinstance(tree, dict):
+        yield Problem("must be an object of events", "hooks", file=file)
+        return
+    for event, groups in (tree or {}).items():
+        if event not in CLAUDE_EVENTS:
+            yield Problem("is an event that is not known here; its hooks are left out", f"hooks.{event}", file=file)
+            continue
+        for group in groups if isinstance(groups, list) else ():
+            matcher = group.get("matcher", "") if isinstance(group, dict) else ""
+            for hook in group.get("hooks", ()) if isinstance(group, dict) else ():
+                yield _hook(event, matcher, hook, file)
+
+
+def _hook(event: str, matcher: Any, hook: Any, file: str) -> dict[str, Any] | Problem:
+    kind = hook.get("type", "command") if isinstance(hook, dict) else "none"
+    command = hook.get("command") if isinstance(hook, dict) else None
+    if kind != "command" or not isinstance(command, str) or not command.strip() or "if" in hook:
+        what = "a condition `if`" if kind == "command" and command else f"the type {kind!r}"
+        return Problem(f"has {what}, which is not known here; it is left out", f"hooks.{event}", file=file)
+    table: dict[str, Any] = {
+        "event": CLAUDE_EVENTS[event],
+        "action": "run",
+        "command": command,
+        "form": "claude",
+        "timeout": _timeout(hook.get("timeout")),
+        "name": f"{event}{f' {matcher}' if isinstance(matcher, str) and matcher else ''}",
+    }
+    if isinstance(matcher, str) and matcher not in {"", "*"}:
+        table["matcher"] = matcher
+    if hook.get("sandbox") is False:
+        table["sandbox"] = False
+    return table
+
+
+def _timeout(value: Any) -> float:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    return min(MAX_TIMEOUT_S, max(0.1, float(value))) if good else DEFAULT_TIMEOUT_S

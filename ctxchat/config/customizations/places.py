@@ -1,0 +1,94 @@
+"""Where customizations lie, and reading their files: a project's through the one checked reader, within its folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ctxchat.core.prompt_files import Origin
+from ctxchat.repository_files import read_checked
+
+MAX_FILE_BYTES = 200_000
+"""Bytes of one file that are read; a longer one is named and left out."""
+
+MAX_FILES = 300
+"""Files of one kind in one place."""
+
+MAX_DEPTH = 4
+"""Folders below one another in which command files are looked for."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A folder such as `.claude`, of a project or the person. `made_for` says whose form its files have: ours, Claude Code's, or
+    that of the open standard for skills. A project's files lie `within` its folder, whatever links say."""
+
+    folder: Path
+    origin: Origin
+    made_for: Literal["ctxchat", "claude", "agents"]
+    within: Path | None = None
+
+
+class SourceFile(msgspec.Struct, frozen=True):
+    """A file that was read. `text` is empty where `problem` says why not."""
+
+    path: Path
+    text: str = ""
+    problem: str = ""
+
+
+def project_places(workspace: Path) -> tuple[Place, ...]:
+    """A project's, ours first: of two of one name the first one counts."""
+    return (
+        Place(workspace / ".ctxchat", "project", "ctxchat", workspace),
+        Place(workspace / ".claude", "project", "claude", workspace),
+        Place(workspace / ".agents", "project", "agents", workspace),
+    )
+
+
+def user_places(config: Path, environ: Mapping[str, str]) -> tuple[Place, ...]:
+    """The person's own, ours first."""
+    places = [Place(config, "user", "ctxchat")]
+    home, claude = environ.get("HOME") or environ.get("USERPROFILE"), environ.get("CLAUDE_CONFIG_DIR")
+    if claude or home:
+        places.append(Place(Path(claude) if claude else Path(home or "") / ".claude", "user", "claude"))
+    if home:
+        places.append(Place(Path(home) / ".agents", "user", "agents"))
+    return tuple(places)
+
+
+def read_source(path: Path, place: Place) -> SourceFile:
+    """A file as text. Never raises OSError."""
+    found = read_checked(path, place.within, MAX_FILE_BYTES + 1)
+    if found.problem:
+        return SourceFile(path, problem=found.problem)
+    if found.size > MAX_FILE_BYTES:
+        return SourceFile(path, problem=f"is larger than {MAX_FILE_BYTES // 1000} kB")
+    if b"\0" in found.data:
+        return SourceFile(path, problem="is not a text file")
+    return SourceFile(path, found.data.decode("utf-8-sig", errors="replace"))
+
+
+def exists(path: Path) -> bool:
+    """Something is there, if only a link that leads nowhere."""
+    return os.path.lexists(path)
+
+
+def markdown_files(folder: Path, depth: int = MAX_DEPTH) -> Iterator[tuple[tuple[str, ...], Path]]:
+    """Markdown files in a folder and those below it, with the names of the folders between."""
+    for path in listed(folder):
+        if path.suffix == ".md" and not path.is_dir():
+            yield (), path
+        elif depth > 1 and not path.name.startswith(".") and path.is_dir() and not path.is_symlink():
+            yield from (((path.name, *names), file) for names, file in markdown_files(path, depth - 1))
+
+
+def listed(folder: Path) -> list[Path]:
+    """What lies in a folder, by name; nothing where it cannot be listed."""
+    try:
+        return sorted(folder.iterdir())[:MAX_FILES]
+    except OSError:
+        return []

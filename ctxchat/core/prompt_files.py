@@ -1,0 +1,141 @@
+"""Prompt files: skills and command files, which a person calls as `/name`; the model calls skills with the tool `skill`.
+
+How their arguments are filled in, and what the head says of skills. Pure: reads no file.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+SKILL_TOOL = "skill"
+"""The tool by which the model reads a skill: `name`, and `file` for one of the files beside it."""
+
+MAX_NAME_CHARS, MAX_DESCRIPTION_CHARS = 64, 1_024
+"""Characters of a skill's name and of its description, by the open standard."""
+
+MAX_INDEX_CHARS = 16_000
+"""Characters of all descriptions in the head; where they have more, each is cut to the same length."""
+
+Origin = Literal["project", "user"]
+
+
+class PromptFile(msgspec.Struct, frozen=True):
+    """A skill or command file. `name` is what is typed behind the slash; `path` its file, `folder` where a skill's other files
+    lie; `hint` says what its arguments are. A skill may be kept from the model (`by_model`) or from the slash (`by_person`)."""
+
+    name: str
+    kind: Literal["skill", "command"]
+    description: str
+    body: str
+    path: str
+    origin: Origin = "project"
+    folder: str = ""
+    hint: str = ""
+    by_model: bool = True
+    by_person: bool = True
+
+    @property
+    def title(self) -> str:
+        """As its text is named where it goes along with a message."""
+        return f"{self.kind} /{self.name}"
+
+
+# ── what the head says ──
+
+
+def skills_index(skills: Sequence[PromptFile]) -> str:
+    """What a model is told of the skills there are, a line each; empty without any."""
+    offered = [skill for skill in skills if skill.kind == "skill" and skill.by_model]
+    if not offered:
+        return ""
+    texts: dict[str, str] = {}
+    for skill in offered:
+        texts.setdefault(skill.name, " ".join(skill.description.split()))
+    most = MAX_DESCRIPTION_CHARS
+    if sum(map(len, texts.values())) > MAX_INDEX_CHARS:
+        most = max(20, MAX_INDEX_CHARS // len(texts))
+    lines = [f"- {name}: {text if len(text) <= most else text[: most - 1] + '…'}" for name, text in texts.items()]
+    opening = (
+        f"Skills: how certain things are done here. Before you do what one is for, read it with the tool {SKILL_TOOL}."
+    )
+    return "\n".join([opening, *lines])
+
+
+# ── calling one by its name ──
+
+_CALL = re.compile(r"/([A-Za-z0-9_][\w:.-]*)(?:\s+(.*))?\s*", re.DOTALL)
+_PLACE = re.compile(r"\$ARGUMENTS\[(\d{1,2})\]|\$ARGUMENTS|\$(\d{1,2})(?!\d)")
+_COMMAND = re.compile(r"!`([^`\n]+)`|^```!\n(.*?)\n```$", re.M | re.S)
+
+
+class FilledPrompt(msgspec.Struct, frozen=True):
+    """A prompt file with its arguments in place: texts, and between two of them a command whose output goes there."""
+
+    file: PromptFile
+    texts: tuple[str, ...]
+    commands: tuple[str, ...] = ()
+
+    def with_outputs(self, outputs: Sequence[str]) -> str:
+        """The whole text; an output for each command."""
+        rest = zip(outputs, self.texts[1:], strict=True)
+        return self.texts[0] + "".join(f"{output.strip()}{text}" for output, text in rest)
+
+    @property
+    def text(self) -> str:
+        """Without any output: for what it mentions."""
+        return "\n".join(self.texts)
+
+
+def find_prompt(name: str, files: Sequence[PromptFile]) -> PromptFile | None:
+    """The file that a person means by a name: in full, with its origin in front (`user:review`), or by its last part where that
+    is no other's."""
+    able = [file for file in files if file.by_person]
+    exact = [f for f in able if name in {f.name, f"{f.origin}:{f.name}"}]
+    last = [f for f in able if f.name.rpartition(":")[2] == name]
+    return exact[0] if exact else last[0] if len(last) == 1 else None
+
+
+def called_prompt(text: str, files: Sequence[PromptFile]) -> FilledPrompt | None:
+    """What a message calls that begins with `/name`; None for any other message."""
+    match = _CALL.fullmatch(text.strip()) if text.lstrip().startswith("/") else None
+    file = find_prompt(match[1], files) if match else None
+    return fill(file, (match[2] or "").strip()) if match and file else None
+
+
+def fill(file: PromptFile, arguments: str) -> FilledPrompt:
+    """A prompt file with these arguments; behind its text where it has no place for them. A command in an argument is none."""
+    places = list(_PLACE.finditer(file.body))
+    first = 0 if file.kind == "skill" or any(m[2] == "0" for m in places) else 1
+    words = _words(arguments)
+
+    def argument(match: re.Match[str]) -> str:
+        if match[1] is None and match[2] is None:
+            return arguments
+        place = int(match[1]) if match[1] is not None else int(match[2]) - first
+        return words[place] if 0 <= place < len(words) else ""
+
+    texts: list[str] = []
+    commands: list[str] = []
+    at = 0
+    for match in _COMMAND.finditer(file.body):
+        texts.append(_PLACE.sub(argument, file.body[at : match.start()]))
+        commands.append(_PLACE.sub(argument, match[1] or match[2]))
+        at = match.end()
+    texts.append(_PLACE.sub(argument, file.body[at:]))
+    if file.folder:
+        texts[0] = f"Folder of this skill: {file.folder}\n\n{texts[0]}"
+    if arguments and not places:
+        texts[-1] = f"{texts[-1].rstrip()}\n\nARGUMENTS: {arguments}"
+    return FilledPrompt(file, tuple(texts), tuple(commands))
+
+
+def _words(arguments: str) -> list[str]:
+    try:
+        return shlex.split(arguments)
+    except ValueError:
+        return arguments.split()

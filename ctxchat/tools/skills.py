@@ -1,0 +1,94 @@
+"""The tool `skill`: the text of a skill, or one of the files beside it, when the model needs it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from ctxchat.core.errors import ToolError
+from ctxchat.core.permissions import AccessRequest
+from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.core.prompt_files import SKILL_TOOL, PromptFile, fill
+from ctxchat.repository_files import read_checked
+from ctxchat.tools.text import clip_line
+from ctxchat.tools.tool import Arguments, Pieces, Tool
+
+MAX_FILE_BYTES = 400_000
+"""Bytes of one file of a skill that are shown."""
+
+MAX_LISTED = 40
+"""Files of a skill that are named behind its text."""
+
+
+class SkillArguments(Arguments, frozen=True):
+    name: str
+    arguments: Annotated[str, msgspec.Meta(description="What it is to be done with, where the skill takes any")] = ""
+    file: Annotated[str, msgspec.Meta(description="One of its files, as its text names it, in place of the text")] = ""
+
+
+class ReadSkill(Tool[SkillArguments]):
+    """`prompts` gives the skills that count now: those of a trusted folder, and the person's own."""
+
+    name = SKILL_TOOL
+    about = "Read a skill (named at the beginning of this conversation) before doing what it is for, and follow it."
+    arguments = SkillArguments
+
+    def __init__(self, prompts: Callable[[], Sequence[PromptFile]]) -> None:
+        super().__init__()
+        self._prompts = prompts
+
+    def wants(self, arguments: SkillArguments, context: ToolContext) -> AccessRequest:
+        skill = self._find(arguments.name)
+        file = f": {clip_line(arguments.file, 100)}" if arguments.file else ""
+        return AccessRequest("none", summary=f"skill {skill.name}{file}")
+
+    async def work(self, arguments: SkillArguments, context: ToolContext) -> Pieces:
+        skill = self._find(arguments.name)
+        if arguments.file:
+            yield ToolOutput(await asyncio.to_thread(_file_of, skill, arguments.file))
+            return
+        # Commands in its text stay words: the model runs them as any other, and is asked as for any other.
+        filled = fill(skill, arguments.arguments)
+        text = filled.with_outputs([f"`{command}`" for command in filled.commands])
+        beside = await asyncio.to_thread(_files_beside, skill)
+        yield ToolOutput("\n\n".join(part for part in (text.strip(), beside) if part))
+
+    def _find(self, name: str) -> PromptFile:
+        skills = [each for each in self._prompts() if each.kind == "skill" and each.by_model]
+        wanted = name.strip().removeprefix("/")
+        found = next((skill for skill in skills if skill.name == wanted), None)
+        if found is None:
+            names = ", ".join(dict.fromkeys(skill.name for skill in skills)) or "none"
+            raise ToolError(f"There is no skill {clip_line(wanted, 80)!r}.", f"There are: {names}.")
+        return found
+
+
+def _files_beside(skill: PromptFile) -> str:
+    folder = Path(skill.folder) if skill.folder else None
+    if folder is None:
+        return ""
+    names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
+    names = [name for name in names if name.lower() != "skill.md"]
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    return f"[Files of this skill, to be read with `file`: {', '.join(names[:MAX_LISTED])}{more}]" if names else ""
+
+
+def _file_of(skill: PromptFile, name: str) -> str:
+    if not skill.folder:
+        raise ToolError(f"The skill {skill.name} has no other files.")
+    folder = Path(skill.folder)
+    found = read_checked(folder / name, folder, MAX_FILE_BYTES)
+    if found.problem:
+        raise ToolError(
+            f"{clip_line(name, 200)} {found.problem}.", "Name a file of this skill, relative to its folder."
+        )
+    if b"\0" in found.data[:8192]:
+        raise ToolError(
+            f"{clip_line(name, 200)} is not a text file.", f"It lies in {folder}: a command can use it there."
+        )
+    cut = f"\n[… {found.size:,} bytes in all]" if found.size > MAX_FILE_BYTES else ""
+    return found.data.decode("utf-8-sig", errors="replace") + cut

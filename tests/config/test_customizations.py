@@ -1,0 +1,115 @@
+"""Skills, commands, agents, hooks and servers in files of their own: found in a trusted folder, in the forms others write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ctxchat.config.customizations.agent_files import agent_table
+from ctxchat.config.customizations.frontmatter import names_of, split_frontmatter
+from ctxchat.config.trust import trust
+
+from .conftest import Home
+
+SKILL = "---\nname: {0}\ndescription: Ships: a release\n---\nRun scripts/go.sh\n"
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_nothing_of_a_folder_counts_before_it_is_trusted_and_any_change_ends_that(home: Home) -> None:
+    script = write(home.workspace / ".claude/skills/ship/scripts/go.sh", "echo go")
+    write(home.workspace / ".claude/skills/ship/SKILL.md", SKILL.format("ship"))
+    write(home.workspace / ".claude/commands/front/new.md", "Make $1")
+    write(home.workspace / ".agents/skills/read/SKILL.md", SKILL.format("read"))
+    write(home.workspace / ".mcp.json", json.dumps({"mcpServers": {"files": {"command": "npx", "args": ["-y", "x"]}}}))
+    write(home.workspace / ".claude/agents/critic.md", "---\nname: critic\ndescription: reads\n---\nYou read.")
+    hook = {"matcher": "Bash", "hooks": [{"type": "command", "command": '"$CLAUDE_PROJECT_DIR"/check.sh'}]}
+    checked = write(home.workspace / "check.sh", "exit 0")
+    write(home.workspace / ".claude/settings.json", json.dumps({"hooks": {"PreToolUse": [hook], "Odd": [hook]}}))
+    loaded = home.load()
+    assert loaded.prompts == () and not loaded.settings.agents and not loaded.settings.mcp and not loaded.settings.hooks
+    assert loaded.untrusted == ("agents", "hooks", "mcp", "2 skills", "1 command")
+    assert [line.split()[0] for line in loaded.project.lines] == [
+        "hook",
+        "server",
+        "agent",
+        "skill",
+        "command",
+        "skill",
+        "file",
+    ]
+    assert "Odd" in loaded.left_out[0].text and loaded.problems == ()
+    trust(home.config, home.workspace, loaded.project)
+    loaded = home.load()
+    assert [p.name for p in loaded.prompts] == ["ship", "front:new", "read"]
+    assert loaded.settings.agents["critic"].prompt == "You read." and loaded.settings.mcp["files"].command == "npx"
+    assert loaded.settings.hooks[0].matcher == "Bash" and loaded.origin("agents.critic.prompt").text.endswith(
+        "critic.md"
+    )
+    for file in (script, checked):
+        before = file.read_text()
+        file.write_text("evil")
+        assert home.load().prompts == () and not home.load().settings.hooks
+        file.write_text(before)
+        assert home.load().prompts
+
+
+def test_a_skill_that_lies_elsewhere_by_a_link_is_none(home: Home, tmp_path: Path) -> None:
+    secret = write(tmp_path / "elsewhere/SKILL.md", SKILL.format("secret"))
+    (home.workspace / ".claude/skills/a").mkdir(parents=True)
+    (home.workspace / ".claude/skills/a/SKILL.md").symlink_to(secret)
+    (home.workspace / ".claude/skills/b").symlink_to(secret.parent)
+    loaded = home.load()
+    assert loaded.project.lines == () and len(loaded.left_out) == 2
+    assert all("outside" in problem.text for problem in loaded.left_out)
+
+
+def test_the_persons_own_count_everywhere_unless_they_want_ours_only(home: Home, tmp_path: Path) -> None:
+    write(tmp_path / "me/.claude/skills/mine/SKILL.md", SKILL.format("mine"))
+    write(home.config / "commands/ours.md", "Ours")
+    me = str(tmp_path / "me")
+    assert [(p.name, p.origin) for p in home.load(HOME=me).prompts] == [("ours", "user"), ("mine", "user")]
+    home.file.write_text('customizations = "own"')
+    assert [p.name for p in home.load(HOME=me).prompts] == ["ours"]
+
+
+@pytest.mark.parametrize(
+    ("head", "description"),
+    [
+        ("description: plain", "plain"),
+        ("description: Use it when: always, e.g. `x: y`", "Use it when: always, e.g. `x: y`"),
+        ("description: >-\n  in two\n  lines", "in two lines"),
+        ("description: |\n  as it\n  stands", "as it\nstands"),
+        ('description: "with \\"quotes\\""', 'with "quotes"'),
+        ("description: [broken\nname: x", "[broken"),
+        ("description: a: b: c\ntools: {x", "a: b: c"),
+    ],
+)
+def test_front_matter_as_people_write_it(head: str, description: str) -> None:
+    fields, body = split_frontmatter(f"---\n{head}\n---\n\nthe text\n---\nmore")
+    assert str(fields["description"]).strip() == description and body == "the text\n---\nmore"
+
+
+def test_text_without_front_matter_is_all_text() -> None:
+    for text in ("", "# A", "---\nno end", "--- x\n---\n"):
+        assert split_frontmatter(text) == ({}, text)
+
+
+def test_an_agent_keeps_what_it_can_have_here() -> None:
+    fields = {
+        "description": "reads\nmuch",
+        "tools": "Read, Bash(git log:*), Nothing, mcp__files__read",
+        "model": "opus",
+    }
+    table = agent_table(fields, "You read.")
+    assert table["tools"] == ["read_file", "shell", "files__read"] and "model" not in table
+    assert table["description"] == "reads much" and "permissions" not in agent_table(
+        {"permissionMode": "bypassPermissions"}, ""
+    )
+    assert names_of({"tools": ["Read", " Grep "]}, "tools") == ("Read", "Grep") and names_of({}, "tools") is None
