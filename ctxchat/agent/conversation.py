@@ -49,6 +49,7 @@ from ctxchat.core.prices import MILLION, ModelPrices
 from ctxchat.core.sections import section_of
 from ctxchat.core.tool_share import Afforded, afford
 from ctxchat.core.view import Item, View, compile
+from ctxchat.core.working_set import touched
 
 MODEL = "model"
 """The source of what a model is told of its own name: another one may go on with a session."""
@@ -63,6 +64,9 @@ MODES: Mapping[Mode, str] = {
 
 REMEMBERED_CHANGES = 30
 """Changes that are told apart where a request differs from the one before."""
+
+EARLIER_PATHS = 100
+"""Paths that a session worked on before it was opened, whose folders' memory files go on to apply."""
 
 STRICT = os.environ.get("_CTXCHAT_STRICT_PREFIX") == "1"
 """A request whose beginning differs for no reason of ours fails; elsewhere it is told in the record. For tests."""
@@ -117,6 +121,7 @@ class Conversation(JournalWriter):
         self._streamed = Mix()
         self.use(ModelKnowledge(self, self._knowledge_store, model, known or Known()))
         self._around: Surroundings | None = None  # as they were asked for last
+        config.context_sources.go_to(touched(state.ledger.standing, EARLIER_PATHS))
         self._every_request: tuple[ContextBlock, ...] = ()
         self._prefix_guard = PrefixGuard(state.sent)
         self._requests = 0  # made so far
@@ -148,6 +153,7 @@ class Conversation(JournalWriter):
         if (before.system, before.tools) != (config.system, config.tools):
             self._instructed_anew = True
         if before.context_sources is not config.context_sources:
+            config.context_sources.go_to(touched(self.ledger.standing, EARLIER_PATHS))
             self._around = None
             await before.context_sources.close()
 
@@ -257,6 +263,19 @@ class Conversation(JournalWriter):
             await self._write_or_note(HeadSet(without_tool_told(self.next_head, self.ledger)))
             return
         text, context = await asyncio.to_thread(self._pending_note, self.ledger, head)
+        if text:
+            await self.write_note(text, context)
+
+    async def tell_memory_below(self) -> None:
+        """After a round: where its calls went to folders with memory files of their own, a note says what those say."""
+        sources, ledger = self._config.context_sources, self.ledger
+        if ledger.head is None or not ledger.groups or not sources.go_to(touched(ledger.groups[-1:])):
+            return
+        memory = await sources.read_memory()
+        known = known_context(ledger.head, ledger)
+        text, context = change_note({}, [block for block in memory if block.source_id not in known], ledger)
+        if self._around is not None:
+            self._around = msgspec.structs.replace(self._around, memory=memory)
         if text:
             await self.write_note(text, context)
 

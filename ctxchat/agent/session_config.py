@@ -4,7 +4,7 @@ whenever settings or agent change. Knows no settings file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -34,6 +34,14 @@ class ContextSources(Protocol):
 
     async def around(self) -> Surroundings:
         """Memory files, word for word, and what the context providers say now."""
+        ...
+
+    def go_to(self, paths: Sequence[str]) -> bool:
+        """Work has gone to these paths: memory files of their folders apply from now on. True where a folder is new."""
+        ...
+
+    async def read_memory(self) -> tuple[ContextBlock, ...]:
+        """Memory files alone."""
         ...
 
     async def every_request(self) -> tuple[ContextBlock, ...]:

@@ -186,14 +186,16 @@ class Configuring:
 
     def _context_sources(self, settings: Settings) -> WorkspaceSources:
         """With the providers of the settings, in their order; the ones there are where nothing about them changed."""
-        about = (settings.context.providers, settings.context.inject)
+        about = (settings.context.providers, settings.context.inject, settings.customizations)
         if self._around is None or self._around[0] != about:
             memory = paths.config_dir() / "AGENTS.md"
             notes = [SettingsNotes(settings.context.inject)] if settings.context.inject else []
             providers = [*self.own, *notes, *self._providers(settings.context.providers)]
             self._around = (
                 about,
-                WorkspaceSources(self._shared.workspace, memory, providers, self._shared.masking),
+                WorkspaceSources(
+                    self._shared.workspace, memory, providers, self._shared.masking, also=_others_memory(settings)
+                ),
             )
         return self._around[1]
 
@@ -234,6 +236,12 @@ class Configuring:
             return None, (
                 f"context.summary_model.name: {problem} Until then the model you chat with writes summaries.",
             )
+
+
+def _others_memory(settings: Settings) -> tuple[Path, ...]:
+    """The person's own memory files that other agents read."""
+    files = (".claude/CLAUDE.md", ".codex/AGENTS.md", ".gemini/GEMINI.md")
+    return tuple(paths.expanded(f"~/{file}") for file in files) if settings.customizations == "all" else ()
 
 
 def remembered(configuring: Configuring, agent: str | None) -> tuple[str | None, tuple[str, ...]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from ctxchat.context.memory_files import load_memory
+from ctxchat.context.memory_files import folders_below, load_memory
 from ctxchat.core.head import ContextBlock, Surroundings
 from ctxchat.core.ports import ContextProvider
 
@@ -20,8 +21,13 @@ MEMORY_DEADLINE = 5.0
 """Seconds memory files are waited for, on a file system that hangs."""
 
 
+MAX_FOLDERS = 200
+"""Folders below the workspace that are looked at for memory files."""
+
+
 class WorkspaceSources:
-    """For one session. `memory_file` is the user's own, across folders; `mask` takes secrets out of what is found."""
+    """For one session. `memory_file` is the user's own, across folders, and `also` what other agents have of them; `mask` takes
+    secrets out of what is found."""
 
     def __init__(
         self,
@@ -29,8 +35,12 @@ class WorkspaceSources:
         memory_file: Path,
         providers: Sequence[ContextProvider],
         mask: Callable[[str], str] = str,
+        *,
+        also: Sequence[Path] = (),
     ) -> None:
         self._mask = mask
+        self._also = tuple(also)
+        self._below: dict[Path, None] = {}  # folders that work has gone to
         self._workspace = workspace
         self._memory_file = memory_file
         self._providers = Providers([p for p in providers if not _always_asked(p)])
@@ -40,11 +50,19 @@ class WorkspaceSources:
 
     async def around(self) -> Surroundings:
         """The memory files that apply here, and what the providers say, in their order."""
-        memory, context = await asyncio.gather(self._memory(), self._providers.asked())
+        memory, context = await asyncio.gather(self.read_memory(), self._providers.asked())
         return Surroundings(memory, await self._masked(context), frozenset(self.troubles))
 
-    async def _memory(self) -> tuple[ContextBlock, ...]:
-        reading = asyncio.to_thread(load_memory, self._workspace, self._memory_file)
+    def go_to(self, paths: Sequence[str]) -> bool:
+        """Work has gone to these paths: the memory files of their folders apply from now on. True where a folder is new."""
+        new = [folder for folder in folders_below(self._workspace, paths) if folder not in self._below]
+        self._below.update(dict.fromkeys(new[: MAX_FOLDERS - len(self._below)]))
+        return bool(new)
+
+    async def read_memory(self) -> tuple[ContextBlock, ...]:
+        """The memory files that apply here."""
+        load = partial(load_memory, self._workspace, self._memory_file, also=self._also, below=tuple(self._below))
+        reading = asyncio.to_thread(load)
         try:
             found = await asyncio.wait_for(reading, MEMORY_DEADLINE)
         except TimeoutError:

@@ -76,19 +76,20 @@ class Remember(Tool[RememberArguments]):
         self._path = path
 
     def wants(self, arguments: RememberArguments, context: ToolContext) -> AccessRequest:
-        line = _one_line(arguments.text)
+        line = one_line(arguments.text)
         summary = f"remember: {clip_line(line, 200)}"
         return AccessRequest(
             "write", str(self._path), False, summary, preview=f"+- {line}\n", patterns=(str(self._path),)
         )
 
     async def work(self, arguments: RememberArguments, context: ToolContext) -> Pieces:
-        line = f"- {_one_line(arguments.text)}"
-        new = await asyncio.to_thread(_append, self._path, line)
+        line = f"- {one_line(arguments.text)}"
+        new = await asyncio.to_thread(append_line, self._path, line)
         yield ToolOutput("Remembered." if new else "That is remembered already.", diff=f"+{line}\n" if new else "")
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """A memory as one line. Raises ToolError for none, and for one that is too long."""
     line = " ".join(without_zeros(text).split())  # with a zero in it the whole file is taken for no text
     if not line:
         raise ToolError("There is nothing to remember: text is empty.")
@@ -101,13 +102,14 @@ def _one_line(text: str) -> str:
     return line
 
 
-def _append(path: Path, line: str) -> bool:
-    """Add a line at the end; False where it is there already."""
+def append_line(path: Path, line: str, mode: int = 0o600) -> bool:
+    """Add a line at the end of a file, made with this mode where there is none; False where it is there already. Raises
+    OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     old = path.read_text("utf-8", "replace") if path.exists() else ""
     if line in old.split("\n"):
         return False
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, mode)
     with os.fdopen(handle, "ab") as file:
         file.write((("\n" if old and not old.endswith("\n") else "") + line + "\n").encode())
     return True

@@ -7,6 +7,7 @@ over it in `panels`. Started by the composition root with everything it needs.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -35,6 +36,7 @@ from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui import commands, starting
 from ctxchat.tui.actions import Handler, handler, importing, models
 from ctxchat.tui.actions.compaction import reinsert
+from ctxchat.tui.actions.program import keep_line
 from ctxchat.tui.browser import open_in_browser
 from ctxchat.tui.chat.banner import AllNotices, BranchOffer
 from ctxchat.tui.chat.composer import Composer
@@ -66,6 +68,9 @@ MARK_QUESTIONS = {
     "branch": "Branch here, and go on in the copy?",
     "re-insert": "Put the facts back that it lost, at the end?",
 }
+
+_MEMORY_LINE = re.compile(r"#(me)? +\S.*")
+"""What is kept as a memory instead of being sent: one line behind `# `."""
 
 FAULTS = 20
 """Faults after which the interface ends: what fails with every frame goes on failing."""
@@ -390,6 +395,10 @@ class CtxchatApp(InOrder):
         """Enter in the composer: a command, or a message for now or for later. At once, or keys typed behind it would join it."""
         said = commands.parse(draft.text)
         session = self.controller.session
+        if _MEMORY_LINE.fullmatch(draft.text) and not draft.along:
+            self.chat.composer.sent()
+            self.begin(keep_line, draft.text)
+            return
         if isinstance(said, commands.Unknown) and session and called_prompt(draft.text, session.setup.prompts):
             said = None  # a message, which the session fills in
         if isinstance(said, commands.Unknown):

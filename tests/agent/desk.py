@@ -136,6 +136,12 @@ class Around:
         self.asked += 1
         return Surroundings(self.memory, self.context, self.late_sources)
 
+    def go_to(self, paths: Sequence[str]) -> bool:
+        return False
+
+    async def read_memory(self) -> tuple[ContextBlock, ...]:
+        return self.memory
+
     async def every_request(self) -> tuple[ContextBlock, ...]:
         return self.always
 

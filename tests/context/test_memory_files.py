@@ -91,3 +91,48 @@ def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("x")
     (tmp_path / "AGENTS.md").chmod(0)
     assert "could not be read" in load_memory(tmp_path).problems["AGENTS.md"]
+
+
+def test_what_other_agents_read_counts_where_there_is_none_of_ours(tmp_path: Path) -> None:
+    deep = repository(tmp_path)
+    (deep / "CLAUDE.md").write_text("not this")
+    (deep.parent / ".claude").mkdir()
+    (deep.parent / ".claude/CLAUDE.md").write_text("for packages")
+    mine = tmp_path / "claude.md"
+    mine.write_text("mine")
+    found = load_memory(deep, also=[mine, tmp_path / "none"])
+    sources = [block.source_id for block in found.blocks]
+    assert sources == [str(mine), "../../AGENTS.md", "../.claude/CLAUDE.md", "AGENTS.md"]
+
+
+def test_imports_are_blocks_of_their_own_each_once_and_bounded(tmp_path: Path) -> None:
+    deep = repository(tmp_path)
+    (deep / "AGENTS.md").write_text(
+        "See @docs/a.md, me@b.org, `@docs/code.md` and @none.\n```\n@docs/code.md\n```\n@../../../AGENTS.md"
+    )
+    (deep / "docs").mkdir()
+    (deep / "docs/code.md").write_text("never")
+    (deep / "docs/a.md").write_text("rule a\n@b.md @a.md @../AGENTS.md")
+    for name, after in zip("bcdefg", "cdefgh", strict=True):
+        (deep / f"docs/{name}.md").write_text(f"rule {name} @{after}.md")
+    (deep / "docs/h.md").write_text("too deep")
+    found = load_memory(deep)
+    assert [b.source_id for b in found.blocks][1:] == ["AGENTS.md", *(f"docs/{name}.md" for name in "abcde")]
+    assert set(found.problems) == {"docs/f.md", "../../../AGENTS.md"}
+    assert "outside" in found.problems["../../../AGENTS.md"]
+    (deep / "docs/a.md").write_text("x" * MEMORY_BYTES + "@b.md")
+    (deep / "AGENTS.md").write_text("@docs/a.md @docs/b.md @docs/c.md " + "@docs/code.md")
+    total = sum(len(block.text) for block in load_memory(deep).blocks)
+    assert total < 3 * MEMORY_BYTES
+
+
+async def test_folders_below_count_once_work_has_gone_there(tmp_path: Path) -> None:
+    deep = repository(tmp_path)
+    (deep / "src/core").mkdir(parents=True)
+    (deep / "src/CLAUDE.md").write_text("in src")
+    (deep / "src/core/AGENTS.md").write_text("in core")
+    sources = WorkspaceSources(deep, tmp_path / "none", [])
+    assert len(await sources.read_memory()) == 2
+    assert not sources.go_to(["README.md/../..", "/etc/passwd", "../x"])
+    assert sources.go_to(["src/core/a.py"]) and not sources.go_to(["src/core"])
+    assert [b.source_id for b in await sources.read_memory()][2:] == ["src/CLAUDE.md", "src/core/AGENTS.md"]

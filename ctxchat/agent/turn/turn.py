@@ -223,6 +223,7 @@ class Turn:
                 if self._rounds >= conversation.options.max_rounds:
                     break
                 await calls.run(self._open.reply, replies.cut_at)
+                await self._conversation.tell_memory_below()
                 await self._steered()
         except Exception as problem:  # of a third party's strategy or provider, too; what was said is kept
             begun = self._open.draft.begun

@@ -9,6 +9,8 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.presentation.text import one_line
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ctxchat.tui.app import CtxchatApp
 
 
@@ -67,6 +69,37 @@ async def trust(app: CtxchatApp, argument: str = "") -> None:
         ) from problem
     app.chat.notice("info", "The settings of this folder count from now on, until they change.")
     await _reread(app)
+
+
+async def keep_line(app: CtxchatApp, typed: str) -> None:
+    """A line for all later sessions: `# words` in this folder's memory file, `#me words` in the person's own."""
+    from ctxchat.tools.conversation import append_line
+    from ctxchat.tools.conversation import one_line as memory_line
+
+    folder, mine = app.services.workspace, typed.startswith("#me ")
+    path = await to_thread(_memory_path, folder, mine)
+    line = f"- {memory_line(typed.partition(' ')[2])}"
+    try:
+        new = await to_thread(append_line, path, line, 0o600 if mine else 0o644)
+    except OSError as problem:
+        raise CtxchatError(f"{path}: {problem.strerror or problem}", "Nothing was kept.") from problem
+    name = str(path) if mine else str(path.relative_to(folder))
+    app.chat.notice("info", f"Kept in {name}." if new else f"{name} says so already.")
+
+
+def _memory_path(folder: Path, mine: bool) -> Path:
+    """Where the line goes. Raises CtxchatError for a project's file that lies elsewhere by a link."""
+    from ctxchat.config.paths import config_dir
+    from ctxchat.context.memory_files import MEMORY_NAME, memory_file
+
+    if mine:
+        return config_dir() / MEMORY_NAME
+    path = memory_file(folder) or folder / MEMORY_NAME
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise CtxchatError(
+            f"{path.name} is a link that leads out of this folder.", "`#me …` keeps it in your own memory."
+        )
+    return path
 
 
 async def theme(app: CtxchatApp, argument: str = "") -> None:
