@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol, cast, get_args
 
@@ -17,9 +17,12 @@ import msgspec
 from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit, SessionController
+from ctxchat.core.call_arguments import fields_of
+from ctxchat.core.claude_hooks import BLOCKS, event_fields, matches, tool_input, verdict_of
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import (
+    ApprovalRequested,
     CompactionStarted,
     Event,
     Notice,
@@ -34,6 +37,7 @@ from ctxchat.core.hooks import (
     CompactContext,
     Hook,
     HookEvent,
+    HookVerdict,
     Inject,
     Moment,
     Notify,
@@ -42,8 +46,9 @@ from ctxchat.core.hooks import (
     firing,
 )
 from ctxchat.core.journal import HookFired, Sealed
-from ctxchat.core.messages import Group, Message
-from ctxchat.core.record import CompactionRecord
+from ctxchat.core.messages import Group, Message, ToolCall
+from ctxchat.core.record import CompactionRecord, Reason
+from ctxchat.core.tool_names import claude_name
 
 
 class HookNote(msgspec.Struct, frozen=True):
@@ -100,15 +105,20 @@ class Notes:
 NOT_RUN = frozenset({126, 127})
 """Exit codes by which a shell says that it could not run the command."""
 
+MAX_STOPS = 5
+"""Times in a turn that hooks can have the model go on though it is done."""
+
 SAID = 300
 """Characters of a failing command's last line in its notice."""
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """A command that ended. `exit_code` is None where it had to be ended because its time was up."""
+    """A command that ended. `exit_code` is None where it had to be ended because its time was up. What it wrote on standard error
+    is in `output` as well, but for a hook in Claude Code's form."""
 
     exit_code: int | None
     output: str
+    errors: str = ""
 
 
 class CommandRunner(Protocol):
@@ -121,8 +131,15 @@ class Hooks:
     """The hooks of one session; none is false."""
 
     def __init__(
-        self, hooks: Sequence[Hook], conversation: Conversation, compactor: Compactor, run: CommandRunner
+        self,
+        hooks: Sequence[Hook],
+        conversation: Conversation,
+        compactor: Compactor,
+        run: CommandRunner,
+        workspace: str = "",
     ) -> None:
+        self._workspace = workspace
+        compactor.ask_hooks = self.before_compaction
         self._hooks = tuple(hooks)
         self._conversation = conversation
         self._compactor = compactor
@@ -136,6 +153,8 @@ class Hooks:
         self._results = 0  # tokens of results that came after it
         self._calls = 0
         self._begun = False
+        self._asked_calls = 0  # calls of the turn that hooks were asked about before they ran
+        self._stops = 0  # times in the turn that a hook had the model go on
 
     def __len__(self) -> int:
         return len(self._hooks)
@@ -189,6 +208,7 @@ class Hooks:
             return ()
         self._begun = False
         said = list(await self._fire("session_finished", None))
+        await self._decide("session_finished", said.append, "other")
 
         async def keep(event: Event) -> None:
             said.append(event)
@@ -214,7 +234,7 @@ class Hooks:
         """What hooks do at once about an event, told."""
         match event:
             case TurnStarted():
-                self._calls, self._results = 0, 0
+                self._calls, self._results, self._asked_calls, self._stops = 0, 0, 0, 0
             case ToolStarted():
                 self._calls += 1
             case ToolFinished(tokens=tokens):
@@ -227,10 +247,17 @@ class Hooks:
         if not self._begun:
             self._begun = True
             said += await self._fire("session_started", None)
+            source = "startup" if self._conversation.ledger.turn <= 1 else "resume"
+            await self._decide("session_started", said.append, source)
         in_vain = isinstance(event, CompactionRecord) and event.outcome != "compacted"
         name = type(event).__struct_config__.tag
         if name in get_args(HookEvent) and not in_vain:
             said += await self._fire(cast("HookEvent", name), event)
+        if isinstance(event, ApprovalRequested):
+            fields = {"message": event.summary}
+            await self._decide("approval_requested", said.append, "permission_prompt", fields)
+        if isinstance(event, CompactionRecord) and not in_vain:
+            await self._decide("compaction_finished", said.append)
         for news in said:
             await emit(news)
 
@@ -244,6 +271,8 @@ class Hooks:
         able = [hook for hook in self._hooks if hook.name not in self._left_out]
         said: list[Event] = []
         for hook in firing(able, name, moment, self._tallies):
+            if _decides(hook):
+                continue  # asked where its answer counts
             try:
                 said += await self._act(hook, event, moment)
             except CtxchatError as problem:
@@ -275,6 +304,126 @@ class Hooks:
     async def _looked(self) -> ContextUsage:
         """The gauge with the message that has just come; what stands around is asked by the turn itself."""
         return await (self._conversation.again() if self._seen else self._conversation.refresh())
+
+    # ── asking: what may be answered with a no ──
+
+    async def before_call(self, call: ToolCall, tell: Callable[[Event], object]) -> HookVerdict:
+        """What hooks say of a call before it is checked and asked about."""
+        self._asked_calls += 1
+        fields = tool_input(call.name, fields_of(call.arguments) or {}, self._workspace) | {"tool_use_id": call.id}
+        return await self._decide("tool_started", tell, claude_name(call.name), fields, call.name)
+
+    async def after_call(self, call: ToolCall, output: str, tell: Callable[[Event], object]) -> str:
+        """What the model is told beside the result of a call that went well; empty for nothing."""
+        fields: dict[str, object] = dict(tool_input(call.name, fields_of(call.arguments) or {}, self._workspace))
+        fields |= {"tool_use_id": call.id, "tool_response": {"stdout": output, "stderr": "", "interrupted": False}}
+        said = await self._decide("tool_finished", tell, claude_name(call.name), fields, call.name)
+        return "\n".join(text for text in (said.reason if said.blocks else "", said.context) if text)
+
+    async def before_message(self, text: str, emit: Emit) -> None:
+        """Raises CtxchatError where a hook does not let a message of the person through."""
+        said: list[Event] = []
+        verdict = await self._decide("turn_started", said.append, fields={"prompt": text})
+        for event in said:
+            await emit(event)
+        if verdict.blocks or verdict.stops:
+            raise CtxchatError(f"Not sent: a hook does not allow it. {verdict.reason}".rstrip())
+
+    async def go_on(self, answer: str, emit: Emit) -> bool:
+        """Whether the model is to go on though it is done: a hook's reason for that waits as a note then."""
+        fields = {"stop_hook_active": self._stops > 0, "last_assistant_message": answer}
+        said: list[Event] = []
+        verdict = await self._decide("turn_finished", said.append, fields=fields)
+        for event in said:
+            await emit(event)
+        if not verdict.blocks or verdict.stops or self._stops >= MAX_STOPS:
+            return False
+        self._stops += 1
+        self._notes.add(verdict.by, verdict.reason or "Not done yet.")
+        return True
+
+    async def before_compaction(self, reason: Reason, instructions: str, emit: Emit) -> HookVerdict:
+        """What hooks say of a compaction that is due; `context` is what it must keep."""
+        trigger = "manual" if reason in {"manual", "model"} else "auto"
+        said: list[Event] = []
+        fields = {"custom_instructions": instructions}
+        verdict = await self._decide("compaction_started", said.append, trigger, fields)
+        for event in said:
+            await emit(event)
+        return verdict
+
+    async def _decide(
+        self,
+        name: HookEvent,
+        tell: Callable[[Event], object],
+        subject: str = "",
+        fields: Mapping[str, object] | None = None,
+        tool: str = "",
+    ) -> HookVerdict:
+        """Ask the hooks whose answer counts, one after another, until one blocks; what they say goes on to the next."""
+        if not any(hook.event == name and _decides(hook) for hook in self._hooks):
+            return HookVerdict()
+        moment = await self._asked_moment(tool)
+        verdict, context = HookVerdict(), list[str]()
+        for hook in firing([h for h in self._hooks if _decides(h)], name, moment, self._tallies):
+            action = cast("RunCommand", hook.action)
+            if action.form == "claude" and not matches(action.matcher, subject):
+                continue
+            try:
+                said = await self._answer(hook, action, name, moment, event_fields(name, subject, fields or {}), tool)
+            except Exception as problem:  # whatever is wrong with a hook, the turn goes on
+                words = str(problem) if isinstance(problem, CtxchatError) else f"{type(problem).__name__}: {problem}"
+                for notice in self._failed(hook.name, words):
+                    tell(notice)
+                continue
+            for notice in self._told_person(hook, said):
+                tell(notice)
+            if said.context and name in {"session_started", "turn_started"}:
+                self._notes.add(hook.name, said.context)
+            elif said.context:
+                context.append(said.context)
+            asks, arguments = said.asks or verdict.asks, said.arguments or verdict.arguments
+            verdict = msgspec.structs.replace(said, by=hook.name, asks=asks, arguments=arguments)
+            if said.blocks or said.stops:
+                break
+        return msgspec.structs.replace(verdict, context="\n".join(context))
+
+    async def _answer(
+        self, hook: Hook, action: RunCommand, name: HookEvent, moment: Moment, fields: dict[str, object], tool: str
+    ) -> HookVerdict:
+        line = self._claude_line(fields) if action.form == "claude" else self._line(hook, None, moment, fields)
+        ran = await self._run(action, line)
+        self._did(hook)
+        if ran.exit_code is None:
+            raise CtxchatError(
+                f"did not end within {action.timeout:g} s and was ended; what it was asked went on without it"
+            )
+        verdict = verdict_of(name, tool, ran.exit_code, ran.output, ran.errors)
+        if ran.exit_code not in {0, BLOCKS}:
+            last = (ran.errors or ran.output).strip().rsplit("\n", 1)[-1][:SAID]
+            raise CtxchatError(f"exit code {ran.exit_code}{': ' if last else ''}{last}")
+        if action.show_output and ran.output.strip() and verdict == HookVerdict():
+            self._notes.add(hook.name, f"{_head(ran.exit_code)}\n{ran.output.strip()}")
+        return verdict
+
+    def _told_person(self, hook: Hook, verdict: HookVerdict) -> Sequence[Notice]:
+        said = [Notice("info", f"Hook {hook.name}: {verdict.tells_person}")] if verdict.tells_person else []
+        if verdict.blocks or verdict.stops:
+            said.append(Notice("warning", f"Hook {hook.name} says no: {verdict.reason}".removesuffix(": ")))
+        return said
+
+    async def _asked_moment(self, tool: str) -> Moment:
+        if tool:
+            moment = await self._moment(ToolStarted("", tool, {}))
+            return msgspec.structs.replace(moment, tool_calls=self._asked_calls)
+        usage, ledger = self._seen or self._conversation.context_usage, self._conversation.ledger
+        return Moment(round(usage.used / usage.limit, 4), ledger.turn, self._calls)
+
+    def _claude_line(self, fields: Mapping[str, object]) -> bytes:
+        """What a hook in Claude Code's form reads. There is no file of the conversation in its form."""
+        session = {"session_id": self._conversation.journal.session, "transcript_path": ""}
+        around = {"cwd": self._workspace, "permission_mode": "default"}
+        return (json.dumps(session | around | dict(fields)) + "\n").encode()
 
     # ── doing ──
 
@@ -341,13 +490,20 @@ class Hooks:
         self._told.add(hook)
         return (Notice("warning", f"Hook {hook}: {why.removesuffix('.')}."),)
 
-    def _line(self, hook: Hook, event: Event | None, moment: Moment) -> bytes:
+    def _line(self, hook: Hook, event: Event | None, moment: Moment, told: Mapping[str, object] | None = None) -> bytes:
         """The event as `run --json` shows it, with the hook's name and what its condition saw, in plain ASCII."""
         at = self._conversation.clock.now()
         body = fields(event, at) if event else {}
         head = {"type": hook.event, "session": self._conversation.journal.session, "at": at}
         more = {"hook": hook.name, "moment": msgspec.to_builtins(moment)}
-        return (json.dumps(body | head | more) + "\n").encode()
+        return (json.dumps(dict(told or {}) | body | head | more) + "\n").encode()
+
+
+def _decides(hook: Hook) -> bool:
+    """Its answer counts, so it is asked before, or where the answer goes to."""
+    if not isinstance(hook.action, RunCommand):
+        return False
+    return hook.action.form == "claude" or hook.event in {"tool_started", "compaction_started"}
 
 
 def _head(exit_code: int) -> str:

@@ -56,6 +56,7 @@ class Session:
         self._tool_runner = tool_runner
         self.permissions = tool_runner.approvals
         self._hooks = hooks
+        tool_runner.call_hooks = hooks
         self._lock = SessionLock(conversation, hooks, read_only)
         self.read_only = read_only
         self.notices = tuple(notices)

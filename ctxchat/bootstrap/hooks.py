@@ -13,7 +13,7 @@ import msgspec
 from ctxchat.agent.hooks import Ran
 from ctxchat.config.effective import Loaded
 from ctxchat.config.schema import HookSettings
-from ctxchat.config.trust import Content, content
+from ctxchat.config.trust import Content, content, in_project
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.hooks import Action, CompactContext, Hook, Inject, Notify, RunCommand, When
 from ctxchat.core.permissions import Grant
@@ -44,7 +44,7 @@ def hooks_of(settings: Sequence[HookSettings]) -> tuple[Hook, ...]:
         base = each.name or f"{each.action} at {each.event}"
         names.append(base)
         number = names.count(base)
-        if not each.enabled or each.form == "claude":
+        if not each.enabled:
             continue
         made.append(
             Hook(
@@ -65,7 +65,14 @@ def _action(settings: HookSettings) -> Action:
         case "compact_context":
             return CompactContext(settings.strategy, settings.instructions)
         case "run":
-            return RunCommand(settings.command, settings.timeout, settings.show_output, settings.sandbox)
+            return RunCommand(
+                settings.command,
+                settings.timeout,
+                settings.show_output,
+                settings.sandbox,
+                settings.form,
+                settings.matcher,
+            )
         case "notify":
             return Notify(settings.text)
         case "inject":
@@ -88,7 +95,7 @@ class HookCommands:
     ) -> None:
         self._mask = mask
         self._workspace = workspace
-        self._environment = environment(environ)
+        self._environment = {**environment(environ), "CLAUDE_PROJECT_DIR": str(workspace)}
         self._loaded = loaded
         self._sandbox = sandbox
         self._session_folder = session_folder
@@ -105,7 +112,8 @@ class HookCommands:
         outside = not (action.sandbox or theirs)
         if outside:
             environ = {**environ, "PATH": outside_path(workspace, environ.get("PATH"))}
-        kept = HeadTail(MOST_OUTPUT)
+        kept, errors = HeadTail(MOST_OUTPUT), HeadTail(MOST_OUTPUT)
+        apart = action.form == "claude"  # there the reason for a no stands on standard error alone
         pipe = asyncio.subprocess.PIPE
         ended = False
         async with (
@@ -123,10 +131,12 @@ class HookCommands:
                 cwd=self._workspace,
                 env=ready.environ,
                 stdin=pipe,
-                stderr=asyncio.subprocess.STDOUT,
+                stderr=pipe if apart else asyncio.subprocess.STDOUT,
             ) as process,
         ):
-            talking = [asyncio.create_task(_tell(process, event)), asyncio.create_task(_listen(process, kept))]
+            assert process.stdout
+            talking = [asyncio.create_task(_tell(process, event)), asyncio.create_task(_listen(process.stdout, kept))]
+            talking += [asyncio.create_task(_listen(process.stderr, errors))] if process.stderr else []
             try:
                 ended = await _ended(process, action.timeout)
                 await asyncio.wait(talking[1:], timeout=AFTERGLOW if ended else 0)
@@ -136,7 +146,8 @@ class HookCommands:
                 await asyncio.gather(*talking, return_exceptions=True)
         notes = [taken_away(ready.taken, ready.kept)] if ready.taken else []
         said = "\n".join((clean(kept.text()), *notes))
-        return Ran(process.returncode if ended else None, await asyncio.to_thread(self._mask, said))
+        told = [await asyncio.to_thread(self._mask, text) for text in (said, clean(errors.text()))]
+        return Ran(process.returncode if ended else None, *told)
 
     def _check(self, command: str, sandbox: Sandbox) -> bool:
         """Whether it is a project's hook. Between two looks at the settings a script may have changed that it runs, and of what a
@@ -144,10 +155,10 @@ class HookCommands:
         loaded = self._loaded()
         if loaded is None or not any(hook.get("command") == command for hook in loaded.project.held.get("hooks", ())):
             return False
-        now = content(self._workspace, loaded.project.held)
+        now = content(self._workspace, loaded.project.held, loaded.project.prompts)
         if not loaded.trusted or now.digest != loaded.project.digest:
             raise CtxchatError("not run: a file it names changed since it was trusted.", "/trust shows what changed.")
-        if not sandbox.kind and not _is_pinned(command, self._workspace, now):
+        if not sandbox.kind and not _is_pinned(in_project(command, str(self._workspace)), self._workspace, now):
             raise CtxchatError(
                 "not run: what it starts can change unseen, and there is no sandbox here to shut it in.",
                 "Have it name a script of the folder and nothing else (`./check.sh`), or move it to your own settings.",
@@ -184,9 +195,8 @@ async def _tell(process: asyncio.subprocess.Process, event: bytes) -> None:
         process.stdin.close()
 
 
-async def _listen(process: asyncio.subprocess.Process, kept: HeadTail) -> None:
-    assert process.stdout
-    while data := await process.stdout.read(65_536):
+async def _listen(stream: asyncio.StreamReader, kept: HeadTail) -> None:
+    while data := await stream.read(65_536):
         kept.add(data)
         await asyncio.sleep(0.001)  # one that never stops printing must not take the loop for itself
 

@@ -237,7 +237,7 @@ class Opening:
             conversation,
             tool_runner,
             compactor,
-            Hooks(config.hooks, conversation, compactor, run),
+            Hooks(config.hooks, conversation, compactor, run, str(shared.workspace)),
             config,
             configure=self._configuring,
             files=None if self._above or stored.read_only else checkpoints,

@@ -101,12 +101,14 @@ MAX_HASHED_BYTES = 50_000_000
 
 class Content(msgspec.Struct, frozen=True):
     """What a project's settings would do in a trusted folder: `held`, the values by dotted key; `lines`, the same in words for a
-    person, with the files that commands name; `digest`, which stands for all of it. `files` are those the commands name."""
+    person, with the files that commands name; `digest`, which stands for all of it. `files` are those the commands name,
+    `prompts` its skills and command files."""
 
     held: Tree = {}
     lines: tuple[str, ...] = ()
     digest: str = ""
     files: tuple[Path, ...] = ()
+    prompts: tuple[PromptFile, ...] = ()
 
 
 class Trusted(msgspec.Struct, frozen=True):
@@ -126,7 +128,7 @@ def content(workspace: Path, held: Tree, prompts: Sequence[PromptFile] = ()) -> 
     files |= dict(_prompt_marks(workspace, prompts))
     digest = hashlib.sha256(msgspec.json.encode([held, files], order="deterministic", enc_hook=str)).hexdigest()
     lines = (*held_lines(held), *(_prompt_line(prompt, workspace) for prompt in prompts), *told)
-    return Content(held, lines, digest, tuple(workspace / name for name in files))
+    return Content(held, lines, digest, tuple(workspace / name for name in files), tuple(prompts))
 
 
 def _prompt_line(prompt: PromptFile, workspace: Path) -> str:
@@ -232,9 +234,14 @@ _PROJECT_FOLDER = re.compile(r"\$\{CLAUDE_PROJECT_DIR\}|\$CLAUDE_PROJECT_DIR\b")
 """How hooks in Claude Code's form name the project's folder."""
 
 
+def in_project(command: str, folder: str) -> str:
+    """The command with the project's folder in the place of its name."""
+    return _PROJECT_FOLDER.sub(lambda match: folder, command)
+
+
 def _command_words(held: Mapping[str, Any]) -> Iterator[str]:
     for hook in held.get("hooks", ()):
-        yield from _words(_PROJECT_FOLDER.sub(".", str(hook.get("command", ""))))
+        yield from _words(in_project(str(hook.get("command", "")), "."))
     for server in held.get("mcp", {}).values():
         yield from (str(server.get("command", "")), *map(str, server.get("args", ())))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -58,6 +58,17 @@ def tool_input(tool: str, arguments: Mapping[str, object], workspace: str) -> di
     return {"tool_name": claude_name(tool), "tool_input": given}
 
 
+def event_fields(event: HookEvent, subject: str, more: Mapping[str, object]) -> dict[str, object]:
+    """What a hook is told of an event besides the session; `subject` is what its matcher is held against."""
+    named: dict[HookEvent, str] = {
+        "session_started": "source",
+        "session_finished": "reason",
+        "compaction_started": "trigger",
+        "approval_requested": "notification_type",
+    }
+    return {"hook_event_name": claude_event(event), **({named[event]: subject} if event in named else {}), **more}
+
+
 def verdict_of(event: HookEvent, tool: str, exit_code: int, out: str, err: str) -> HookVerdict:
     """What a command that ended says. An exit code of 2 blocks, whatever else it wrote; a JSON object on standard output says it
     in full; other text is context where the event takes it (a start, a message of the person)."""
@@ -97,7 +108,3 @@ def _object(text: str) -> dict[str, Any] | None:
 
 def _text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""
-
-
-Source = Literal["startup", "resume", "compact"]
-"""How a session began, as `SessionStart` is told."""

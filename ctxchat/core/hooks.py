@@ -108,7 +108,7 @@ class RunCommand(msgspec.Struct, frozen=True):
 class HookVerdict(msgspec.Struct, frozen=True):
     """What a hook says about what is going to happen. `blocks`: it must not, for this `reason`; `asks`: the person is asked
     first; `stops`: the turn ends here. `arguments` take the place of a call's. `context` is for the model, `tells_person` for the
-    person."""
+    person; `by` is the hook's name."""
 
     blocks: bool = False
     asks: bool = False
@@ -117,6 +117,7 @@ class HookVerdict(msgspec.Struct, frozen=True):
     arguments: dict[str, object] | None = None
     context: str = ""
     tells_person: str = ""
+    by: str = ""
 
 
 class Notify(msgspec.Struct, frozen=True):

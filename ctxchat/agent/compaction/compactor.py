@@ -7,25 +7,32 @@ Knows no provider and no screen.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
+
+import msgspec
 
 from ctxchat.agent.compaction.overflow_recovery import OverflowRecovery
 from ctxchat.agent.compaction.planner import Planner, Prices, Registry
 from ctxchat.agent.compaction.policy import Agreed, AutoCompactPolicy
 from ctxchat.agent.compaction.prefetch import Prefetch
 from ctxchat.agent.compaction.preview import Preview
-from ctxchat.agent.compaction.run import CompactionRequest, CompactionRun, Drafted, SummaryDraft, writing
+from ctxchat.agent.compaction.run import CompactionRequest, CompactionRun, Drafted, Refused, SummaryDraft, writing
 from ctxchat.agent.compaction.scheduler import Scheduler
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Notice
+from ctxchat.core.hooks import HookVerdict
 from ctxchat.core.ports import FilesNow, Summariser
 from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.times import epoch
+
+AskHooks = Callable[[Reason, str, Emit], Awaitable[HookVerdict]]
+"""What hooks say of a compaction for this reason, with these instructions."""
 
 
 class Compactor:
@@ -42,6 +49,8 @@ class Compactor:
         files_now: FilesNow | None = None,
     ) -> None:
         self._conversation = conversation
+        self.ask_hooks: AskHooks | None = None
+        """Who is asked before a pass; hooks, where there are any."""
         self.planner = Planner(conversation, registry, summariser, prices, files_now)
         self._prefetch = Prefetch(conversation, self.planner)
         self._drafted: Drafted | None = None  # the summary that a person is mending
@@ -212,10 +221,22 @@ class Compactor:
     async def _perform(self, request: CompactionRequest, emit: Emit) -> CompactionRecord:
         await self.planner.refresh_inputs()  # a preview may have been open for long
         options, summariser = self.planner.options(), self.planner.summariser
-        record = await CompactionRun(self._conversation, request, options, summariser, self._prefetch.fitted).run(emit)
+        complete = partial(self._completed, emit=emit)
+        record = await CompactionRun(self._conversation, request, options, summariser, complete).run(emit)
         if record.outcome == "compacted":
             self._prefetch.clear()
         return record
+
+    async def _completed(self, request: CompactionRequest, *, emit: Emit) -> CompactionRequest:
+        """With what hooks want kept, else with a summary that stands ready. Raises Refused where a hook does not allow it; one
+        without which the request cannot be sent is made all the same."""
+        if self.ask_hooks is None:
+            return await self._prefetch.fitted(request)
+        verdict = await self.ask_hooks(request.reason, request.instructions, emit)
+        if (verdict.blocks or verdict.stops) and request.reason != "context_overflow":
+            raise Refused(f"A hook does not allow it. {verdict.reason}".rstrip())
+        instructions = "\n".join(text for text in (request.instructions, verdict.context) if text)
+        return await self._prefetch.fitted(msgspec.structs.replace(request, instructions=instructions))
 
 
 def unplanned(problem: Exception) -> Notice:

@@ -52,6 +52,12 @@ class Approvals:
             return Judgement("deny", "nobody to ask", reason)
         return judgement
 
+    def asking(self, judgement: Judgement) -> Judgement:
+        """A judgement that allows, as a question to the person: a hook wants it asked."""
+        if not self._interactive:
+            return Judgement("deny", "nobody to ask", "A hook wants this asked, and nobody can be asked here.")
+        return msgspec.structs.replace(judgement, verdict="ask")
+
     def offers(self, tool: str, access_request: AccessRequest) -> tuple[str, ...]:
         """The rules that can be offered to the person who is asked, each as it would be stored."""
         return offers(tool, access_request, self._in_force, self.held, self._folder)

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from enum import IntEnum
-from typing import cast
+from typing import Protocol, cast
 
 import msgspec
 
@@ -30,6 +30,7 @@ from ctxchat.core.events import (
 )
 from ctxchat.core.harm import harms
 from ctxchat.core.head import ToolSpec
+from ctxchat.core.hooks import HookVerdict
 from ctxchat.core.messages import ToolCall
 from ctxchat.core.notes import CALL_TOOL
 from ctxchat.core.permissions import AccessRequest, Answer, parse_rules
@@ -149,6 +150,18 @@ News = asyncio.Queue[Event | Outcome]
 """What the calls of a round let be known, as it happens."""
 
 
+class CallHooks(Protocol):
+    """Who has a say in calls; `tell` takes events of theirs."""
+
+    async def before_call(self, call: ToolCall, tell: Callable[[Event], object]) -> HookVerdict:
+        """Before it is checked and asked about."""
+        ...
+
+    async def after_call(self, call: ToolCall, output: str, tell: Callable[[Event], object]) -> str:
+        """What the model is told beside the result of a call that went well."""
+        ...
+
+
 class ToolRunner:
     """The tools of a session behind one gate. `guests` are those that come and go while it is open; `guests_arrive` waits a
     moment for those on their way, and is None where there never are any."""
@@ -179,6 +192,7 @@ class ToolRunner:
         self._session_folder = session_folder
         self._files = files
         self._warned: set[str] = set()
+        self.call_hooks: CallHooks | None = None
         self._looking = asyncio.Lock()  # a tool is asked by one thread at a time what it would do
         self.begun: dict[str, str] = {}
         """What each call has shown so far, by id, from when it began to run and whatever came of it, until somebody clears it."""
@@ -257,7 +271,8 @@ class ToolRunner:
             news.put_nowait(ToolStarted(call.id, call.name, fields_of(call.arguments) or call.arguments))
             if cut_at and (not call.arguments.strip() or fields_of(call.arguments) is None):
                 raise ToolError(CUT.format(limit=f"{cut_at:,}"), CUT_REMEDY)
-            outcome = await self._admit(call, place, batch, news)
+            call, asks = await self._hooked(call, news)
+            outcome = await self._admit(call, place, batch, news, asks=asks)
             batch.move(place, Stage.CLEARED)
             if isinstance(outcome, Job):
                 await batch.run(place)
@@ -271,16 +286,41 @@ class ToolRunner:
         except Exception as problem:
             text = f"{call.name} ran, but what it brought back could not be looked through for secrets: {problem!r}"
             outcome = Outcome(call, ToolOutput(f"{text}. It is left out.", status="error"), outcome.seconds)
+        outcome = await self._with_hooks(outcome, news)
         batch.move(place, Stage.OVER)
         news.put_nowait(outcome)
+
+    async def _hooked(self, call: ToolCall, news: News) -> tuple[ToolCall, bool]:
+        """The call as hooks want it, and whether they want it asked about. Raises ToolError where one does not allow it."""
+        if self.call_hooks is None or call.name not in self._tools or fields_of(call.arguments) is None:
+            return call, False
+        verdict = await self.call_hooks.before_call(call, news.put_nowait)
+        if verdict.blocks or verdict.stops:
+            raise ToolError(f"A hook does not allow this call. {verdict.reason}".rstrip())
+        if verdict.arguments is not None:
+            call = ToolCall(call.id, call.name, msgspec.json.encode(verdict.arguments).decode())
+        return call, verdict.asks
+
+    async def _with_hooks(self, outcome: Outcome, news: News) -> Outcome:
+        """With what hooks say of the result of a call that went well."""
+        if self.call_hooks is None or outcome.output.status != "ok":
+            return outcome
+        said = await self.call_hooks.after_call(outcome.call, outcome.output.text, news.put_nowait)
+        if not said:
+            return outcome
+        output = msgspec.structs.replace(outcome.output, text=f"{outcome.output.text}\n[a hook says: {said}]")
+        return msgspec.structs.replace(outcome, output=output)
 
     def _masked(self, outcome: Outcome) -> Outcome:
         output = outcome.output
         masked = msgspec.structs.replace(output, text=self.mask(output.text), diff=self.mask(output.diff))
         return msgspec.structs.replace(outcome, output=masked)
 
-    async def _admit(self, call: ToolCall, place: int, batch: Batch, news: News) -> Job | Outcome:
-        """The call as a job, or its refusal as an outcome. Raises what is wrong with it."""
+    async def _admit(
+        self, call: ToolCall, place: int, batch: Batch, news: News, *, asks: bool = False
+    ) -> Job | Outcome:
+        """The call as a job, or its refusal as an outcome; `asks`: the person is asked even where a rule allows it. Raises what
+        is wrong with it."""
         limits = self.limits
         context = ToolContext(call.id, self._workspace, self._session_folder, limits.max_chars, limits.seconds)
         tool = self._find(call)
@@ -295,9 +335,11 @@ class ToolRunner:
         judgement = self.approvals.judge(call.name, access_request)
         if judgement.verdict == "ask":
             await batch.ask(place)
-            judgement = self.approvals.judge(
-                call.name, access_request
-            )  # what was said to an earlier call may cover this one
+            # What was said to an earlier call may cover this one.
+            judgement = self.approvals.judge(call.name, access_request)
+        if asks and judgement.verdict == "allow":
+            await batch.ask(place)
+            judgement = self.approvals.asking(judgement)
         if judgement.verdict == "deny":
             news.put_nowait(ApprovalResolved(call.id, "deny", judgement.rule))
             return Outcome(call, ToolOutput(judgement.reason, status="denied"), 0.0)

@@ -94,6 +94,7 @@ class Turn:
         """
         conversation = self._conversation
         await self._ready()
+        await self._hooks.before_message(text, self._emit)
         message, along = await self._message(text, (*attachments, *await self._called_prompt(text)))
         records: list[Record] = [Sealed((single("user", message, conversation.ledger.turn + 1),))]
         if not conversation.state.title and (title := await asyncio.to_thread(title_of, text)):
@@ -128,6 +129,11 @@ class Turn:
         steered = False
         while (said := await self._next_steering_message()) is not None:
             text, attachments = said
+            try:
+                await self._hooks.before_message(text, self._emit)
+            except CtxchatError as problem:
+                await self._emit(Notice("warning", f"{problem} It was: {text}"))
+                continue
             message, along = await self._message(text, (*attachments, *await self._called_prompt(text)))
             await self._conversation.write(Sealed((single("user", message, self._conversation.ledger.turn),)))
             await self._emit(Steered(message.id, said[0], along))
@@ -218,6 +224,10 @@ class Turn:
                 if self._open.reply is None:
                     if replies.follow_up and self._rounds < conversation.options.max_rounds:
                         await conversation.write_note(replies.follow_up)
+                        continue
+                    if self._rounds < conversation.options.max_rounds and await self._hooks.go_on(
+                        self._open.text, emit
+                    ):
                         continue
                     return "done"
                 if self._rounds >= conversation.options.max_rounds:

@@ -11,7 +11,7 @@ from ctxchat.config.customizations.skill_files import first_line
 from ctxchat.config.problems import Problem
 from ctxchat.core.prompt_files import PromptFile
 
-_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*")
+_NAME = re.compile(r"[A-Za-z0-9_][\w.:-]*")
 
 
 def find_commands(place: Place) -> Iterator[PromptFile | Problem]:

@@ -1,0 +1,132 @@
+"""Hooks that may say no, over the real agent and real commands: calls, messages, ends and compactions."""
+
+from __future__ import annotations
+
+import json
+from itertools import repeat
+from pathlib import Path
+
+import pytest
+
+from ctxchat.bootstrap.hooks import HookCommands
+from ctxchat.core.budget import Window
+from ctxchat.core.errors import CtxchatError
+from ctxchat.core.events import ApprovalRequested, ToolFinished, TurnFinished
+from ctxchat.core.hooks import Hook, HookEvent, RunCommand, When
+from ctxchat.core.options import Options
+from ctxchat.core.permissions import Answer
+from ctxchat.core.record import CompactionRecord
+from tests.agent.desk import Echo
+from tests.agent.hooked import LONG, Hooked, sent, sound, told
+from tests.agent.test_turn import of
+from tests.doubles.scripted import ScriptedModel, calls, says
+
+
+def hook(
+    event: HookEvent, command: str, matcher: str = "", form: str = "claude", name: str = "h", **more: object
+) -> Hook:
+    return Hook(name, event, RunCommand(command, form=form, matcher=matcher, timeout=20), **more)  # type: ignore[arg-type]
+
+
+def desk(tmp_path: Path, model: ScriptedModel, *hooks: Hook, **more: object) -> Hooked:
+    return Hooked(model, *hooks, run=HookCommands(tmp_path), tools=[Echo("shell"), Echo("grep")], **more)
+
+
+@pytest.mark.parametrize("form", ["claude", "ctxchat"])
+async def test_a_no_stops_the_call_and_the_model_knows_why(tmp_path: Path, form: str):
+    guard = "cat > told; echo 'no rm here' >&2; exit 2"
+    when = When() if form == "claude" else When(tool_name="shell")
+    model = ScriptedModel([calls(("shell", {"text": "rm -rf /"}), ("grep", {"text": "fine"})), says("well")])
+    work = desk(tmp_path, model, hook("tool_started", guard, "Bash" if form == "claude" else "", form, when=when))
+    events = await work.say("go")
+    ended = {e.name: e for e in of(events, ToolFinished)}
+    assert ended["shell"].status == "error" and "no rm here" in ended["shell"].output and ended["grep"].output == "fine"
+    assert "no rm here" in sent(model)[-1] and sound(work, model)
+    given = json.loads((tmp_path / "told").read_text())
+    if form == "claude":
+        assert given["hook_event_name"] == "PreToolUse" and given["tool_name"] == "Bash" and given["cwd"] == ""
+        assert given["tool_input"] == {"text": "rm -rf /"} and given["session_id"] == "s1"
+    else:
+        assert given["type"] == "tool_started" and given["moment"]["tool_name"] == "shell"
+    await work.session.close()
+
+
+async def test_arguments_can_be_changed_a_question_wanted_and_a_word_added(tmp_path: Path):
+    answer = {"hookSpecificOutput": {"permissionDecision": "ask", "updatedInput": {"text": "safe"}}}
+    after = {"decision": "block", "reason": "format it", "hookSpecificOutput": {"additionalContext": "and test it"}}
+    (tmp_path / "answer").write_text(json.dumps(answer))
+    (tmp_path / "after").write_text(json.dumps(after))
+    hooks = (hook("tool_started", "cat answer"), hook("tool_finished", "cat after", name="after"))
+    work = desk(tmp_path, ScriptedModel([calls(("shell", {"text": "raw"})), says("well")]), *hooks)
+    asked = 0
+    async for stamped in work.session.send("go"):
+        if isinstance(stamped.event, ApprovalRequested):
+            asked += 1
+            work.session.permissions.answer(stamped.event.call_id, Answer("once"))
+    result = next(m for m in work.state.ledger.messages() if m.role == "tool").text
+    assert asked == 1 and result == "safe\n[a hook says: format it\nand test it]"
+    await work.session.close()
+
+
+async def test_a_message_that_may_not_go_goes_nowhere_and_context_comes_as_a_note(tmp_path: Path):
+    rule = "grep -q secret && { echo 'no secrets' >&2; exit 2; }; echo 'it is Monday'"
+    model = ScriptedModel(repeat(says("well"), 3))
+    work = desk(
+        tmp_path, model, hook("turn_started", rule), hook("session_started", "echo welcome", "startup", name="s")
+    )
+    with pytest.raises(CtxchatError, match="no secrets"):
+        await work.say("the secret is out")
+    assert not work.state.ledger.groups and not model.views
+    await work.say("hello")
+    assert "it is Monday" in sent(model)[0] and "welcome" in sent(model)[0] and sound(work, model)
+    await work.session.close()
+
+
+async def test_an_end_can_be_put_off_but_not_for_ever(tmp_path: Path):
+    model = ScriptedModel(repeat(says("done"), 20))
+    work = desk(tmp_path, model, hook("turn_finished", "cat >> told; echo 'run the tests' >&2; exit 2"))
+    events = await work.say("go")
+    assert of(events, TurnFinished)[0].status == "done" and len(model.views) == 6
+    assert "run the tests" in sent(model)[1] and sound(work, model)
+    stops = [json.loads(line)["stop_hook_active"] for line in (tmp_path / "told").read_text().splitlines()]
+    assert stops == [False, *repeat(True, 5)]
+    await work.session.close()
+
+
+async def test_a_compaction_can_be_vetoed_or_told_what_to_keep(tmp_path: Path):
+    options = Options(keep_recent=2, strategy="summarize", prepare=False)
+    veto = 'test -f allow && { echo \'{"hookSpecificOutput": {"additionalContext": "keep the tide table"}}\'; exit 0; }; exit 2'
+    model = ScriptedModel(repeat(says(LONG * 2), 12), window=Window(12_000, "loaded"))
+    kept: list[str] = []
+
+    class Writer:
+        model = "writer"
+
+        async def summarise(self, task):
+            kept.append(task.instructions)
+            yield "a summary"
+
+    work = desk(tmp_path, model, hook("compaction_started", veto), options=options, summariser=Writer())
+    for _ in range(4):
+        await work.say(LONG * 2)
+    before = work.state.ledger.live()
+    record = of(await work.free_up(), CompactionRecord)[-1]
+    assert record.outcome == "rejected" and "does not allow" in record.detail and work.state.ledger.live() == before
+    (tmp_path / "allow").touch()
+    assert of(await work.free_up(), CompactionRecord)[-1].outcome == "compacted" and kept[-1] == "keep the tide table"
+    await work.session.close()
+
+
+async def test_a_broken_or_hanging_hook_costs_itself_only(tmp_path: Path):
+    hooks = (
+        hook("tool_started", "exit 1", name="broken"),
+        hook("tool_started", "no-such-program", name="missing"),
+        Hook("slow", "tool_started", RunCommand("sleep 60", form="claude", timeout=0.3)),
+    )
+    model = ScriptedModel([calls(("shell", {"text": "a"})), says("well")])
+    work = desk(tmp_path, model, *hooks)
+    events = await work.say("go")
+    assert of(events, ToolFinished)[0].output == "a"
+    words = " ".join(told(events))
+    assert all(name in words for name in ("broken", "missing", "slow")) and "0.3 s" in words
+    await work.session.close()
