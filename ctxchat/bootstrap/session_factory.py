@@ -309,7 +309,7 @@ class Opening:
         if self._above is None:  # a sub-agent has none of its own
             open_below = partial(self._open_below, checkpoints)
             below = SubAgents(shared, session, lambda: self._conversation.model.address, approvals, open_below)
-            tools.append(Delegate(below, {n: a.description for n, a in shared.loaded.settings.agents.items()}))
+            tools.append(Delegate(below, {n: a.description for n, a in shared.loaded.settings.all_agents.items()}))
         if shared.loaded.prompts or shared.loaded.untrusted:  # which may be trusted while it is open
             tools.append(ReadSkill(lambda: shared.loaded.prompts))
         tools += self._extensions.tools([tool.spec.name for tool in tools])

@@ -22,11 +22,11 @@ def for_agent(settings: Settings, name: str | None = None) -> tuple[Settings, Ag
     name = settings.agent if name is None else name
     if not name:
         return msgspec.structs.replace(settings, agent=""), AgentSettings()
-    if name not in settings.agents:
-        near = nearest(name, settings.agents)
-        hint = f"Did you mean {near}?" if near else f"Agents: {', '.join(settings.agents) or 'none'}."
+    if name not in settings.all_agents:
+        near = nearest(name, settings.all_agents)
+        hint = f"Did you mean {near}?" if near else f"Agents: {', '.join(settings.all_agents)}."
         raise UsageError(f"There is no agent {shown(name)}.", hint)
-    agent = settings.agents[name]
+    agent = settings.all_agents[name]
     permissions = settings.permissions
     if agent.permissions is not None:
         permissions = msgspec.structs.replace(permissions, mode=agent.permissions)
@@ -72,7 +72,7 @@ def settle(context: Tree, own: Tree) -> Tree:
 
 def agent_context(settings: Settings, name: str) -> ContextSettings:
     """The context options of an agent: its own, field by field, over the application's."""
-    own = settings.agents[name].context
+    own = settings.all_agents[name].context
     merged = overlay(msgspec.to_builtins(settings.context), own)
     return msgspec.convert(settle(merged, own), ContextSettings)
 
@@ -83,8 +83,8 @@ def contradictions(settings: Settings) -> list[ConfigFault]:
     for name, agent in settings.agents.items():
         found = _context(agent_context(settings, name), ("agents", name, "context"))
         faults += [f for f in found if get(agent.context, f.path[3:]) is not None]
-    if settings.agent and settings.agent not in settings.agents:
-        near = nearest(settings.agent, settings.agents)
+    if settings.agent and settings.agent not in settings.all_agents:
+        near = nearest(settings.agent, settings.all_agents)
         faults.append(ConfigFault(("agent",), f"there is no agent {shown(settings.agent)} in [agents]", nearest=near))
     for name, model in settings.models.items():
         if model.fallback == name:

@@ -12,6 +12,7 @@ from ctxchat.agent.session import Session
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
 from ctxchat.config.effective import load
+from ctxchat.config.schema import BUILTIN_AGENTS
 from ctxchat.core.events import Delegated, Event, ToolFinished
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
@@ -65,7 +66,7 @@ async def test_an_agent_of_the_settings_brings_its_own(tmp_path: Path):
         session = await program.open()
         await session.measure()
         (spec,) = [tool for tool in session.view.tools if tool.name == "delegate"]
-        assert spec.description.endswith("Agents: scout (Looks around).")
+        assert spec.description.endswith("; scout (Looks around).") and "Agents: explore (Finds" in spec.description
         events = await say(session, "delegate to scout: what is the retry limit?")
         gauge = [e for e in events if isinstance(e, Delegated)][-1]
         below = await program.open(gauge.sub_session)
@@ -95,4 +96,14 @@ async def test_what_cannot_be_delegated_is_said(tmp_path: Path, task: str):
         session = await program.open()
         (end,) = [e for e in await say(session, task) if isinstance(e, ToolFinished)]
         assert "was not given the tool" in end.output or "no agent 'nobody'" in end.output
+        await session.close()
+
+
+async def test_the_agents_that_come_with_it_read_only(tmp_path: Path):
+    async with started(tmp_path, "") as program:
+        session = await program.open()
+        for name in BUILTIN_AGENTS:
+            await session.setup.switch_agent(name)
+            assert session.setup.notices == () and session.permissions.mode == "plan"
+            assert set(session.setup.tools) == {"read_file", "list_files", "glob", "grep", "shell"}
         await session.close()

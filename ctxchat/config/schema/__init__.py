@@ -18,6 +18,7 @@ from ctxchat.core.hooks import HookEvent
 from ctxchat.core.permissions import Mode
 
 __all__ = [
+    "BUILTIN_AGENTS",
     "DEFAULTS",
     "AgentSettings",
     "Condition",
@@ -43,6 +44,33 @@ class AgentSettings(Table, frozen=True):
         dict[str, Any], opt("Any option of [context], for this agent only.", partial=ContextSettings)
     ] = {}
 
+
+_READS = ("read_file", "list_files", "glob", "grep", "shell")
+
+BUILTIN_AGENTS = {
+    "explore": AgentSettings(
+        description="Finds something out in the folder and says where it stands; changes nothing.",
+        prompt=(
+            "Find out what you are asked, in this folder. Search from several sides before you conclude, read what you find, "
+            "follow names to where they are defined and used. Change nothing. Answer first, in a few sentences; then what it "
+            "rests on: each fact with path and line. Say what you did not find and where you looked."
+        ),
+        tools=_READS,
+        permissions="plan",
+    ),
+    "review": AgentSettings(
+        description="Reviews a change or a file: what is wrong with it, the worst first; changes nothing.",
+        prompt=(
+            "Review what you are given; without anything named, what `git diff HEAD` shows. Read what is around each change and "
+            "who calls it before you judge. Look for wrong results, lost data, security holes, races and cases left out, then "
+            "for what makes it hard to change; not for taste. Change nothing. Give each finding with path and line, what happens and "
+            "when, and the smallest remedy, the worst first. Say what you checked and found right, and so if nothing is wrong."
+        ),
+        tools=_READS,
+        permissions="plan",
+    ),
+}
+"""Agents that come with the program."""
 
 AtLeast = Annotated[int, Meta(ge=0)]
 
@@ -163,6 +191,11 @@ class Settings(Table, frozen=True):
     ] = "all"
     hooks: Annotated[tuple[HookSettings, ...], opt("What to do when something happens.", trust=True, append=True)] = ()
     mcp: Annotated[dict[str, McpSettings], opt("MCP servers, by name.", trust=True)] = {}
+
+    @property
+    def all_agents(self) -> dict[str, AgentSettings]:
+        """Those that come with the program, and a person's own; theirs where one has both."""
+        return BUILTIN_AGENTS | self.agents
 
     def of_model(self, name: str) -> ModelTable:
         """The settings of one model; the defaults where it has none."""

@@ -93,9 +93,9 @@ async def agents(app: CtxchatApp, argument: str = "") -> None:
     name = argument or await app.ask(AgentsScreen(app.settings, before))
     if name is None or name == before:
         return
-    name = "" if name == "usual" and name not in app.settings.agents else name
+    name = "" if name == "usual" and name not in app.settings.all_agents else name
     who = f"The agent {one_line(name, 40)}" if name else "The usual agent"
-    own = app.settings.agents.get(name)
+    own = app.settings.all_agents.get(name)
     wanted = (own and own.permissions) or app.settings.permissions.mode
     if wanted == "all" != session.permissions.mode and not await app.ask(
         Confirm(NOTHING_ASKS, danger=f"{who} works in mode all.")

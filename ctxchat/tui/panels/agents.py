@@ -1,11 +1,11 @@
-"""The agents of the settings, and the usual one: what each is for, and what it has of its own."""
+"""The agents there are, and the usual one: what each is for, and what it has of its own."""
 
 from __future__ import annotations
 
 from textual.binding import Binding
 from textual.content import Content
 
-from ctxchat.config.schema import AgentSettings, Settings
+from ctxchat.config.schema import BUILTIN_AGENTS, AgentSettings, Settings
 from ctxchat.config.toml_positions import literal
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.presentation.usage_text import count
@@ -55,15 +55,15 @@ class AgentsScreen(Listing[str]):
         self.narrowed()
 
     def narrowed(self) -> None:
-        agents = self._settings.agents
+        agents = self._settings.all_agents
         self.put(
             self.holding(["", *agents], lambda n: f"{n or USUAL} {agents[n].description if n else ''}"), at=self._now
         )
-        yours = count(len(agents), "agent")
-        self.head(f"{yours} of your own, and {USUAL}", yours)
+        yours = count(len(self._settings.agents), "agent")
+        self.head(f"{yours} of your own, {' and '.join(BUILTIN_AGENTS)}, and {USUAL}", yours)
 
     def cells(self, name: str) -> tuple[Cell, ...]:
-        agent = self._settings.agents.get(name, AgentSettings())
+        agent = self._settings.all_agents.get(name, AgentSettings())
         model = agent.model if agent.model is not None else "as usual"
         return (
             ("●" if name == self._now else "", "good"),
@@ -76,7 +76,7 @@ class AgentsScreen(Listing[str]):
     def about(self, item: str | None) -> Content:
         if not item:
             return Content.styled(HOW if not self._settings.agents else "", MUTED)
-        agent = self._settings.agents[item]
+        agent = self._settings.all_agents[item]
         lines = [Content(clean(agent.description)), Content.styled(clean(own_words(agent)), MUTED)]
         return Content("\n").join([line for line in lines if line])
 
