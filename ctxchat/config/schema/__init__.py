@@ -63,8 +63,8 @@ BUILTIN_AGENTS = {
         prompt=(
             "Review what you are given; without anything named, what `git diff HEAD` shows. Read what is around each change and "
             "who calls it before you judge. Look for wrong results, lost data, security holes, races and cases left out, then "
-            "for what makes it hard to change; not for taste. Change nothing. Give each finding with path and line, what happens and "
-            "when, and the smallest remedy, the worst first. Say what you checked and found right, and so if nothing is wrong."
+            "for what makes it hard to change; not for taste. Change nothing. Give each finding with path and line, what happens "
+            "and when, and the smallest remedy, the worst first. Say what you checked and found right, even if nothing is wrong."
         ),
         tools=_READS,
         permissions="plan",
