@@ -4,8 +4,11 @@ settings are edited, switched on and off by a person."""
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
@@ -105,8 +108,24 @@ class Servers:
         return self._servers[name].row
 
 
+_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
+"""`${NAME}`, `${NAME:-otherwise}` in the settings of a server."""
+
+
 def _address(settings: McpSettings) -> Address:
-    return msgspec.convert(msgspec.to_builtins(settings), Address)
+    return msgspec.convert(filled_in(msgspec.to_builtins(settings), os.environ), Address)
+
+
+def filled_in(value: object, environ: Mapping[str, str]) -> object:
+    """The settings with environment variables in the place of their names; one that is not set and has no default stays as it
+    is written, for what is wrong to be seen."""
+    if isinstance(value, str):
+        return _VARIABLE.sub(lambda m: environ.get(m[1], m[0] if m[2] is None else m[2]), value)
+    if isinstance(value, Mapping):
+        return {key: filled_in(each, environ) for key, each in cast("Mapping[str, object]", value).items()}
+    if isinstance(value, list | tuple):
+        return [filled_in(each, environ) for each in cast("Sequence[object]", value)]
+    return value
 
 
 def _file(name: str) -> str:

@@ -1,0 +1,164 @@
+"""A folder set up for Claude Code works as it is: memory with imports, skills, commands, a blocking hook, a server, an agent."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ctxchat.agent.session import Session
+from ctxchat.bootstrap.flags import Flags
+from ctxchat.bootstrap.program import Program
+from ctxchat.config.effective import load
+from ctxchat.config.trust import trust
+from ctxchat.core.events import Event, ToolFinished
+from ctxchat.core.ports import ModelPort
+from ctxchat.storage.database import Database
+from tests.bootstrap.test_subagents import say
+from tests.doubles.scripted import Reply, ScriptedModel, calls, says
+from tests.tools.test_mcp import RAW
+
+FILES = {
+    "CLAUDE.md": "# Harbour\nSpeak plainly.\n@docs/style.md\n",
+    "docs/style.md": "Tabs are for ropes.\n",
+    "src/CLAUDE.md": "In src every function has a test.\n",
+    "src/tide.py": "HIGH = 7\n",
+    ".claude/skills/release/SKILL.md": (
+        "---\nname: release\ndescription: Use it when: a release is cut.\n---\nRead steps.md, then tag.\n"
+    ),
+    ".claude/skills/release/steps.md": "1. Ring the bell.\n",
+    ".claude/skills/tides/SKILL.md": (
+        "---\nname: tides\ndescription: How tide tables are read.\n---\nThe first column is GMT.\n"
+    ),
+    ".claude/commands/look.md": "---\ndescription: Look at a file\n---\nLook at $1 with care: $ARGUMENTS\n",
+    ".claude/commands/front/state.md": "State:\n!`cat docs/style.md`\n",
+    ".claude/commands/rules.md": "Keep to @docs/style.md\n",
+    ".claude/agents/critic.md": (
+        "---\nname: critic\ndescription: Finds what is wrong.\ntools: Read, Grep\nmodel: opus\n---\nYou find faults.\n"
+    ),
+    ".claude/hooks/guard.sh": "#!/bin/sh\ngrep -q 'rm -rf' && { echo 'Nothing is removed here.' >&2; exit 2; }\nexit 0\n",
+    ".claude/settings.json": json.dumps(
+        {
+            "permissions": {"allow": ["Bash(ls:*)"]},
+            "hooks": {
+                "PreToolUse": [
+                    {
+                        "matcher": "Bash",
+                        "hooks": [
+                            {
+                                "type": "command",
+                                "command": 'sh "$CLAUDE_PROJECT_DIR"/.claude/hooks/guard.sh',
+                                "timeout": 20,
+                            }
+                        ],
+                    }
+                ]
+            },
+        }
+    ),
+    ".mcp.json": json.dumps(
+        {"mcpServers": {"harbour": {"command": "${NO_SUCH:-" + sys.executable + "}", "args": [RAW, "harbour"]}}}
+    ),
+}
+
+
+class Scripted(Program):
+    """A program whose model follows a script."""
+
+    script: ScriptedModel
+
+    def model(self, *_: object, **__: object) -> ModelPort:
+        return self.script
+
+
+def program(folder: Path, config: Path, *script: Reply) -> Scripted:
+    environ = {"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(config / "data")}
+    flags = Flags(permissions="all")
+    made = Scripted(
+        flags, load(folder, environ=environ, flags={"permissions.mode": "all"}), folder, Database(config / "data")
+    )
+    made.script = ScriptedModel(script)
+    return made
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        path = tmp_path / "work" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "work/.git").mkdir()
+    (tmp_path / "config").mkdir()
+    return tmp_path / "work"
+
+
+def shown(session: Session) -> str:
+    return "\n".join(item.message.text for item in session.view.items)
+
+
+def ended(events: Sequence[Event]) -> dict[str, ToolFinished]:
+    return {event.name: event for event in events if isinstance(event, ToolFinished)}
+
+
+async def test_before_it_is_trusted_nothing_of_it_counts_but_memory(folder: Path, tmp_path: Path) -> None:
+    made = program(folder, tmp_path / "config", calls(("shell", {"command": "echo rm -rf"})), says("well"))
+    session = await made.open(interactive=False)
+    events = await say(session, "/look src/tide.py")
+    text = shown(session)
+    assert "Tabs are for ropes." in text and "tide tables" not in text and "with care" not in text
+    assert not session.setup.prompts and not made.servers.rows and "critic" not in made.loaded.settings.agents
+    assert ended(events)["shell"].status == "ok"
+    assert "2 skills, 3 commands" in made.loaded.notices[-1]
+    await session.close()
+    await made.close()
+
+
+async def test_once_it_is_trusted_all_of_it_works(folder: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    environ = {"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(config / "data")}
+    trust(config, folder, load(folder, environ=environ).project)
+    made = program(
+        folder,
+        config,
+        calls(
+            ("skill", {"name": "release"}),
+            ("skill", {"name": "release", "file": "steps.md"}),
+            ("read_file", {"path": "src/tide.py"}),
+            ("shell", {"command": "rm -rf build"}),
+            ("harbour__add", {"a": 1}),
+            ("delegate", {"task": "look", "agent": "critic"}),
+        ),
+        says("as critic: it is fine"),
+        says("done"),
+        says("looked"),
+        says("stated"),
+        says("kept to"),
+    )
+    await made.mcp_servers(wait=True)  # a busy machine may need longer than a start waits
+    session = await made.open(interactive=False)
+    assert not [notice for notice in session.notices if "left out" in notice or "missing" in notice]
+    events = await say(session, "cut a release")
+    head, results = made.script.views[0], ended(events)
+    opening = "\n".join(item.message.text for item in head.items)
+    assert "Speak plainly." in opening and "Tabs are for ropes." in opening
+    assert "- release: Use it when: a release is cut." in opening and "- tides: How tide tables are read." in opening
+    assert {"harbour__add", "skill", "delegate"} <= {tool.name for tool in head.tools}
+    text = shown(session)
+    assert (
+        "Read steps.md, then tag." in text and "Ring the bell." in text and "In src every function has a test." in text
+    )
+    assert results["shell"].status == "error" and "Nothing is removed here." in results["shell"].output
+    assert results["harbour__add"].status == "ok" and "as critic: it is fine" in results["delegate"].output
+    critic = made.script.views[1]
+    assert "You find faults." in critic.items[0].message.text
+    assert {tool.name for tool in critic.tools} - {"call_tool"} == {"read_file", "grep"}
+    await say(session, "/look src/tide.py twice")
+    assert "Look at src/tide.py with care: src/tide.py twice" in shown(session)
+    await say(session, "/state")
+    assert "State:\nTabs are for ropes." in shown(session)
+    assert session.mentioning("/rules").endswith("Keep to @docs/style.md\n")
+    await session.close()
+    await made.close()
