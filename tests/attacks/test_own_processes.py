@@ -20,7 +20,7 @@ STARTS = {
     "system", "popen", "posix_spawn", "posix_spawnp", "execv", "execve", "execvp", "execvpe", "spawnv", "spawnvp", "startfile",
 }  # fmt: skip
 STARTERS = {
-    "bootstrap/importing.py",  # module_command
+    "bootstrap/history_import.py",  # module_command
     "context/workspace.py",  # a command that it is handed
     "models/process.py",  # module_command
     "tools/reaper.py",  # what it is told to run

@@ -108,7 +108,7 @@ async def test_a_notice_of_the_settings_goes_when_the_file_is_mended_or_the_fold
     async with run(home) as pilot:
         app = pilot.app
         assert "! config.toml:2: context.keep_recnt" in above(app)
-        assert "! .ctxchat/config.toml: not in force until you trust" in above(app)
+        assert "work: not in force until you trust this folder (/trust): permissions.mode" in above(app)
         trust.trust(home.config, home.work, home.load().project)
         await app.edits.take()
         await pilot.pause()
