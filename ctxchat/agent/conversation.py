@@ -108,7 +108,7 @@ class Conversation(JournalWriter):
         """A turn is under way."""
         self._config = config
         self._tools = tuple(tools)
-        self._mode: Mode = config.mode
+        self.mode: Mode = config.mode
         self._knowledge_store: ModelKnowledgeStore = knowledge_store or NothingKnown()
         self.masked = masked or MaskedRecord(str)
         """What of the record a model is told."""
@@ -160,7 +160,7 @@ class Conversation(JournalWriter):
     def offer(self, tools: Sequence[ToolSpec], mode: Mode) -> None:
         """What the model can call from the next request on (servers come and go while a session is open), and how its calls
         are judged."""
-        self._tools, self._mode = tuple(tools), mode
+        self._tools, self.mode = tuple(tools), mode
 
     # ── reading ──
 
@@ -236,7 +236,7 @@ class Conversation(JournalWriter):
         """The head as it would be made now, by what was seen around last."""
         around = self._around or Surroundings()
         own = [ContextBlock(MODEL, f"You are served by the model {self.model.name}.")]
-        own += [ContextBlock(MODE, words)] if (words := MODES.get(self._mode, "")) else []
+        own += [ContextBlock(MODE, words)] if (words := MODES.get(self.mode, "")) else []
         context = (*around.context, *own)
         return Head(self._config.system, self._afforded.tools, around.memory, context, self._config.agent)
 

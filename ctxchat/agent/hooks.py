@@ -18,7 +18,7 @@ from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit, SessionController
 from ctxchat.core.call_arguments import fields_of
-from ctxchat.core.claude_hooks import BLOCKS, event_fields, matches, tool_input, verdict_of
+from ctxchat.core.claude_hooks import BLOCKS, CLAUDE_MODES, event_fields, matches, tool_input, verdict_of
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import (
@@ -422,7 +422,7 @@ class Hooks:
     def _claude_line(self, fields: Mapping[str, object]) -> bytes:
         """What a hook in Claude Code's form reads. There is no file of the conversation in its form."""
         session = {"session_id": self._conversation.journal.session, "transcript_path": ""}
-        around = {"cwd": self._workspace, "permission_mode": "default"}
+        around = {"cwd": self._workspace, "permission_mode": CLAUDE_MODES[self._conversation.mode]}
         return (json.dumps(session | around | dict(fields)) + "\n").encode()
 
     # ── doing ──

@@ -9,6 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from ctxchat.core.hooks import HookEvent, HookVerdict
+from ctxchat.core.permissions import Mode
 from ctxchat.core.tool_names import claude_arguments, claude_name, our_arguments
 
 CLAUDE_EVENTS: Mapping[str, HookEvent] = {
@@ -23,6 +24,15 @@ CLAUDE_EVENTS: Mapping[str, HookEvent] = {
     "Notification": "approval_requested",
 }
 """Our events by their names of them."""
+
+CLAUDE_MODES: Mapping[Mode, str] = {
+    "ask": "default",
+    "read-only": "plan",
+    "plan": "plan",
+    "auto-edit": "acceptEdits",
+    "all": "bypassPermissions",
+}
+"""Their name of a mode of ours, the nearest where they have none such."""
 
 BLOCKS = 2
 """The exit code by which a hook blocks; what it wrote on standard error is the reason."""

@@ -88,6 +88,6 @@ def test_names_go_both_ways(tool: str):
 
 
 def test_paths_are_told_in_full():
-    told = tool_input("write_file", {"path": "src/a.py", "content": "x"}, "/work")
-    assert told == {"tool_name": "Write", "tool_input": {"file_path": "/work/src/a.py", "content": "x"}}
-    assert tool_input("read_file", {"path": "/a"}, "/work")["tool_input"] == {"file_path": "/a"}
+    told = tool_input("write_file", {"path": "src/a.py", "content": "x"}, "/project")
+    assert told == {"tool_name": "Write", "tool_input": {"file_path": "/project/src/a.py", "content": "x"}}
+    assert tool_input("read_file", {"path": "/a"}, "/project")["tool_input"] == {"file_path": "/a"}
