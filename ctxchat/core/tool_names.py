@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+SHELL = "shell"
+"""The tool that runs commands."""
+
 CLAUDE_NAMES: Mapping[str, str] = {
-    "shell": "Bash",
+    SHELL: "Bash",
     "read_file": "Read",
     "write_file": "Write",
     "edit_file": "Edit",

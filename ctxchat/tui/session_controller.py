@@ -209,6 +209,9 @@ class SessionController:
         """The messages that are not to wait for the end of the turn, one at a time."""
 
         async def next_steering_message() -> tuple[str, Sequence[Part]] | None:
+            if self._leaving and self._arrived(session):
+                self._leaving = None
+            self._bring_back()  # the one before was not let into the conversation
             for draft in self._queue:
                 if not draft.later and self.take_back(draft):
                     try:

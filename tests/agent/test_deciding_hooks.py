@@ -11,13 +11,15 @@ import pytest
 from ctxchat.bootstrap.hooks import HookCommands
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.events import ApprovalRequested, ToolFinished, TurnFinished
+from ctxchat.core.events import ApprovalRequested, Notice, Steered, ToolFinished, TurnFinished
 from ctxchat.core.hooks import Hook, HookEvent, RunCommand, When
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Answer
+from ctxchat.core.prompt_files import PromptFile
 from ctxchat.core.record import CompactionRecord
 from tests.agent.desk import Echo
 from tests.agent.hooked import LONG, Hooked, sent, sound, told
+from tests.agent.test_steering import Mailbox, said
 from tests.agent.test_turn import of
 from tests.doubles.scripted import ScriptedModel, calls, says
 
@@ -45,6 +47,7 @@ async def test_a_no_stops_the_call_and_the_model_knows_why(tmp_path: Path, form:
     given = json.loads((tmp_path / "told").read_text())
     if form == "claude":
         assert given["hook_event_name"] == "PreToolUse" and given["tool_name"] == "Bash" and given["cwd"] == ""
+        assert given["permission_mode"] == "default"
         assert given["tool_input"] == {"text": "rm -rf /"} and given["session_id"] == "s1"
     else:
         assert given["type"] == "tool_started" and given["moment"]["tool_name"] == "shell"
@@ -64,7 +67,8 @@ async def test_arguments_can_be_changed_a_question_wanted_and_a_word_added(tmp_p
             asked += 1
             work.session.permissions.answer(stamped.event.call_id, Answer("once"))
     result = next(m for m in work.state.ledger.messages() if m.role == "tool").text
-    assert asked == 1 and result == "safe\n[a hook says: format it\nand test it]"
+    assert asked == 1 and result.startswith("safe\n[a hook changed the arguments of this call to")
+    assert '"safe"' in result and result.endswith("\n[a hook says: format it\nand test it]")
     await work.session.close()
 
 
@@ -129,4 +133,15 @@ async def test_a_broken_or_hanging_hook_costs_itself_only(tmp_path: Path):
     assert of(events, ToolFinished)[0].output == "a"
     words = " ".join(told(events))
     assert all(name in words for name in ("broken", "missing", "slow")) and "0.3 s" in words
+    await work.session.close()
+
+
+async def test_a_steering_message_whose_command_a_hook_stops_is_left_out_and_the_turn_goes_on(tmp_path: Path):
+    state = PromptFile("state", "command", "", "State:\n!`date`", "/state.md")
+    model = ScriptedModel([calls(("grep", {"text": "x"})), says("well")])
+    work = desk(tmp_path, model, hook("tool_started", "echo no dates >&2; exit 2", "Bash"), prompts=[state])
+    events = await said(work, "go", Mailbox(("/state", ()), ("go on", ())))
+    assert [event.text for event in of(events, Steered)] == ["go on"]
+    assert any("no dates" in notice.text and "It was: /state" in notice.text for notice in of(events, Notice))
+    assert of(events, TurnFinished)[-1].status == "done" and not any("State:" in text for text in sent(model))
     await work.session.close()

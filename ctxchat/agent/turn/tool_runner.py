@@ -146,6 +146,9 @@ class Job(msgspec.Struct, frozen=True):
     access_request: AccessRequest
 
 
+MAX_SHOWN_ARGUMENTS = 2_000
+"""Characters of arguments that a hook has changed, as the model is told of them."""
+
 News = asyncio.Queue[Event | Outcome]
 """What the calls of a round let be known, as it happens."""
 
@@ -266,6 +269,7 @@ class ToolRunner:
 
     async def _carry(self, call: ToolCall, place: int, batch: Batch, news: News, cut_at: int) -> None:
         """One call from its look to its outcome; one that is not whole is told so (`cut_at` as in `run`)."""
+        given = call
         try:
             await batch.look(place)
             news.put_nowait(ToolStarted(call.id, call.name, fields_of(call.arguments) or call.arguments))
@@ -286,7 +290,11 @@ class ToolRunner:
         except Exception as problem:
             text = f"{call.name} ran, but what it brought back could not be looked through for secrets: {problem!r}"
             outcome = Outcome(call, ToolOutput(f"{text}. It is left out.", status="error"), outcome.seconds)
-        outcome = await self._with_hooks(outcome, news)
+        try:
+            outcome = await self._with_hooks(given, outcome, news)
+        except (Exception, asyncio.CancelledError) as problem:
+            if _ends_us(problem):
+                raise
         batch.move(place, Stage.OVER)
         news.put_nowait(outcome)
 
@@ -301,14 +309,20 @@ class ToolRunner:
             call = ToolCall(call.id, call.name, msgspec.json.encode(verdict.arguments).decode())
         return call, verdict.asks
 
-    async def _with_hooks(self, outcome: Outcome, news: News) -> Outcome:
-        """With what hooks say of the result of a call that went well."""
-        if self.call_hooks is None or outcome.output.status != "ok":
+    async def _with_hooks(self, given: ToolCall, outcome: Outcome, news: News) -> Outcome:
+        """With what hooks made of the call the model has given, and what they say of the result of one that went well."""
+        if self.call_hooks is None:
             return outcome
-        said = await self.call_hooks.after_call(outcome.call, outcome.output.text, news.put_nowait)
-        if not said:
-            return outcome
-        output = msgspec.structs.replace(outcome.output, text=f"{outcome.output.text}\n[a hook says: {said}]")
+        lines = [outcome.output.text]
+        if fields_of(outcome.call.arguments) != fields_of(given.arguments):
+            new = outcome.call.arguments
+            shown = new if len(new) <= MAX_SHOWN_ARGUMENTS else f"{new[:MAX_SHOWN_ARGUMENTS]}…"
+            lines.append(f"[a hook changed the arguments of this call to {self.mask(shown)}]")
+        if outcome.output.status == "ok" and (
+            said := await self.call_hooks.after_call(outcome.call, outcome.output.text, news.put_nowait)
+        ):
+            lines.append(f"[a hook says: {said}]")
+        output = msgspec.structs.replace(outcome.output, text="\n".join(lines))
         return msgspec.structs.replace(outcome, output=output)
 
     def _masked(self, outcome: Outcome) -> Outcome:

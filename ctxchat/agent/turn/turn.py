@@ -46,12 +46,10 @@ from ctxchat.core.notes import CONTINUE_REQUEST
 from ctxchat.core.ports import ToolOutput
 from ctxchat.core.prompt_files import FilledPrompt, called_prompt
 from ctxchat.core.secrets import masked
+from ctxchat.core.tool_names import SHELL
 
 NextSteeringMessage = Callable[[], Awaitable[tuple[str, Sequence[Part]] | None]]
 """The next message a person sent while the turn runs, with what goes along; None where none waits. Asked between two rounds."""
-
-SHELL = "shell"
-"""The tool that runs the commands in a prompt file."""
 
 
 async def nothing() -> None:
@@ -131,10 +129,11 @@ class Turn:
             text, attachments = said
             try:
                 await self._hooks.before_message(text, self._emit)
+                called = await self._called_prompt(text)
             except CtxchatError as problem:
                 await self._emit(Notice("warning", f"{problem} It was: {text}"))
                 continue
-            message, along = await self._message(text, (*attachments, *await self._called_prompt(text)))
+            message, along = await self._message(text, (*attachments, *called))
             await self._conversation.write(Sealed((single("user", message, self._conversation.ledger.turn),)))
             await self._emit(Steered(message.id, said[0], along))
             steered = True
@@ -169,10 +168,14 @@ class Turn:
         ]
         if calls:
             await self._tool_runner.run(calls, tell, ended)
+        ran = set(self._tool_runner.begun)
+        self._tool_runner.begun.clear()
         for call, command in zip(calls, filled.commands, strict=True):
-            if found[call.id].status == "denied":
+            if call.id not in ran:
+                output = found[call.id]
+                why = "allowed." if output.status == "denied" else f"run. {output.text}"
                 raise CtxchatError(
-                    f"/{filled.file.name} was not sent: its command `{command}` was not allowed.",
+                    f"/{filled.file.name} was not sent: its command `{command}` was not {why}",
                     f"{filled.file.path} holds it.",
                 )
         return [found[call.id].text for call in calls]

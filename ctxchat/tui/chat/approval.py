@@ -21,13 +21,12 @@ from textual.widgets import Static
 
 from ctxchat.core.events import ApprovalRequested
 from ctxchat.core.permissions import SHELL_FOLDER, Answer, Grant, Rule, Verdict, parse_rules
+from ctxchat.core.tool_names import SHELL
 from ctxchat.presentation.text import MAX_LAID_OUT_CHARS, MAX_SHOWN_CHARS, clean, one_line, visible
 from ctxchat.tui.chat.asked import KEY_PAUSE_S, MOVING, AnswerButton, KeyedAnswer, Keys, Offered
 from ctxchat.tui.widgets.field import Editor
 
 SHOWN_LINES = 2_000
-SHELL = "shell"
-"""The tool whose rules may let it reach the network."""
 EDITING = "editing: enter takes it, esc leaves it"
 """Said while a rule is edited: without colour nothing else tells it from one that is only shown."""
 
