@@ -20,6 +20,9 @@ from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.protocol import Address
 from ctxchat.tools.mcp.server import McpServer, ServerRow, name_of
 
+_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
+"""`${NAME}`, `${NAME:-otherwise}` in the settings of a server."""
+
 
 class Servers:
     """`logs` is the folder for what their processes say. Nothing runs before `start`."""
@@ -108,23 +111,19 @@ class Servers:
         return self._servers[name].row
 
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
-"""`${NAME}`, `${NAME:-otherwise}` in the settings of a server."""
-
-
 def _address(settings: McpSettings) -> Address:
-    return msgspec.convert(filled_in(msgspec.to_builtins(settings), os.environ), Address)
+    return msgspec.convert(fill_variables(msgspec.to_builtins(settings), os.environ), Address)
 
 
-def filled_in(value: object, environ: Mapping[str, str]) -> object:
+def fill_variables(value: object, environ: Mapping[str, str]) -> object:
     """The settings with environment variables in the place of their names; one that is not set and has no default stays as it
     is written, for what is wrong to be seen."""
     if isinstance(value, str):
         return _VARIABLE.sub(lambda m: environ.get(m[1], m[0] if m[2] is None else m[2]), value)
     if isinstance(value, Mapping):
-        return {key: filled_in(each, environ) for key, each in cast("Mapping[str, object]", value).items()}
+        return {key: fill_variables(each, environ) for key, each in cast("Mapping[str, object]", value).items()}
     if isinstance(value, list | tuple):
-        return [filled_in(each, environ) for each in cast("Sequence[object]", value)]
+        return [fill_variables(each, environ) for each in cast("Sequence[object]", value)]
     return value
 
 

@@ -90,6 +90,9 @@ class Loaded(msgspec.Struct, frozen=True):
             told.append("What is wrong counts as not set until it is corrected.")
         if self.untrusted:
             told.append(f"{self.files[1].parent.parent}: {self._why_not()}: {', '.join(self.untrusted)}")
+        elif self.left_out:
+            parts = count(len(self.left_out), "part")
+            told.append(f"{parts} of skills, commands, hooks, agents and servers left out: `ctxchat trust` says why.")
         return tuple(told)
 
     def _why_not(self) -> str:
