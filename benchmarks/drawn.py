@@ -37,7 +37,7 @@ def where(fact: Fact, messages: dict[int, Message]) -> str:
 
 
 def main(folder: Path, many: int, seed: int) -> None:
-    chance, count = random.Random(seed), TokenCounter().text
+    chance, count = random.Random(seed), TokenCounter().count_text
     pot: dict[tuple[str, str], list[tuple[int, Fact, dict[int, Message]]]] = {}
     for recording in recordings(folder):
         groups, memory, evidence, start = group_messages(recording.messages), Memory(), Evidence(), 0

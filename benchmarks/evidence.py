@@ -72,7 +72,7 @@ WAYS: dict[str, Way] = {
 def _summary(ledger: Ledger, plan: Plan, options: PlanOptions) -> str:
     step = plan.steps[-1]
     task = summary_task(ledger, step, options)
-    writer = OfflineSummariser(options.counter.text)
+    writer = OfflineSummariser(options.counter.count_text)
     return writer.summary(task.groups, "", task.previous, task.max_tokens) or "Nothing."
 
 

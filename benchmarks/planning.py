@@ -61,7 +61,7 @@ def main() -> None:
     show("live() from nothing", timed(lambda: fresh().live()))
     show(
         "facts looked for: once, off the event loop",
-        timed(lambda: [options.memory.look(g) for g in ledger.groups], 1),
+        timed(lambda: [options.memory.find_facts(g) for g in ledger.groups], 1),
     )
     for name, strategy in found.items():
         show(f"plan {name}", timed(lambda s=strategy: s.plan(view, fresh(), half)))

@@ -98,7 +98,7 @@ def _imported(path: Path, form: Format) -> Iterator[Recording]:
             built.append(Building(path.stem, form.label, lambda name, data: name))
             groups.append([])
         if built:
-            groups[-1] += _sealed(built[-1].take(step))
+            groups[-1] += _sealed(built[-1].add_step(step))
     for one, some in zip(built, groups, strict=True):
         some += _sealed(one.finish())
     for number, some in enumerate(groups, 1):

@@ -24,7 +24,7 @@ _CANNOT_BE_REPLACED = {
 }
 
 
-def write(
+def write_atomically(
     path: Path, data: bytes, mode: int | None = None, *, new_mode: int = 0o600, folder: int | None = None
 ) -> None:
     """Put `data` in place of the file at `path`, or make it.

@@ -84,7 +84,7 @@ async def run(
     async with aclosing(session.send(text, attachments)) as events:
         async for stamped in events:
             stamped = _with_flags(stamped)
-            reader.take(stamped)
+            reader.write_event(stamped)
             if isinstance(stamped.event, TurnFinished):
                 code = EXIT[stamped.event.status]
     return code
@@ -112,7 +112,7 @@ class _JsonLines:
     def __init__(self, out: TextIO, mask: Callable[[str], str]) -> None:
         self._out, self._mask = out, mask
 
-    def take(self, stamped: Stamped) -> None:
+    def write_event(self, stamped: Stamped) -> None:
         event = without_secrets(stamped.event, self._mask)
         self._out.write(harmless_json(msgspec.structs.replace(stamped, event=event).json().decode()) + "\n")
         self._out.flush()
@@ -126,7 +126,7 @@ class _Words:
         self._names: dict[str, str] = {}
         self._open_line = False
 
-    def take(self, stamped: Stamped) -> None:
+    def write_event(self, stamped: Stamped) -> None:
         event = stamped.event
         if isinstance(event, TextDelta):
             self._out.write(event.text if self._raw else harmless(event.text))  # a pipe may end in a terminal

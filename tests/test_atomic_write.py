@@ -31,10 +31,10 @@ def mount(source: Path, file: Path) -> bool:
 
 def test_a_new_file_and_a_replaced_one(tmp_path: Path) -> None:
     file = tmp_path / "a"
-    atomic_write.write(file, b"one", new_mode=0o640)
+    atomic_write.write_atomically(file, b"one", new_mode=0o640)
     assert (file.read_bytes(), stat.S_IMODE(file.stat().st_mode)) == (b"one", 0o640)
     file.chmod(0o4750)
-    atomic_write.write(file, b"two")
+    atomic_write.write_atomically(file, b"two")
     assert (file.read_bytes(), stat.S_IMODE(file.stat().st_mode)) == (b"two", 0o4750)
     assert names(tmp_path) == ["a"]
 
@@ -43,7 +43,7 @@ def test_a_file_with_several_names_keeps_them(tmp_path: Path) -> None:
     file, other = tmp_path / "a", tmp_path / "b"
     file.write_bytes(b"long before")
     other.hardlink_to(file)
-    atomic_write.write(file, b"after")
+    atomic_write.write_atomically(file, b"after")
     assert other.read_bytes() == b"after" and other.samefile(file)
     assert names(tmp_path) == ["a", "b"]
 
@@ -56,7 +56,7 @@ def test_attributes_are_kept(tmp_path: Path) -> None:
     except (OSError, AttributeError):
         pytest.skip("no extended attributes here")
     inode = file.stat().st_ino
-    atomic_write.write(file, b"after")
+    atomic_write.write_atomically(file, b"after")
     assert (file.read_bytes(), os.getxattr(file, "user.note")) == (b"after", b"mine")
     assert file.stat().st_ino != inode  # in one step all the same
 
@@ -67,7 +67,7 @@ def test_the_owner_is_kept(tmp_path: Path) -> None:
     file.write_bytes(b"before")
     os.chown(file, 1234, 4321)
     file.chmod(0o6755)
-    atomic_write.write(file, b"after")
+    atomic_write.write_atomically(file, b"after")
     found = file.stat()
     assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (1234, 4321, 0o6755)
 
@@ -91,7 +91,7 @@ def test_a_file_that_cannot_be_replaced_is_written_into(which: str, tmp_path: Pa
         try:
             os.setgid(65534)
             os.setuid(65534)
-            atomic_write.write(file, b"after")
+            atomic_write.write_atomically(file, b"after")
             code = 0
         finally:
             os._exit(code)
@@ -117,7 +117,7 @@ async def test_a_mounted_file_is_edited(tmp_path: Path) -> None:
         [piece async for piece in edit.run(arguments, context)]
         _, changes, _ = await kept.settle()
         assert source.read_text() == "x = 2\n" and [change.path for change in changes] == ["m"]
-        atomic_write.write(workspace / "m", b"x = 3\n")
+        atomic_write.write_atomically(workspace / "m", b"x = 3\n")
         assert source.read_text() == "x = 3\n"
     finally:
         await asyncio.to_thread(subprocess.run, ["umount", str(workspace / "m")], check=True)

@@ -147,7 +147,7 @@ class EditorSession:
                     event = without_secrets(stamped.event, mask)
                     if isinstance(event, TurnFinished):
                         reason = STOP_REASONS.get(event.status, "end_turn")
-                    await telling.take(event)
+                    await telling.send_event(event)
         finally:
             await telling.close()
         await self.tell(updates.usage(self.session.context_usage))

@@ -49,7 +49,7 @@ async def message(
             case ResourceContentBlock(uri=uri) if urlsplit(uri).scheme == "file":
                 words.append((_linked(uri, workspace), False))
                 named_by_person.append(words[-1][0])
-                chosen.append(_shown(uri, workspace))
+                chosen.append(_short_path(uri, workspace))
             case ResourceContentBlock(uri=uri, name=name):
                 words.append((f"{clean(name)} ({clean(uri)})", False))
             case ImageContentBlock(data=data, mime_type=kind, uri=uri):
@@ -57,11 +57,11 @@ async def message(
                 words.append((f"[{named.name}]", False))
                 parts += await _image(named, session, tell)
             case EmbeddedResourceContentBlock(resource=TextResourceContents(uri=uri, text=text)):
-                name = _shown(uri, workspace)
+                name = _short_path(uri, workspace)
                 words.append((f"`{name}`", False))
-                parts.append(await _text(name, text, session))
+                parts.append(await _text_part(name, text, session))
             case EmbeddedResourceContentBlock(resource=BlobResourceContents(uri=uri, blob=blob, mime_type=kind)):
-                name = _shown(uri, workspace)
+                name = _short_path(uri, workspace)
                 words.append((f"`{name}`", False))
                 if (kind or "").startswith("image/"):
                     parts += await _image(image(name, _decoded(blob)), session, tell)
@@ -78,7 +78,7 @@ async def message(
 def _linked(uri: str, workspace: Path) -> str:
     """A link to a file as a mention of it, with the lines that are meant."""
     lines = urlsplit(uri).fragment.removeprefix("L").replace(":L", "-").replace(":", "-")
-    return f"{mention(_shown(uri, workspace))}{f' (lines {clean(lines)})' if lines else ''}"
+    return f"{mention(_short_path(uri, workspace))}{f' (lines {clean(lines)})' if lines else ''}"
 
 
 def _joined(words: Sequence[tuple[str, bool]]) -> str:
@@ -91,7 +91,7 @@ def _joined(words: Sequence[tuple[str, bool]]) -> str:
     return text
 
 
-def _shown(uri: str, workspace: Path) -> str:
+def _short_path(uri: str, workspace: Path) -> str:
     """A file from the workspace on, where it lies in it; any other address as it is."""
     parts = urlsplit(uri)
     if parts.scheme != "file":
@@ -118,7 +118,7 @@ async def _image(named: MentionedFile, session: Session, tell: Tell) -> tuple[Pa
     return (part,) if part else ()
 
 
-async def _text(name: str, text: str, session: Session) -> Part:
+async def _text_part(name: str, text: str, session: Session) -> Part:
     """Whole where it is short; else as a file that the agent can page through."""
     if len(text) > LONGEST_TEXT:
         return await session.attachments.put_away(file_name(name), session.attachments.mask(text))

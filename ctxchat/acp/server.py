@@ -86,7 +86,7 @@ class Faults(logging.Handler):
         print(clean(f"ctxchat: {record.getMessage()}{f': {problem}' if problem else ''}"), file=sys.stderr)
 
 
-def told(
+def with_plain_errors(
     handler: Callable[P, Coroutine[Any, Any, T]],
 ) -> Callable[P, Coroutine[Any, Any, T]]:
     """A handler whose errors reach the editor as one sentence."""
@@ -96,20 +96,20 @@ def told(
         try:
             return await handler(*args, **named)
         except UsageError as problem:
-            raise RequestError(INVALID_PARAMS, _shown(str(problem))) from problem
+            raise RequestError(INVALID_PARAMS, _shown_error(str(problem))) from problem
         except (CtxchatError, ConnectionError) as problem:
-            raise RequestError(FAILED, _shown(str(problem))) from problem
+            raise RequestError(FAILED, _shown_error(str(problem))) from problem
         except RequestError:
             raise
         except Exception as fault:
             agent = args[0]
             assert isinstance(agent, EditorAgent)
-            raise RequestError(FAILED, _shown(agent.write_down(fault))) from fault
+            raise RequestError(FAILED, _shown_error(agent.write_down(fault))) from fault
 
     return call
 
 
-def _shown(text: str) -> str:
+def _shown_error(text: str) -> str:
     from ctxchat.core.secrets import masked
 
     return clean(masked(text))
@@ -144,7 +144,7 @@ class EditorAgent:
 
     # ── the connection ──
 
-    @told
+    @with_plain_errors
     async def initialize(
         self, protocol_version: int, client_capabilities: ClientCapabilities | None = None, **_: Any
     ) -> InitializeResponse:
@@ -170,7 +170,7 @@ class EditorAgent:
 
     # ── sessions ──
 
-    @told
+    @with_plain_errors
     async def new_session(
         self, cwd: str, mcp_servers: list[EditorServer] | None = None, **_: Any
     ) -> NewSessionResponse:
@@ -182,7 +182,7 @@ class EditorAgent:
         await self._take_in(program, session)
         return NewSessionResponse(session_id=session.id, modes=modes(session), config_options=self._options(session.id))
 
-    @told
+    @with_plain_errors
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: list[EditorServer] | None = None, **_: Any
     ) -> LoadSessionResponse:
@@ -194,7 +194,7 @@ class EditorAgent:
         await opened.tell_notices()
         return LoadSessionResponse(modes=modes(opened.session), config_options=self._options(session_id))
 
-    @told
+    @with_plain_errors
     async def resume_session(
         self, session_id: str, cwd: str, mcp_servers: list[EditorServer] | None = None, **_: Any
     ) -> ResumeSessionResponse:
@@ -204,7 +204,7 @@ class EditorAgent:
         opened = await self._stored(cwd, session_id, mcp_servers)
         return ResumeSessionResponse(modes=modes(opened.session), config_options=self._options(session_id))
 
-    @told
+    @with_plain_errors
     async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
         """Stored sessions, those of one folder where it is named, the one used last first."""
         begin = int(cursor or 0) if (cursor or "0").isdecimal() else -1
@@ -221,7 +221,7 @@ class EditorAgent:
         ]
         return ListSessionsResponse(sessions=shown, next_cursor=str(begin + PAGE) if rows[begin + PAGE :] else None)
 
-    @told
+    @with_plain_errors
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
         """The turn under way ends, and the session is free for others."""
         opened = self._session(session_id)
@@ -231,18 +231,18 @@ class EditorAgent:
 
     # ── one session ──
 
-    @told
+    @with_plain_errors
     async def prompt(self, session_id: str, prompt: list[Block], **_: Any) -> PromptResponse:
         """One turn."""
         return PromptResponse(stop_reason=await self._session(session_id).prompt(prompt))
 
-    @told
+    @with_plain_errors
     async def cancel(self, session_id: str, **_: Any) -> None:
         """The turn under way ends; nothing where there is none."""
         if opened := self._open.get(session_id):
             await opened.cancel()
 
-    @told
+    @with_plain_errors
     async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> SetSessionModeResponse:
         """Another permission mode."""
         from ctxchat.acp.settings import mode_of
@@ -253,7 +253,7 @@ class EditorAgent:
         self._start(opened.tell(config(self._options(session_id))))
         return SetSessionModeResponse()
 
-    @told
+    @with_plain_errors
     async def set_config_option(
         self, config_id: str, session_id: str, value: str | bool, **_: Any
     ) -> SetSessionConfigOptionResponse:

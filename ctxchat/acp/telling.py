@@ -95,7 +95,7 @@ class Telling:
         """One update to the editor."""
         await self._editor.session_update(self._session.id, update)
 
-    async def take(self, event: Event) -> None:
+    async def send_event(self, event: Event) -> None:
         """One event, in the order in which they happen."""
         if isinstance(event, OfCall):
             await self._of_call(event)

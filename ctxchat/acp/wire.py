@@ -32,7 +32,7 @@ class Wire:
         self._loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[bytes] = asyncio.Queue()
         self._out: SimpleQueue[tuple[bytes, asyncio.Future[None]] | None] = SimpleQueue()
-        for work in (self._read, self._write):
+        for work in (self._read_lines, self._write_lines):
             threading.Thread(target=work, daemon=True).start()
 
     async def receive(self) -> JsonObject | None:
@@ -40,7 +40,7 @@ class Wire:
         while line := await self._lines.get():
             if not line.strip():
                 continue
-            message, problem = read(line)
+            message, problem = parse_line(line)
             if message is not None:
                 return message
             if problem is not None:
@@ -57,12 +57,12 @@ class Wire:
         """Nothing more is sent."""
         self._out.put(None)
 
-    def _read(self) -> None:
-        for line in _lines(self._source):
+    def _read_lines(self) -> None:
+        for line in _input_lines(self._source):
             self._tell(self._lines.put_nowait, line)
         self._tell(self._lines.put_nowait, b"")
 
-    def _write(self) -> None:
+    def _write_lines(self) -> None:
         while (item := self._out.get()) is not None:
             line, written = item
             try:
@@ -90,7 +90,7 @@ def take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
     return source, sink
 
 
-def read(line: bytes) -> tuple[JsonObject | None, JsonObject | None]:
+def parse_line(line: bytes) -> tuple[JsonObject | None, JsonObject | None]:
     """A line as a message, or what is answered to a line that is none; both None where nothing can be."""
     try:
         value = msgspec.json.decode(line)
@@ -132,7 +132,7 @@ def worded(message: JsonObject) -> JsonObject:
             return message
 
 
-def _lines(source: BinaryIO) -> Iterator[bytes]:
+def _input_lines(source: BinaryIO) -> Iterator[bytes]:
     try:
         yield from source
     except OSError:  # as good as its end

@@ -45,15 +45,17 @@ class Attachments:
     async def put_away(self, name: str, text: str) -> Text:
         """Keep a text as a file that the agent can page through: its head and tail, and where the rest lies. Raises
         StorageError."""
-        tokens = await asyncio.to_thread(self._conversation.counter.text, text)
+        tokens = await asyncio.to_thread(self._conversation.counter.count_text, text)
         return Text(await self._conversation.put_away(name, text, tokens, GLIMPSE), name)
 
     async def carried(self, groups: Sequence[Group]) -> tuple[Group, ...]:
         """The groups with their images inside the messages, as data URLs; words in place of one whose file is gone."""
-        data = await _read(self._conversation, (path for g in groups for m in g.messages for path in stored_in(m)))
+        data = await _read_images(
+            self._conversation, (path for g in groups for m in g.messages for path in stored_in(m))
+        )
         return tuple(msgspec.structs.replace(g, messages=tuple(addressed(m, data) for m in g.messages)) for g in groups)
 
-    def weigh(self, part: Part) -> int:
+    def count_tokens(self, part: Part) -> int:
         """Tokens of a part; a long text is estimated until it was counted."""
         return self._mix(part).raw
 
@@ -64,7 +66,7 @@ class Attachments:
         return counter.part_mix(part)
 
     async def count(self, parts: Sequence[Part]) -> None:
-        """Count the long texts among these, beside everything else; `weigh` is exact then."""
+        """Count the long texts among these, beside everything else; `count_tokens` is exact then."""
         await asyncio.to_thread(
             _count, self._conversation.counter, [p for p in parts if isinstance(p, Text) and _long(p)]
         )
@@ -83,10 +85,12 @@ async def images_for(conversation: Conversation) -> dict[str, str]:
     is read for a model that is shown none."""
     if not conversation.model.count_image(0, 0):
         return {}
-    return await _read(conversation, (path for item in conversation.view.items for path in stored_in(item.message)))
+    return await _read_images(
+        conversation, (path for item in conversation.view.items for path in stored_in(item.message))
+    )
 
 
-async def _read(conversation: Conversation, paths: Iterable[str]) -> dict[str, str]:
+async def _read_images(conversation: Conversation, paths: Iterable[str]) -> dict[str, str]:
     """These images as data URLs by path, without those whose file is gone."""
     found: dict[str, str] = {}
     for path in dict.fromkeys(paths):

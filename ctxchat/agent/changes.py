@@ -19,10 +19,10 @@ from ctxchat.core.changes import (
     dropped,
     found,
     in_part,
-    look,
     lost_facts,
     memo_changed,
     pinned,
+    preview_undo,
     quoted,
     redone,
     reinserted,
@@ -53,7 +53,9 @@ class Changes:
         """What taking back a change would do, the last one without an id: how full the window would be, and which part fits."""
         if not self._lock.busy:
             await self._conversation.refresh()  # the window of a session just opened has not been asked for yet
-        looked = await asyncio.to_thread(look, self._conversation.ledger, change_id, self._measured, *self._told)
+        looked = await asyncio.to_thread(
+            preview_undo, self._conversation.ledger, change_id, self._measured, *self._summary_inputs
+        )
         return msgspec.structs.replace(
             looked, before=self._conversation.context_usage
         )  # which a server may have counted
@@ -64,7 +66,7 @@ class Changes:
         async with self._lock.alone():
             ledger, at = self._conversation.ledger, self._conversation.clock.now()
             undone = found(ledger, change_id)
-            of = (ledger, undone.id, groups, self._measured, *self._told)
+            of = (ledger, undone.id, groups, self._measured, *self._summary_inputs)
             left = [await asyncio.to_thread(in_part, *of)] if groups else []
             scale = self._conversation.as_counted
             if undone.kind == "compaction":
@@ -119,13 +121,13 @@ class Changes:
         return view, self._conversation.expected(view, len(ledger.compactions))
 
     @property
-    def _told(self) -> tuple[Count, Memory]:
+    def _summary_inputs(self) -> tuple[Count, Memory]:
         """What a summary is made anew with where some of what it stands for comes back."""
-        return self._conversation.counter.text, self._memory
+        return self._conversation.counter.count_text, self._memory
 
     async def _apply(self, change: Change) -> ContextUsage:
         self._conversation.ledger.apply(change)  # raises before anything is written
-        return await self._write(Changed(change, self._conversation.as_counted))
+        return await self._write_records(Changed(change, self._conversation.as_counted))
 
     async def _put_back(self, make: Callable[[Ledger, str, str], tuple[Group, Change]], of: str) -> ContextUsage:
         async with self._lock.alone():
@@ -134,7 +136,7 @@ class Changes:
             await self._conversation.write(Sealed((note,)), Changed(change, self._conversation.as_counted))
             return await self._conversation.refresh()
 
-    async def _write(self, *records: Record) -> ContextUsage:
+    async def _write_records(self, *records: Record) -> ContextUsage:
         async with self._lock.alone():
             await self._conversation.write(*records)
             return await self._conversation.refresh()

@@ -214,7 +214,7 @@ class Conversation(JournalWriter):
         async with self._looking:
             if look < self._newest or model is not self.model:
                 return self.context_usage
-            self.knowledge.take(*claimed)
+            self.knowledge.apply(*claimed)
             self._newest, self._every_request = look, every_request
             self._prices, self._rules = prices, rules
             await self._afford_tools()
@@ -361,7 +361,7 @@ class Conversation(JournalWriter):
         """All of ours that may make the beginning of a request another one, by what it is called in words."""
         changes = self.ledger.changes
         found = {
-            self._named(change): f"{change.id} {sum(len(edit.covers) for edit in change.edits)}"
+            self._change_name(change): f"{change.id} {sum(len(edit.covers) for edit in change.edits)}"
             for change in changes[-REMEMBERED_CHANGES:]
         }
         found |= {"earlier changes": str(len(changes))} if len(changes) > REMEMBERED_CHANGES else {}
@@ -376,7 +376,7 @@ class Conversation(JournalWriter):
         found |= {f"{b.source_id}, said with every request": str(self._requests) for b in self._every_request}
         return found
 
-    def _named(self, change: Change) -> str:
+    def _change_name(self, change: Change) -> str:
         """A change as people know it: a compaction by its id, any other by the message it begins with."""
         touched = [*change.pins, *change.adds, *(name for edit in change.edits for name in edit.covers[:1])]
         if change.kind == "compaction" or not touched:
@@ -418,7 +418,7 @@ class Conversation(JournalWriter):
     async def clipped(self, text: str, most: int, rest: str) -> str:
         """Head and tail of a text in at most `most` tokens, with a word on the rest between them."""
         mark = f"\n[… {{lines}}{{tokens}} tokens left out; {rest} …]\n"
-        return await asyncio.to_thread(clip, text, most, self.counter.text, mark)
+        return await asyncio.to_thread(clip, text, most, self.counter.count_text, mark)
 
     async def leave(self) -> None:
         """End what is still at work around the conversation."""

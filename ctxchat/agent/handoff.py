@@ -44,7 +44,7 @@ class Handoff:
         most = min(MAX_DRAFT_TOKENS, conversation.budget.limit // 4)
         session = conversation.journal.session
         text = await asyncio.to_thread(
-            handoff, conversation.ledger, session, goal, most, conversation.counter.text, written=written
+            handoff, conversation.ledger, session, goal, most, conversation.counter.count_text, written=written
         )
         if not text:
             raise CtxchatError("Nothing was said here yet, so there is nothing to hand off.", "/new begins afresh.")
@@ -64,7 +64,9 @@ class Handoff:
             min(conversation.options.summary_max_tokens, conversation.budget.limit // 8),
             tuple(instead),
         )
-        async with aclosing(SummaryDraft(conversation, summariser.model).read(summariser.summarise(task))) as pieces:
+        async with aclosing(
+            SummaryDraft(conversation, summariser.model).receive_text(summariser.summarise(task))
+        ) as pieces:
             async for piece in pieces:
                 yield piece
 

@@ -68,7 +68,7 @@ class Notes:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def add(self, hook: str, text: str) -> None:
+    def add_note(self, hook: str, text: str) -> None:
         """To go with the next request; the same words once, however many calls of a round led to them."""
         if (note := HookNote(hook, text)) not in self._waiting:
             self._waiting.append(note)
@@ -78,7 +78,7 @@ class Notes:
         taken, self._waiting = self._waiting, []
         return taken
 
-    async def write(self, notes: list[HookNote]) -> None:
+    async def write_notes(self, notes: list[HookNote]) -> None:
         """Into the record. Raises StorageError."""
         conversation = self._conversation
         await conversation.settle()
@@ -90,7 +90,7 @@ class Notes:
         conversation = self._conversation
         text = note.text
         cap = max(200, min(conversation.options.tool_result_tokens, conversation.budget.limit // 4))
-        tokens = await asyncio.to_thread(conversation.counter.text, text)
+        tokens = await asyncio.to_thread(conversation.counter.count_text, text)
         if tokens > cap:
             text = await conversation.put_away(f"tool-results/hook-m{seq}.txt", text, tokens, cap)
         content = f"[note of the hook {note.hook}]\n{text}"
@@ -339,7 +339,7 @@ class Hooks:
         if not verdict.blocks or verdict.stops or self._stops >= MAX_STOPS:
             return False
         self._stops += 1
-        self._notes.add(verdict.by, verdict.reason or "Not done yet.")
+        self._notes.add_note(verdict.by, verdict.reason or "Not done yet.")
         return True
 
     async def before_compaction(self, reason: Reason, instructions: str, emit: Emit) -> HookVerdict:
@@ -379,7 +379,7 @@ class Hooks:
             for notice in self._told_person(hook, said):
                 tell(notice)
             if said.context and name in {"session_started", "turn_started"}:
-                self._notes.add(hook.name, said.context)
+                self._notes.add_note(hook.name, said.context)
             elif said.context:
                 context.append(said.context)
             asks, arguments = said.asks or verdict.asks, said.arguments or verdict.arguments
@@ -391,7 +391,7 @@ class Hooks:
     async def _answer(
         self, hook: Hook, action: RunCommand, name: HookEvent, moment: Moment, fields: dict[str, object], tool: str
     ) -> HookVerdict:
-        line = self._claude_line(fields) if action.form == "claude" else self._line(hook, None, moment, fields)
+        line = self._claude_line(fields) if action.form == "claude" else self._event_line(hook, None, moment, fields)
         ran = await self._run(action, line)
         self._did(hook)
         if ran.exit_code is None:
@@ -403,7 +403,7 @@ class Hooks:
             last = (ran.errors or ran.output).strip().rsplit("\n", 1)[-1][:SAID]
             raise CtxchatError(f"exit code {ran.exit_code}{': ' if last else ''}{last}")
         if action.show_output and ran.output.strip() and verdict == HookVerdict():
-            self._notes.add(hook.name, f"{_head(ran.exit_code)}\n{ran.output.strip()}")
+            self._notes.add_note(hook.name, f"{_head(ran.exit_code)}\n{ran.output.strip()}")
         return verdict
 
     def _told_person(self, hook: Hook, verdict: HookVerdict) -> Sequence[Notice]:
@@ -434,13 +434,13 @@ class Hooks:
                 return (Notice("info", text),)
             case Inject(text=text):
                 self._did(hook)
-                self._notes.add(hook.name, text)
+                self._notes.add_note(hook.name, text)
             case CompactContext():
                 own = isinstance(event, CompactionStarted | CompactionRecord) and event.reason == "hook"
                 if not own and hook not in self._passes:  # a hook's pass calls for no other
                     self._passes.append(hook)
             case RunCommand():
-                return await self._command(hook, hook.action, self._line(hook, event, moment))
+                return await self._command(hook, hook.action, self._event_line(hook, event, moment))
         return ()
 
     async def _command(self, hook: Hook, action: RunCommand, line: bytes) -> Sequence[Event]:
@@ -454,7 +454,7 @@ class Hooks:
             last = ran.output.strip().rsplit("\n", 1)[-1][:SAID]
             return self._failed(hook.name, f"exit code {ran.exit_code}{': ' if last else ''}{last}")
         if action.show_output and ran.output.strip():
-            self._notes.add(hook.name, f"{_head(ran.exit_code)}\n{ran.output.strip()}")
+            self._notes.add_note(hook.name, f"{_head(ran.exit_code)}\n{ran.output.strip()}")
         return ()
 
     async def _made_room(self, hook: Hook, emit: Emit) -> bool:
@@ -470,7 +470,7 @@ class Hooks:
         notes = self._notes.taken()
         names = tuple(dict.fromkeys(note.hook for note in notes))
         try:
-            await self._notes.write(notes)
+            await self._notes.write_notes(notes)
         except StorageError as problem:
             return tuple(n for name in names for n in self._failed(name, f"its note could not be written. {problem}"))
         said = (Notice("info", f"Hook {name}: a note went to the model.") for name in names)
@@ -490,7 +490,9 @@ class Hooks:
         self._told.add(hook)
         return (Notice("warning", f"Hook {hook}: {why.removesuffix('.')}."),)
 
-    def _line(self, hook: Hook, event: Event | None, moment: Moment, told: Mapping[str, object] | None = None) -> bytes:
+    def _event_line(
+        self, hook: Hook, event: Event | None, moment: Moment, told: Mapping[str, object] | None = None
+    ) -> bytes:
         """The event as `run --json` shows it, with the hook's name and what its condition saw, in plain ASCII."""
         at = self._conversation.clock.now()
         body = fields(event, at) if event else {}

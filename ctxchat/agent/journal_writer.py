@@ -34,9 +34,9 @@ class JournalWriter:
     async def write(self, *records: Record) -> None:
         """To the journal, then into the state. When it returns both hold it; when it raises StorageError neither does.
         A cancel waits for the end of it."""
-        await to_the_end(self._write(records))
+        await to_the_end(self._write_batch(records))
 
-    async def _write(self, records: Sequence[Record]) -> None:
+    async def _write_batch(self, records: Sequence[Record]) -> None:
         async with self._writing:
             noted, owed = self._noted, self._owed
             await self.journal.write(*noted, *owed, *records)

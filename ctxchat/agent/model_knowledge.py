@@ -87,12 +87,12 @@ class ModelKnowledge:
 
     async def asked(self) -> tuple[Window, Calibration]:
         """What the model says of itself: its window, and how its server counts. It is asked once, and again after its first reply
-        where it did not know its window before: Ollama has loaded the model by then. See `take`."""
+        where it did not know its window before: Ollama has loaded the model by then. See `apply`."""
         if self.claimed and not self._ask_again:
             return self.claimed, self._sampled
         return await asyncio.gather(self.model.window(), self.model.sampled())
 
-    def take(self, window: Window, sampled: Calibration) -> None:
+    def apply(self, window: Window, sampled: Calibration) -> None:
         """Go by what the model has said. With its window it may have learned whether it is shown images."""
         if self.claimed is None:
             self.counter.forget_images()

@@ -140,10 +140,10 @@ def _bring(
         session, new = origins.bring(database, origin, records, about, going_on)
     except origins.NothingNew as same:
         origins.seen(database, origin)
-        return _told(file, form, "known", same.session, built[0].totals)
+        return _import_row(file, form, "known", same.session, built[0].totals)
     except CtxchatError as problem:
         return Imported(str(file), form.name, "failed", problem=str(problem))
-    return _told(file, form, "new" if new else "grown", session, built[0].totals)
+    return _import_row(file, form, "new" if new else "grown", session, built[0].totals)
 
 
 def _noted(steps: Iterator[Step], ahead: list[Step]) -> Iterator[Step]:
@@ -154,11 +154,11 @@ def _noted(steps: Iterator[Step], ahead: list[Step]) -> Iterator[Step]:
 
 def _records(building: Building, steps: Iterable[Step]) -> Iterator[Record]:
     for step in steps:
-        yield from building.take(step)
+        yield from building.add_step(step)
     yield from building.finish()
 
 
-def _told(file: Path, form: Format, outcome: Outcome, session: str, totals: Totals) -> Imported:
+def _import_row(file: Path, form: Format, outcome: Outcome, session: str, totals: Totals) -> Imported:
     return Imported(
         str(file),
         form.name,

@@ -129,16 +129,16 @@ class Recollection:
     def _id(self, hit: Hit) -> str:
         return hit.message if hit.session == self._session else f"{hit.session}/{hit.message}"
 
-    async def show(self, id: str, room: str = "small") -> str:
+    async def fetch_text(self, id: str, room: str = "small") -> str:
         """The text behind an id (`m12`, `g12`, a range such as `m12–m20`, several such as `m3–m7, m9`, or a compaction's), with
         another session's id and a slash before it where a search named it so; empty where there is none. `room` as for a
         search."""
         try:
-            return await self._database.run(self._show, id, TOKENS * (LARGER if room == "large" else 1))
+            return await self._database.run(self._fetch_texts, id, TOKENS * (LARGER if room == "large" else 1))
         except CtxchatError:
             return ""
 
-    def _show(self, id: str, room: int) -> str:
+    def _fetch_texts(self, id: str, room: int) -> str:
         parts = [part.rpartition("/") for part in re.split(r"\s*[,;]\s*", _AND_MORE.sub("", id.strip()))]
         session, id = parts[0][0] or self._session, parts[0][2]
         if id in sessions.sub_agents(self._database, self._session):
@@ -158,7 +158,7 @@ class Recollection:
         if spans := [(int(one[1]), int(one[2] or one[1])) for one in found if one]:
             runs = [(self._between(session, *span), span[1]) for span in spans]
             return self._paged(runs, before, room) if len(spans) == len(parts) else ""
-        messages = archive.show(self._database, ", ".join(part[2] for part in parts), session).messages
+        messages = archive.load_compaction(self._database, ", ".join(part[2] for part in parts), session).messages
         return self._paged([(messages, messages[-1].seq if messages else 0)], before, room)
 
     def _between(self, session: str, first: int, last: int) -> list[Message]:

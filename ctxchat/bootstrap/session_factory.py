@@ -62,7 +62,7 @@ def tools_for(
         asks_everything=shared.settings.permissions.ask == "everything",
         memory_file=memory_file,
         search=recall.search,
-        show=recall.show,
+        show=recall.fetch_text,
         web=True,
         seen=seen,
     )
@@ -169,7 +169,9 @@ class Opening:
             begun = await database.run(begin_journal, database, self._model(None).name, str(shared.workspace))
             return await self._put_together(Stored(begun.journal, begun.state))
         session = await shared.find(session_id)
-        return await self._put_together(await (self._read(session, _ONLY_READ) if only_read else self._stored(session)))
+        return await self._put_together(
+            await (self._load_read_only(session, _ONLY_READ) if only_read else self._stored(session))
+        )
 
     async def _put_together(self, stored: Stored) -> Session:
         try:
@@ -251,14 +253,14 @@ class Opening:
     async def _stored(self, session: str) -> Stored:
         database = self._shared.database
         if database.only_read:
-            return await self._read(session, database.only_read)
+            return await self._load_read_only(session, database.only_read)
         try:
             opened = await database.run(open_journal, database, session)
         except StorageError as problem:  # another has it, or a page it would be written to is damaged
-            return await self._read(session, str(problem))
+            return await self._load_read_only(session, str(problem))
         return Stored(opened.journal, opened.state, "", opened.problems)
 
-    async def _read(self, session: str, why: str) -> Stored:
+    async def _load_read_only(self, session: str, why: str) -> Stored:
         """Without holding it: what others write meanwhile is not seen."""
         loaded = await self._shared.database.run(loading.load, self._shared.database, session)
         return Stored(ReadOnlyJournal(session, why), loaded.state, why, loaded.problems)

@@ -42,13 +42,13 @@ def command() -> None:
 def list_(session: str) -> None:
     """The compactions of a session, or of all."""
 
-    async def work() -> list[archive.CompactionRow]:
+    async def list_compactions() -> list[archive.CompactionRow]:
         async with Program.started(flags()) as program:
             wanted = session or flags().session
             found = await program.find(wanted) if wanted else ""
             return await program.database.run(archive.compactions, program.database, found)
 
-    rows = run_async(work())
+    rows = run_async(list_compactions())
     if flags().json:
         emit(rows)
         return
@@ -82,14 +82,14 @@ def _why(row: archive.CompactionRow) -> str:
 @command.command("show")
 @click.argument("id", shell_complete=completing.compactions)
 @common_options
-def show(id: str) -> None:
+def show_compaction(id: str) -> None:
     """One compaction: its record, summary, facts, and the messages as they were."""
 
-    async def work() -> archive.Archived:
+    async def load() -> archive.Archived:
         async with Program.started(flags()) as program:
-            return await program.database.run(archive.show, program.database, id, await _session(program))
+            return await program.database.run(archive.load_compaction, program.database, id, await _session(program))
 
-    found = run_async(work())
+    found = run_async(load())
     record = found.change.record
     facts = [fact for edit in found.change.edits if edit.digest for fact in edit.digest.evidence.facts]
     facts = facts or list(
@@ -141,14 +141,14 @@ def search(query: str, limit: int, role: Role | None, tool: str, before: str, af
     if not (query.strip() or role or tool or before or after):
         raise UsageError("There is nothing to search for.", "Give a word, or a filter such as since:3d.")
 
-    async def work() -> list[archive.Hit]:
+    async def find() -> list[archive.Hit]:
         async with Program.started(flags()) as program:
             database = program.database
             scope = Scope(await _session(program), role or "", tool, before, after)
             await index_completed(database, INDEXING_TIMEOUT_S)
             return await database.run(lambda: archive.search(database, written(query), scope=scope, limit=limit))
 
-    hits = run_async(work())
+    hits = run_async(find())
     if flags().json:
         emit(exporting.masked_json(msgspec.to_builtins(hits)))
         return
@@ -172,9 +172,9 @@ def restore(id: str, message: str, part: bool) -> None:
     if message and part:
         raise UsageError("--message and --part exclude each other.", "Give one of them.")
 
-    async def work() -> tuple[str, ContextUsage]:
+    async def apply_change() -> tuple[str, ContextUsage]:
         async with Program.started(flags()) as program:
-            found = await program.database.run(archive.show, program.database, id, await _session(program))
+            found = await program.database.run(archive.load_compaction, program.database, id, await _session(program))
             group = _group(found, message) if message else ""
             session = await program.open(found.session, interactive=False)
             try:
@@ -186,7 +186,7 @@ def restore(id: str, message: str, part: bool) -> None:
             finally:
                 await session.close()
 
-    changed, context_usage = run_async(work())
+    changed, context_usage = run_async(apply_change())
     if flags().json:
         emit(context_json(changed, context_usage))
     else:
@@ -233,12 +233,12 @@ def export(folder: str) -> None:
     """
     target = Path(folder).absolute()
 
-    async def work() -> list[Path]:
+    async def export_all() -> list[Path]:
         async with Program.started(flags()) as program:
             session = await _session(program)
             return await program.database.run(exporting.archive_export, program.database, target, session)
 
-    written = run_async(work())
+    written = run_async(export_all())
     if flags().json:
         emit([str(path) for path in written])
     else:

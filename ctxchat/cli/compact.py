@@ -47,7 +47,7 @@ def command(
 ) -> None:
     """Free up context in a session (the one used last without an id)."""
 
-    async def work() -> CompactionRecord:
+    async def compact() -> CompactionRecord:
         async with Program.started(flags()) as program:
             wanted = await program.find(_meant(session))
             tell(program.notices)
@@ -59,9 +59,9 @@ def command(
             finally:
                 await opened.close()
 
-    result = run_async(work())
+    result = run_async(compact())
     if flags().json:
-        emit(result.told())
+        emit(result.as_json())
     else:
         about = "~" if dry_run and result.steps else ""
         outcome = "would compact" if about else result.outcome

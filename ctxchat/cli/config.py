@@ -42,7 +42,7 @@ def path() -> None:
 @command.command("show")
 @click.argument("key", required=False, default="", shell_complete=completing.setting_keys)
 @common_options
-def show(key: str) -> None:
+def show_options(key: str) -> None:
     """Every option in force with its default and where it was set, or only KEY (and what is under it)."""
     loaded = settings_from(flags(), workspace_of(""))
     rows = [r for r in explain.rows(loaded) if not key or r.key == key or r.key.startswith(f"{key}.")]

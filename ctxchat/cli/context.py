@@ -26,7 +26,7 @@ def command(session: str, draft: str) -> None:
     """The gauge of a session (the one used last without an id)."""
     message = typed_in() if draft == "-" else written(draft)
 
-    async def work() -> tuple[str, ContextUsage]:
+    async def measure() -> tuple[str, ContextUsage]:
         async with Program.started(flags()) as program:
             wanted = await program.find(session or flags().session)
             tell(program.notices)
@@ -37,7 +37,7 @@ def command(session: str, draft: str) -> None:
             finally:
                 await opened.close()
 
-    found, context_usage = run_async(work())
+    found, context_usage = run_async(measure())
     if flags().json:
         emit(context_json(found, context_usage))
         return
@@ -78,6 +78,6 @@ def context_json(session: str, context_usage: ContextUsage) -> dict[str, object]
     fields: dict[str, object] = msgspec.to_builtins(context_usage)
     fields.pop("type")
     sections = [msgspec.to_builtins(s) | {"over": s.over} for s in context_usage.sections]
-    cache = context_usage.cache.told(time.time())
+    cache = context_usage.cache.as_json(time.time())
     more: dict[str, object] = {"sections": sections, "saved_usd": round(context_usage.saved, 6), "cache": cache}
     return {"session": session} | fields | more

@@ -21,14 +21,14 @@ def command() -> None:
     Each that is not off is started to see, and ended again.
     """
 
-    async def work() -> tuple[list[ServerRow], dict[str, int]]:
+    async def ask_servers() -> tuple[list[ServerRow], dict[str, int]]:
         async with Program.started(flags()) as program:
             tell(program.notices)
             return list(await program.mcp_servers(wait=True)), program.servers.weights()
 
-    rows, weights = run_async(work())
+    rows, weights = run_async(ask_servers())
     if flags().json:
-        emit([_told(row, weights) for row in rows])
+        emit([_server_row(row, weights) for row in rows])
         return
     table(
         ("server", "state", "tools", "tokens", "where"),
@@ -44,7 +44,7 @@ def command() -> None:
             click.echo(clean("\n  ".join([f"\n{row.name}", *said])))
 
 
-def _told(row: ServerRow, weights: dict[str, int]) -> dict[str, object]:
+def _server_row(row: ServerRow, weights: dict[str, int]) -> dict[str, object]:
     return {
         "name": row.name,
         "state": row.state,

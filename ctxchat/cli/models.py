@@ -15,11 +15,11 @@ from ctxchat.presentation.usage_text import SOURCES, brief, per_million
 def command() -> None:
     """Local servers, providers whose key is set, models of your settings, and the offline assistant."""
 
-    async def work() -> list[FoundModel]:
+    async def find_models() -> list[FoundModel]:
         async with Program.started(flags()) as program:
             return list(await program.models())
 
-    rows = run_async(work())
+    rows = run_async(find_models())
     if flags().json:
         names = ("name", "provider", "reachable", "window", "window_source", "input_cost", "output_cost", "note")
         emit([{name: getattr(row, name) for name in names} for row in rows])

@@ -153,7 +153,7 @@ def _access_request(tool: str, arguments: Sequence[str], workspace: Path, settin
     if tool == "web_fetch":
         from ctxchat.tools.web import FetchArguments, WebFetch
 
-        return WebFetch().wants(FetchArguments(about), ToolContext("", str(workspace)))
+        return WebFetch().access_needed(FetchArguments(about), ToolContext("", str(workspace)))
     if "__" in tool:
         return AccessRequest("network", tool, inside=False, patterns=(tool,))
     raise UsageError(f"{tool}: there is no such tool to judge.", f"There are {', '.join(TOOLS)}, and those of servers.")

@@ -120,7 +120,7 @@ def _roff(text: str) -> str:
     return f"\\&{plain}" if plain.startswith((".", "'")) else plain
 
 
-def write(root: Path) -> None:
+def write_reference(root: Path) -> None:
     """Both, in a checkout. Raises OSError and ValueError."""
     (root / "man").mkdir(exist_ok=True)
     write_text(root / "man" / "ctxchat.1", manual(), mode=0o644)
@@ -130,4 +130,4 @@ def write(root: Path) -> None:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1] if len(sys.argv) > 1 else ""))
+    write_reference(Path(sys.argv[1] if len(sys.argv) > 1 else ""))

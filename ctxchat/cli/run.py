@@ -42,12 +42,12 @@ def command(
 ) -> None:
     """Answer PROMPT on standard output. `-` or a pipe adds what comes on standard input; only PROMPT attaches files
     by `@path`."""
-    text = _message(prompt)
+    text = _read_prompt(prompt)
     chosen = msgspec.structs.replace(flags(), permissions=permissions or "", max_rounds=max_rounds or 0, cwd=cwd or "")
     from ctxchat.bootstrap.program import Program
     from ctxchat.headless import along, run
 
-    async def work() -> int:
+    async def answer() -> int:
         async with Program.started(chosen) as program:
             session_id = chosen.session or (LAST_HERE if go_on else "")
             session = await program.open(session_id, interactive=False)
@@ -59,10 +59,10 @@ def command(
                 for notice in await session.close():
                     narrate(notice.text)
 
-    click.get_current_context().exit(run_async(work()))
+    click.get_current_context().exit(run_async(answer()))
 
 
-def _message(prompt: str) -> str:
+def _read_prompt(prompt: str) -> str:
     """The prompt with what came through a pipe. Raises UsageError when there is nothing to say."""
     words = "" if prompt == "-" else prompt
     piped = _piped(patient=not words)

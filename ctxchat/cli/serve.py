@@ -37,7 +37,9 @@ def command(port: int, text_size: int, go_on: bool) -> None:
         raise extra_missing("The chat in a browser", "textual-serve", "serve") from problem
     try:
         free_port(port)
-        ChatServer(partial(_of_tab, given), port, lambda address: _told(address, given.json), text_size).serve()
+        ChatServer(
+            partial(_of_tab, given), port, lambda address: _announce_address(address, given.json), text_size
+        ).serve()
     except OSError as problem:
         remedy = "Choose another with --port."
         raise CtxchatError(f"Port {port} cannot be used: {problem.strerror or problem}.", remedy) from problem
@@ -63,7 +65,7 @@ def chat_command(given: Flags) -> str:
     return ("" if sys.platform == "win32" else "exec ") + shlex.join(module_command("ctxchat", *words))
 
 
-def _told(address: str, as_json: bool) -> None:
+def _announce_address(address: str, as_json: bool) -> None:
     if as_json:
         emit({"url": address})
         sys.stdout.flush()

@@ -94,10 +94,10 @@ def list_() -> None:
 @command.command("show")
 @click.argument("session", required=False, default="", shell_complete=completing.sessions)
 @common_options
-def show(session: str) -> None:
+def show_session(session: str) -> None:
     """What was said in a session (the one used last without an id)."""
 
-    async def work() -> None:
+    async def print_rows() -> None:
         async with _started() as program:
             found = await program.find(session or flags().session)
             row = await program.database.run(sessions.row, program.database, found)
@@ -111,7 +111,7 @@ def show(session: str) -> None:
         else:
             sys.stdout.write(clean(exporting.export_record(loaded.state, "markdown")))
 
-    run_async(work())
+    run_async(print_rows())
 
 
 @command.command("export")
@@ -136,7 +136,7 @@ def export(session: str, view: str, form: str, output: str | None) -> None:
     if flags().json and form == "markdown":
         raise UsageError("--json and --format markdown are not the same thing.", "Leave one of them out.")
 
-    async def work() -> str:
+    async def export_text() -> str:
         async with _started() as program:
             if form == CLAUDE_CODE:
                 found = await program.find(session)
@@ -153,7 +153,7 @@ def export(session: str, view: str, form: str, output: str | None) -> None:
             finally:
                 await opened.close()
 
-    text = run_async(work())
+    text = run_async(export_text())
     text = text if text.endswith("\n") else text + "\n"
     if output:
         write_private(Path(output), text.encode())
@@ -195,18 +195,18 @@ def _view(database: Database, session: Session, form: exporting.Format) -> str:
 def fork(session: str, message: str) -> None:
     """A new session with everything up to a message; prints its id."""
 
-    async def work() -> str:
+    async def fork_session() -> str:
         async with _started() as program:
             return await program.fork(await program.find(session), message)
 
-    made = run_async(work())
+    made = run_async(fork_session())
     if flags().json:
         emit({"id": made})
     else:
         click.echo(made)
 
 
-async def _named(program: Program, session: str) -> str:
+async def _find_session(program: Program, session: str) -> str:
     """The session that is meant, by its id and nothing else: an empty word, as of a variable that is not set, must never change
     the one used last."""
     return await program.database.run(sessions.find, program.database, session)
@@ -219,13 +219,13 @@ async def _named(program: Program, session: str) -> str:
 def rename(session: str, title: str) -> None:
     """Give a session another title."""
 
-    async def work() -> str:
+    async def rename_session() -> str:
         async with _started() as program:
-            found = await _named(program, session)
+            found = await _find_session(program, session)
             await program.database.run(sessions.rename, program.database, found, title)
             return found
 
-    found = run_async(work())
+    found = run_async(rename_session())
     if flags().json:
         emit({"id": found, "title": title})
 
@@ -236,12 +236,12 @@ def rename(session: str, title: str) -> None:
 def delete(session: str) -> None:
     """Delete a session and what belongs to it, its sub-agents' sessions too, for good."""
 
-    async def work() -> str:
+    async def delete_session() -> str:
         async with _started() as program:
-            found = await _named(program, session)
+            found = await _find_session(program, session)
             await program.delete(found)
             return found
 
-    found = run_async(work())
+    found = run_async(delete_session())
     if flags().json:
         emit({"id": found, "deleted": True})

@@ -96,12 +96,12 @@ def _in(path: Path, form: Format | None) -> list[tuple[Format, Path]]:
 
 
 def _import_chat(file: Path, title: str, *, events: bool) -> None:
-    async def work() -> tuple[str, int]:
+    async def import_file() -> tuple[str, int]:
         async with Program.started(flags()) as program:
             session = await program.bring_in(file, title)
             return session, (await program.database.run(sessions.row, program.database, session)).messages
 
-    session, messages = run_async(work())
+    session, messages = run_async(import_file())
     if events:
         _event(Imported(str(file), "openai", "new", session, messages))
     elif flags().json:
@@ -126,7 +126,7 @@ def _import_all(todo: Sequence[tuple[Format, Path]], *, events: bool, only_new: 
             status("")
             click.echo(news.id)
 
-    async def work() -> None:
+    async def import_found() -> None:
         async with Program.started(flags()) as program:
             same = history_import.unchanged(program.database)
             left = [(form, file) for form, file in todo if not (only_new and same(file))]
@@ -141,7 +141,7 @@ def _import_all(todo: Sequence[tuple[Format, Path]], *, events: bool, only_new: 
                 await index_completed(program.database, math.inf)
 
     try:
-        run_async(work())
+        run_async(import_found())
     finally:
         status("")
     if told and all(one.outcome == "failed" for one in told):
@@ -200,11 +200,11 @@ def _report(told: Sequence[Imported]) -> None:
 
 
 def _tell_found(form: Format | None) -> None:
-    async def work() -> list[FoundRow]:
+    async def list_found() -> list[FoundRow]:
         async with Program.started(flags()) as program:
             return await program.database.run(lambda: list(_found(program.database, form)))
 
-    rows = run_async(work())
+    rows = run_async(list_found())
     if flags().json:
         emit(rows)
         return

@@ -34,10 +34,10 @@ def command(folder: str, yes: bool, all_: bool, remove: bool) -> None:
     elif remove:
         _remove(folder)
     else:
-        _show(workspace_of(folder), yes)
+        _print_parts(workspace_of(folder), yes)
 
 
-def _show(workspace: Path, yes: bool) -> None:
+def _print_parts(workspace: Path, yes: bool) -> None:
     loaded = settings_from(flags(), workspace)
     done = yes and bool(loaded.project.lines) and not loaded.trusted
     if done:

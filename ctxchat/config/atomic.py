@@ -39,7 +39,7 @@ def write_text(path: Path, text: str, mode: int = 0o600) -> None:
     target = Path(os.path.realpath(path))
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        atomic_write.write(target, text.encode(), new_mode=mode)
+        atomic_write.write_atomically(target, text.encode(), new_mode=mode)
     except OSError as problem:
         why = problem.strerror or str(problem)
         raise NotSaved(

@@ -69,13 +69,13 @@ class _Checker:
             case "table":
                 return self.table(value, kind.item, at)
             case "named":
-                return self._named(value, kind, at)
+                return self._check_table(value, kind, at)
             case "array":
                 return self._array(value, kind, at)
             case "leaf":
                 return self._leaf(value, tp, at)
 
-    def _named(self, value: Any, kind: Shape, at: KeyPath) -> dict[str, Any]:
+    def _check_table(self, value: Any, kind: Shape, at: KeyPath) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise self._fault(at, f"is {shown(value)}", "must be a table")
         clean: dict[str, Any] = {}
@@ -110,7 +110,7 @@ class _Checker:
 
     def _leaf(self, value: Any, tp: Any, at: KeyPath) -> Any:
         try:
-            right = _plain(msgspec.to_builtins(msgspec.convert(value, tp)))
+            right = _as_lists(msgspec.to_builtins(msgspec.convert(value, tp)))
         except (msgspec.ValidationError, OverflowError, RecursionError, TypeError):
             raise self._fault(at, f"is {shown(value)}", f"must be {allowed(tp)}", _near_word(value, tp)) from None
         if names := facts(tp).names:
@@ -144,18 +144,18 @@ def _one_of(words: Collection[str]) -> str:
     return f"one of {', '.join(words)}"
 
 
-def _plain(value: Any) -> Any:
+def _as_lists(value: Any) -> Any:
     """Lists where msgspec leaves tuples, as TOML gives them."""
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+        return {k: _as_lists(v) for k, v in value.items()}
+    return [_as_lists(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def _near_word(value: Any, tp: Any) -> str:
-    words = [w for w in _words(tp) if isinstance(w, str)]
+    words = [w for w in _allowed_words(tp) if isinstance(w, str)]
     return nearest(value, words) if isinstance(value, str) and words else ""
 
 
-def _words(tp: Any) -> list[Any]:
+def _allowed_words(tp: Any) -> list[Any]:
     args = get_args(tp)
-    return [w for a in args for w in (_words(a) if get_args(a) else [a])]
+    return [w for a in args for w in (_allowed_words(a) if get_args(a) else [a])]

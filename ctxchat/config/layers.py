@@ -14,7 +14,7 @@ from ctxchat.config.consistency import build, contradictions
 from ctxchat.config.customizations.collect import Customizations
 from ctxchat.config.option_table import Option, bare, find, options
 from ctxchat.config.problems import ConfigFault, KeyPath, Problem, key_text, nearest
-from ctxchat.config.toml_file import read
+from ctxchat.config.toml_file import read_toml
 from ctxchat.config.toml_positions import layout, parse_key
 from ctxchat.config.trees import Tree, get, merge, nested, overlay, without
 
@@ -49,14 +49,14 @@ class Layer(msgspec.Struct, frozen=True):
 
 def file_layer(name: LayerName, path: Path, known: KnownNames, within: Path | None = None) -> Layer:
     """A file's values; none where there is no file. One of a project lies `within` its folder."""
-    found = read(path, within)
+    found = read_toml(path, within)
     if found.tree is None:
         return Layer({}, (found.problem,) if found.problem else (), lambda _: Origin(name, str(path)), found.text)
     tree, faults = check(found.tree, known)
     places = layout(found.text)
 
     def where(key: KeyPath) -> Origin:
-        return Origin(name, str(path), places.line(key))
+        return Origin(name, str(path), places.line_of(key))
 
     return Layer(tree, _problems(faults, where), where, found.text)
 

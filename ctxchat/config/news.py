@@ -40,14 +40,17 @@ def news(before: Loaded, after: Loaded) -> News:
         if key.startswith("keys."):
             continue  # what came of the wishes is told below
         line = (
-            _come_or_gone(key, before.settings, after.settings) or f"{key.removeprefix('context.')} {_words(was, is_)}"
+            _come_or_gone(key, before.settings, after.settings)
+            or f"{key.removeprefix('context.')} {_describe_change(was, is_)}"
         )
         if (counts := _counts(key)) == NOW:
             now.append(line)
         else:
             later.append(f"{line}, {counts}")
     old, new = before.keys.keys, after.keys.keys
-    now += [f"keys.{name} {_words(list(old[name]), list(new[name]))}" for name in new if old[name] != new[name]]
+    now += [
+        f"keys.{name} {_describe_change(list(old[name]), list(new[name]))}" for name in new if old[name] != new[name]
+    ]
     return News(tuple(dict.fromkeys(now)), tuple(dict.fromkeys(later)))
 
 
@@ -67,9 +70,9 @@ def _counts(key: str) -> str:
     return option.facts.counts if option else NOW
 
 
-def _words(was: object, is_: object) -> str:
+def _describe_change(was: object, is_: object) -> str:
     if _tables(was) or _tables(is_):
-        old, new = (_named(side) for side in (was, is_))
+        old, new = (_hook_names(side) for side in (was, is_))
         if len(old) != len(new) or old == new:
             return f"{len(old)} → {len(new)}" if len(old) != len(new) else "edited"
         return f"{', '.join(sorted(set(old) - set(new)))} → {', '.join(sorted(set(new) - set(old)))}"
@@ -80,7 +83,7 @@ def _tables(value: object) -> bool:
     return isinstance(value, list | tuple) and any(isinstance(v, dict) for v in value)
 
 
-def _named(value: Any) -> list[str]:
+def _hook_names(value: Any) -> list[str]:
     """Hooks by name, or by what they do and when."""
     return list(_names(value)) if isinstance(value, list | tuple) else []
 

@@ -59,7 +59,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
-def write(docs: Path) -> None:
+def write_pages(docs: Path) -> None:
     """All pages of this folder. Raises OSError and ValueError."""
     for file, (name, made) in TABLES.items():
         write_text(docs / file, page((docs / file).read_text(encoding="utf-8"), name, made()), mode=0o644)
@@ -219,4 +219,4 @@ if __name__ == "__main__":
     root = Path(__file__).resolve().parents[2]
     write_text(Path(sys.argv[1]) if len(sys.argv) > 1 else root / "config.toml", render(), mode=0o644)
     if len(sys.argv) == 1:
-        write(root / "docs")
+        write_pages(root / "docs")

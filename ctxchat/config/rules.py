@@ -9,7 +9,7 @@ import msgspec
 
 from ctxchat.config.atomic import alone, write_text
 from ctxchat.config.problems import Problem, shown
-from ctxchat.config.toml_file import read
+from ctxchat.config.toml_file import read_toml
 from ctxchat.config.toml_positions import layout
 from ctxchat.core.permissions import Rule, parse_rule
 
@@ -17,7 +17,7 @@ from ctxchat.core.permissions import Rule, parse_rule
 def read_rules(config: Path) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
     """The stored rules and what is wrong with their file; a rule that is none is named and left out."""
     path = rules_file(config)
-    found = read(path)
+    found = read_toml(path)
     if found.tree is None:
         return (), (found.problem,) if found.problem else ()
     folders = found.tree.get("folders", {})
@@ -42,11 +42,11 @@ def read_rules(config: Path) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
 def stored_at(config: Path) -> dict[Rule, str]:
     """Where each stored rule is written: file and line."""
     path = rules_file(config)
-    found = read(path)
+    found = read_toml(path)
     folders = (found.tree or {}).get("folders", {})
     places = layout(found.text)
     return {
-        msgspec.structs.replace(rule, folder=folder): f"{path}:{places.line(('folders', folder, number))}"
+        msgspec.structs.replace(rule, folder=folder): f"{path}:{places.line_of(('folders', folder, number))}"
         for folder, texts in (folders.items() if isinstance(folders, dict) else ())
         for number, text in enumerate(texts if _texts(texts) else ())
         if (rule := parse_rule(text))
@@ -76,7 +76,7 @@ def replace_rule(config: Path, rule: Rule, by: Rule) -> bool:
 
 def remove_old(config: Path) -> bool:
     """Take out the rules of an earlier version; False where there are none. Raises OSError."""
-    if "rules" not in (read(rules_file(config)).tree or {}):
+    if "rules" not in (read_toml(rules_file(config)).tree or {}):
         return False
     _change(config, lambda there: there, old=False)
     return True
@@ -88,7 +88,7 @@ def _change(config: Path, change: Callable[[tuple[Rule, ...]], Iterable[Rule]], 
     path = rules_file(config)
     with alone(path):
         rules, problems = read_rules(config)
-        tree = read(path).tree or {}
+        tree = read_toml(path).tree or {}
         kept = {"rules": tree["rules"]} if old and "rules" in tree else {}
         if any(problem.key != "rules" for problem in problems):
             path.replace(path.with_name(path.name + ".broken"))

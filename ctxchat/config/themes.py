@@ -12,7 +12,7 @@ import msgspec
 from ctxchat.config import paths
 from ctxchat.config.colours import contrast, from_lch, ink_on, lch, luminance, mix, normal, readable
 from ctxchat.config.problems import KeyPath, Problem, key_text, nearest, shown
-from ctxchat.config.toml_file import read
+from ctxchat.config.toml_file import read_toml
 from ctxchat.config.toml_positions import layout
 from ctxchat.core.sections import SECTIONS, SectionName
 
@@ -131,14 +131,14 @@ def load_themes(config: Path | None = None) -> Themes:
 
 def read_theme(path: Path) -> tuple[Theme | None, tuple[Problem, ...]]:
     """One file's theme, None when it cannot be used, and what is wrong with it."""
-    found = read(path)
+    found = read_toml(path)
     if found.tree is None:
         return None, (found.problem or Problem("is not there", file=str(path)),)
     faults = list(_faults(found.tree))
     if not faults:
         return make_theme(found.tree, path.stem, str(path)), ()
     places = layout(found.text)
-    problems = (Problem(p.what, key_text(at), p.allowed, p.nearest, str(path), places.line(at)) for at, p in faults)
+    problems = (Problem(p.what, key_text(at), p.allowed, p.nearest, str(path), places.line_of(at)) for at, p in faults)
     return None, tuple(sorted(problems, key=lambda p: p.line))
 
 

@@ -28,7 +28,7 @@ class Read(msgspec.Struct, frozen=True):
     problem: Problem | None = None
 
 
-def read(path: Path, within: Path | None = None) -> Read:
+def read_toml(path: Path, within: Path | None = None) -> Read:
     """The file's tree; a missing file is no problem. One of a project lies `within` its folder, links followed."""
     try:
         info = path.stat()

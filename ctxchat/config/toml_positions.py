@@ -53,7 +53,7 @@ class Layout(msgspec.Struct, frozen=True):
     sections: list[TomlTable]
     starts: list[int]
 
-    def line(self, path: KeyPath) -> int:
+    def line_of(self, path: KeyPath) -> int:
         """The line (from 1) of a key, or of the nearest table around it; 0 when nothing of it is there."""
         for n in range(len(path), 0, -1):
             if place := self.places.get(path[:n]):
@@ -74,7 +74,7 @@ def parse_key(text: str) -> tuple[str, ...]:
     """A dotted key as its parts: `models."a.b".window` is three. Raises ValueError for one that is none."""
     if not _KEY.fullmatch(text.strip()):
         raise ValueError(f"{shown(text)} is no key")
-    return tuple(_plain(part) for part in _PARTS.findall(text))
+    return tuple(_unquoted(part) for part in _PARTS.findall(text))
 
 
 class _Scanner:
@@ -156,7 +156,7 @@ class _Scanner:
         if not found:
             raise ValueError("no key")
         self.at = found.end()
-        return [_plain(part) for part in _PARTS.findall(found[0])]
+        return [_unquoted(part) for part in _PARTS.findall(found[0])]
 
     def _resolve(self, path: KeyPath, parts: list[str]) -> KeyPath:
         """The path a header means: names of arrays of tables stand for their last element."""
@@ -176,7 +176,7 @@ class _Scanner:
         return found.end() if found else self.at
 
 
-def _plain(part: str) -> str:
+def _unquoted(part: str) -> str:
     return str(tomllib.loads(f"k = {part}")["k"]) if part[0] in "\"'" else part
 
 

@@ -18,7 +18,7 @@ import msgspec
 from ctxchat.config.atomic import alone, write_text
 from ctxchat.config.customizations.skill_files import skill_folder_files
 from ctxchat.config.problems import Problem
-from ctxchat.config.toml_file import read
+from ctxchat.config.toml_file import read_toml
 from ctxchat.config.toml_positions import literal
 from ctxchat.config.trees import Tree
 from ctxchat.core.prompt_files import PromptFile
@@ -29,7 +29,7 @@ MAX_SHOWN_CHARS = 2000
 
 def held_lines(held: Tree) -> tuple[str, ...]:
     """A line for each thing that waits for trust, those that run something first."""
-    return tuple(line for key in sorted(held, key=_weight) for line in _lines(key, held[key]))
+    return tuple(line for key in sorted(held, key=_weight) for line in _describe_entry(key, held[key]))
 
 
 def _weight(key: str) -> int:
@@ -49,7 +49,7 @@ def _weight(key: str) -> int:
     return first.index(key) if key in first else len(first)
 
 
-def _lines(key: str, value: Any) -> Iterator[str]:
+def _describe_entry(key: str, value: Any) -> Iterator[str]:
     match key, value:
         case "hooks", list():
             yield from (_hook(hook) for hook in value)
@@ -88,7 +88,7 @@ def _pairs(table: Mapping[str, Any]) -> str:
 
 
 def _short(text: str) -> str:
-    text = _plain(text)
+    text = _printable(text)
     return text if len(text) <= MAX_SHOWN_CHARS else text[: MAX_SHOWN_CHARS - 1] + "…"
 
 
@@ -124,7 +124,7 @@ def content(workspace: Path, held: Tree, prompts: Sequence[PromptFile] = ()) -> 
     if not held and not prompts:
         return Content(digest="nothing")
     files = dict(_named_files(workspace, held))
-    told = [f"file {_plain(name)}: {mark[:12]}" for name, mark in files.items()]
+    told = [f"file {_printable(name)}: {mark[:12]}" for name, mark in files.items()]
     files |= dict(_prompt_marks(workspace, prompts))
     digest = hashlib.sha256(msgspec.json.encode([held, files], order="deterministic", enc_hook=str)).hexdigest()
     lines = (*held_lines(held), *(_prompt_line(prompt, workspace) for prompt in prompts), *told)
@@ -133,11 +133,11 @@ def content(workspace: Path, held: Tree, prompts: Sequence[PromptFile] = ()) -> 
 
 def _prompt_line(prompt: PromptFile, workspace: Path) -> str:
     """A skill's description is in every request, so it is shown whole."""
-    return f"{_plain(prompt.title)} ({_relative(Path(prompt.path), workspace)}): {_short(prompt.description)}"
+    return f"{_printable(prompt.title)} ({_relative(Path(prompt.path), workspace)}): {_short(prompt.description)}"
 
 
 def _relative(path: Path, workspace: Path) -> str:
-    return _plain(str(path.relative_to(workspace)) if path.is_relative_to(workspace) else str(path))
+    return _printable(str(path.relative_to(workspace)) if path.is_relative_to(workspace) else str(path))
 
 
 def _prompt_marks(workspace: Path, prompts: Sequence[PromptFile]) -> Iterator[tuple[str, str]]:
@@ -198,7 +198,7 @@ def trust_problem(config: Path) -> Problem | None:
 
 def _stored(config: Path) -> tuple[tuple[Trusted, ...], Problem | None]:
     path = _file(config)
-    found = read(path)
+    found = read_toml(path)
     if found.tree is None:
         return (), found.problem
     try:
@@ -241,12 +241,12 @@ def in_project(command: str, folder: str) -> str:
 
 def _command_words(held: Mapping[str, Any]) -> Iterator[str]:
     for hook in held.get("hooks", ()):
-        yield from _words(in_project(str(hook.get("command", "")), "."))
+        yield from _path_words(in_project(str(hook.get("command", "")), "."))
     for server in held.get("mcp", {}).values():
         yield from (str(server.get("command", "")), *map(str, server.get("args", ())))
 
 
-def _words(command: str) -> list[str]:
+def _path_words(command: str) -> list[str]:
     """What may be a path in it, whatever a shell makes of its signs."""
     pieces = re.split(r"[\s;&|()<>{}'\"`]+", command)
     try:
@@ -269,5 +269,5 @@ def _mark(file: Path, ours: bool) -> str:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
-def _plain(text: str) -> str:
+def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else "�" for c in text)

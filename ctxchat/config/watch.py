@@ -20,7 +20,7 @@ class Watch:
         self._places = tuple(dict.fromkeys(places))
         self._seen = self._look()
 
-    def add(self, places: Iterable[Path]) -> None:
+    def add_places(self, places: Iterable[Path]) -> None:
         """Watch these as well, from as they are now. Touches the disk."""
         new = Watch(place for place in places if place not in self._places)
         self._places += new._places

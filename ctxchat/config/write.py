@@ -16,7 +16,7 @@ from ctxchat.config.check import KnownNames, check
 from ctxchat.config.consistency import build, contradictions
 from ctxchat.config.effective import entry_points
 from ctxchat.config.problems import ConfigFault, KeyPath, Problem, key_text
-from ctxchat.config.toml_file import read
+from ctxchat.config.toml_file import read_toml
 from ctxchat.config.toml_positions import Layout, TomlTable, bare_key, layout, literal, parse_key
 from ctxchat.config.trees import get, nested, overlay, without
 from ctxchat.core.errors import UsageError
@@ -38,17 +38,17 @@ def set_value(path: Path, key: str, value: object, *, known: KnownNames | None =
         fault = faults[0]
         raise UsageError(Problem(fault.what, key_text(fault.path), fault.allowed, fault.nearest).text)
     right = get(tree, parts)
-    text, old = _read(path)
+    text, old = _read_settings(path)
     if get(old, parts) == right and type(get(old, parts)) is type(right):
         return
     wanted = overlay(without(old, parts), nested(parts, right))
-    _write(path, text, wanted, _proposals(text, layout(text), parts, literal(right)), key)
+    _write_first_valid(path, text, wanted, _proposals(text, layout(text), parts, literal(right)), key)
 
 
 def own_value(path: Path, key: str) -> object:
     """What the file itself says of an option, a plain value; None where it says nothing. Raises UsageError for a file that cannot
     be read."""
-    return get(_read(path)[1], _parts(key))
+    return get(_read_settings(path)[1], _parts(key))
 
 
 def refused(key: str, value: object, *, known: KnownNames | None = None) -> str:
@@ -65,9 +65,9 @@ def refused(key: str, value: object, *, known: KnownNames | None = None) -> str:
 def unset_value(path: Path, key: str) -> None:
     """Take one option out, so that its default counts again. Nothing happens where it is not there. Raises as `set_value`."""
     parts = _parts(key)
-    text, old = _read(path)
+    text, old = _read_settings(path)
     if get(old, parts) is not None:
-        _write(path, text, without(old, parts), _removals(text, layout(text), parts), key)
+        _write_first_valid(path, text, without(old, parts), _removals(text, layout(text), parts), key)
 
 
 def _parts(key: str) -> tuple[str, ...]:
@@ -77,8 +77,8 @@ def _parts(key: str) -> tuple[str, ...]:
         raise UsageError(f"{key[:80]!r} is no key.", "Keys look like context.keep_recent.") from None
 
 
-def _read(path: Path) -> tuple[str, dict[str, Any]]:
-    found = read(path)
+def _read_settings(path: Path) -> tuple[str, dict[str, Any]]:
+    found = read_toml(path)
     if found.problem:
         raise UsageError(found.problem.text, "Correct the file by hand first.")
     return found.text, found.tree or {}
@@ -86,12 +86,12 @@ def _read(path: Path) -> tuple[str, dict[str, Any]]:
 
 def _contradictions(path: Path, parts: KeyPath, value: Any, known: KnownNames) -> list[ConfigFault]:
     """What would no longer agree because of this edit."""
-    tree = check(read(path).tree or {}, known)[0]
+    tree = check(read_toml(path).tree or {}, known)[0]
     before = {f.path for f in contradictions(build(tree))}
     return [f for f in contradictions(build(overlay(tree, nested(parts, value)))) if f.path not in before]
 
 
-def _write(path: Path, text: str, wanted: dict[str, Any], proposals: Iterator[str], key: str) -> None:
+def _write_first_valid(path: Path, text: str, wanted: dict[str, Any], proposals: Iterator[str], key: str) -> None:
     for proposal in proposals:
         try:
             reads = tomllib.loads(proposal)

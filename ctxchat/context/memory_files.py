@@ -74,11 +74,11 @@ def load_memory(
     reading = _Reading(root)
     for path, name in ((user_file, "user memory"), *((path, _of_user(path)) for path in also)):
         if path and _there(path):
-            reading.add(path, name, None)
+            reading.add_file(path, name, None)
     above = [folder for folder in (root, *root.parents) if folder == top or top in folder.parents]
     for folder in (*reversed(above), *below):
         if path := memory_file(folder):
-            reading.add(path, _source(path, root), top)
+            reading.add_file(path, _source(path, root), top)
     return MemoryFiles(tuple(reading.blocks), reading.problems)
 
 
@@ -91,7 +91,7 @@ class _Reading:
         self.problems: dict[str, str] = {}
         self._taken: set[str] = set()
 
-    def add(self, path: Path, source: str, within: Path | None) -> None:
+    def add_file(self, path: Path, source: str, within: Path | None) -> None:
         """The file and all that it imports; a project's only from `within` its repository."""
         self._left = MAX_IMPORT_BYTES
         self._add(path, source, within, MEMORY_BYTES, 0)

@@ -57,7 +57,7 @@ def _edits(ledger: Ledger, step: Step, options: PlanOptions, change_id: str, sum
     if not summary.strip():
         raise LedgerError(f"the step {step.name} needs a summary")
     digest = Digest(summary=summary, evidence=evidence_after(ledger, step.fold, options.memory))
-    over = max(0, options.counter.text(summary) - step.summary_tokens) if step.summary_tokens else 0
+    over = max(0, options.counter.count_text(summary) - step.summary_tokens) if step.summary_tokens else 0
     room = max(
         step.evidence_tokens // 2, step.evidence_tokens - over
     )  # a record that is longer takes it from the facts

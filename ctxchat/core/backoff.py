@@ -81,7 +81,7 @@ class Backoff(msgspec.Struct, frozen=True):
 
     def automatic(self, options: Options, now: float, turn: int, *, by_hook: bool, few: bool) -> Automatic:
         """What compaction does by itself in a turn. `by_hook`: hooks say when; the rest as in `Automatic`."""
-        standing = self._shown(options.auto_compact, self.standing(now, turn), by_hook=by_hook)
+        standing = self._shown_state(options.auto_compact, self.standing(now, turn), by_hook=by_hook)
         reactive = standing in {"auto", "by_hook"} and options.auto_compact == "auto" and options.reactive_per_turn > 0
         return Automatic(
             standing,
@@ -91,7 +91,7 @@ class Backoff(msgspec.Struct, frozen=True):
             by_word=options.auto_compact == "ask",
         )
 
-    def _shown(self, auto_compact: AutoCompact, standing: Standing, *, by_hook: bool) -> Shown:
+    def _shown_state(self, auto_compact: AutoCompact, standing: Standing, *, by_hook: bool) -> Shown:
         match auto_compact, standing:
             case "off", _:
                 return "by_hook" if by_hook else "off"

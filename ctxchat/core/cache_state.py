@@ -79,7 +79,7 @@ class CacheState(msgspec.Struct, frozen=True, tag="cache"):
             return self.otherwise
         return "warm" if hold.promised else "probably_warm"
 
-    def told(self, now: float) -> dict[str, object]:
+    def as_json(self, now: float) -> dict[str, object]:
         """As programs read it (SPEC 9), at that second."""
         hold, warmth = self.hold(now), self.warmth(now)
         tokens = hold.tokens if hold else 0 if warmth == "cold" else None

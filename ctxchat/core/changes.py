@@ -249,7 +249,7 @@ def found(ledger: Ledger, change_id: str = "") -> Change:
     raise LedgerError(f"Change {change_id} is not in force." if change_id else "There is nothing to undo.")
 
 
-def look(ledger: Ledger, change_id: str, measured: Measured, count: Count, memory: Memory) -> Undoing:
+def preview_undo(ledger: Ledger, change_id: str, measured: Measured, count: Count, memory: Memory) -> Undoing:
     """What undoing a change would do, and the part of it that fits where not all does. Raises LedgerError."""
     change = found(ledger, change_id)
     covered = {g for entry in ledger.live() if entry.change == change.id for g in entry.covers}
@@ -285,7 +285,9 @@ def in_part(
     stood for before, all come back or none. Raises LedgerError where they cannot come back alone."""
     change = found(ledger, change_id)
     if above := later(ledger, change):
-        raise LedgerError(f"{_words(above)} made on top of it: no part of it can come back alone.", "Undo that first.")
+        raise LedgerError(
+            f"{_describe_change(above)} made on top of it: no part of it can come back alone.", "Undo that first."
+        )
     without = ledger.undo(change.id)
     back = _whole(without, groups)
     if change.kind != "compaction" or not any(g in back for e in change.edits for g in e.covers):
@@ -340,7 +342,7 @@ def redone(undone: Sequence[Change], ledger: Ledger, change_id: str = "") -> Cha
     since = [c for c in ledger.changes if not c.at or c.at >= change.at]
     if above := next((c for c in since if _touched(c) & _touched(change)), None):
         raise LedgerError(
-            f"{_words(above)} made of the same messages: it cannot be redone as it was.", "Undo that first."
+            f"{_describe_change(above)} made of the same messages: it cannot be redone as it was.", "Undo that first."
         )
     return change
 
@@ -351,7 +353,7 @@ def later(ledger: Ledger, change: Change) -> Change | None:
     return next((c for c in ledger.changes[place + 1 :] if _touched(c) & _touched(change)), None)
 
 
-def _words(change: Change) -> str:
+def _describe_change(change: Change) -> str:
     return f"Since then a {change.kind} ({change.id}) was"
 
 
@@ -376,11 +378,11 @@ def _from_a_turn(ledger: Ledger, groups: Sequence[str]) -> tuple[str, ...]:
 
 def come_back(now: Ledger, then: Ledger) -> frozenset[int]:
     """The places of messages that the second view shows and the first does not, or otherwise: shortened."""
-    shown = _said(now)
-    return frozenset(seq for seq, message in _said(then).items() if shown.get(seq) != message)
+    shown = _visible_messages(now)
+    return frozenset(seq for seq, message in _visible_messages(then).items() if shown.get(seq) != message)
 
 
-def _said(ledger: Ledger) -> dict[int, Message]:
+def _visible_messages(ledger: Ledger) -> dict[int, Message]:
     """What of the record a view shows, by place."""
     entries = (e.group for e in ledger.live() if e.group and e.group.kind != "summary")
     return {m.seq: m for group in entries for m in group.messages if not m.synthetic}

@@ -110,7 +110,7 @@ def compact(
     _warn_if_full(after.raw, budget)
     options.counter.forget_all_but(item.message for item in after.items)
     settled = _settled(passed)
-    shown = tuple(_shown(settled, record))
+    shown = tuple(_live_messages(settled, record))
     for summary in (m for m in shown if isinstance(m, Summary)):
         summary.continued = Continued(settled, record, shown, options, count)
     return cast("list[MessageT]", [*given[: len(lead)], *shown])
@@ -270,7 +270,7 @@ def _shortened(
         for item in shown.items:
             if item.message.role == "tool" and item.tokens > cap:
                 original = next(m for m in ledger.group(item.group).messages if m.seq == item.message.seq)
-                text = clip(original.text, cap, options.counter.text, "\n[… {lines}{tokens} tokens left out …]\n")
+                text = clip(original.text, cap, options.counter.count_text, "\n[… {lines}{tokens} tokens left out …]\n")
                 if options.counter.message(msgspec.structs.replace(item.message, content=text)) < item.tokens:
                     texts.setdefault(item.group, {})[original.seq] = text
         groups = [e.group for e in ledger.live() if e.group and e.group.id in texts]
@@ -306,7 +306,7 @@ def _summary_text(ledger: Ledger, step: Step, options: PlanOptions, summarise: S
     """The summary of a step, read in as many parts as a prompt takes, each with the record made of those before; empty where the
     model returns nothing."""
     task = summary_task(ledger, step, options)
-    count = options.counter.text
+    count = options.counter.count_text
     system = TASK.replace("{room}", room_in_words(task.max_tokens, task.previous, count))
     room = max(500, (limit - count(system + task.beside) - 2 * task.max_tokens) * 3 // 4)
 
@@ -337,7 +337,7 @@ def _settled(after: Ledger) -> Ledger:
     return ledger.apply(Change(BEFORE, "compaction", edits=edits))
 
 
-def _shown(ledger: Ledger, record: Record) -> Iterator[Any]:
+def _live_messages(ledger: Ledger, record: Record) -> Iterator[Any]:
     """What is live, each message that was given as the very object; calls that nobody answered have a result that says so."""
     read = written(ledger)[0].covers
     for entry in ledger.live():

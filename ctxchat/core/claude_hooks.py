@@ -90,19 +90,21 @@ def verdict_of(event: HookEvent, tool: str, exit_code: int, out: str, err: str) 
         return HookVerdict(context=out.strip() if told else "")
     found: object = answer.get("hookSpecificOutput")
     own = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-    decision = _text(own.get("permissionDecision")) or {"block": "deny"}.get(_text(answer.get("decision")), "")
-    reason = _text(own.get("permissionDecisionReason")) or _text(answer.get("reason"))
+    decision = _stripped_text(own.get("permissionDecision")) or {"block": "deny"}.get(
+        _stripped_text(answer.get("decision")), ""
+    )
+    reason = _stripped_text(own.get("permissionDecisionReason")) or _stripped_text(answer.get("reason"))
     stops = answer.get("continue") is False
     given: object = own.get("updatedInput")
     changed = cast("dict[str, object]", given) if isinstance(given, dict) else None
     return HookVerdict(
         blocks=decision == "deny",
         asks=decision == "ask",
-        reason=_text(answer.get("stopReason")) or reason if stops else reason,
+        reason=_stripped_text(answer.get("stopReason")) or reason if stops else reason,
         stops=stops,
         arguments=None if changed is None else our_arguments(tool, changed),
-        context=_text(own.get("additionalContext")) or _text(answer.get("additionalContext")),
-        tells_person=_text(answer.get("systemMessage")),
+        context=_stripped_text(own.get("additionalContext")) or _stripped_text(answer.get("additionalContext")),
+        tells_person=_stripped_text(answer.get("systemMessage")),
     )
 
 
@@ -116,5 +118,5 @@ def _object(text: str) -> dict[str, Any] | None:
         return None
 
 
-def _text(value: object) -> str:
+def _stripped_text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""

@@ -21,7 +21,7 @@ def clip(text: str, max_tokens: int, count: Count, mark: str = "\n[… {tokens} 
     total = count(text)
     if total <= max_tokens:
         return text
-    room = max_tokens - count(mark.replace("{tokens}", str(total)).replace("{lines}", _named(total, total)))
+    room = max_tokens - count(mark.replace("{tokens}", str(total)).replace("{lines}", _line_range(total, total)))
     keep = int(len(text) * max(0, room) / total)
     while True:
         start = _line_end(text, safe_cut(text, keep * 2 // 3))
@@ -39,7 +39,7 @@ def around(text: str, place: int, max_tokens: int, count: Count, mark: str) -> s
     total = count(text)
     if total <= max_tokens:
         return text
-    room = max_tokens - 2 * count(mark.replace("{tokens}", str(total)).replace("{lines}", _named(total, total)))
+    room = max_tokens - 2 * count(mark.replace("{tokens}", str(total)).replace("{lines}", _line_range(total, total)))
     keep = int(len(text) * max(0, room) / total)
     while True:
         start = safe_cut(text, max(0, min(place - keep // 3, len(text) - keep)))
@@ -47,14 +47,18 @@ def around(text: str, place: int, max_tokens: int, count: Count, mark: str) -> s
         end = safe_cut(text, start + keep)
         line = text.rfind("\n", place, end + 1)
         end = line if (line - place) * 2 >= end - place and end < len(text) else end
-        told = (_told(text, 0, start, count, mark), text[start:end], _told(text, end, len(text), count, mark))
+        told = (
+            _missing_mark(text, 0, start, count, mark),
+            text[start:end],
+            _missing_mark(text, end, len(text), count, mark),
+        )
         clipped = "".join(told).strip("\n")
         if keep <= 0 or count(clipped) <= max_tokens:
             return clipped
         keep = keep * 7 // 8
 
 
-def _told(text: str, start: int, end: int, count: Count, mark: str) -> str:
+def _missing_mark(text: str, start: int, end: int, count: Count, mark: str) -> str:
     """The mark for what is missing between two line ends; empty for nothing."""
     missing = text[start:end].strip("\n")
     if not missing:
@@ -64,7 +68,7 @@ def _told(text: str, start: int, end: int, count: Count, mark: str) -> str:
     shown = _NUMBER.match(missing), _NUMBER.match(missing, missing.rfind("\n") + 1)
     if shown[0] and shown[1]:
         first, last = int(shown[0][1]), int(shown[1][1])
-    return mark.replace("{tokens}", str(count(missing))).replace("{lines}", _named(first, last))
+    return mark.replace("{tokens}", str(count(missing))).replace("{lines}", _line_range(first, last))
 
 
 def _line_end(text: str, place: int) -> int:
@@ -87,10 +91,10 @@ def _missing_lines(text: str, start: int, end: int) -> str:
     shown = _NUMBER.match(text, start + 1), _NUMBER.match(text, text.rfind("\n", 0, end - 1) + 1)
     if shown[0] and shown[1]:
         first, last = int(shown[0][1]), int(shown[1][1])
-    return _named(first, last)
+    return _line_range(first, last)
 
 
-def _named(first: int, last: int) -> str:
+def _line_range(first: int, last: int) -> str:
     return f"lines {first}–{last} (start_line={first}), "
 
 

@@ -249,12 +249,12 @@ class Stamped(msgspec.Struct, frozen=True):
 def fields(event: Event, at: str) -> dict[str, object]:
     """The fields of an event, JSON-ready, as programs are told them at that time."""
     if isinstance(event, CompactionRecord):
-        return event.told()
+        return event.as_json()
     if isinstance(event, CacheState):
-        return event.told(epoch(at))
+        return event.as_json(epoch(at))
     body: dict[str, object] = msgspec.to_builtins(event)
     if isinstance(event, ContextUsage):
-        body["cache"] = event.cache.told(epoch(at))
+        body["cache"] = event.cache.as_json(epoch(at))
     return {name: value for name, value in body.items() if name != "type"}
 
 

@@ -41,7 +41,7 @@ def size_of(url: str) -> tuple[int, int]:
 def size_in(data: bytes) -> tuple[int, int]:
     """Width and height in pixels of a PNG, GIF, JPEG or WebP; (0, 0) for anything else, and for what is broken."""
     try:
-        return _read(data)
+        return _read_size(data)
     except (ValueError, struct.error):
         return 0, 0
 
@@ -119,7 +119,7 @@ def addressed(message: Message, data: Mapping[str, str], *, shown: bool = True) 
     return msgspec.structs.replace(message, content=tuple(placed(part) for part in message.content))
 
 
-def _read(data: bytes) -> tuple[int, int]:
+def _read_size(data: bytes) -> tuple[int, int]:
     match kind_of(data):
         case "png":
             return _pair(">II", data, 16)

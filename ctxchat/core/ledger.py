@@ -124,9 +124,9 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     def holds(self, group_id: str) -> bool:
         """The group is in the record."""
-        return self._place(group_id) is not None
+        return self._position(group_id) is not None
 
-    def _place(self, group_id: str) -> int | None:
+    def _position(self, group_id: str) -> int | None:
         place = self._places.get(group_id)
         return place if place is not None and place < len(self.groups) else None
 
@@ -347,7 +347,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     def group(self, group_id: str) -> Group:
         """The group as it was. Raises LedgerError when there is none."""
-        place = self._place(group_id)
+        place = self._position(group_id)
         if place is None:
             raise LedgerError(f"group {group_id} is not in the record")
         return self.groups[place]

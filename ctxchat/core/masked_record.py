@@ -30,7 +30,7 @@ class MaskedRecord:
 
     def group(self, group: Group) -> Group:
         """The group as a model may be told of it; the same one where nothing in it was masked. May take long: off the loop."""
-        messages = tuple(self._message(message, group.kind) for message in group.messages)
+        messages = tuple(self._masked_message(message, group.kind) for message in group.messages)
         if all(new is old for new, old in zip(messages, group.messages, strict=True)):
             return group
         return msgspec.structs.replace(group, messages=messages)
@@ -40,13 +40,13 @@ class MaskedRecord:
         return tuple(self._item(item, counter) for item in items)
 
     def _item(self, item: Item, counter: TokenCounter) -> Item:
-        message = self._message(item.message, item.kind)
+        message = self._masked_message(item.message, item.kind)
         if message is item.message:
             return item
         mix = counter.mix(message)
         return msgspec.structs.replace(item, message=message, mix=mix, tokens=mix.raw)
 
-    def _message(self, message: Message, kind: GroupKind) -> Message:
+    def _masked_message(self, message: Message, kind: GroupKind) -> Message:
         if message.role != "tool" and kind not in {"note", "stray"}:
             return message
         if (now := self._state()) != self._under:
@@ -58,8 +58,8 @@ class MaskedRecord:
 
     def _masked(self, message: Message) -> Message:
         content = message.content
-        new = self._mask(content) if isinstance(content, str) else tuple(map(self._part, content))
+        new = self._mask(content) if isinstance(content, str) else tuple(map(self._masked_part, content))
         return message if new == content else msgspec.structs.replace(message, content=new)
 
-    def _part(self, part: Part) -> Part:
+    def _masked_part(self, part: Part) -> Part:
         return msgspec.structs.replace(part, text=self._mask(part.text)) if isinstance(part, Text) else part

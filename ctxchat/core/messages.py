@@ -153,7 +153,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         """The words of it: its text parts in order, images and opaque parts as placeholders."""
         if isinstance(self.content, str):
             return self.content
-        return "\n".join(_words(part) for part in self.content)
+        return "\n".join(_part_text(part) for part in self.content)
 
     @property
     def empty(self) -> bool:
@@ -186,7 +186,7 @@ class Group(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return self.messages[0]
 
 
-def _words(part: Part) -> str:
+def _part_text(part: Part) -> str:
     match part:
         case Text() | Image():
             return part.words
@@ -242,11 +242,11 @@ def attached(parts: str | Sequence[Part], tokens: Sequence[int] = ()) -> tuple[A
     if isinstance(parts, str):
         return ()
     weights = [*tokens, *([0] * (len(parts) - len(tokens)))]
-    lines = (_line(part, weight) for part, weight in zip(parts, weights, strict=True))
+    lines = (_attached_part(part, weight) for part, weight in zip(parts, weights, strict=True))
     return tuple(line for line in lines if line)
 
 
-def _line(part: Part, tokens: int) -> Attached | None:
+def _attached_part(part: Part, tokens: int) -> Attached | None:
     match part:
         case Text(text=text, name=name):
             return Attached(name, "text", tokens, lines=text.rstrip("\n").count("\n") + 1) if name else None

@@ -154,15 +154,15 @@ def _content(message: Message) -> str | list[Wire]:
     if isinstance(message.content, str):
         return message.content
     if any(isinstance(part, Text) and part.name for part in message.content) and _only_texts(message.content):
-        return "\n\n".join(words for part in message.content if (words := _part(part)["text"].strip()))
-    return [_part(part) for part in message.content]
+        return "\n\n".join(words for part in message.content if (words := _wire_part(part)["text"].strip()))
+    return [_wire_part(part) for part in message.content]
 
 
 def _only_texts(parts: Iterable[Part]) -> bool:
     return all(isinstance(part, Text) for part in parts)
 
 
-def _part(part: Part) -> Wire:
+def _wire_part(part: Part) -> Wire:
     match part:
         case Text():
             return {"type": "text", "text": part.words}

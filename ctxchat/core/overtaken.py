@@ -28,7 +28,7 @@ def with_what_came_since(summary: str, kept: Iterable[Group], memory: Memory) ->
     runs: dict[str, Fact] = {}
     gone: dict[str, Gone] = {}
     for group in kept:
-        found = memory.look(group)
+        found = memory.find_facts(group)
         runs.update((fact.key, fact) for fact in found.facts if fact.kind == "command" and fact.value)
         gone.update((one.key, one) for one in found.gone if one.kind == "file")
         for fact in found.facts:
@@ -42,14 +42,14 @@ def with_what_came_since(summary: str, kept: Iterable[Group], memory: Memory) ->
     for place, line in enumerate(lines):
         if line.startswith("#"):
             section = line.lstrip("# ").strip()
-        elif section not in LASTING and (told := "; ".join(_told(line, runs, gone))):
+        elif section not in LASTING and (told := "; ".join(_later_results(line, runs, gone))):
             came[place] = f"{line} [since then: {told}]"
     for place in list(came)[-MAX_LINES:]:
         lines[place] = came[place]
     return "\n".join(lines)
 
 
-def _told(line: str, runs: dict[str, Fact], gone: dict[str, Gone]) -> Iterable[str]:
+def _later_results(line: str, runs: dict[str, Fact], gone: dict[str, Gone]) -> Iterable[str]:
     for words in dict.fromkeys(_NAMED.findall(line)):
         if run := runs.get(words.strip()):
             yield f"`{run.key}` ran in m{run.seq}, {run.value}"

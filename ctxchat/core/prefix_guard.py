@@ -55,7 +55,7 @@ class SentRequest(msgspec.Struct, frozen=True):
 
     def first_difference(self, before: SentRequest) -> PrefixBreak | None:
         """Where this request does not go on with the one before; None where it begins with all of it."""
-        place = self._place(before)
+        place = self._first_difference(before)
         if place is None:
             return None if self.effort == before.effort else self._with_other_effort(before)
         behind = before.messages[max(0, place - 1) :]
@@ -76,7 +76,7 @@ class SentRequest(msgspec.Struct, frozen=True):
         cause = f"effort {self.effort or 'as usual'}"
         return PrefixBreak(0, cause, lost=sum(self.tokens[: len(before.tokens)]))
 
-    def _place(self, before: SentRequest) -> int | None:
+    def _first_difference(self, before: SentRequest) -> int | None:
         if self.tools != before.tools:
             return 0
         for place, (new, old) in enumerate(zip(self.messages, before.messages, strict=False), 1):

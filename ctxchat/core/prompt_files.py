@@ -111,7 +111,7 @@ def fill(file: PromptFile, arguments: str) -> FilledPrompt:
     """A prompt file with these arguments; behind its text where it has no place for them. A command in an argument is none."""
     places = list(_PLACE.finditer(file.body))
     first = 0 if file.kind == "skill" or any(m[2] == "0" for m in places) else 1
-    words = _words(arguments)
+    words = _split_arguments(arguments)
 
     def argument(match: re.Match[str]) -> str:
         if match[1] is None and match[2] is None:
@@ -134,7 +134,7 @@ def fill(file: PromptFile, arguments: str) -> FilledPrompt:
     return FilledPrompt(file, tuple(texts), tuple(commands))
 
 
-def _words(arguments: str) -> list[str]:
+def _split_arguments(arguments: str) -> list[str]:
     try:
         return shlex.split(arguments)
     except ValueError:

@@ -105,7 +105,7 @@ def _all_said(groups: Sequence[Group], memory: Memory, but: Collection[str]) -> 
     for group in groups:
         if group.id in but:
             continue
-        if group.kind == "user" and (text := memory.once(_words, group.first)):
+        if group.kind == "user" and (text := memory.once(_message_line, group.first)):
             found.append(_Said(group.first.id, group.first.seq, text, worth[group.id]))
         if group.kind == "round":
             found += memory.once(_refusals, group)
@@ -172,7 +172,7 @@ def _worths(groups: Sequence[Group], memory: Memory) -> dict[str, int]:
         if group.kind == "user":
             asked = [*([] if answered else asked), group.id]
             answered = False
-            exact = {fact.kind for fact in memory.look(group).facts}
+            exact = {fact.kind for fact in memory.find_facts(group).facts}
             holds = "rule" in exact or memory.once(_turns_down, group.first)
             worth[group.id] = RULE if holds else 3 if "decision" in exact else 1
             only_answered[group.id] = min(worth[group.id], len(exact)) if not holds else RULE
@@ -180,7 +180,7 @@ def _worths(groups: Sequence[Group], memory: Memory) -> dict[str, int]:
         answered = True
         if group.kind == "round":
             for name in asked:
-                worth[name] = max(worth[name], 1 + memory.look(group).done)
+                worth[name] = max(worth[name], 1 + memory.find_facts(group).done)
                 only_answered.pop(name, None)
     brief = (g for g in groups if g.kind == "user" and len(g.first.text) <= BRIEF and worth[g.id] != 3)
     answers = {name: told for name, told in only_answered.items() if name not in asked or answered}
@@ -195,7 +195,7 @@ def _cut(longest: int) -> int:
     return max(MIN_CUT_TOKENS, longest // 2)
 
 
-def _words(message: Message) -> str:
+def _message_line(message: Message) -> str:
     along = [a.name or a.kind for a in attached(message.content)]
     text = own_words(message).replace("\n", "\n  ")
     return f"{text} [with {', '.join(along)}]".strip() if along else text

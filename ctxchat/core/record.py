@@ -185,6 +185,6 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="com
         """Tokens that are out of the view by it; negative where it grew."""
         return self.before.used - self.stands
 
-    def told(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """What `ctxchat compact --json`, event streams and hooks say of it."""
         return {name: msgspec.to_builtins(getattr(self, name)) for name in TOLD}

@@ -396,9 +396,9 @@ class Masking:
 
     def __call__(self, text: str) -> str:
         """The text for a model and the record."""
-        return masked(text, self._named) if self.on and text else text
+        return masked(text, self._mask_name) if self.on and text else text
 
-    def _named(self, kind: str, value: str) -> str | None:
+    def _mask_name(self, kind: str, value: str) -> str | None:
         id = blake2b(value.encode("utf-8", "surrogatepass"), key=self._key, digest_size=4).hexdigest()
         if allowed_by(self.allowed, id, value):
             return None

@@ -93,7 +93,7 @@ def input_tokens(groups: Iterable[Group]) -> int:
 
 def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
     """What the person said last, the newest messages, the person's messages and the facts that go along with the summary."""
-    count = options.counter.text
+    count = options.counter.count_text
     folded = frozenset(step.fold)
     kept = [e.group for e in ledger.live() if e.group and not is_summary(e) and folded.isdisjoint(e.covers)]
     parts = [asked_now(ledger, 400, count)]
@@ -243,7 +243,7 @@ def _body(
 ) -> str:
     match message.role:
         case "user":
-            return _words(message, count)
+            return _message_text(message, count)
         case "tool":
             if call is not None and is_to_do(call):
                 return "[the list as it was then]"
@@ -271,7 +271,7 @@ def _folded(output: str) -> str:
     return "\n".join(lines)
 
 
-def _words(message: Message, count: Count) -> str:
+def _message_text(message: Message, count: Count) -> str:
     """What a person said, whole, with what came along clipped."""
     if isinstance(message.content, str):
         return message.content

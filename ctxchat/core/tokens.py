@@ -63,13 +63,13 @@ class TokenCounter:
         self._messages: dict[Message, Mix] = {}
         self._texts: dict[str, Mix] = {}
 
-    def text(self, text: str) -> int:
+    def count_text(self, text: str) -> int:
         """Tokens of a text that changes often; not remembered."""
         return self._count(text) if text else 0
 
     def text_mix(self, text: str) -> Mix:
         """As `text`, by kind."""
-        raw = self.text(text)
+        raw = self.count_text(text)
         beyond = "" if text.isascii() else "".join(_BEYOND.findall(text))
         wide = min(raw, self._count(beyond)) if beyond else 0
         plain = text.encode("ascii", "ignore")
@@ -147,7 +147,7 @@ class TokenCounter:
                 tokens = self._image(width, height)
                 return Mix(images=tokens) if tokens else self.text_mix(part.words)
             case Opaque(json=json):
-                return Mix(min(self.text(json), 2000))
+                return Mix(min(self.count_text(json), 2000))
 
     def _fixed(self, text: str) -> Mix:
         known = self._texts.get(text)

@@ -120,9 +120,9 @@ class _Walk:
                 return self.node(about, depth, inside, branch=branch)
             inside |= {place}
             node = {**self._at(place), **about}
-        return self._plain(node, depth, inside, free=branch or depth == 0)
+        return self._plain_node(node, depth, inside, free=branch or depth == 0)
 
-    def _plain(self, node: Mapping[str, Any], depth: int, inside: frozenset[str], *, free: bool) -> Schema:
+    def _plain_node(self, node: Mapping[str, Any], depth: int, inside: frozenset[str], *, free: bool) -> Schema:
         plain = _annotated(node) | _bounded(node) | self._typed(node, depth, inside, free=free)
         for part in _list(node.get("allOf")):
             plain = _both(plain, self.node(part, depth + 1, inside, branch=free))

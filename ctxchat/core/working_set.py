@@ -143,19 +143,19 @@ def working_set(
         more = min(EACH, file.tokens, given[file.path] + max(0, room) // (len(cut) - place))
         room -= more - given[file.path]
         given[file.path] = more
-    parts = [titles[f.path] + _part(f, given[f.path], count) for f in files if f.path in given]
+    parts = [titles[f.path] + _fitting_part(f, given[f.path], count) for f in files if f.path in given]
     return ("\n\n".join([opening, *parts, CLOSING]), tuple(given)) if given else ("", ())
 
 
-def _part(file: CurrentFile, max_tokens: int, count: Count) -> str:
+def _fitting_part(file: CurrentFile, max_tokens: int, count: Count) -> str:
     """What fits of a file: the place that was worked on, or head and tail where nothing tells of one."""
-    place = _place(file)
+    place = _edited_line(file)
     if place < 0:
         return clip(file.text, max_tokens, count, _MARK)
     return around(file.text, place, max_tokens, count, _MARK)
 
 
-def _place(file: CurrentFile) -> int:
+def _edited_line(file: CurrentFile) -> int:
     """Where the lines that were put there last begin: where most of them stand one behind the other; -1 for nowhere."""
     order = {line: place for place, line in reversed(list(enumerate(file.edited)))}
     if not order:

@@ -159,8 +159,8 @@ class _Chain:
             yield from _reply(message, uuid, at)
             return
         content = message.get("content")
-        if line.get("isCompactSummary") is True or _plain(content).startswith(_CONTINUED):
-            yield from self._compacted(_plain(content), at, uuid)
+        if line.get("isCompactSummary") is True or _plain_text(content).startswith(_CONTINUED):
+            yield from self._compacted(_plain_text(content), at, uuid)
             return
         if self._boundary and line.get("isMeta") is not True:
             yield from self.end()
@@ -173,7 +173,7 @@ class _Chain:
         parts = _parts(rest)
         if not parts:
             return
-        if results or line.get("isMeta") is True or _plain(rest).lstrip().startswith(_HARNESS):
+        if results or line.get("isMeta") is True or _plain_text(rest).lstrip().startswith(_HARNESS):
             yield Said(f"{uuid}+" if results else uuid, Message(0, "user", parts, at=at), "note")
             return
         if line.get("parentUuid") and self._asked.get(parent) and not self._agent:
@@ -289,5 +289,5 @@ def _part(block: Any) -> Part:
             return Text(block) if isinstance(block, str) else Opaque(text(kind) or "part", as_json(fields))
 
 
-def _plain(content: object) -> str:
+def _plain_text(content: object) -> str:
     return content if isinstance(content, str) else "\n".join(text(obj(block).get("text")) for block in items(content))

@@ -123,7 +123,7 @@ class _Rollout:
         self._headed = False
 
     def steps(self, line: Object, place: int) -> Iterator[Step]:
-        made = list(self._line(line, place))
+        made = list(self._read_line(line, place))
         if self._newest and not any(isinstance(step, Said | Back | Compacted) for step in made):
             self._newest += made
             return
@@ -150,7 +150,7 @@ class _Rollout:
         reply = self._newest[0] if self._newest else None
         return isinstance(reply, Said) and summary.endswith(reply.message.text)
 
-    def _line(self, line: Object, place: int) -> Iterator[Step]:
+    def _read_line(self, line: Object, place: int) -> Iterator[Step]:
         kind, payload = text(line.get("type")) or None, line.get("payload")
         self._at = when(line.get("timestamp")) or self._at
         if "session" in line and "items" in line:
@@ -239,7 +239,7 @@ class _Rollout:
             yield from self.told_alone()
         match kind:
             case "message" if item.get("role") == "assistant":
-                yield self._said(Message(0, "assistant", _parts(item.get("content")), at=self._at))
+                yield self._add_message(Message(0, "assistant", _parts(item.get("content")), at=self._at))
             case "message":
                 yield from self._paired(item)
                 yield from self._heard(item, f"u{key}", self._at)
@@ -249,19 +249,21 @@ class _Rollout:
             case "reasoning":
                 pieces = map(obj, [*items(item.get("content")), *items(item.get("summary"))])
                 if reasoning := thought(text(piece.get("text")) for piece in pieces):
-                    yield self._said(Message(0, "assistant", reasoning=reasoning, at=self._at))
+                    yield self._add_message(Message(0, "assistant", reasoning=reasoning, at=self._at))
                 else:
                     yield NoPlace("thoughts only the provider can read")
             case "function_call" | "custom_tool_call" | "tool_search_call" | "mcp_tool_call":
                 arguments = item.get("arguments") if kind != "custom_tool_call" else {"input": item.get("input")}
                 name = ".".join(filter(None, (text(item.get("namespace")), text(item.get("name")) or kind)))
-                yield self._said(_calling(call, name, as_json(arguments if arguments is not None else {}), self._at))
+                yield self._add_message(
+                    _calling(call, name, as_json(arguments if arguments is not None else {}), self._at)
+                )
             case "local_shell_call":
-                yield self._said(_calling(call, "shell", as_json(item.get("action") or {}), self._at))
+                yield self._add_message(_calling(call, "shell", as_json(item.get("action") or {}), self._at))
             case "web_search_call" | "image_generation_call":
                 call = call or f"{kind}-{key}"
                 about = {name: value for name, value in item.items() if name not in {"type", "id", "result"}}
-                yield self._said(_calling(call, kind.removesuffix("_call"), as_json(about), self._at))
+                yield self._add_message(_calling(call, kind.removesuffix("_call"), as_json(about), self._at))
                 image = text(item.get("result"))
                 parts = (Image(f"data:image/png;base64,{image}"),) if image else text(item.get("status")) or "completed"
                 yield self._result(f"t{key}", call, parts)
@@ -273,7 +275,7 @@ class _Rollout:
             case _:
                 yield NoPlace(f"{kind or 'nameless'} items")
 
-    def _said(self, message: Message) -> Said:
+    def _add_message(self, message: Message) -> Said:
         self._last = f"r{self._reply}"
         return Said(self._last, message)
 
@@ -287,8 +289,8 @@ class _Rollout:
 
     def _paired(self, item: Object) -> Iterator[Step]:
         """What is told before an item of a person's: all up to the event of the same words, which says nothing new."""
-        said = _words(item)
-        place = next((place for place, told in enumerate(self._told) if _words(told[2]) & said), None)
+        said = _message_forms(item)
+        place = next((place for place, told in enumerate(self._told) if _message_forms(told[2]) & said), None)
         if place is not None:
             left = self._told[place + 1 :]
             self._told = self._told[:place]
@@ -327,7 +329,7 @@ class _Rollout:
         yield Compacted(summary, self._at, kept=frozenset(kept), model=f"openai/{self._model}" if self._model else "")
 
 
-def _words(item: Object) -> frozenset[str]:
+def _message_forms(item: Object) -> frozenset[str]:
     """In what words an event may tell of a person's message: all its texts in one, or one of them between marks of images; none
     for one of images alone."""
     parts = _parts(item.get("content"))

@@ -45,10 +45,10 @@ def _of_lines(
     def known(file: Path) -> bool:
         return any(not isinstance(line, Damaged) and is_ours(line) for _, line in islice(lines(file), LOOKED_AT))
 
-    def read(file: Path, progress: Progress = silent) -> Iterator[Step]:
+    def read_lines(file: Path, progress: Progress = silent) -> Iterator[Step]:
         return steps(lines(file, progress), file)
 
-    return Format(name, label, files, known, read, beside)
+    return Format(name, label, files, known, read_lines, beside)
 
 
 FORMATS = {

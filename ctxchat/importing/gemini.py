@@ -88,7 +88,7 @@ def steps(file: Path, progress: Progress) -> Iterator[Step]:
     if all(_opening(message) for message in latest.values()):
         yield from [NoPlace("what the program says at a start")] * len(latest)
     else:
-        yield from _told(order, latest)
+        yield from _logged_steps(order, latest)
 
 
 def _opening(message: Object) -> bool:
@@ -133,7 +133,7 @@ def _replaced(
         _heard(message, latest, order)
 
 
-def _told(order: list[tuple[str, str]], latest: dict[str, Object]) -> Iterator[Step]:
+def _logged_steps(order: list[tuple[str, str]], latest: dict[str, Object]) -> Iterator[Step]:
     before: dict[str, str] = {}
     tip = ""
     answered: set[str] = set()  # calls whose results were told

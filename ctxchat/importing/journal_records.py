@@ -112,11 +112,11 @@ class Building:
         self._overhead: int | None = None
         self._used = 0
 
-    def take(self, step: Step) -> Iterator[Record]:
+    def add_step(self, step: Step) -> Iterator[Record]:
         """The entries that are complete with this step."""
         match step:
             case Said():
-                yield from self._said(step)
+                yield from self._add_message(step)
             case Counted():
                 if self._pending:
                     reply = next((s for s in reversed(self._pending) if s.message.role == "assistant"), None)
@@ -149,7 +149,7 @@ class Building:
 
     # ── messages ──
 
-    def _said(self, said: Said) -> Iterator[Record]:
+    def _add_message(self, said: Said) -> Iterator[Record]:
         message = said.message
         if message.role == "assistant" and (place := self._begun(said.key)) is not None:
             self._pending[place] = Said(said.key, _joined(self._pending[place].message, message))
@@ -310,7 +310,7 @@ class Building:
         covers.sort(key=self._order)
         if not covers:
             if step.summary:  # its originals are in another file
-                yield from self._said(
+                yield from self._add_message(
                     Said(f"summary-{self._seq}", Message(0, "user", step.summary, at=step.at), "summary")
                 )
             return
@@ -503,14 +503,14 @@ def _joined(before: Message, more: Message) -> Message:
         reasoning = msgspec.structs.replace(before.reasoning, text=text)
     return msgspec.structs.replace(
         before,
-        content=_content(before.content, more.content),
+        content=_joined_content(before.content, more.content),
         calls=tuple(calls.values()),
         reasoning=reasoning,
         interrupted=before.interrupted or more.interrupted,
     )
 
 
-def _content(before: str | tuple[Part, ...], more: str | tuple[Part, ...]) -> str | tuple[Part, ...]:
+def _joined_content(before: str | tuple[Part, ...], more: str | tuple[Part, ...]) -> str | tuple[Part, ...]:
     if not before or not more:
         return before or more
     if isinstance(before, str) and isinstance(more, str):

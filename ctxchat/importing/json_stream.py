@@ -58,7 +58,7 @@ def lines(file: Path, progress: Progress = silent, longest: int = MOST_LINE) -> 
 def together(text: bytes, where: str) -> Iterator[Object | Damaged]:
     """The objects of a line: one; or several, where two programs wrote at once or a kill left half of one. What is none costs
     itself."""
-    value = read(text, where)
+    value = parse_object(text, where)
     if isinstance(value, dict) or len(text) > MOST_GLUED:
         yield value
         return
@@ -72,12 +72,12 @@ def together(text: bytes, where: str) -> Iterator[Object | Damaged]:
             end = written.find('{"', at + 1)
             whole, at = False, end if end >= 0 else len(written)
             continue
-        if isinstance(value := read(written[at:end].encode("utf-8", "replace"), where), dict):
+        if isinstance(value := parse_object(written[at:end].encode("utf-8", "replace"), where), dict):
             found = True
             yield value
         at = end + len(written[end:]) - len(written[end:].lstrip("\0 \t"))
     if not (whole and found):
-        yield read(text, where)
+        yield parse_object(text, where)
 
 
 def whole(file: Path, progress: Progress = silent) -> Object | list[Any] | Damaged:
@@ -91,11 +91,11 @@ def whole(file: Path, progress: Progress = silent) -> Object | list[Any] | Damag
     return (
         cast("Object | list[Any]", value)
         if isinstance(value, dict | list)
-        else Damaged(f"{file.name}:{_line(data)}", "not a JSON document")
+        else Damaged(f"{file.name}:{_broken_line(data)}", "not a JSON document")
     )
 
 
-def _line(data: bytes) -> int:
+def _broken_line(data: bytes) -> int:
     """In which line a document stops being JSON."""
     try:
         json.loads(data.decode("utf-8", "replace"))
@@ -106,7 +106,7 @@ def _line(data: bytes) -> int:
     return 1
 
 
-def read(text: bytes, where: str) -> Object | Damaged:
+def parse_object(text: bytes, where: str) -> Object | Damaged:
     """The object a line holds."""
     value = _value(text)
     if isinstance(value, dict):

@@ -21,7 +21,7 @@ from ctxchat.importing.json_stream import (
     model_of,
     number,
     obj,
-    read,
+    parse_object,
     simple,
     text,
     thought,
@@ -113,24 +113,24 @@ def _of_files(file: Path, progress: Progress) -> Iterator[tuple[Object, list[Obj
     messages, parts = folders
     told: list[tuple[int, str, Object | Damaged]] = []
     for path in messages.glob("*.json"):
-        message = _read(path, progress)
+        message = _read_json(path, progress)
         made = number(obj(message.get("time")).get("created")) if not isinstance(message, Damaged) else 0
         told.append((made, path.stem, message))
     for _, id, message in sorted(told, key=lambda one: one[:2]):
         if isinstance(message, Damaged):
             yield {"id": id}, [message]
         else:
-            found = [_read(path, progress) for path in sorted((parts / id).glob("*.json"))]
+            found = [_read_json(path, progress) for path in sorted((parts / id).glob("*.json"))]
             yield message, found or [obj(part) for part in items(message.get("parts"))]
 
 
-def _read(path: Path, progress: Progress) -> Object | Damaged:
+def _read_json(path: Path, progress: Progress) -> Object | Damaged:
     try:
         data = path.read_bytes()
     except OSError as problem:
         return Damaged(path.name, problem.strerror or "it cannot be read")
     progress(len(data))
-    return read(data.strip(b"\0 \t\r\n"), path.name)
+    return parse_object(data.strip(b"\0 \t\r\n"), path.name)
 
 
 def _has_tables(file: Path) -> bool:
@@ -262,7 +262,7 @@ def _first_message(id: str, role: str, parts: Iterable[Object], at: str) -> Iter
 def _value(data: object, where: str) -> Object | Damaged:
     if not data:
         return {}
-    return read(data if isinstance(data, bytes) else str(data).encode("utf-8", "replace"), where)
+    return parse_object(data if isinstance(data, bytes) else str(data).encode("utf-8", "replace"), where)
 
 
 # ── what they say ──

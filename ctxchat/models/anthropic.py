@@ -165,11 +165,11 @@ def _blocks(message: Wire) -> list[Wire]:
         return list(with_ids(message["blocks"], message.get("tool_calls") or ()))
     if message["role"] == "tool":
         result = {"type": "tool_result", "tool_use_id": message["tool_call_id"]}
-        result["content"] = content if isinstance(content, str) else [_part(part) for part in content]
+        result["content"] = content if isinstance(content, str) else [_wire_part(part) for part in content]
         return [_marked(result, message)]
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
     calls = message.get("tool_calls") or ()
-    return [*_signed(message.get("thinking_blocks") or ()), *map(_part, parts), *map(_call, calls)]
+    return [*_signed(message.get("thinking_blocks") or ()), *map(_wire_part, parts), *map(_call, calls)]
 
 
 def _signed(thoughts: Iterable[Wire]) -> Iterator[Wire]:
@@ -182,7 +182,7 @@ def _call(call: Wire) -> Wire:
     return {"type": "tool_use", "id": call["id"], "name": function["name"], "input": arguments}
 
 
-def _part(part: Wire) -> Wire:
+def _wire_part(part: Wire) -> Wire:
     """A text or an image; what this form has no place for is named."""
     kind = part.get("type")
     if kind == "text":

@@ -105,13 +105,13 @@ def package_folder() -> Path | None:
 @functools.cache
 def entries() -> dict[str, CatalogueModel]:
     """All models by litellm's name; empty where the file cannot be read. Some 10 ms the first time."""
-    return _read(_FILES[0], dict[str, CatalogueModel], {})
+    return _read_table(_FILES[0], dict[str, CatalogueModel], {})
 
 
 @functools.cache
 def prefixes() -> frozenset[str]:
     """Every provider prefix litellm's files name."""
-    listed = _read(_FILES[1], _Support, _Support()).providers
+    listed = _read_table(_FILES[1], _Support, _Support()).providers
     known = {
         entry.provider.split("-")[0] for entry in entries().values() if entry.provider and " " not in entry.provider
     }
@@ -219,7 +219,7 @@ _STEP = re.compile(r"input_cost_per_token(_above_(\d+)k_tokens)")
 @functools.cache
 def _fields(name: str) -> Fields:
     """As a model without a usual price but with one by length begins: from its first tier on."""
-    fields = msgspec.json.decode(_read(_FILES[0], dict[str, msgspec.Raw], {}).get(name, b"{}"))
+    fields = msgspec.json.decode(_read_table(_FILES[0], dict[str, msgspec.Raw], {}).get(name, b"{}"))
     return {**next(iter(_tiers(fields).values()), {}), **fields}
 
 
@@ -272,7 +272,7 @@ def _lives(fields: Fields, entry: CatalogueModel) -> tuple[int, int]:
     return (MARKED_CACHE_LIFE, long) if writes and provider == "dashscope" else (0, 0)
 
 
-def _read(file: str, kind: type[T], otherwise: T) -> T:
+def _read_table(file: str, kind: type[T], otherwise: T) -> T:
     folder = package_folder()
     try:
         return msgspec.json.decode((folder / file).read_bytes(), type=kind) if folder else otherwise

@@ -228,12 +228,12 @@ class ModelClient:
         try:
             async with aclosing(self._lane.stream(arguments, self.settings.timeout)) as pieces:
                 async for piece in pieces:
-                    yield await self._told(piece, arguments) if isinstance(piece, ReplyEnd) else piece
+                    yield await self._completed_end(piece, arguments) if isinstance(piece, ReplyEnd) else piece
         except ModelError as problem:
             problem.hint = remedy(self.settings, problem) or problem.hint
             raise
 
-    async def _told(self, end: ReplyEnd, arguments: Mapping[str, object]) -> ReplyEnd:
+    async def _completed_end(self, end: ReplyEnd, arguments: Mapping[str, object]) -> ReplyEnd:
         """The end of a reply with what it cost, where its server did not say, and what it was allowed."""
         limit, usage = arguments.get("max_tokens"), end.usage
         prices = None if usage is None or end.priced else await asyncio.to_thread(self.prices)

@@ -127,7 +127,7 @@ def shape(
     `lasting` None: without cache marks, else whether they shall last an hour. A reply that goes back as it came has `blocks`, in
     its provider's form, beside its text and calls."""
     thoughts = dialect.reasoning if keep_reasoning else ""
-    spoken = _headed([said for item in items if (said := _said(item, dialect, thoughts, model)) is not None])
+    spoken = _headed([said for item in items if (said := _said_message(item, dialect, thoughts, model)) is not None])
     if not dialect.result_images:
         spoken = list(_images_behind(spoken))
     turned = list(_in_turn(_renamed(spoken, dialect), dialect))
@@ -163,7 +163,7 @@ def _last_user(messages: Sequence[Wire]) -> int:
     return max((i for i, message in enumerate(messages) if message["role"] == "user"), default=-1)
 
 
-def _said(item: Item, dialect: Dialect, thoughts: Thoughts, model: str) -> _Said | None:
+def _said_message(item: Item, dialect: Dialect, thoughts: Thoughts, model: str) -> _Said | None:
     """An item as a message with the thoughts this family takes; None where nothing of it is left to say."""
     sent = _spoken(_known(to_sent(item.message)))
     if sent is None:
@@ -233,7 +233,7 @@ def _known(message: Wire) -> Wire:
     if not isinstance(content, list):
         return message
     kinds = _KINDS.get(message["role"], {"text"})
-    return {**message, "content": [part if part.get("type") in kinds else _named(part) for part in content]}
+    return {**message, "content": [part if part.get("type") in kinds else _typed_part(part) for part in content]}
 
 
 def _images_behind(messages: Iterable[_Said]) -> Iterator[_Said]:
@@ -254,7 +254,7 @@ def _images_behind(messages: Iterable[_Said]) -> Iterator[_Said]:
         yield _Said({"role": "user", "content": held}, _OF_NO_TURN)
 
 
-def _named(part: Wire) -> Wire:
+def _typed_part(part: Wire) -> Wire:
     words = part.get(str(part.get("type")))  # a refusal holds its words under its own name
     return {"type": "text", "text": words if isinstance(words, str) else f"[{part.get('type', 'part')}: not shown]"}
 

@@ -252,7 +252,7 @@ async def _chunks(response: httpx.Response, reading: Reading) -> AsyncGenerator[
             continue
         *lines, held = held.split(b"\n")
         end = next((place for place, line in enumerate(lines) if _ends(line)), len(lines))
-        chunks, trouble = _read(lines[:end], reading)
+        chunks, trouble = _read_chunks(lines[:end], reading)
         yield chunks
         if trouble:
             raise trouble
@@ -262,13 +262,13 @@ async def _chunks(response: httpx.Response, reading: Reading) -> AsyncGenerator[
                     async for _ in readings:
                         pass
             return
-    chunks, trouble = _read([held], reading)
+    chunks, trouble = _read_chunks([held], reading)
     yield chunks
     if trouble:
         raise trouble
 
 
-def _read(lines: Iterable[bytearray], reading: Reading) -> tuple[list[Chunk], ServerRefused | ValueError | None]:
+def _read_chunks(lines: Iterable[bytearray], reading: Reading) -> tuple[list[Chunk], ServerRefused | ValueError | None]:
     """What the lines hold up to the first one that is an error, and that."""
     chunks: list[Chunk] = []
     try:

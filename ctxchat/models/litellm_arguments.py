@@ -19,7 +19,7 @@ def litellm_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     ours = {"session", "effort", "messages"}
     told = {name: value for name, value in arguments.items() if name not in ours}
     if "messages" in arguments:
-        told["messages"] = [plain for message in arguments["messages"] for plain in _plain(message)]
+        told["messages"] = [plain for message in arguments["messages"] for plain in _split_message(message)]
     model = str(arguments.get("model"))
     if (session := arguments.get("session")) and model.startswith(_CACHE_KEYED):
         told.setdefault("prompt_cache_key", session)
@@ -28,7 +28,7 @@ def litellm_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-def _plain(message: Wire) -> Iterator[Wire]:
+def _split_message(message: Wire) -> Iterator[Wire]:
     """Thoughts and texts among the contents, calls behind them; where more comes behind a call, in another message, which
     litellm joins with the one before."""
     blocks: Sequence[Wire] | None = message.get("blocks")

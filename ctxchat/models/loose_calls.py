@@ -209,13 +209,13 @@ def calls_in(text: str, offered: Offered) -> list[LooseCall]:
         found = list(pattern.finditer(text))
         if not found or _LEFT_OVER.sub("", pattern.sub("", text)):
             continue
-        calls = [call for one in found for call in _read(one.groupdict(), offered)]
+        calls = [call for one in found for call in _parse_calls(one.groupdict(), offered)]
         if calls and all(call.name in offered for call in calls):
             return calls
     return []
 
 
-def _read(parts: Mapping[str, str | None], offered: Offered) -> Iterator[LooseCall]:
+def _parse_calls(parts: Mapping[str, str | None], offered: Offered) -> Iterator[LooseCall]:
     if (given := parts.get("json")) is not None:
         yield from (call for value in _values(given) for call in _of_json(value, offered))
         return

@@ -240,11 +240,11 @@ def _sent(message: Wire, server: Server) -> Wire:
         content = [*parts[:-1], {**parts[-1], "cache_control": mark}]
         return {**{k: v for k, v in message.items() if k != "cache_control"}, "content": content}
     if server.texts and isinstance(content, list) and all(part.get("type") == "text" for part in content):
-        return {**message, "content": "".join(_words(content))}
+        return {**message, "content": "".join(_part_texts(content))}
     return message
 
 
-def _words(parts: Iterable[Wire]) -> Iterable[str]:
+def _part_texts(parts: Iterable[Wire]) -> Iterable[str]:
     return (str(part.get("text", "")) for part in parts)
 
 

@@ -64,7 +64,7 @@ class ModelProcess:
                     "`ctxchat doctor` says what is missing.",
                     kind="worker",
                 ) from error
-            self._reader = asyncio.create_task(self._read(self._process))
+            self._reader = asyncio.create_task(self._read_process(self._process))
 
     async def _loaded(self, reader: asyncio.Task[None] | None) -> None:
         """Until litellm is loaded, or nobody can say so any more."""
@@ -132,7 +132,7 @@ class ModelProcess:
         if self._process and self._process.stdin and not self._process.stdin.is_closing():
             self._process.stdin.write(protocol.encode(order) + b"\n")
 
-    async def _read(self, process: asyncio.subprocess.Process) -> None:
+    async def _read_process(self, process: asyncio.subprocess.Process) -> None:
         """Pass on what the process says until it ends. However this ends, no call waits on and the process is gone."""
         assert process.stdout is not None
         buffer = b""
@@ -140,14 +140,14 @@ class ModelProcess:
             while data := await process.stdout.read(1 << 20):
                 *lines, buffer = (buffer + data).split(b"\n")
                 for line in lines:
-                    self._take(line)
+                    self._handle_line(line)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), CANCEL_SECONDS)
         finally:
             _end(process)  # if it lives, nobody hears it any more
             self._fail(self._death(process), *self._inboxes)
 
-    def _take(self, line: bytes) -> None:
+    def _handle_line(self, line: bytes) -> None:
         """A line that cannot be read fails the call it is about, and every call where not even that can be told."""
         try:
             news = protocol.read_news(line)

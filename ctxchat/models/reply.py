@@ -154,7 +154,7 @@ class ReplyBuilder:
             self._finish = REASONS.get(str(finish), str(finish))
         given = choice.get("delta")
         delta: Mapping[str, Any] = given if isinstance(given, dict) else {}
-        text, thought = _said(delta.get("content"))
+        text, thought = _split_content(delta.get("content"))
         for field in ("reasoning_content", "reasoning"):
             if not thought and (thought := _text(delta.get(field))):
                 self._field = field
@@ -171,7 +171,7 @@ class ReplyBuilder:
         if refusal := _text(delta.get("refusal")):
             self._refused, text = True, text + refusal
         if text:
-            self._write(text)
+            self._add_text(text)
             pieces += self._spoken(self._text.feed(text))
         pieces += [self._fragment(fragment) for fragment in _objects(delta.get("tool_calls"))]
         self.empty = self.empty and not pieces
@@ -253,7 +253,7 @@ class ReplyBuilder:
         fields = {"reasoning_details": self._details} if self._details else {self._field: None} if self._field else {}
         return Received("chat", self._model, msgspec.json.encode(fields).decode()) if fields else None
 
-    def _write(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         if self._blocks and self._blocks[-1]["type"] == "text":
             self._blocks[-1]["text"] += text
         else:
@@ -264,7 +264,7 @@ class ReplyBuilder:
         id, function = _text(fragment.get("id")), fragment.get("function") or {}
         name, given = _text(function.get("name")), function.get("arguments")
         arguments = msgspec.json.encode(given).decode() if isinstance(given, dict) else _text(given)
-        place = self._place(fragment.get("index"), id, name, arguments)
+        place = self._find_call(fragment.get("index"), id, name, arguments)
         if place is None:
             place = len(self._slots)
             if place >= MAX_CALLS:
@@ -280,7 +280,7 @@ class ReplyBuilder:
         slot.arguments += arguments
         return CallPiece(place, slot.name, arguments)
 
-    def _place(self, index: object, id: str, name: str, arguments: str) -> int | None:
+    def _find_call(self, index: object, id: str, name: str, arguments: str) -> int | None:
         """Which call a fragment goes on with, None for another. They belong together by index, where there is none by id, else to
         the last one. Some servers send every call as number 0, or without number and id: a name behind a whole call, or that of
         another tool, begins another. Others send a new id with every piece of one."""
@@ -328,12 +328,12 @@ def _used(call: ToolCall) -> dict[str, Any]:
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": fields_of(call.arguments) or {}}
 
 
-def _said(content: object) -> tuple[str, str]:
+def _split_content(content: object) -> tuple[str, str]:
     """Answer and thought of a content, which Mistral sends in parts."""
     if not isinstance(content, list):
         return _text(content), ""
     parts = list(_objects(content))
-    thoughts = (_said(part.get("thinking"))[0] for part in parts if part.get("type") == "thinking")
+    thoughts = (_split_content(part.get("thinking"))[0] for part in parts if part.get("type") == "thinking")
     return "".join(_text(part.get("text")) for part in parts if part.get("type") == "text"), "".join(thoughts)
 
 
@@ -481,23 +481,23 @@ class ThinkSplitter:
     def _answer(self) -> Pieces:
         """Text as it is, but for one end of a thought that never began."""
         if self.lone or self._thought_before:
-            return [TextDelta(self._take(len(self._held)))]
+            return [TextDelta(self._cut_held(len(self._held)))]
         pieces: Pieces = []
         at = self._held.find(_LONE)
         if at >= 0:
             before = self._before + self._held[:at]
             fenced = (self._fences + before.count("```")) % 2
             if before.rstrip(" ").endswith("\n") and not fenced:
-                pieces += [TextDelta(self._take(at))] if at else []
-                self._take(len(_LONE))
+                pieces += [TextDelta(self._cut_held(at))] if at else []
+                self._cut_held(len(_LONE))
                 self.lone = True
                 self._held = self._held.lstrip("\n")
                 self._place = "answer" if self._held else "gap"
                 self.behind = len(self._held)
-                return [*pieces, *([TextDelta(self._take(len(self._held)))] if self._held else [])]
+                return [*pieces, *([TextDelta(self._cut_held(len(self._held)))] if self._held else [])]
             at += len(_LONE)
         length = max(at, len(self._held) - _overlap(self._held, _LONE))
-        text = self._take(length)
+        text = self._cut_held(length)
         self._before, self._fences = text[-40:] or self._before, self._fences + text.count("```")
         return [TextDelta(text)] if text else []
 
@@ -506,25 +506,25 @@ class ThinkSplitter:
         pieces: Pieces = []
         while (at := self._held.find("<|")) >= 0:
             if at:
-                pieces.append(TextDelta(self._take(at)))
+                pieces.append(TextDelta(self._cut_held(at)))
             if found := _THOUGHT_MARK.match(self._held):
-                self._take(found.end())
+                self._cut_held(found.end())
                 self._end, self._place = "<|end|>", "thought"
                 return pieces
             if found := _OTHER_MARK.match(self._held):
-                self._take(found.end())
+                self._cut_held(found.end())
             elif any(mark.fullmatch(self._held, partial=True) for mark in (_THOUGHT_MARK, _OTHER_MARK)):
                 return pieces
             else:  # a call, or words about marks
-                pieces.append(TextDelta(self._take(len(self._held))))
+                pieces.append(TextDelta(self._cut_held(len(self._held))))
                 self._place, self._thought_before = "answer", True
                 return pieces
         length = len(self._held) - _overlap(self._held, "<|")
-        return [*pieces, TextDelta(self._take(length))] if length else pieces
+        return [*pieces, TextDelta(self._cut_held(length))] if length else pieces
 
     def flush(self) -> Pieces:
         """What was held back, when the reply is over."""
-        held = self._take(len(self._held))
+        held = self._cut_held(len(self._held))
         if not held.strip():
             return []
         return [ReasoningDelta(held) if self._place == "thought" else TextDelta(held)]
@@ -545,14 +545,14 @@ class ThinkSplitter:
     def _thought(self) -> str:
         at = self._held.find(self._end)
         if at < 0:
-            return self._take(len(self._held) - _overlap(self._held, self._end))
-        thought = self._take(at)
-        self._take(len(self._end))
+            return self._cut_held(len(self._held) - _overlap(self._held, self._end))
+        thought = self._cut_held(at)
+        self._cut_held(len(self._end))
         self.lone = self.lone or self.unended
         self._place = "gap"
         return thought
 
-    def _take(self, length: int) -> str:
+    def _cut_held(self, length: int) -> str:
         taken, self._held = self._held[:length], self._held[length:]
         return taken
 

@@ -128,7 +128,7 @@ def _items(message: Wire, leader: str) -> Iterator[Wire]:
         return
     if content:
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        made = [_part(part, "output_text" if role == "assistant" else "input_text") for part in parts]
+        made = [_wire_part(part, "output_text" if role == "assistant" else "input_text") for part in parts]
         yield {"type": "message", "role": leader if role == "system" else role, "content": made}
     for call in calls:
         function = call["function"]
@@ -140,7 +140,7 @@ def _items(message: Wire, leader: str) -> Iterator[Wire]:
         }
 
 
-def _part(part: Wire, text: str) -> Wire:
+def _wire_part(part: Wire, text: str) -> Wire:
     """A text, an image or a file; what this form has no place for is named."""
     match part:
         case {"type": "text"}:

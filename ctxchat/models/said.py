@@ -162,7 +162,7 @@ def _unquoted(text: str) -> str:
 
 def words(kind: str, error: BaseException, body: str) -> str:
     """One line for people: the provider's message without litellm's wrapping."""
-    message = _sentence(_read(named[2] if (named := _NAMED.match(body)) else body))
+    message = _sentence(_parse_json(named[2] if (named := _NAMED.match(body)) else body))
     message = _PREFIX.sub("", message.strip()).split("\n", 1)[0].partition(" Original exception:")[0][:500]
     message = message or type(error).__name__
     if _GARBLED.search(message):
@@ -187,11 +187,11 @@ def _sentence(value: object, depth: int = 0) -> str:
     if isinstance(value.get("loc"), list):
         message = f"{message} ({'.'.join(map(str, value['loc']))})"
     if isinstance(behind, dict) and isinstance(behind.get("raw"), str) and behind["raw"]:
-        message = f"{message}: {_sentence(_read(behind['raw']), depth + 1)}"
+        message = f"{message}: {_sentence(_parse_json(behind['raw']), depth + 1)}"
     return message
 
 
-def _read(text: str) -> object:
+def _parse_json(text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -281,7 +281,7 @@ def _mend(raw: Any, model: str) -> None:
     read, and knows another form of Cohere's events. Streams that other libraries read are left alone."""
     inner: Any = getattr(raw, "streaming_response", None)
     if _taken_apart_by_line(raw):
-        raw._handle_string_chunk = _lines(raw._handle_string_chunk, raw.chunk_parser)
+        raw._handle_string_chunk = _line_handler(raw._handle_string_chunk, raw.chunk_parser)
     elif hasattr(inner, "_process_chunk"):
         inner._process_chunk = _responses(inner._process_chunk)
     elif cohere.is_cohere(model) and hasattr(raw, "convert_str_chunk_to_generic_chunk"):
@@ -294,7 +294,7 @@ def _taken_apart_by_line(raw: Any) -> bool:
     return common is not None and type(raw)._handle_string_chunk is common._handle_string_chunk
 
 
-def _lines(usual: Callable[[str], Any], parse: Callable[[dict[str, Any]], Any]) -> Callable[[str], Any]:
+def _line_handler(usual: Callable[[str], Any], parse: Callable[[dict[str, Any]], Any]) -> Callable[[str], Any]:
     def handled(str_line: str) -> Any:
         read = read_line(str_line)
         if read is None:

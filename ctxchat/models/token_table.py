@@ -26,7 +26,7 @@ _MAGIC = b"ctxtok 1"
 _NONE = 1 << 30  # a rank beyond all
 
 
-def write(file: Path, pattern: str, ranks: Mapping[bytes, int]) -> None:
+def write_table(file: Path, pattern: str, ranks: Mapping[bytes, int]) -> None:
     """A table by what tiktoken knows of it: how a text is cut into runs, and the rank of each token. Private, and
     there whole or not at all. Raises OSError."""
     places = 1 << (2 * len(ranks) - 1).bit_length()

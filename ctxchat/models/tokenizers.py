@@ -67,7 +67,7 @@ def _file(name: str) -> TokenTable | None:
     if (encoding := _load(name)) is None:
         return None
     with suppress(Exception):  # a full disk, say, or another tiktoken
-        token_table.write(file, encoding._pat_str, encoding._mergeable_ranks)
+        token_table.write_table(file, encoding._pat_str, encoding._mergeable_ranks)
         table = TokenTable(file)
         _load.cache_clear()  # it is read again for a text that wants it
         return table

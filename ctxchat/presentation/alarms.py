@@ -54,10 +54,10 @@ def _in_vain(context_usage: ContextUsage, view: View) -> dict[str, str]:
 
 def _priced(row: Row, price: float) -> str:
     cost = f" ({money(row.tokens * price)})" if row.tokens * price >= 0.005 else ""
-    return f"{_named(row)} {short(row.tokens)}{cost}"
+    return f"{_row_name(row)} {short(row.tokens)}{cost}"
 
 
-def _named(row: Row) -> str:
+def _row_name(row: Row) -> str:
     """A part of what is fixed by name: a tool's, a file's, the system prompt, the beginning of a message."""
     if row.section == "tools":
         return row.what.split(":")[0]

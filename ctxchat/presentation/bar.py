@@ -87,7 +87,7 @@ def _window(
     cells: list[Cell] = []
     warned = {s.name for s in context_usage.over_budget}
     for (name, _), columns in zip(held, _columns([n for _, n in held], filled), strict=True):
-        cells += _part(_cell(signs, name), columns, warn=name in warned)
+        cells += _part_cells(_cell(signs, name), columns, warn=name in warned)
     cells += [_cell(signs, "free")] * (room - filled)
     cells += [_cell(signs, "reserved")] * (width - len(cells))
     for column in range(room, filled):
@@ -104,7 +104,7 @@ def _window(
     return _ticked(cells, (*_cache_ticks(context_usage, room, filled, kept), *ticks))
 
 
-def _part(cell: Cell, columns: int, *, warn: bool) -> list[Cell]:
+def _part_cells(cell: Cell, columns: int, *, warn: bool) -> list[Cell]:
     if not warn:
         return [cell] * columns
     cell = msgspec.structs.replace(cell, warn=True)

@@ -69,7 +69,7 @@ def items(ledger: Ledger, checkpoints: Sequence[Checkpoint] = ()) -> list[Shown]
     after: dict[int, list[Shown]] = {}
     for change in marks:
         mark = Shown(change=change, facts_back=change.id in back)
-        after.setdefault(_place(change, groups, place), []).append(mark)
+        after.setdefault(_index_after(change, groups, place), []).append(mark)
     for index, group in enumerate(groups):
         shown += after.get(index, ())
         shown.append(Shown(group=group, files=told.get(group.turn, NO_FILES) if group.kind == "round" else NO_FILES))
@@ -77,7 +77,7 @@ def items(ledger: Ledger, checkpoints: Sequence[Checkpoint] = ()) -> list[Shown]
     return shown
 
 
-def _place(change: Change, groups: list[Group], place: dict[str, int]) -> int:
+def _index_after(change: Change, groups: list[Group], place: dict[str, int]) -> int:
     """The index of the first group that came after the change."""
     covered = [place[g] for e in change.edits for g in e.covers if g in place]
     first = max(covered, default=-1) + 1

@@ -131,7 +131,7 @@ def _tool_row(tool: ToolSpec, tokens: int) -> Row:
 
 
 def _row(item: Item, call: ToolCall | None, tokens: int) -> Row:
-    kind, what, source = _words(item, call)
+    kind, what, source = _describe_item(item, call)
     return Row(0, item.section, kind, what, source, tokens, item.turn, 0, item.group, item.pinned, change=item.change)
 
 
@@ -139,7 +139,7 @@ _TAG = re.compile(r"\A<context source=[^>]*>\s*")
 """In front of what is injected, for the model; people see where it comes from in a column of its own."""
 
 
-def _words(item: Item, call: ToolCall | None) -> tuple[str, str, str]:
+def _describe_item(item: Item, call: ToolCall | None) -> tuple[str, str, str]:
     """Kind, what it says, and where it comes from."""
     message = item.message
     text = one_line(message.text, MAX_ROW_CHARS)

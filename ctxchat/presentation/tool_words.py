@@ -54,7 +54,7 @@ def key_argument(arguments: dict[str, object] | str) -> str:
     words = [_worded(names[0], arguments[names[0]])]
     if names[0] in QUOTED and isinstance(arguments.get("path"), str) and arguments["path"] not in {"", "."}:
         words.append(one_line(str(arguments["path"]), 80))
-    if lines := _lines(arguments):
+    if lines := _line_range(arguments):
         words.append(lines)
     return " ".join(words)
 
@@ -64,7 +64,7 @@ def _worded(name: str, value: object) -> str:
     return f'"{text}"' if name in QUOTED else text
 
 
-def _lines(arguments: dict[str, object]) -> str:
+def _line_range(arguments: dict[str, object]) -> str:
     first, last = (next((arguments[n] for n in names if isinstance(arguments.get(n), int)), None) for names in _RANGES)
     if first is None and last is None:
         return ""

@@ -65,11 +65,11 @@ _ROW = ", ".join(CompactionRow.__struct_fields__)
 def compactions(database: Database, session: str = "") -> list[CompactionRow]:
     """The compactions of a session (a full id), or of all, oldest first."""
     where = "WHERE session = ?" if session else ""
-    found = database.read(f"SELECT {_ROW} FROM compactions {where} ORDER BY at, entry", (session,) if session else ())
+    found = database.query(f"SELECT {_ROW} FROM compactions {where} ORDER BY at, entry", (session,) if session else ())
     return [CompactionRow(*row[:-2], undone=bool(row[-2]), put_back=row[-1]) for row in found]
 
 
-def show(database: Database, compaction: str, session: str = "") -> Archived:
+def load_compaction(database: Database, compaction: str, session: str = "") -> Archived:
     """One compaction with what it folded. A unique beginning of its id is enough; a fork's copy stands behind the
     original unless `session`
     says otherwise. Raises UsageError for none or several, StorageError when it cannot be read."""
@@ -81,7 +81,7 @@ def show(database: Database, compaction: str, session: str = "") -> Archived:
 
 def _find(database: Database, compaction: str, session: str) -> tuple[str, str, int, int]:
     where, values = ("AND c.session = ?", [session]) if session else ("", [])
-    found = database.read(
+    found = database.query(
         "SELECT c.session, c.id, c.entry, c.undone FROM compactions c JOIN sessions s ON s.id = c.session "
         f"WHERE substr(c.id, 1, ?) = ? {where} ORDER BY s.created, s.id",
         (len(compaction), compaction, *values),
@@ -97,7 +97,7 @@ def _find(database: Database, compaction: str, session: str) -> tuple[str, str, 
 
 
 def _change(database: Database, session: str, entry: int) -> Change:
-    body = database.read("SELECT body FROM journal WHERE session = ? AND seq = ?", (session, entry))
+    body = database.query("SELECT body FROM journal WHERE session = ? AND seq = ?", (session, entry))
     ids = loading.group_ids(database, session)
     value = entries.decode(entry, body[0][0], lambda: ids) if body else None
     if not isinstance(value, Changed):
@@ -113,13 +113,13 @@ def _covered(change: Change) -> list[str]:
 
 def _groups(database: Database, session: str, wanted: Sequence[str]) -> tuple[tuple[Group, ...], list[str]]:
     """Groups by id, in the order of the record, and a sentence for each that cannot be read."""
-    where = dict(database.read("SELECT id, entry FROM groups WHERE session = ?", (session,)))
+    where = dict(database.query("SELECT id, entry FROM groups WHERE session = ?", (session,)))
     numbers = sorted({where[id] for id in wanted if id in where})
     known: dict[str, Group] = {}
     for first in range(0, len(numbers), 500):
         part = numbers[first : first + 500]
         marks = ", ".join("?" * len(part))
-        for seq, body in database.read(
+        for seq, body in database.query(
             f"SELECT seq, body FROM journal WHERE session = ? AND seq IN ({marks}) ORDER BY seq", (session, *part)
         ):
             value = entries.decode(seq, body, list)
@@ -130,7 +130,7 @@ def _groups(database: Database, session: str, wanted: Sequence[str]) -> tuple[tu
 
 
 def _nested(database: Database, session: str, compaction: str, entry: int) -> tuple[str, ...]:
-    found = database.read(
+    found = database.query(
         """SELECT c.id FROM compactions c WHERE c.session = ? AND c.entry < ? AND EXISTS
              (SELECT 1 FROM covers x WHERE x.session = c.session AND x.compaction = c.id) AND NOT EXISTS
              (SELECT 1 FROM covers inner_ WHERE inner_.session = c.session AND inner_.compaction = c.id AND NOT EXISTS
@@ -147,7 +147,7 @@ def group_of(database: Database, session: str, message: str) -> Group:
     when it is damaged."""
     if not re.fullmatch(r"m[0-9]{1,12}", message):
         raise UsageError(f"{message!r} is no message id.", "They look like m12.")
-    found = database.read(
+    found = database.query(
         "SELECT g.id FROM messages m JOIN groups g ON g.session = m.session AND g.place = m.place "
         "WHERE m.session = ? AND m.seq = ?",
         (session, int(message[1:])),
@@ -182,7 +182,7 @@ class LastSaid(msgspec.Struct, frozen=True):
 def glance(database: Database, session: str, many: int = 6) -> list[LastSaid]:
     """What you and the model said last in a session (a full id), in its order, calls left out; empty for one that is not
     there. Raises StorageError."""
-    found = database.read(
+    found = database.query(
         f"SELECT role, substr(text, 1, {_CHARACTERS}), at FROM messages"
         " WHERE session = ? AND role IN ('user', 'assistant') AND tool = '' ORDER BY seq DESC LIMIT ?",
         (session, many),

@@ -57,7 +57,7 @@ def listed(folder: Path) -> list[Backup]:
 def due(database: Database, kept: int) -> bool:
     """Something changed since the newest daily copy, and a day has passed, or the clock was set back behind it. Raises
     StorageError."""
-    if database.only_read or not kept or database.read("SELECT NOT EXISTS (SELECT 1 FROM journal)")[0][0]:
+    if database.only_read or not kept or database.query("SELECT NOT EXISTS (SELECT 1 FROM journal)")[0][0]:
         return False
     with faults(database.path):
         copies = [path.stat().st_mtime for path in (database.folder / FOLDER).glob("daily-*.db")]

@@ -59,15 +59,15 @@ def _digest(messages: Sequence[Message]) -> str:
 
 def read_messages(file: Path, at: str = "") -> list[Message]:
     """The messages of a file, numbered from 1. Raises UsageError and StorageError."""
-    text = _text(file)
+    text = _read_text(file)
     wires = list(_messages(text, file))
     if not wires:
         raise UsageError(f"{file} holds no messages.", _SHAPES)
     halves = bool(_HALF.search(text))
-    return [_message(wire, seq, at, where, halves=halves) for seq, (where, wire) in enumerate(wires, 1)]
+    return [_parse_message(wire, seq, at, where, halves=halves) for seq, (where, wire) in enumerate(wires, 1)]
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     if not file.exists():
         raise UsageError(f"{file} does not exist.", "Give the path of a JSON or JSON-lines file.")
     with faults(file), file.open("rb") as opened:
@@ -139,7 +139,7 @@ def _conversation(value: object, where: str) -> Iterator[tuple[str, object]]:
         raise UsageError(f"{where}: no chat messages.", _SHAPES)
 
 
-def _message(wire: object, seq: int, at: str, where: str, *, halves: bool) -> Message:
+def _parse_message(wire: object, seq: int, at: str, where: str, *, halves: bool) -> Message:
     if not isinstance(wire, dict):
         raise UsageError(
             f"{where}: message {seq}: {type(wire).__name__}, not an object with role and content.", _SHAPES

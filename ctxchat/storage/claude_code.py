@@ -75,16 +75,16 @@ class ClaudeCodeLines:
             inner: Line = {"id": f"msg_{message.id}", "type": "message", "role": "assistant", "content": []}
             inner["model"] = self._state.model.rpartition("/")[2]
             inner["content"] = [*_blocks(message), *map(self._call, message.calls)]
-            yield self._line("assistant", message.id, message, message=inner)
+            yield self._make_line("assistant", message.id, message, message=inner)
         elif message.role == "tool":
             content = message.content if isinstance(message.content, str) else _blocks(message)
             result = {"type": "tool_result", "tool_use_id": _CALL.sub("_", message.call_id), "content": content}
-            yield self._line("user", message.id, message, message={"role": "user", "content": [result]})
+            yield self._make_line("user", message.id, message, message={"role": "user", "content": [result]})
         else:
             content = message.content if isinstance(message.content, str) else _blocks(message)
             more = {"isCompactSummary": True} if group.kind == "summary" else {}
             more |= {"isMeta": True} if group.kind in {"note", "system", "stray"} else {}
-            yield self._line("user", message.id, message, message={"role": "user", "content": content}, **more)
+            yield self._make_line("user", message.id, message, message={"role": "user", "content": content}, **more)
 
     def _call(self, call: Any) -> Line:
         try:
@@ -108,7 +108,9 @@ class ClaudeCodeLines:
             behind = self._uuid(f"{change.id}-summary")
             about["preservedMessages"] = {"anchorUuid": behind, "uuids": kept, "allUuids": kept}
         logical, self._tip, self._at = self._tip, None, change.at or self._at
-        boundary = self._line("system", change.id, None, subtype="compact_boundary", content="Conversation compacted")
+        boundary = self._make_line(
+            "system", change.id, None, subtype="compact_boundary", content="Conversation compacted"
+        )
         yield boundary | {"logicalParentUuid": logical, "compactMetadata": about}
         theirs = edit.digest and edit.digest == Digest(
             summary=edit.digest.summary
@@ -117,9 +119,9 @@ class ClaudeCodeLines:
             edit.digest.summary if edit.digest and theirs else edit.replacement.first.text if edit.replacement else ""
         )
         inner = {"role": "user", "content": masked_json(words)}
-        yield self._line("user", f"{change.id}-summary", None, message=inner, isCompactSummary=True)
+        yield self._make_line("user", f"{change.id}-summary", None, message=inner, isCompactSummary=True)
 
-    def _line(self, kind: str, name: str, of: Message | None, **more: Any) -> Line:
+    def _make_line(self, kind: str, name: str, of: Message | None, **more: Any) -> Line:
         if of and of.seq > self._state.imported:
             more = {key: masked_json(value) for key, value in more.items()}
         parent, self._tip = self._tip, self._uuid(name)

@@ -97,9 +97,9 @@ class Database:
     @property
     def version(self) -> int:
         """The version of its tables."""
-        return int(self.read("PRAGMA user_version")[0][0])
+        return int(self.query("PRAGMA user_version")[0][0])
 
-    def read(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def query(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query. Raises StorageError."""
         with self._mutex, faults(self.path):
             return self._connection.execute(sql, values).fetchall()
@@ -185,7 +185,7 @@ class Database:
 
     def write_back(self) -> None:
         """Have the log written back into the database and emptied, which gives its room to others. Raises StorageError."""
-        self.read("PRAGMA main.wal_checkpoint(TRUNCATE)")
+        self.query("PRAGMA main.wal_checkpoint(TRUNCATE)")
 
     def give_room(self) -> None:
         """Remove what can be made anew, on a full disk: the file that is kept for this, and the index. The next opening with room
@@ -214,7 +214,7 @@ class Database:
 
     def remembered(self, key: str) -> str | None:
         """What was remembered under this name, None for nothing. Raises StorageError."""
-        found = self.read("SELECT value FROM meta WHERE key = ?", (key,))
+        found = self.query("SELECT value FROM meta WHERE key = ?", (key,))
         return found[0][0] if found else None
 
     def remember(self, key: str, value: str) -> None:
@@ -259,7 +259,7 @@ class Database:
         """What SQLite finds wrong with the file, in words; empty when all is well. A damaged index is made anew, and told."""
         found: list[str] = []
         try:
-            rows = self.read("PRAGMA main.integrity_check(20)")
+            rows = self.query("PRAGMA main.integrity_check(20)")
             found += [line for (text,) in rows for line in str(text).splitlines() if _wrong(line)]
         except StorageError as problem:  # a page on which not even the looking goes on
             found.append(str(problem))
@@ -284,10 +284,10 @@ class Database:
     def doomed(self) -> set[str]:
         """Sessions of which something may be there though they are deleted, or are not yet brought in to the end."""
         try:
-            doomed = set(self.read("SELECT session FROM doomed NOT INDEXED"))
+            doomed = set(self.query("SELECT session FROM doomed NOT INDEXED"))
             # A page of another table in its place would name sessions that nobody deleted: both must say so.
-            doomed &= set(self.read("SELECT session FROM doomed INDEXED BY sqlite_autoindex_doomed_1"))
-            return {session for (session,) in doomed - set(self.read("SELECT id FROM sessions"))}
+            doomed &= set(self.query("SELECT session FROM doomed INDEXED BY sqlite_autoindex_doomed_1"))
+            return {session for (session,) in doomed - set(self.query("SELECT id FROM sessions"))}
         except StorageError:  # on a damaged page
             return set()
 
@@ -301,7 +301,7 @@ class Database:
                 left = self._rows_left(session)
                 if left or (folder / private_files.ASIDE).exists():
                     with private_files.lock(private_files.lock_path(self.folder, session)):
-                        if self.read("SELECT 1 FROM sessions WHERE id = ?", (session,)):
+                        if self.query("SELECT 1 FROM sessions WHERE id = ?", (session,)):
                             continue
                         self._forget_rows(session)
                         left = self._rows_left(session)
@@ -314,7 +314,7 @@ class Database:
         """In any table; true as well where that cannot be told."""
         some = (f"SELECT 1 FROM {table} WHERE session = ? LIMIT 1" for table in schema.OF_A_SESSION)
         try:
-            return any(self.read(one, (session,)) for one in some)
+            return any(self.query(one, (session,)) for one in some)
         except StorageError:
             return True
 
@@ -323,7 +323,7 @@ class Database:
         for table, key in schema.OF_A_SESSION.items():
             some = f"SELECT {key} FROM {table} WHERE session = ? LIMIT {_DELETED_ROWS_AT_ONCE}"
             with contextlib.suppress(StorageError):
-                while rows := self.read(some, (session,)):
+                while rows := self.query(some, (session,)):
                     self.write(lambda c, table=table, key=key, rows=rows: _forget(c, table, key, session, rows))
 
     def close(self) -> None:

@@ -76,7 +76,7 @@ def append(
     transaction."""
     writer = _Writer(connection, session, at, count)
     for record in records:
-        writer.take(record)
+        writer.add_record(record)
     writer.finish()
 
 
@@ -99,7 +99,7 @@ class _Writer:
         self._known: dict[str, int] | None = None
         self._titled = False  # the first user message names a session that has no title
 
-    def take(self, record: Record) -> None:
+    def add_record(self, record: Record) -> None:
         self._seq += 1
         stored: Record | Packed = record
         match record:
@@ -246,7 +246,7 @@ class _Writer:
         execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?)", self._groups)
         execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._messages)
         if self._messages:
-            index.add(self._connection, ((row[0], row[7], row[4], row[8]) for row in self._messages))  # type: ignore[misc]
+            index.add_messages(self._connection, ((row[0], row[7], row[4], row[8]) for row in self._messages))  # type: ignore[misc]
         self._entries, self._groups, self._messages = [], [], []
 
     def _set(self, what: str, *values: object) -> None:

@@ -47,7 +47,7 @@ def export_record(state: SessionState, format: Format) -> str:
         exact = sum(m.seq <= state.imported for m in said)  # they are in the order of the record
         return dump([*lines[:exact], *map(masked_json, lines[exact:])], indent=1)
     if format == "jsonl":
-        return _lines(record_lines(state.ledger.groups))
+        return _json_lines(record_lines(state.ledger.groups))
     return masked(markdown.record(state))
 
 
@@ -57,18 +57,18 @@ def export_view(state: SessionState, items: Iterable[Item], format: Format) -> s
     if format == "openai":
         return dump(masked_json(openai.wire(items)), indent=1)
     if format == "jsonl":
-        return _lines(_view_line(item) for item in items)
+        return _json_lines(_view_line(item) for item in items)
     return masked(markdown.view(state, items))
 
 
 def archive_export(database: Database, folder: Path, session: str = "") -> list[Path]:
     """One JSON-lines file for each compaction of a session, or of all, as `write_pass` writes them. Raises StorageError."""
     rows = archive.compactions(database, session)
-    return [write_pass(folder, _shown(database, row.id, row.session)) for row in rows]
+    return [write_pass(folder, _load_compaction(database, row.id, row.session)) for row in rows]
 
 
-def _shown(database: Database, id: str, session: str) -> archive.Archived:
-    archived = archive.show(database, id, session)
+def _load_compaction(database: Database, id: str, session: str) -> archive.Archived:
+    archived = archive.load_compaction(database, id, session)
     return msgspec.structs.replace(archived, groups=with_images(database, archived.session, archived.groups))
 
 
@@ -95,7 +95,7 @@ def write_pass(folder: Path, archived: archive.Archived) -> Path:
     Files are private. One that says the same is left as it is; where another stands in its place the new one gets a number.
     Raises StorageError.
     """
-    data = _lines(archive_lines(archived)).encode()
+    data = _json_lines(archive_lines(archived)).encode()
     id = archived.change.id
     stem = (id if id.startswith(archived.session) else f"{archived.session}-{id}")[:80]
     return private_files.write_beside(
@@ -134,7 +134,7 @@ def _extras(message: Message) -> dict[str, Any]:
     return extras | ({"interrupted": True} if message.interrupted else {})
 
 
-def _lines(values: Iterable[dict[str, Any]]) -> str:
+def _json_lines(values: Iterable[dict[str, Any]]) -> str:
     return "".join(dump(masked_json(value)) + "\n" for value in values)
 
 

@@ -94,7 +94,7 @@ def attach(connection: sqlite3.Connection, *, mode: str = "rw") -> bool:
     """Whether the file that the journal's database names can be used: it is, until it is detached."""
     detach(connection)
     try:
-        number = _number(_named(connection))
+        number = _number(_database_stamp(connection))
         path = _folder(connection) / f"index-{number}.db"
         if not number or not path.is_file():
             return False
@@ -131,7 +131,7 @@ def make_anew(connection: sqlite3.Connection) -> None:
     missed = _missed(connection, folder)
     try:
         numbers = [_number(path.stem.replace("-", " ")) for path in folder.glob(_FILES)]
-        number = max([*numbers, _number(_named(connection))]) + 1
+        number = max([*numbers, _number(_database_stamp(connection))]) + 1
         made = private_files.private_file(folder / f"index-{number}.db")
         _open(connection, made, "rw")
         connection.execute("PRAGMA fts.journal_mode = WAL")
@@ -193,7 +193,7 @@ def damaged(problem: BaseException | None) -> bool:
     return name.startswith(_FAULTS) or bool(_UNUSABLE.search(str(problem)))
 
 
-def add(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
+def add_messages(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
     """Take in messages, within the caller's transaction, in which they are written already."""
     if _changed(connection):
         pending = connection.execute("SELECT first, last FROM fts.pending").fetchall()
@@ -310,7 +310,7 @@ def verify(connection: sqlite3.Connection) -> None:
 def _changed(connection: sqlite3.Connection) -> bool:
     """Write down that the index changes with this transaction, or that it is not kept. Raises sqlite3.DatabaseError where
     another file is in force by now, or the one at hand missed something."""
-    now = _named(connection)
+    now = _database_stamp(connection)
     if not attached(connection):
         _mark_stale(connection, _number(now))
         return False
@@ -324,12 +324,12 @@ def _changed(connection: sqlite3.Connection) -> bool:
 def _missed(connection: sqlite3.Connection, folder: Path) -> int:
     """Changes that the index in force knows of and the journal's database does not. Each is written there first."""
     try:
-        path = folder / f"index-{_number(_named(connection))}.db"
+        path = folder / f"index-{_number(_database_stamp(connection))}.db"
         if not path.is_file():
             return 0
         connection.execute("ATTACH ? AS old", (f"file:{quote(str(path.resolve()))}?mode=rw",))
         connection.execute("BEGIN IMMEDIATE")  # nobody writes between the two looks
-        told = _named(connection).split()
+        told = _database_stamp(connection).split()
         seen = str(connection.execute("SELECT value FROM old.state").fetchone()[0]).split()
         return max(0, int(seen[2]) - int(told[2])) if told[:2] == seen[:2] and told[0] == _VERSION else 0
     except (sqlite3.Error, TypeError, ValueError, IndexError):  # it is damaged
@@ -367,7 +367,7 @@ def _remove(path: Path) -> None:
             part.unlink(missing_ok=True)
 
 
-def _named(connection: sqlite3.Connection) -> str:
+def _database_stamp(connection: sqlite3.Connection) -> str:
     """What the journal's database says: version, number of the file, changes."""
     found = connection.execute("SELECT value FROM main.meta WHERE key = 'index'").fetchone()
     return str(found[0]) if found else ""
@@ -381,7 +381,7 @@ def _number(named: str) -> int:
 
 def current(connection: sqlite3.Connection) -> bool:
     """The attached file is the one in force, and holds all that is told to be in it."""
-    named = _named(connection)
+    named = _database_stamp(connection)
     held = connection.execute("SELECT value FROM fts.state").fetchone()
     return named.startswith(f"{_VERSION} ") and held is not None and held[0] == named
 

@@ -59,8 +59,8 @@ def inspect(database: Database, progress: Progress = lambda done, of: None) -> I
     faults += map(Fault, database.missed())
     rows = sessions.around_damage(database)
     total = Inspected((), len(rows), bytes=database.path.stat().st_size)
-    listed = {row[0]: row[1] for row in around.rows(database.read, "id, messages", "sessions")}
-    keys = around.BySession(database.read)
+    listed = {row[0]: row[1] for row in around.rows(database.query, "id, messages", "sessions")}
+    keys = around.BySession(database.query)
     for number, row in enumerate(rows):
         progress(number, len(rows))
         looked = _Look(database, row.id, keys)
@@ -94,7 +94,7 @@ def original(messages: Mapping[str, Message], path: str) -> str | None:
 
 def wanting(database: Database, session: str, ledger: Ledger) -> list[str]:
     """The files that messages of a session name and that are gone or not what they were."""
-    return [path for path, *_ in _Look(database, session, around.BySession(database.read)).missing(ledger)]
+    return [path for path, *_ in _Look(database, session, around.BySession(database.query)).missing(ledger)]
 
 
 class _Look:
@@ -148,7 +148,7 @@ class _Look:
             expected.update((m.seq, whole_text(index.searchable(m))) for m in group.messages if not m.synthetic)
         if listed is None:
             yield self._fault("no list shows it: its row is lost", mendable=True)
-        read, session = self._database.read, self._session
+        read, session = self._database.query, self._session
         held: dict[int, str] = {}
         try:
             held = dict(read("SELECT seq, text FROM messages WHERE session = ?", (session,)))
@@ -237,7 +237,7 @@ def _tried_search(database: Database) -> Iterator[Fault]:
         " ORDER BY id DESC LIMIT 50"
     )
     try:
-        rows = database.read(newest)
+        rows = database.query(newest)
         for session, seq, text in rows:
             word = _WORD.search(text) if isinstance(text, str) else None
             if word is None:

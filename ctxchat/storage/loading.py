@@ -79,7 +79,7 @@ def read_entries(
     database: Database, session: str, keys: around.BySession | None = None
 ) -> tuple[list[tuple[int, Record]], list[str]]:
     """The same with the number of the entry beside each record."""
-    keys = keys or around.BySession(database.read)
+    keys = keys or around.BySession(database.query)
     ids: list[str] = []
 
     def groups() -> Sequence[str]:
@@ -112,10 +112,10 @@ def read_entries(
         found += [(lost[0], mark) for mark in place.gap(lost)]
     if damage:
         found = list(_pruned(found))
-    return found, _told(session, damage)
+    return found, _damage_sentences(session, damage)
 
 
-def _told(session: str, damage: Sequence[entries.DamagedEntry]) -> list[str]:
+def _damage_sentences(session: str, damage: Sequence[entries.DamagedEntry]) -> list[str]:
     """A sentence for each run of entries that are damaged in the same way."""
     runs: list[tuple[int, int, str]] = []
     for seq, why in ((one.seq, one.why) for one in damage):
@@ -132,9 +132,9 @@ def _told(session: str, damage: Sequence[entries.DamagedEntry]) -> list[str]:
 def group_ids(database: Database, session: str) -> list[str]:
     """The ids of a session's groups by place, empty where one is not known."""
     try:
-        rows = database.read("SELECT place, id FROM groups WHERE session = ? ORDER BY place", (session,))
+        rows = database.query("SELECT place, id FROM groups WHERE session = ? ORDER BY place", (session,))
     except StorageError:
-        rows = around.keyed(database.read, "place, id", "groups", session)
+        rows = around.keyed(database.query, "place, id", "groups", session)
     ids: list[str] = []
     for place, group in rows:
         ids.extend([""] * (place + 1 - len(ids)))
@@ -146,14 +146,14 @@ def _bodies(database: Database, session: str, keys: around.BySession) -> list[tu
     """Every entry from the first on: at one stroke, or around damage. None for one that cannot be read, or is not there."""
     last = _last(database, session) or 0
     with suppress(StorageError):
-        rows = database.read(_IN_ORDER, (session,))
+        rows = database.query(_IN_ORDER, (session,))
         ids, numbers = [id for _, id, *_ in rows], [seq for seq, *_ in rows]
         theirs = all(seq == own and owner == session for seq, _, owner, own, _ in rows)
         if theirs and numbers == list(range(1, max(last, len(rows)) + 1)) and ids == sorted(ids):
             return [(seq, body) for seq, *_, body in rows]
     bodies: dict[int, bytes | None] = {}
     with suppress(StorageError):  # the covering index has the numbers even where a row's own page is gone
-        found = database.read("SELECT seq FROM journal WHERE session = ?", (session,))
+        found = database.query("SELECT seq FROM journal WHERE session = ?", (session,))
         bodies = {seq: None for (seq,) in found if isinstance(seq, int)}
     for id, seq, _ in keys.of(session, "id, seq, at", "journal"):
         bodies[seq] = _body(database, id, session, seq) or bodies.get(seq)
@@ -164,7 +164,7 @@ def _body(database: Database, id: int, session: str, seq: int) -> bytes | None:
     """Of this very entry: by its id alone the body of another could be found, where pages are out of place."""
     sql = "SELECT body FROM journal NOT INDEXED WHERE id = ? AND session = ? AND seq = ?"
     try:
-        found = database.read(sql, (id, session, seq))
+        found = database.query(sql, (id, session, seq))
     except StorageError:
         return None
     return found[0][0] if found and isinstance(found[0][0], bytes) else None
@@ -173,7 +173,7 @@ def _body(database: Database, id: int, session: str, seq: int) -> bytes | None:
 def _last(database: Database, session: str) -> int | None:
     """The newest entry that holds groups, by what is kept beside the journal; None where that cannot be told."""
     try:
-        found = database.read("SELECT entry FROM groups WHERE session = ? ORDER BY place DESC LIMIT 1", (session,))
+        found = database.query("SELECT entry FROM groups WHERE session = ? ORDER BY place DESC LIMIT 1", (session,))
     except StorageError:
         return None
     if not found:
@@ -212,9 +212,9 @@ def without_unknown(change: Change, known: set[str]) -> Change:
 def cut_off(database: Database, session: str, state: SessionState) -> tuple[list[Record], list[str]]:
     """The round that a kill left open, as entries, and a sentence about it; both empty where there is none."""
     try:
-        rows = database.read("SELECT body FROM partials WHERE session = ?", (session,))
+        rows = database.query("SELECT body FROM partials WHERE session = ?", (session,))
     except StorageError:
-        rows = [row[1:] for row in around.rows(database.read, "session, body", "partials") if row[0] == session]
+        rows = [row[1:] for row in around.rows(database.query, "session, body", "partials") if row[0] == session]
     if not rows:
         return [], []
     try:

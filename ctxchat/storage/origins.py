@@ -72,14 +72,14 @@ _LOOKED_AT = "brought in: "
 def known(database: Database) -> dict[str, tuple[int, int]]:
     """Every file that was brought in, with its size and time then."""
     looked_at = f"SELECT substr(key, {len(_LOOKED_AT) + 1}), value FROM meta WHERE key GLOB '{_LOOKED_AT}*'"
-    told = [(path, *map(int, stat.split())) for path, stat in database.read(looked_at)]
-    told += database.read("SELECT path, size, changed FROM origins")
+    told = [(path, *map(int, stat.split())) for path, stat in database.query(looked_at)]
+    told += database.query("SELECT path, size, changed FROM origins")
     return {path: (size, at) for path, size, at in sorted(told, key=lambda one: one[2])}
 
 
 def session_of(database: Database, source: str) -> str:
     """The session of a source; empty where it was not brought in, or deleted since."""
-    found = database.read("SELECT session FROM origins WHERE source = ?", (source,))
+    found = database.query("SELECT session FROM origins WHERE source = ?", (source,))
     return str(found[0][0]) if found else ""
 
 
@@ -113,12 +113,12 @@ def bring(
         before = _extent(database, older)
         if older and (told.messages < before[0] or (told.messages, entry) == before):
             raise NothingNew(older)
-        database.read("ATTACH ? AS aside", (f"file:{quote(str(aside.resolve()))}?mode=rw",))
-        held.callback(database.read, "DETACH aside")
+        database.query("ATTACH ? AS aside", (f"file:{quote(str(aside.resolve()))}?mode=rw",))
+        held.callback(database.query, "DETACH aside")
         since = _first_that_differs(database, row, entry) if renewed else 0
         left: Sequence[tuple[str, str]] = [] if renewed else _copied_in_pieces(database, _pieces(database), going_on)
 
-        def work(connection: sqlite3.Connection) -> None:
+        def write_session(connection: sqlite3.Connection) -> None:
             if renewed:
                 _renew(connection, row, since)
             else:
@@ -136,7 +136,7 @@ def bring(
                 (row, origin.source, origin.path, origin.size, origin.changed, entry),
             )
 
-        database.write(work)
+        database.write(write_session)
         return row, not older
 
 
@@ -169,7 +169,7 @@ def _file_aside(folder: Path) -> Generator[Path]:
 
 def _make_ready(database: Database, aside: Path, session: str, records: Iterable[Record], at: str) -> int:
     """Write the rows of a session into a database of its own, with tables like ours; how many entries it has."""
-    tables = database.read("SELECT sql FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    tables = database.query("SELECT sql FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
     with closing(sqlite3.connect(aside, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = OFF")  # where anything fails the file is thrown away
         connection.execute("PRAGMA synchronous = OFF")
@@ -187,7 +187,7 @@ def _pieces(database: Database) -> list[tuple[str, str]]:
     return [
         (table, f"{key} BETWEEN {first} AND {last}")
         for table, (key, weight) in _WEIGHTS.items()
-        for first, last in database.read(
+        for first, last in database.query(
             f"SELECT min(at), max(at) FROM (SELECT {key} AS at, sum({weight}) OVER (ORDER BY {key} ROWS UNBOUNDED PRECEDING)"
             f" / {_COPIED_BYTES} AS piece FROM aside.{table}) GROUP BY piece"
         )
@@ -230,7 +230,7 @@ def _copy(connection: sqlite3.Connection, table: str, where: str) -> None:
 
 def _first_that_differs(database: Database, session: str, entry: int) -> int:
     """The first entry that is not here as it is aside, where there are so many."""
-    found = database.read(
+    found = database.query(
         "SELECT min(seq) FROM aside.journal new WHERE NOT EXISTS (SELECT 1 FROM main.journal old"
         " WHERE old.session = ? AND old.seq = new.seq AND old.body = new.body)",
         (session,),
@@ -285,7 +285,7 @@ def seen(database: Database, file: SessionOrigin) -> None:
 
 def _touched(database: Database, session: str) -> bool:
     """Something was written in it since it was brought in."""
-    found = database.read(
+    found = database.query(
         "SELECT 1 FROM journal JOIN origins USING (session) WHERE session = ? AND seq > entries LIMIT 1", (session,)
     )
     return bool(found)
@@ -293,10 +293,10 @@ def _touched(database: Database, session: str) -> bool:
 
 def _extent(database: Database, session: str) -> tuple[int, int]:
     """How many messages and entries it was brought in with."""
-    entry = database.read("SELECT entries FROM origins WHERE session = ?", (session,))
+    entry = database.query("SELECT entries FROM origins WHERE session = ?", (session,))
     if not entry:
         return 0, 0
-    messages = database.read(
+    messages = database.query(
         "SELECT count(*) FROM messages JOIN groups USING (session, place) WHERE session = ? AND entry <= ?",
         (session, *entry[0]),
     )

@@ -103,7 +103,7 @@ _WHO: dict[str, Literal["user", "assistant", "tool", "system"]] = {
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
-def narrowed(query: str, scope: Scope, now: datetime) -> tuple[str, Scope]:
+def split_filters(query: str, scope: Scope, now: datetime) -> tuple[str, Scope]:
     """The words of a query without the filters typed in it, and the scope with them: they go before what it said. One without a
     value leaves nothing out, since it may still be being typed. `now` is in the time zone that days are meant in. Raises
     UsageError for a value that is none."""

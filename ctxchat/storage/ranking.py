@@ -224,11 +224,11 @@ def ranked(
     answers: bool = False,
 ) -> list[Match]:
     """The candidates, the best first; of equals the newer. With `answers`, what only asks goes to the end."""
-    matches = [weigh(candidate, query, worth, weights, answers=answers) for candidate in candidates]
+    matches = [rank_candidate(candidate, query, worth, weights, answers=answers) for candidate in candidates]
     return sorted(matches, key=lambda m: (-round(m.score, 3), -m.candidate.id))
 
 
-def weigh(
+def rank_candidate(
     candidate: Candidate, query: Query, worth: Mapping[Unit, float], weights: Weights, *, answers: bool = False
 ) -> Match:
     """Its rank, and what its text says: words close together, exact spelling, and who said it."""

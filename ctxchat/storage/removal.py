@@ -44,7 +44,7 @@ def _piece_by_piece(database: Database, session: str) -> None:
         _forget(connection, session)
     for table, key in OF_A_SESSION.items():
         with suppress(StorageError):  # which rows there are is on a damaged page
-            rows = database.read(f"SELECT session, {key} FROM {table} WHERE session = ?", (session,))
+            rows = database.query(f"SELECT session, {key} FROM {table} WHERE session = ?", (session,))
             for first in range(0, len(rows), _AT_ONCE):
                 _take_out(database, table, key, rows[first : first + _AT_ONCE])
                 database.write_back()

@@ -96,7 +96,7 @@ def _link_files(folder: Path, place: Path) -> None:
 
 def _write_files(database: Database) -> None:
     """Texts in the sessions' folders whose whole the record has; what stands in their place is put aside."""
-    keys = around.BySession(database.read)
+    keys = around.BySession(database.query)
     for row in sessions.around_damage(database):
         with suppress(CtxchatError):
             ledger = loading.load(database, row.id, keys=keys).state.ledger
@@ -119,9 +119,9 @@ def _made_anew(old: Database, place: Path, progress: Progress) -> None:
     """A database in `place` with everything that can be read of the old one."""
     times: dict[tuple[str, int], str] = {}
     used: dict[str, int] = {}
-    for number, session, seq, at in around.rows(old.read, "rowid, session, seq, at", "journal"):
+    for number, session, seq, at in around.rows(old.query, "rowid, session, seq, at", "journal"):
         times[session, seq], used[session] = at, number
-    keys = around.BySession(old.read)
+    keys = around.BySession(old.query)
     rows = sorted(sessions.around_damage(old), key=lambda row: used.get(row.id, 0))  # the one used last is written last
     with Database(place, now=old.now, count=old.count, full_text=False) as new:
         for number, row in enumerate(rows):
@@ -140,7 +140,7 @@ def _made_anew(old: Database, place: Path, progress: Progress) -> None:
                     _copied(old, connection, table, about.copied)
             connection.execute("DELETE FROM doomed WHERE session IN (SELECT id FROM sessions)")
             connection.execute("DELETE FROM meta WHERE key IN ('index', ?)", (index.MISSED,))
-        new.read("PRAGMA wal_checkpoint(TRUNCATE)")
+        new.query("PRAGMA wal_checkpoint(TRUNCATE)")
     backups.checked(place / FILE, old.version)
 
 
@@ -163,5 +163,5 @@ def _as_it_was(connection: sqlite3.Connection, row: SessionRow, used: int) -> No
 def _copied(old: Database, connection: sqlite3.Connection, table: str, columns: str) -> None:
     marks = ", ".join("?" for _ in columns.split(","))
     connection.executemany(
-        f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})", list(around.rows(old.read, columns, table))
+        f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})", list(around.rows(old.query, columns, table))
     )

@@ -34,29 +34,29 @@ class Remains:
     def piece_together(self, entry: int) -> list[Sealed]:
         """The groups of one damaged entry whose words are known, an entry each; nothing where there are none."""
         known = self._groups(entry)
-        said = self._said([place for place, *_ in known])
+        said = self._group_messages([place for place, *_ in known])
         return [Sealed((_group([(*one, *row) for row in said[one[0]]]),)) for one in known if said.get(one[0])]
 
     def _groups(self, entry: int) -> Sequence[tuple[Any, ...]]:
         if self._by_entry is None:
             sql = "SELECT place, id, kind, turn FROM groups WHERE session = ? AND entry = ? ORDER BY place"
             try:
-                return self._database.read(sql, (self._session, entry))
+                return self._database.query(sql, (self._session, entry))
             except StorageError:
                 self._by_entry = {}
                 columns = "entry, place, id, kind, turn"
-                for of, *row in around.keyed(self._database.read, columns, "groups", self._session):
+                for of, *row in around.keyed(self._database.query, columns, "groups", self._session):
                     self._by_entry.setdefault(of, []).append(tuple(row))
         return self._by_entry.get(entry, [])
 
-    def _said(self, places: Sequence[int]) -> dict[int, list[tuple[Any, ...]]]:
+    def _group_messages(self, places: Sequence[int]) -> dict[int, list[tuple[Any, ...]]]:
         """The messages of these groups: seq, role, time and text."""
         found: dict[int, list[tuple[Any, ...]]] = {}
         sql = "SELECT seq, role, at, text FROM messages WHERE session = ? AND place = ? ORDER BY id"
         for place in places:
             if self._by_place is None:
                 try:
-                    rows = self._database.read(sql, (self._session, place))
+                    rows = self._database.query(sql, (self._session, place))
                 except StorageError:
                     rows = self._around().get(place, [])
             else:
@@ -66,7 +66,7 @@ class Remains:
 
     def _around(self) -> dict[int, list[tuple[Any, ...]]]:
         self._by_place = {}
-        for place, *row in spoken(self._database.read, self._keys, self._session):
+        for place, *row in spoken(self._database.query, self._keys, self._session):
             self._by_place.setdefault(place, []).append(tuple(row))
         return self._by_place
 

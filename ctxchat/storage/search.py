@@ -13,7 +13,7 @@ from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.search import NEWEST, Hit, Scope
 from ctxchat.storage import index
 from ctxchat.storage.database import Database
-from ctxchat.storage.query import Query, Unit, narrowed, parse, phrase
+from ctxchat.storage.query import Query, Unit, parse, phrase, split_filters
 from ctxchat.storage.ranking import WEIGHTS, Candidate, Match, MessagePlace, Weights, alike, ranked, rarity_of, scored
 from ctxchat.storage.snippet import passage, snippet
 from ctxchat.storage.stems import LANGUAGES, mark
@@ -57,7 +57,7 @@ def search(
     within = msgspec.structs.replace(within, before=before, after=after)
     if limit < 1:
         return []
-    query, narrow = narrowed(query, within, datetime.fromisoformat(database.now()).astimezone())
+    query, narrow = split_filters(query, within, datetime.fromisoformat(database.now()).astimezone())
     filtered, within = narrow != within, narrow
     database.follow_index()
     try:
@@ -79,7 +79,7 @@ def _languages(database: Database) -> list[str]:
     if not database.fts:
         return ["english"]
     held = "SELECT rowid FROM fts.stems WHERE stems MATCH ? LIMIT 1"
-    return [language for language in LANGUAGES if database.read(held, (f'"{mark("language", language)}"',))]
+    return [language for language in LANGUAGES if database.query(held, (f'"{mark("language", language)}"',))]
 
 
 def _found(database: Database, query: Query, scope: Scope, limit: int, weights: Weights) -> list[Match]:
@@ -91,7 +91,7 @@ def _pass(database: Database, name: str) -> str:
     """The id of a compaction by its unique beginning."""
     if name in {"", NEWEST}:
         return name
-    rows = database.read("SELECT DISTINCT id FROM compactions WHERE substr(id, 1, ?) = ?", (len(name), name))
+    rows = database.query("SELECT DISTINCT id FROM compactions WHERE substr(id, 1, ?) = ?", (len(name), name))
     found = [str(id) for (id,) in rows]
     if name in found:
         return name
@@ -124,7 +124,7 @@ class _Scan:
         """What the filters alone leave."""
         tests = " AND ".join(self._tests)
         source = f"(SELECT m.id AS id FROM messages m WHERE {tests} ORDER BY m.id DESC LIMIT ?) f"
-        rows = self._database.read(_SELECT.format(source=source) + " ORDER BY m.id DESC", (*self._values, self._limit))
+        rows = self._database.query(_SELECT.format(source=source) + " ORDER BY m.id DESC", (*self._values, self._limit))
         return [Match(Candidate(*row), 0.0) for row in rows]
 
     def _scan(self, terms: Sequence[str], joined: str, since: int = 0) -> list[Candidate]:
@@ -133,7 +133,7 @@ class _Scan:
         tests = " AND ".join([f"m.id >= {since}", f"({joined.join(like)})", *self._tests])
         patterns = ["%" + re.sub(r"([\\%_])", r"\\\1", term) + "%" for term in terms]
         newest = f"(SELECT m.id AS id FROM messages m WHERE {tests} ORDER BY m.id DESC LIMIT ?) f"
-        rows = self._database.read(
+        rows = self._database.query(
             _SELECT.format(source=newest), (*patterns, *self._values, max(self._limit, _WEIGHED))
         )
         return [Candidate(*row) for row in rows]
@@ -151,7 +151,7 @@ class _Search(_Scan):
         """The matches, best first."""
         if not self._query.terms:
             return self._newest()
-        newest = self._database.read("SELECT max(id) FROM messages")[0][0] or 0
+        newest = self._database.query("SELECT max(id) FROM messages")[0][0] or 0
         self._rows = self._between()
         often = {unit: self._often(unit, newest) for unit in self._query.units}
         held = self._held(often)
@@ -172,7 +172,7 @@ class _Search(_Scan):
         as long as there are many."""
         held = "SELECT rowid FROM fts.stems WHERE stems MATCH ? ORDER BY rowid DESC LIMIT ?"
         sql = f"SELECT count(*), min(rowid) FROM ({held})"
-        many, oldest = self._database.read(sql, (unit.expression, _ROWS))[0]
+        many, oldest = self._database.query(sql, (unit.expression, _ROWS))[0]
         return many if many < _ROWS else many * newest // max(1, newest - oldest)
 
     def _between(self) -> tuple[int, int]:
@@ -180,7 +180,7 @@ class _Search(_Scan):
         if not self._scope.session:
             return (0, 1 << 62)
         sql = "SELECT coalesce(min(id), 0), coalesce(max(id), 0) FROM messages WHERE session = ?"
-        return tuple(self._database.read(sql, (self._scope.session,))[0])  # type: ignore[return-value]
+        return tuple(self._database.query(sql, (self._scope.session,))[0])  # type: ignore[return-value]
 
     def _held(self, often: dict[Unit, int]) -> dict[Unit, set[int]]:
         """The rows that hold each word; of a word that is everywhere only those that hold a rarer one too."""
@@ -212,7 +212,7 @@ class _Search(_Scan):
         sql = (
             f"SELECT rowid FROM fts.{table} WHERE {table} MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
         )
-        return {row for (row,) in self._database.read(sql, (expression, *self._rows, many))}
+        return {row for (row,) in self._database.query(sql, (expression, *self._rows, many))}
 
     def _best(self, held: dict[Unit, set[int]], rarity: dict[Unit, float]) -> list[Match]:
         """The best of the messages that hold any of these words, or stand beside one."""
@@ -228,14 +228,14 @@ class _Search(_Scan):
             kept |= {row + away for row, _ in most.most_common(_PLACED // 4) for away in (-2, -1, 1, 2)}
         scores = scored(held, self._places(kept), rarity, weights, sessions=not self._scope.session)
         first = sorted(scores, key=lambda row: (-scores[row], -row))[: max(self._limit, _WEIGHED)]
-        rows = self._database.read(_SELECT.format(source="(SELECT value AS id FROM json_each(?)) f"), (json(first),))
+        rows = self._database.query(_SELECT.format(source="(SELECT value AS id FROM json_each(?)) f"), (json(first),))
         return self._ranked([Candidate(*row, rank=scores[row[0]]) for row in rows])
 
     def _places(self, rows: set[int]) -> list[MessagePlace]:
         """Those of these rows that are in the scope."""
         tests = " ".join(f"AND {test}" for test in self._tests)
         sql = f"SELECT m.id, m.session, m.tokens FROM messages m WHERE m.id IN (SELECT value FROM json_each(?)) {tests}"
-        return [MessagePlace(*row) for row in self._database.read(sql, (json(sorted(rows)), *self._values))]
+        return [MessagePlace(*row) for row in self._database.query(sql, (json(sorted(rows)), *self._values))]
 
 
 def json(rows: Sequence[int]) -> str:
@@ -332,7 +332,7 @@ def _hit(database: Database, match: Match, query: Query, marks: tuple[str, str])
 
 def _folded_by(database: Database, session: str, place: int) -> str:
     """The latest compaction in force that covers a place of the record."""
-    found = database.read(
+    found = database.query(
         "SELECT c.id FROM covers x JOIN compactions c ON c.session = x.session AND c.id = x.compaction "
         "WHERE x.session = ? AND x.first <= ? AND x.last >= ? AND NOT c.undone ORDER BY c.entry DESC LIMIT 1",
         (session, place, place),

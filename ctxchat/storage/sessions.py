@@ -103,13 +103,13 @@ def create(
     }
     written = tuple(records)
 
-    def work(connection: sqlite3.Connection) -> str:
+    def insert_session(connection: sqlite3.Connection) -> str:
         session = insert(connection, at, about)
         entries.append(connection, session, written, at, database.count)
         unseen(session)
         return session
 
-    return database.write(work)
+    return database.write(insert_session)
 
 
 def insert(connection: sqlite3.Connection, at: str, about: Mapping[str, str | bool] = MappingProxyType({})) -> str:
@@ -127,16 +127,16 @@ def insert(connection: sqlite3.Connection, at: str, about: Mapping[str, str | bo
 
 def rows(database: Database) -> list[SessionRow]:
     """All sessions, the one used last first."""
-    return _read(database, f"ORDER BY {_LAST_USED}", (), "ORDER BY updated DESC, id DESC")
+    return _read_rows(database, f"ORDER BY {_LAST_USED}", (), "ORDER BY updated DESC, id DESC")
 
 
-def _read(database: Database, rest: str, values: Sequence[object], simpler: str) -> list[SessionRow]:
+def _read_rows(database: Database, rest: str, values: Sequence[object], simpler: str) -> list[SessionRow]:
     """Without what other tables say (what was never counted, the order) where pages of those are damaged; around the damage where
     it is in the sessions' own."""
     plain = ", ".join(SessionRow.__struct_fields__)
     for columns, order in ((_COLUMNS, rest), (plain, simpler)):
         with suppress(StorageError, msgspec.ValidationError):  # it is a row of another table, on a page out of place
-            return [_row(one) for one in database.read(f"SELECT {columns} FROM sessions {order}", values)]
+            return [_row(one) for one in database.query(f"SELECT {columns} FROM sessions {order}", values)]
     return around_damage(database)
 
 
@@ -145,12 +145,12 @@ def around_damage(database: Database) -> list[SessionRow]:
     themselves. Raises StorageError where there is nothing to go by."""
     columns = ", ".join(SessionRow.__struct_fields__)
     known = {
-        row[0]: _row(row) for row in around.rows(database.read, columns, "sessions") if private_files.is_id(row[0])
+        row[0]: _row(row) for row in around.rows(database.query, columns, "sessions") if private_files.is_id(row[0])
     }
     try:
-        written = {session for (session,) in database.read("SELECT DISTINCT session FROM journal")}
+        written = {session for (session,) in database.query("SELECT DISTINCT session FROM journal")}
     except StorageError:
-        written = {session for (session,) in around.rows(database.read, "session", "journal")}
+        written = {session for (session,) in around.rows(database.query, "session", "journal")}
     lost = written - set(known) - database.doomed()
     nameless = sorted(session for session in lost if isinstance(session, str) and private_files.is_id(session))
     rows = [*known.values(), *(_from_journal(database, session) for session in nameless)]
@@ -184,7 +184,7 @@ def _row(found: Sequence[Any]) -> SessionRow:
 
 def row(database: Database, session: str) -> SessionRow:
     """One session by its full id. Raises StorageError when there is none."""
-    found = [one for one in _read(database, "WHERE id = ?", (session,), "WHERE id = ?") if one.id == session]
+    found = [one for one in _read_rows(database, "WHERE id = ?", (session,), "WHERE id = ?") if one.id == session]
     if not found:
         raise StorageError(f"There is no session {session!r}.", "`ctxchat sessions list` shows them.")
     return found[0]
@@ -197,7 +197,7 @@ def find(database: Database, prefix: str) -> str:
     if not wanted or len(wanted) > 12 or not set(wanted) <= set(private_files.ALPHABET):
         raise UsageError(f"{prefix!r} is no session id.", "`ctxchat sessions list` shows them.")
     try:
-        found = database.read("SELECT id FROM sessions WHERE substr(id, 1, ?) = ? LIMIT 4", (len(wanted), wanted))
+        found = database.query("SELECT id FROM sessions WHERE substr(id, 1, ?) = ? LIMIT 4", (len(wanted), wanted))
     except StorageError:
         found = [(row.id,) for row in around_damage(database) if row.id.startswith(wanted)]
     if not found:
@@ -214,7 +214,7 @@ def latest(database: Database, folder: str = "") -> str:
     """The id of the session a person used last, in that folder or in any; empty when there is none. One that nobody knows the
     folder of counts for every folder."""
     where = "NOT delegated AND (? IN ('', folder) OR folder = '')"
-    found = _read(
+    found = _read_rows(
         database,
         f"WHERE {where} ORDER BY {_LAST_USED} LIMIT 1",
         (folder,),
@@ -244,12 +244,12 @@ def append(database: Database, session: str, *records: Record, clear: bool = Fal
     """Write entries for a session the caller holds; `clear` forgets the partial round with them. Raises StorageError."""
     at = database.now()
 
-    def work(connection: sqlite3.Connection) -> None:
+    def append_records(connection: sqlite3.Connection) -> None:
         entries.append(connection, session, records, at, database.count)
         if clear:
             connection.execute("DELETE FROM partials WHERE session = ?", (session,))
 
-    database.write(work)
+    database.write(append_records)
 
 
 def reckon(database: Database, session: str, used: int) -> None:
@@ -278,7 +278,7 @@ def delete(database: Database, session: str) -> None:
 def sub_agents(database: Database, session: str) -> list[str]:
     """The sessions that an agent of this one began for a task; none where their table cannot be read."""
     with suppress(StorageError):
-        return [id for (id,) in database.read("SELECT id FROM sessions WHERE parent = ? AND delegated", (session,))]
+        return [id for (id,) in database.query("SELECT id FROM sessions WHERE parent = ? AND delegated", (session,))]
     return []
 
 

@@ -85,7 +85,7 @@ class Checkpoints:
                 paths = self._touched(target) if access == "write" else None
                 before = self._look(paths, again=False)
                 self._begun = Begun(secrets.token_hex(6), before, paths, tuple(words))
-                self._write("begun", _coded(self._begun))
+                self._write_file("begun", _coded(self._begun))
 
     def _settle(self) -> tuple[str, tuple[FileChange, ...], tuple[str, ...]]:
         with self._working:
@@ -100,7 +100,9 @@ class Checkpoints:
                 changes = tuple(self._change(path, begun.before, after) for path in changed(begun.before, after))
                 states = (state for c in changes for state in (c.before, c.after) if state and state.kept)
                 digests = (state.digest for state in states if state.digest and state.digest not in self._kept)
-                self._kept.add(((d, data) for d in digests if (data := self._base.get(d)) is not None), sync=True)
+                self._kept.add_contents(
+                    ((d, data) for d in digests if (data := self._base.get(d)) is not None), sync=True
+                )
             for seen in self.seen:
                 seen.own(self._root, changes)
             if not changes:
@@ -126,15 +128,15 @@ class Checkpoints:
     def _look(self, paths: Sequence[str] | None, *, again: bool) -> dict[str, FileState]:
         """What stands there, its contents in `base`."""
         if paths is None:
-            return self._tree.look(lambda contents: self._save_all(contents, again=again), again=again)
+            return self._tree.scan(lambda contents: self._save_all(contents, again=again), again=again)
         found = {path: looked for path in paths if (looked := look_at(self._absolute(path)))}
-        self._base.add((state.digest, data) for state, data in found.values() if data is not None)
+        self._base.add_contents((state.digest, data) for state, data in found.values() if data is not None)
         return {path: state for path, (state, _) in found.items()}
 
     def _save_all(self, contents: Mapping[str, bytes], *, again: bool) -> None:
         if not again and self._base.size + sum(map(len, contents.values())) > MOST_BYTES:
             raise TooMany
-        self._base.add(contents.items())
+        self._base.add_contents(contents.items())
 
     def _change(self, path: str, before: Mapping[str, FileState], after: Mapping[str, FileState]) -> FileChange:
         old, new = before.get(path), after.get(path)
@@ -153,39 +155,39 @@ class Checkpoints:
 
     async def diff(self, change: FileChange) -> str:
         """The change as a unified diff; in words where it is no text."""
-        return await asyncio.to_thread(self._shown, change)
+        return await asyncio.to_thread(self._diff_of, change)
 
-    def _shown(self, change: FileChange) -> str:
+    def _diff_of(self, change: FileChange) -> str:
         before, after = change.before, change.after
         lines = [f"mode {before.mode:o} → {after.mode:o}"] if before and after and before.mode != after.mode else []
         if text := self._diff(before, after, change.name).text:
             return "\n".join([*lines, text])
         if (before is None or after is None or before.digest != after.digest) and not is_folder(change):
-            lines.append(f"{self._words(before)} → {self._words(after)}")
+            lines.append(f"{self._describe_state(before)} → {self._describe_state(after)}")
         return "\n".join(lines) or change.word
 
     def _diff(self, before: FileState | None, after: FileState | None, name: str) -> Diff:
-        texts = [self._text(state) for state in (before, after)]
+        texts = [self._decoded(state) for state in (before, after)]
         same = before and after and before.digest == after.digest
         return Diff("") if same or None in texts else difference(texts[0] or "", texts[1] or "", name)
 
-    def _text(self, state: FileState | None) -> str | None:
+    def _decoded(self, state: FileState | None) -> str | None:
         """The text of a file; None where it is none."""
         if state is None:
             return ""
         if state.kind != "file" or not state.kept or state.size > _TEXT:
             return None
-        data = self._content(state.digest)
+        data = self._stored_bytes(state.digest)
         return None if data is None or binary_kind(data[:SNIFF]) else encoding_of(data).decode(data)
 
-    def _words(self, state: FileState | None) -> str:
+    def _describe_state(self, state: FileState | None) -> str:
         if state is None:
             return "nothing"
         if state.kind == "link":
-            return f"link to {os.fsdecode(self._content(state.digest) or b'?')}"
+            return f"link to {os.fsdecode(self._stored_bytes(state.digest) or b'?')}"
         return "folder" if state.kind == "folder" else f"{size(state.size)}{'' if state.kept else ', not kept'}"
 
-    def _content(self, digest: str) -> bytes | None:
+    def _stored_bytes(self, digest: str) -> bytes | None:
         found = self._kept.get(digest)
         return self._base.get(digest) if found is None else found
 
@@ -216,7 +218,7 @@ class Checkpoints:
                 self._beside(change) for change in checkpoint.changes if change.path in copies and change.before
             )
             checkpoint = msgspec.structs.replace(checkpoint, changes=(*checkpoint.changes, *extra))
-            self._write("restoring", msgspec.msgpack.encode(checkpoint))
+            self._write_file("restoring", msgspec.msgpack.encode(checkpoint))
             try:
                 self._carry_out(checkpoint.changes)
             except (OSError, CtxchatError):
@@ -260,9 +262,9 @@ class Checkpoints:
                 "Move it away first.",
             )
         if data is not None and state:
-            self._kept.add([(state.digest, data)], sync=True)
+            self._kept.add_contents([(state.digest, data)], sync=True)
         wanted = change.after
-        if wanted and wanted.digest and self._content(wanted.digest) is None:
+        if wanted and wanted.digest and self._stored_bytes(wanted.digest) is None:
             raise ToolError(f"The earlier content of {change.name} is not there any more.", "Nothing was restored.")
 
     def _beside(self, change: FileChange) -> FileChange:
@@ -335,11 +337,11 @@ class Checkpoints:
         if stands and stands.kind == state.kind == "file" and stands.digest == state.digest:
             path.chmod(state.mode)  # whoever has it open goes on with the same file
             return
-        data = self._content(state.digest)
+        data = self._stored_bytes(state.digest)
         if data is None:
             raise ToolError(f"The content of {name} is not there any more.")
         if state.kind == "file":
-            atomic_write.write(path, data, state.mode)
+            atomic_write.write_atomically(path, data, state.mode)
             return
         beside = path.with_name(f".{path.name[:50]}.{secrets.token_hex(6)}.tmp")
         beside.symlink_to(os.fsdecode(data))
@@ -378,7 +380,7 @@ class Checkpoints:
         with suppress(OSError):
             self._base.drop()
 
-    def _write(self, name: str, data: bytes) -> None:
+    def _write_file(self, name: str, data: bytes) -> None:
         """Whole or not at all."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         beside = self._folder / f"{name}.new"

@@ -142,7 +142,7 @@ class _Line:
             case "redirected_statement":
                 self._redirected(node, depth, piped)
             case "comment":
-                if "\n" in _text(node):
+                if "\n" in _node_text(node):
                     raise _Unclear
             case "variable_assignment" | "variable_assignments" | "declaration_command" | "unset_command":
                 self._add([self._word(child, depth) for child in _flat(node)])
@@ -153,7 +153,9 @@ class _Line:
                 for child in node.named_children:
                     if child.type in _STATEMENTS:
                         self._statement(child, depth + 1)
-            case "for_statement" if not re.fullmatch(r"[a-z_][a-z0-9_]*", _text(_first(node, "variable_name") or node)):
+            case "for_statement" if not re.fullmatch(
+                r"[a-z_][a-z0-9_]*", _node_text(_first(node, "variable_name") or node)
+            ):
                 raise _Unclear  # PATH and its like
             case kind if kind in _STATEMENTS:
                 self._children(node, depth, piped)
@@ -189,7 +191,7 @@ class _Line:
     def _condition(self, node: Node, depth: int) -> None:
         """`[ … ]` and `[[ … ]]` compute what they compare: an index in a name may hold a command."""
         words = [self._word(child, depth) for child in _leaves(node) if child.type in _WORDS]
-        if _text(node)[:2] == "((" or any(not word.known or set("[]$`(") & set(word.text) for word in words):
+        if _node_text(node)[:2] == "((" or any(not word.known or set("[]$`(") & set(word.text) for word in words):
             self._clear = False
         self._found.append(Part((Word("test"), *words), reads=True, inside=self._all_inside(words), plain=True))
 
@@ -225,10 +227,12 @@ class _Line:
         self._add(words, inputs, piped)
 
     def _add(self, words: Sequence[Word], inputs: Sequence[Word] = (), piped: bool = False) -> None:
-        if part := self._part(tuple(words), tuple(inputs), piped):
+        if part := self._parse_command(tuple(words), tuple(inputs), piped):
             self._found.append(part)
 
-    def _part(self, words: tuple[Word, ...], inputs: tuple[Word, ...] = (), piped: bool = False) -> Part | None:
+    def _parse_command(
+        self, words: tuple[Word, ...], inputs: tuple[Word, ...] = (), piped: bool = False
+    ) -> Part | None:
         """One command. What a shell or an interpreter is fed makes it another command each time: it counts as a word."""
         if not words:
             return None
@@ -275,7 +279,7 @@ class _Line:
         found: list[Part] = []
         for lower in below.commands:
             line = _Line("", self._root, self._depth + 1, self._moved, self._shared)
-            if part := line._part(lower):
+            if part := line._parse_command(lower):
                 found += [part, *line._found]
         if below.line is not None:
             found += _Line(below.line, self._root, self._depth + 1, self._moved, self._shared).parts()
@@ -335,14 +339,14 @@ class _Line:
             raise _Unclear
         if start is None or end is None:
             raise _Unclear
-        name = _text(start)
+        name = _node_text(start)
         word = name.strip("'\"")
         quoted = name in {f"'{word}'", f'"{word}"'}
         if not re.fullmatch(r"[A-Za-z_]\w*", word) or not (quoted or name == word):
             raise _Unclear
-        text = _text(body) if body is not None else ""
+        text = _node_text(body) if body is not None else ""
         lines = [line.lstrip("\t") if sign == "<<-" else line for line in text.split("\n")]
-        if word in lines or _text(end).strip() != word or (not quoted and re.search(r"`|\$[({\[]|\\", text)):
+        if word in lines or _node_text(end).strip() != word or (not quoted and re.search(r"`|\$[({\[]|\\", text)):
             raise _Unclear
         for child in node.named_children:
             if child.type in {"heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor"}:
@@ -359,7 +363,7 @@ class _Line:
 
     def _word(self, node: Node, depth: int) -> Word:
         """A word as the program will see it. What runs in it becomes parts."""
-        raw = _text(node)
+        raw = _node_text(node)
         pieces = bytearray(node.text or b"")
         for inner in reversed(list(self._holes(node, depth))):
             start, end = inner.start_byte - node.start_byte, inner.end_byte - node.start_byte
@@ -380,12 +384,12 @@ class _Line:
                         self._clear = False
                 return [node]
             case "expansion":
-                if not re.fullmatch(r"\$\{[A-Za-z_]\w*\}", _text(node)):
+                if not re.fullmatch(r"\$\{[A-Za-z_]\w*\}", _node_text(node)):
                     self._clear = False  # ${x@P}, ${!x} and their like run what is in x
                     self._look_below(node, depth)
                 return [node]
             case "arithmetic_expansion":
-                if re.search(r"[^\d\s+*/%()<>=&|^~-]", _text(node).removeprefix("$((").removesuffix("))")):
+                if re.search(r"[^\d\s+*/%()<>=&|^~-]", _node_text(node).removeprefix("$((").removesuffix("))")):
                     self._clear = False  # a name may hold an index, and that a command
                     self._look_below(node, depth)
                 return [node]
@@ -432,10 +436,10 @@ class _Line:
     def _guarded(self, word: Word) -> str:
         """The guarded place an argument leads to, or could."""
         if word not in self._shared.places:
-            self._shared.places[word] = self._place(word)
+            self._shared.places[word] = self._word_path(word)
         return self._shared.places[word]
 
-    def _place(self, word: Word) -> str:
+    def _word_path(self, word: Word) -> str:
         if not word.known:
             steps = re.split(r"[^\w.*?\[\]-]+", re.sub(r"""['"\\]""", "", word.text.casefold()))
             return next((hit for step in steps if step and (hit := guarded(step) or _matched(step))), "")
@@ -534,7 +538,7 @@ def _patterns(words: tuple[Word, ...]) -> tuple[str, ...]:
     return (*((exact,) if fits else ()), *(() if any(map(_may_be_anything, words)) else breadths(words)))
 
 
-def _text(node: Node) -> str:
+def _node_text(node: Node) -> str:
     return (node.text or b"").decode()
 
 

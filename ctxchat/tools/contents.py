@@ -42,7 +42,7 @@ class Contents:
         self._known()
         return self._end
 
-    def add(self, contents: Iterable[tuple[str, bytes]], *, sync: bool = False) -> None:
+    def add_contents(self, contents: Iterable[tuple[str, bytes]], *, sync: bool = False) -> None:
         """Keep these, each under its digest, asked for one after the other; what is there already costs nothing. `sync`: they are
         on the disk when it returns. Raises OSError, and then nothing that was there is touched."""
         with self._lock, ExitStack() as opened:
@@ -101,10 +101,10 @@ class Contents:
         """Where each content lies, read from the heads the first time."""
         with self._lock:
             if self._places is None:
-                self._places, self._end = self._read()
+                self._places, self._end = self._read_index()
             return self._places
 
-    def _read(self) -> tuple[dict[str, tuple[int, int, int]], int]:
+    def _read_index(self) -> tuple[dict[str, tuple[int, int, int]], int]:
         places: dict[str, tuple[int, int, int]] = {}
         end = 0
         try:

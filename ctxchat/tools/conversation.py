@@ -36,12 +36,12 @@ class AskUser(Tool[AskArguments]):
     arguments = AskArguments
     reads_only = False
 
-    def wants(self, arguments: AskArguments, context: ToolContext) -> AccessRequest:
+    def access_needed(self, arguments: AskArguments, context: ToolContext) -> AccessRequest:
         if not arguments.question.strip():
             raise ToolError("The question is empty.")
         return AccessRequest("none", summary=f"ask: {clip_line(' '.join(arguments.question.split()), 200)}")
 
-    async def work(self, arguments: AskArguments, context: ToolContext) -> Pieces:
+    async def execute(self, arguments: AskArguments, context: ToolContext) -> Pieces:
         waiting: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
         def answered(text: str) -> None:
@@ -75,14 +75,14 @@ class Remember(Tool[RememberArguments]):
         super().__init__()
         self._path = path
 
-    def wants(self, arguments: RememberArguments, context: ToolContext) -> AccessRequest:
+    def access_needed(self, arguments: RememberArguments, context: ToolContext) -> AccessRequest:
         line = one_line(arguments.text)
         summary = f"remember: {clip_line(line, 200)}"
         return AccessRequest(
             "write", str(self._path), False, summary, preview=f"+- {line}\n", patterns=(str(self._path),)
         )
 
-    async def work(self, arguments: RememberArguments, context: ToolContext) -> Pieces:
+    async def execute(self, arguments: RememberArguments, context: ToolContext) -> Pieces:
         line = f"- {one_line(arguments.text)}"
         new = await asyncio.to_thread(append_line, self._path, line)
         yield ToolOutput("Remembered." if new else "That is remembered already.", diff=f"+{line}\n" if new else "")
@@ -131,13 +131,13 @@ class Recall(Tool[RecallArguments]):
         super().__init__()
         self._search, self._show = search, show
 
-    def wants(self, arguments: RecallArguments, context: ToolContext) -> AccessRequest:
+    def access_needed(self, arguments: RecallArguments, context: ToolContext) -> AccessRequest:
         wanted = arguments.id.strip() or arguments.query.strip()
         if not wanted:
             raise ToolError("recall needs a query or an id.")
         return AccessRequest("none", summary=f"recall {clip_line(wanted, 200)}")
 
-    async def work(self, arguments: RecallArguments, context: ToolContext) -> Pieces:
+    async def execute(self, arguments: RecallArguments, context: ToolContext) -> Pieces:
         if name := arguments.id.strip():
             text = await self._show(name, arguments.room)
             yield ToolOutput(text or f"There is nothing with the id {name}.", "ok" if text else "error")
@@ -168,9 +168,9 @@ class MakeRoom(Tool[RoomArguments]):
         super().__init__()
         self._ask = ask
 
-    def wants(self, arguments: RoomArguments, context: ToolContext) -> AccessRequest:
+    def access_needed(self, arguments: RoomArguments, context: ToolContext) -> AccessRequest:
         keep = " ".join(arguments.keep.split())
         return AccessRequest("none", summary=f"make room{f', keep {clip_line(keep, 200)}' if keep else ''}")
 
-    async def work(self, arguments: RoomArguments, context: ToolContext) -> Pieces:
+    async def execute(self, arguments: RoomArguments, context: ToolContext) -> Pieces:
         yield ToolOutput(self._ask(arguments.keep.strip()))

@@ -88,13 +88,13 @@ class Delegate(Tool[DelegateArguments]):
         super().__init__(f"{self.about} Agents: {known}." if agents else "")
         self._open = open_agent
 
-    def wants(self, arguments: DelegateArguments, context: ToolContext) -> AccessRequest:
+    def access_needed(self, arguments: DelegateArguments, context: ToolContext) -> AccessRequest:
         if not arguments.task.strip():
             raise ToolError("The task is empty.")
         who = arguments.agent or "a sub-agent"
         return AccessRequest("none", summary=f"delegate to {who}: {clip_line(' '.join(arguments.task.split()), 200)}")
 
-    async def work(self, arguments: DelegateArguments, context: ToolContext) -> Pieces:
+    async def execute(self, arguments: DelegateArguments, context: ToolContext) -> Pieces:
         agent = await self._open(arguments.agent)
         report = _Report(agent, arguments.agent or "sub-agent", context.call_id)
         yield ToolText(f"{report.where}\n")  # also where the call does not come to its end
@@ -128,14 +128,16 @@ class _Report:
                 return [ToolText(f"{text}\n")]
             case ApprovalRequested(call_id=call_id):
                 request = msgspec.structs.replace(
-                    event, call_id=self._outer(call_id), summary=self._said(event.summary)
+                    event, call_id=self._outer(call_id), summary=self._prefixed(event.summary)
                 )
                 return [ToolLeave(request, partial(self._agent.permissions.answer, call_id))]
             case ApprovalResolved(call_id=call_id):
                 return [ToolNews(msgspec.structs.replace(event, call_id=self._outer(call_id)))]
             case QuestionAsked(call_id=call_id):
                 return [
-                    ToolQuestion(self._said(event.text), event.options, partial(self._agent.permissions.reply, call_id))
+                    ToolQuestion(
+                        self._prefixed(event.text), event.options, partial(self._agent.permissions.reply, call_id)
+                    )
                 ]
             case FilesChanged(call_id=call_id):
                 return [ToolNews(msgspec.structs.replace(event, call_id=self._outer(call_id)))]
@@ -168,7 +170,7 @@ class _Report:
         """Call ids are the models' own: two conversations may use the same."""
         return f"{self._call_id}/{call_id}"
 
-    def _said(self, text: str) -> str:
+    def _prefixed(self, text: str) -> str:
         return f"{self._name}: {text}"
 
     @property

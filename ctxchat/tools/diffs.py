@@ -44,14 +44,14 @@ def difference(old: str, new: str, name: str, max_lines: int = 400) -> Diff:
     """The difference between two texts, cut after `max_lines` lines with a line that says so."""
     if old == new:
         return Diff("")
-    lines = list(_hunks(_lines(old), _lines(new)))
+    lines = list(_hunks(_split_lines(old), _split_lines(new)))
     added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
     if len(lines) > max_lines:
         lines[max_lines:] = [f"[… {len(lines) - max_lines:,} more lines of this diff …]"]
     return Diff("\n".join([f"--- {name}", f"+++ {name}", *lines]) + "\n", added, removed)
 
 
-def _lines(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     """Lines with their ends, so that a last line without one is not taken for the same with one."""
     lines = [line + "\n" for line in text.split("\n")]
     last = lines.pop().removesuffix("\n")

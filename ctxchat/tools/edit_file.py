@@ -71,7 +71,7 @@ class _WritingTool(Tool[A]):
         """What would be written. Raises ToolError or OSError."""
         raise NotImplementedError
 
-    def wants(self, arguments: A, context: ToolContext) -> AccessRequest:
+    def access_needed(self, arguments: A, context: ToolContext) -> AccessRequest:
         change = self.change(arguments, context)
         place, diff = change.place, change.diff
         verb = "create" if change.before is None else "change"
@@ -86,7 +86,7 @@ class _WritingTool(Tool[A]):
             digest=hashlib.sha256(change.before).hexdigest() if change.before is not None else "",
         )
 
-    async def work(self, arguments: A, context: ToolContext) -> Pieces:
+    async def execute(self, arguments: A, context: ToolContext) -> Pieces:
         change = await asyncio.to_thread(self.change, arguments, context)
         await asyncio.to_thread(_store, change)
         await asyncio.to_thread(self._seen.saw, change.place.path, change.after)
@@ -106,7 +106,7 @@ class WriteFile(_WritingTool[WriteArguments]):
     def change(self, arguments: WriteArguments, context: ToolContext) -> Rewrite:
         place = locate(arguments.path, context, spilled=False)
         content = arguments.content
-        before = _content(place) if _writable(place) else None
+        before = _read_bytes(place) if _writable(place) else None
         if before is None:
             stated, agreed = declared(_head(content)), agreed_encoding(place)
             by = "it states" if stated else ".editorconfig says"
@@ -146,7 +146,7 @@ class EditFile(_WritingTool[EditArguments]):
         place = locate(arguments.path, context, spilled=False)
         if not _writable(place):
             raise missing(place)
-        before = _content(place)
+        before = _read_bytes(place)
         if kind := binary_kind(before[:SNIFF]):
             raise ToolError(f"{place.shown} is not text: {kind}, {size(len(before))}.")
         self._seen.check(place, before, whole=False)
@@ -186,7 +186,7 @@ def _writable(place: Place) -> bool:
     return True
 
 
-def _content(place: Place) -> bytes:
+def _read_bytes(place: Place) -> bytes:
     with open_file(place) as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
@@ -249,7 +249,7 @@ def _store(change: Rewrite) -> None:
         _check_plain(within / path.name, folder, change.place)
         if not unmoved(path):
             raise _moved(change.place)
-        atomic_write.write(within / path.name, change.after, new_mode=0o666 & ~_mask(), folder=folder)
+        atomic_write.write_atomically(within / path.name, change.after, new_mode=0o666 & ~_mask(), folder=folder)
     finally:
         if folder is not None:
             os.close(folder)

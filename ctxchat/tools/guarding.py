@@ -193,12 +193,14 @@ def _places(workspace: str, sockets: list[str] | None = None) -> Iterator[Guarde
             name = _guards(entry.name)
             of_git = name == ".git" or (bare and (entry.name == "HEAD" or entry.name in _RUNS))
             if of_git or (name and name != "HEAD" and not among_dependencies):
-                yield from _place(entry)
+                yield from _guarded_paths(entry)
             if name == ".git" and entry.is_dir(follow_symlinks=False):
-                yield from (place for part in _entries(entry.path) if not _committed(part) for place in _place(part))
+                yield from (
+                    place for part in _entries(entry.path) if not _committed(part) for place in _guarded_paths(part)
+                )
 
 
-def _place(entry: os.DirEntry[str]) -> Iterator[GuardedPath]:
+def _guarded_paths(entry: os.DirEntry[str]) -> Iterator[GuardedPath]:
     try:
         info = entry.stat(follow_symlinks=False)
         link = str(Path(entry.path).readlink()) if entry.is_symlink() else ""
@@ -244,10 +246,10 @@ def _led_to(place: GuardedPath) -> Iterator[str]:
     if _guards(path.name) != ".git":
         return
     repository = path
-    if path.is_file() and (named := _read(path).strip()).startswith(b"gitdir:"):
+    if path.is_file() and (named := _read_file(path).strip()).startswith(b"gitdir:"):
         repository = path.parent / os.fsdecode(named[7:].strip())
         yield str(repository)
-    if common := _read(repository / "commondir").strip():
+    if common := _read_file(repository / "commondir").strip():
         repository = repository / os.fsdecode(common)
         yield str(repository)
     home = Path.home()
@@ -263,7 +265,7 @@ def _named_by(configurations: Sequence[Path], top: Path) -> Iterator[str]:
         if file in known:
             continue
         known.add(file)
-        for kind, found in _NAMES_FILES.findall(_read(file)):
+        for kind, found in _NAMES_FILES.findall(_read_file(file)):
             named = Path(os.fsdecode(found).strip()).expanduser()
             if kind.lower() == b"path":
                 waiting.append(file.parent / named)
@@ -272,7 +274,7 @@ def _named_by(configurations: Sequence[Path], top: Path) -> Iterator[str]:
                 yield str(top / named)
 
 
-def _read(file: Path) -> bytes:
+def _read_file(file: Path) -> bytes:
     try:
         if not file.is_file():  # a pipe would never end
             return b""

@@ -37,13 +37,13 @@ class WriteMemo(Tool[MemoArguments]):
         self._record: Mapping[str, str] = {}
         self._now: dict[str, str] = {}  # the record has what a call wrote only when its round has ended
 
-    def wants(self, arguments: MemoArguments, context: ToolContext) -> AccessRequest:
+    def access_needed(self, arguments: MemoArguments, context: ToolContext) -> AccessRequest:
         name, text = checked_memo(arguments.name, arguments.text, self._memos())
         return AccessRequest(
             "none", summary=f"memo {name}: {clip_line(' '.join(text.split()), 200)}" if text else f"no memo {name}"
         )
 
-    async def work(self, arguments: MemoArguments, context: ToolContext) -> Pieces:
+    async def execute(self, arguments: MemoArguments, context: ToolContext) -> Pieces:
         memos = self._memos()
         name, text = checked_memo(arguments.name, arguments.text, memos)
         done = "Removed" if not text else "Replaced" if name in memos else "Kept"

@@ -1,8 +1,8 @@
 """Files a person names in a message, by `@path` or by pasting: what they are, and what of them goes along.
 
 Text goes along as text where it is short, images as images; of everything else the name stays, and a word says why. A name that
-was pasted, and a file outside the workspace, goes along only once the person has agreed to it. Reads files: call `look` off the
-event loop.
+was pasted, and a file outside the workspace, goes along only once the person has agreed to it. Reads files: call `read_mention`
+off the event loop.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def look_all(
     return list({named.name: named for named in looked if named}.values())
 
 
-def look(written: str, workspace: Path, longest: int = LONGEST_TEXT) -> MentionedFile:
+def read_mention(written: str, workspace: Path, longest: int = LONGEST_TEXT) -> MentionedFile:
     """A file by its path, relative to the workspace or not, or some lines of it (`src/app.py:40-60`). Never raises, and waits for
     no pipe."""
     name, lines = written, _LINES.fullmatch(written)
@@ -132,7 +132,7 @@ def look(written: str, workspace: Path, longest: int = LONGEST_TEXT) -> Mentione
     whole = read_checked(path, None, MOST_BYTES if picture else most)
     if whole.problem:
         return MentionedFile(name, "nothing", why=whole.problem)
-    return image(name, whole.data) if picture else _text(name, whole.data, longest, lines)
+    return image(name, whole.data) if picture else _mentioned_text(name, whole.data, longest, lines)
 
 
 def image(name: str, data: bytes) -> MentionedFile:
@@ -163,7 +163,7 @@ def file_name(path: str) -> str:
 def pasted_images(text: str) -> list[str]:
     """The paths in a paste that is nothing but paths to images, as terminals paste files that are dropped on them: plain, in
     quotes, with escaped blanks, as `file://`; several with blanks or line ends between. Empty for any other text."""
-    paths = [_path(word) for word in _words(text.strip())] if 0 < len(text) < 20_000 else []
+    paths = [_path(word) for word in _split_paste(text.strip())] if 0 < len(text) < 20_000 else []
     good = all(path.lower().endswith(IMAGE_NAMES) for path in paths)
     return paths[:MOST_NAMED] if good else []
 
@@ -174,7 +174,7 @@ def pasted_path(text: str) -> str:
     if not 0 < len(text) < 4_000 or "\n" in text:
         return ""
     plain = text if text[0] in "/~" and "\\" not in text else ""  # some terminals leave blanks as they are
-    words = [plain] if plain else [_path(word) for word in _words(text)]
+    words = [plain] if plain else [_path(word) for word in _split_paste(text)]
     return words[0] if len(words) == 1 and words[0][:1] in {"/", "~"} else ""
 
 
@@ -193,10 +193,10 @@ def _mentioned(path: str, workspace: Path, longest: int, rules: MentionRules) ->
         shorter = path.rstrip(_ENDS)
         if shorter and shorter != path:
             return _mentioned(shorter, workspace, longest, rules)
-        return look(path, workspace, longest) if _LIKE_A_FILE.search(file) else None
+        return read_mention(path, workspace, longest) if _LIKE_A_FILE.search(file) else None
     if path not in rules.agreed and (objection := _objection(path, file, workspace, rules)):
         return objection
-    return look(path, workspace, longest)
+    return read_mention(path, workspace, longest)
 
 
 def _objection(path: str, file: str, workspace: Path, rules: MentionRules) -> MentionedFile | None:
@@ -222,7 +222,7 @@ def _is_there(path: str, workspace: Path) -> bool:
         return False
 
 
-def _text(name: str, data: bytes, longest: int, lines: re.Match[str] | None) -> MentionedFile:
+def _mentioned_text(name: str, data: bytes, longest: int, lines: re.Match[str] | None) -> MentionedFile:
     try:
         text = encoding_of(data).decode(data)
     except UnicodeDecodeError:
@@ -251,7 +251,7 @@ def _too_big(name: str, data: bytes) -> MentionedFile:
     return MentionedFile(name, "nothing", why=f"not sent: {pixels}more than {limit}; make it smaller first")
 
 
-def _words(text: str) -> Iterable[str]:
+def _split_paste(text: str) -> Iterable[str]:
     """A paste as words; a line that is a path as it stands (terminals differ) is one word."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for line in lines:

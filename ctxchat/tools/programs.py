@@ -177,14 +177,14 @@ def only_reads(words: Sequence[Word], expand: Expand) -> bool:
                 len(texts) >= 2
                 and texts[0] == "-n"
                 and bool(re.fullmatch(r"\d+(,(\d+|\$))?p|\$p", texts[1]))
-                and _plain(texts[2:])
+                and _has_no_options(texts[2:])
             )
         case "test" | "[":
             return all(word.known and not set("[]$`") & set(word.text.removesuffix("]")) for word in rest)
         case "printf":
             return not texts or not texts[0].startswith("-")
         case "command" | "type":
-            return texts[:1] in (["-v"], ["-V"]) or (program.text == "type" and _plain(texts))
+            return texts[:1] in (["-v"], ["-V"]) or (program.text == "type" and _has_no_options(texts))
         case name if name in _OPTIONS:
             return _with_options(name, texts)
         case name:
@@ -228,7 +228,7 @@ def _meant(word: Word, expand: Expand) -> list[str]:
     return found if found is not None and not any(text.startswith("-") for text in found) else ["--\0"]
 
 
-def _plain(texts: Sequence[str]) -> bool:
+def _has_no_options(texts: Sequence[str]) -> bool:
     return not any(text.startswith("-") for text in texts)
 
 

@@ -53,20 +53,20 @@ class ReadFile(Tool[ReadArguments]):
         super().__init__()
         self._seen = seen or SeenFiles()
 
-    def wants(self, arguments: ReadArguments, context: ToolContext) -> AccessRequest:
+    def access_needed(self, arguments: ReadArguments, context: ToolContext) -> AccessRequest:
         place = locate(arguments.path, context)
         lines = f" {arguments.start_line}–{arguments.end_line or 'end'}" if _partial(arguments) else ""
         return AccessRequest(
             "read", str(place.path), place.inside, f"read {place.shown}{lines}", patterns=patterns(place)
         )
 
-    async def work(self, arguments: ReadArguments, context: ToolContext) -> Pieces:
+    async def execute(self, arguments: ReadArguments, context: ToolContext) -> Pieces:
         if arguments.end_line and arguments.end_line < arguments.start_line:
             raise ToolError(f"end_line {arguments.end_line} comes before start_line {arguments.start_line}.")
         place = locate(arguments.path, context)
         first = max(1, arguments.start_line)
         last = min(arguments.end_line or first + MAX_LINES - 1, first + MAX_LINES - 1)
-        yield ToolOutput(await in_thread(_read, place, first, last, context.max_chars, self._seen))
+        yield ToolOutput(await in_thread(_read_lines, place, first, last, context.max_chars, self._seen))
 
 
 class ReadNow:
@@ -82,9 +82,9 @@ class ReadNow:
 
     async def __call__(self, path: str) -> CurrentFile | None:
         """As the port says; in a thread."""
-        return await in_thread(self._read, path)
+        return await in_thread(self._read_current, path)
 
-    def _read(self, stop: threading.Event, path: str) -> CurrentFile | None:
+    def _read_current(self, stop: threading.Event, path: str) -> CurrentFile | None:
         try:
             place = locate(path, self._context)
             if not self._may(AccessRequest("read", str(place.path), place.inside, patterns=patterns(place))):
@@ -120,7 +120,7 @@ class Excerpt(msgspec.Struct):
     ends: set[str] = msgspec.field(default_factory=set)
 
 
-def _read(stop: threading.Event, place: Place, first: int, last: int, max_chars: int, seen: SeenFiles) -> str:
+def _read_lines(stop: threading.Event, place: Place, first: int, last: int, max_chars: int, seen: SeenFiles) -> str:
     with open_file(place) as file:
         small = size_of(file) <= MAX_BYTES
         data = file.read(MAX_BYTES if small else SNIFF)
@@ -150,12 +150,14 @@ def _excerpt(
     file.seek(len(encoding.bom))
     text = io.TextIOWrapper(file, encoding.codec, encoding.errors, newline=end)
     try:
-        return _lines(stop, text, end, first, last, max_chars)
+        return _excerpt_lines(stop, text, end, first, last, max_chars)
     finally:
         text.detach()
 
 
-def _lines(stop: threading.Event, text: io.TextIOWrapper, end: str, first: int, last: int, max_chars: int) -> Excerpt:
+def _excerpt_lines(
+    stop: threading.Event, text: io.TextIOWrapper, end: str, first: int, last: int, max_chars: int
+) -> Excerpt:
     found = Excerpt([], first - 1, 0)
     number, room, beyond = 0, max_chars, 0
     while not stop.is_set():

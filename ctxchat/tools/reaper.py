@@ -25,7 +25,7 @@ def main(command: list[str]) -> int:
     """The command's exit code; ends by the command's own signal where that was how it ended."""
     prctl = ctypes.CDLL(None).prctl
     prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # what loses its parent becomes ours, and is no longer lost
-    signal.signal(signal.SIGTERM, _told)
+    signal.signal(signal.SIGTERM, _on_signal)
     prctl(_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     first = os.fork()
     if not first:
@@ -50,7 +50,7 @@ def main(command: list[str]) -> int:
     return os.waitstatus_to_exitcode(status or 0)
 
 
-def _told(*_: object) -> None:
+def _on_signal(*_: object) -> None:
     raise _Told
 
 

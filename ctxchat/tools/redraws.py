@@ -91,9 +91,9 @@ class Redraws:
                 steps = {"M": -1, "D": 1, "E": 1}
                 self._go(*(self._saved if other == "8" else (self._row + steps[other], self._column)))
         elif not token[0].startswith("\x1b"):
-            self._write(token[0])
+            self._write_text(token[0])
 
-    def _write(self, text: str) -> None:
+    def _write_text(self, text: str) -> None:
         line = self._lines[self._row]
         if self._moved and self._column < len(line):
             self._drawn_over()

@@ -48,7 +48,7 @@ def resemblance(text: str, old: str) -> str:
     lines = re.split(r"\r\n|\n|\r", text)[:_SEARCHED]
     wanted = re.split(r"\r\n|\n|\r", old.strip("\r\n"))
     for what, alike in (("signs that look alike differ", folded), ("the white space differs", _bare)):
-        if (at := _place(lines, wanted, alike)) is not None:
+        if (at := _find_lines(lines, wanted, alike)) is not None:
             told = _in_what(lines, wanted, at)
             return f"Only {what} from these lines{told}:\n{_numbered(lines, at, len(wanted))}"
     bare = [_bare(line) for line in lines]
@@ -66,7 +66,7 @@ def difference_in_words(there: str, sought: str) -> str:
     matcher = difflib.SequenceMatcher(None, there[:1000], sought[:1000], autojunk=False)
     for tag, start, end, first, last in matcher.get_opcodes():
         if tag != "equal":
-            told.append(f"{_named(there[start:end])} where old has {_named(sought[first:last])}")
+            told.append(f"{_name_signs(there[start:end])} where old has {_name_signs(sought[first:last])}")
     told = list(dict.fromkeys(told))
     return ", ".join(told[:_TOLD]) + (" …" if len(told) > _TOLD else "")
 
@@ -75,7 +75,7 @@ def _bare(text: str) -> str:
     return folded(text).strip()
 
 
-def _place(lines: list[str], wanted: list[str], alike: Callable[[str], str]) -> int | None:
+def _find_lines(lines: list[str], wanted: list[str], alike: Callable[[str], str]) -> int | None:
     there, sought = [alike(line) for line in lines], [alike(line) for line in wanted]
     if len(sought) == 1 and sought[0].strip():
         return next((at for at, line in enumerate(there) if sought[0] in line), None)
@@ -111,7 +111,7 @@ def _part_like(line: str, sought: str) -> str:
     return part
 
 
-def _named(signs: str) -> str:
+def _name_signs(signs: str) -> str:
     if not signs:
         return "nothing"
     if len(signs) > 8:

@@ -169,7 +169,7 @@ def _grep(job: GrepJob) -> Iterator[MatchLine | Skipped]:
 
 def _search(pattern: re.Pattern[str], quick: bool, file: str, path: str, around: int) -> Iterator[MatchLine | Skipped]:
     try:
-        data = _content(file)
+        data = _read_content(file)
     except OSError as error:
         yield Skipped(path, error.strerror or "cannot be read")
         return
@@ -198,7 +198,7 @@ def _search(pattern: re.Pattern[str], quick: bool, file: str, path: str, around:
             shown = near
 
 
-def _content(file: str) -> bytes | str:
+def _read_content(file: str) -> bytes | str:
     """What is in a file, or why that is not looked at. Never waits for a pipe."""
     with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
         found = os.fstat(opened.fileno())

@@ -82,10 +82,10 @@ class ListFiles(_SearchTool[ListArguments]):
     )
     arguments = ListArguments
 
-    def wants(self, arguments: ListArguments, context: ToolContext) -> AccessRequest:
+    def access_needed(self, arguments: ListArguments, context: ToolContext) -> AccessRequest:
         return self._access_request(arguments.path, "list files", context)
 
-    async def work(self, arguments: ListArguments, context: ToolContext) -> Pieces:
+    async def execute(self, arguments: ListArguments, context: ToolContext) -> Pieces:
         place = _folder(arguments.path, context)
         notes: list[str] = []
         lines: list[str] = []
@@ -105,11 +105,11 @@ class Glob(_SearchTool[GlobArguments]):
     about = "Find files by name pattern, newest first; respects .gitignore."
     arguments = GlobArguments
 
-    def wants(self, arguments: GlobArguments, context: ToolContext) -> AccessRequest:
+    def access_needed(self, arguments: GlobArguments, context: ToolContext) -> AccessRequest:
         _check_pattern(arguments.pattern)
         return self._access_request(arguments.path, f"find {arguments.pattern}", context)
 
-    async def work(self, arguments: GlobArguments, context: ToolContext) -> Pieces:
+    async def execute(self, arguments: GlobArguments, context: ToolContext) -> Pieces:
         _check_pattern(arguments.pattern)
         place = _folder(arguments.path, context)
         notes: list[str] = []
@@ -128,7 +128,7 @@ class Glob(_SearchTool[GlobArguments]):
             notes.append(f"none is spelled {arguments.pattern}; these are with other capitals")
         if many > MAX_GLOBBED:
             notes.append(f"the newest {MAX_GLOBBED} of {many} are shown; use a narrower pattern")
-        paths = [_shown(place, entry.path) for entry in newest]
+        paths = [_path_below(place, entry.path) for entry in newest]
         yield ToolOutput(_joined(paths or [f"No file matches {arguments.pattern}."], notes))
 
 
@@ -140,10 +140,10 @@ class Grep(_SearchTool[GrepArguments]):
     )
     arguments = GrepArguments
 
-    def wants(self, arguments: GrepArguments, context: ToolContext) -> AccessRequest:
+    def access_needed(self, arguments: GrepArguments, context: ToolContext) -> AccessRequest:
         return self._access_request(arguments.path, f"search {arguments.pattern!r}", context)
 
-    async def work(self, arguments: GrepArguments, context: ToolContext) -> Pieces:
+    async def execute(self, arguments: GrepArguments, context: ToolContext) -> Pieces:
         if not arguments.pattern:
             raise ToolError("The pattern is empty.")
         if arguments.glob:
@@ -176,7 +176,7 @@ class Grep(_SearchTool[GrepArguments]):
             async with aclosing(self._results(job, notes)) as results:
                 async for found in results:
                     if isinstance(found, Skipped):
-                        notes.append(f"not searched: {_shown(place, found.path)} ({found.why})")
+                        notes.append(f"not searched: {_path_below(place, found.path)} ({found.why})")
                     if not isinstance(found, MatchLine) or forbidden(found.path):
                         continue
                     if (found.matches and hits >= most) or room < 0:
@@ -186,7 +186,7 @@ class Grep(_SearchTool[GrepArguments]):
                     if job.context and lines and (found.path, found.number - 1) != last:
                         lines.append("--")
                     sign = ":" if found.matches else "-"
-                    lines.append(f"{_shown(place, found.path)}{sign}{found.number}{sign}{found.text}")
+                    lines.append(f"{_path_below(place, found.path)}{sign}{found.number}{sign}{found.text}")
                     room -= len(lines[-1]) + 1
                     last = (found.path, found.number)
         except ToolError as error:
@@ -217,7 +217,7 @@ def _check_pattern(pattern: str) -> None:
         )
 
 
-def _shown(place: Place, below: str) -> str:
+def _path_below(place: Place, below: str) -> str:
     """A path below a place as the model may use it again."""
     if not below:
         return place.shown

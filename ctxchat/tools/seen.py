@@ -46,7 +46,7 @@ class SeenFiles:
             known[str(path)] = digest
         with suppress(OSError):
             if self._contents and len(data) <= COMPARED:
-                self._contents.add([(digest, data)])
+                self._contents.add_contents([(digest, data)])
             self._note({str(path): digest})
 
     def changed(self, path: Path, now: bytes) -> bool:
@@ -107,7 +107,7 @@ class SeenFiles:
 
     def _known(self) -> dict[str, str]:
         if self._digests is None:
-            self._digests = dict(_read(self._log)) if self._log else {}
+            self._digests = dict(_read_log(self._log)) if self._log else {}
         return self._digests
 
     def _note(self, seen: dict[str, str]) -> None:
@@ -119,7 +119,7 @@ class SeenFiles:
             file.write(b"".join(json.dumps(pair).encode() + b"\n" for pair in seen.items()))
 
 
-def _read(log: Path) -> Iterable[tuple[str, str]]:
+def _read_log(log: Path) -> Iterable[tuple[str, str]]:
     """Line by line; a torn one costs itself."""
     try:
         lines = log.read_bytes().split(b"\n")

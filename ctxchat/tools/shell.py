@@ -79,7 +79,7 @@ class Shell(Tool[ShellArguments]):
         """What commands run in: `bubblewrap`, `seatbelt`, or empty for nothing."""
         return self._sandbox.kind
 
-    def wants(self, arguments: ShellArguments, context: ToolContext) -> AccessRequest:
+    def access_needed(self, arguments: ShellArguments, context: ToolContext) -> AccessRequest:
         command = arguments.command.strip()
         if not command or "\0" in command:
             raise ToolError("The command is empty." if not command else "The command holds a NUL character.")
@@ -130,7 +130,7 @@ class Shell(Tool[ShellArguments]):
         folders = tuple(f for f in needs if f not in asks.folders and self._sandbox.can_write(f))
         return Grant(not (self._sandbox.network or asks.network), folders, outside=True)
 
-    async def work(self, arguments: ShellArguments, context: ToolContext) -> Pieces:
+    async def execute(self, arguments: ShellArguments, context: ToolContext) -> Pieces:
         try:
             command = arguments.command.strip().encode()
         except UnicodeEncodeError as error:

@@ -41,12 +41,12 @@ class ReadSkill(Tool[SkillArguments]):
         super().__init__()
         self._prompts = prompts
 
-    def wants(self, arguments: SkillArguments, context: ToolContext) -> AccessRequest:
+    def access_needed(self, arguments: SkillArguments, context: ToolContext) -> AccessRequest:
         skill = self._find(arguments.name)
         file = f": {clip_line(arguments.file, 100)}" if arguments.file else ""
         return AccessRequest("none", summary=f"skill {skill.name}{file}")
 
-    async def work(self, arguments: SkillArguments, context: ToolContext) -> Pieces:
+    async def execute(self, arguments: SkillArguments, context: ToolContext) -> Pieces:
         skill = self._find(arguments.name)
         if arguments.file:
             yield ToolOutput(await asyncio.to_thread(_file_of, skill, arguments.file))

@@ -42,11 +42,11 @@ class Todo(Tool[TodoArguments]):
         super().__init__()
         self.items: tuple[TodoItem, ...] = ()
 
-    def wants(self, arguments: TodoArguments, context: ToolContext) -> AccessRequest:
+    def access_needed(self, arguments: TodoArguments, context: ToolContext) -> AccessRequest:
         done = sum(item.status == "done" for item in arguments.items)
         return AccessRequest("none", summary=f"to-do list: {done} of {len(arguments.items)} done")
 
-    async def work(self, arguments: TodoArguments, context: ToolContext) -> Pieces:
+    async def execute(self, arguments: TodoArguments, context: ToolContext) -> Pieces:
         self.items = tuple(arguments.items)
         yield ToolOutput(drawn(self.items) or "The list is empty.")
 

@@ -69,7 +69,7 @@ class Tool(ABC, Generic[A]):
                 f"{judged.target} changed after this call was approved; nothing was done.",
                 "Read it again, then try again.",
             )
-        async with aclosing(self.work(decoded, context)) as pieces:
+        async with aclosing(self.execute(decoded, context)) as pieces:
             try:
                 async for piece in pieces:
                     yield piece
@@ -77,16 +77,16 @@ class Tool(ABC, Generic[A]):
                 raise _readable(error) from error
 
     @abstractmethod
-    def wants(self, arguments: A, context: ToolContext) -> AccessRequest:
+    def access_needed(self, arguments: A, context: ToolContext) -> AccessRequest:
         """What a call with these arguments would do. Raises ToolError or OSError."""
 
     @abstractmethod
-    def work(self, arguments: A, context: ToolContext) -> Pieces:
+    def execute(self, arguments: A, context: ToolContext) -> Pieces:
         """Do it. Raises ToolError or OSError."""
 
     def _wants(self, arguments: A, context: ToolContext) -> AccessRequest:
         try:
-            return self.wants(arguments, context)
+            return self.access_needed(arguments, context)
         except OSError as error:
             raise _readable(error) from error
 
@@ -103,24 +103,24 @@ class Tool(ABC, Generic[A]):
 def schema_of(arguments: type[Arguments]) -> dict[str, object]:
     """The JSON schema of an arguments struct, with nothing in it that a model does not need (each token is sent every time)."""
     (root,), parts = msgspec.json.schema_components([arguments], ref_template="{name}")
-    return _plain(root, parts)
+    return _inline_references(root, parts)
 
 
-def _plain(node: Any, parts: dict[str, Any]) -> Any:
+def _inline_references(node: Any, parts: dict[str, Any]) -> Any:
     if isinstance(node, list):
-        return [_plain(item, parts) for item in node]
+        return [_inline_references(item, parts) for item in node]
     if not isinstance(node, dict):
         return node
     if "$ref" in node:
-        return _plain(parts[node["$ref"]], parts)
+        return _inline_references(parts[node["$ref"]], parts)
     if "properties" in node:
         return {
             "type": "object",
-            "properties": {name: _plain(value, parts) for name, value in node["properties"].items()},
+            "properties": {name: _inline_references(value, parts) for name, value in node["properties"].items()},
             "required": node["required"],
             "additionalProperties": False,
         }
-    return {key: _plain(value, parts) for key, value in node.items() if key not in {"default", "title"}}
+    return {key: _inline_references(value, parts) for key, value in node.items() if key not in {"default", "title"}}
 
 
 async def in_thread(work: Callable[Concatenate[threading.Event, P], T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -63,7 +63,7 @@ class Tree:
         self._left_out: set[str] = set()
         self._rules: dict[str, Rules] = {}
 
-    def look(self, keep: Keep, *, again: bool = False) -> dict[str, FileState]:
+    def scan(self, keep: Keep, *, again: bool = False) -> dict[str, FileState]:
         """Every path, as the system has it, with what stands there; `keep` is handed the contents that were not known.
 
         `again`: the second look at what a command did goes by the ignore rules of the first, so that nothing is taken for new
@@ -169,7 +169,7 @@ def state_of(path: str, st: os.stat_result) -> tuple[FileState, bytes | None] | 
         return FileState("link", 0, digest_of(data), len(data)), data
     if not stat.S_ISREG(st.st_mode):
         return None
-    data = _content(path) if st.st_size <= LARGEST else None
+    data = _read_bytes(path) if st.st_size <= LARGEST else None
     if data is None:
         return FileState("file", mode, f"{st.st_size}.{st.st_mtime_ns}.{st.st_ino}", st.st_size, kept=False), None
     return FileState("file", mode, digest_of(data), len(data)), data
@@ -183,7 +183,7 @@ def look_at(path: str) -> tuple[FileState, bytes | None] | None:
         return None
 
 
-def _content(path: str) -> bytes | None:
+def _read_bytes(path: str) -> bytes | None:
     """None where it cannot be read, or is too large by now."""
     try:
         handle = os.open(path, _OPEN)

@@ -40,7 +40,7 @@ class WebFetch(Tool[FetchArguments]):
         super().__init__()
         self._fetcher = fetcher
 
-    def wants(self, arguments: FetchArguments, context: ToolContext) -> AccessRequest:
+    def access_needed(self, arguments: FetchArguments, context: ToolContext) -> AccessRequest:
         from ctxchat.tools.addresses import checked, is_near, proxy_for
 
         url = checked(arguments.url)
@@ -57,7 +57,7 @@ class WebFetch(Tool[FetchArguments]):
             patterns=(escaped(str(url)), f"{escaped(origin)}/**"),
         )
 
-    async def work(self, arguments: FetchArguments, context: ToolContext) -> Pieces:
+    async def execute(self, arguments: FetchArguments, context: ToolContext) -> Pieces:
         from ctxchat.tools.fetching import Elsewhere, Fetcher, checked
 
         got = await (self._fetcher or Fetcher()).fetch(checked(arguments.url))

@@ -1,7 +1,7 @@
 """The application: its start and end, keys and commands, and which screen is on top.
 
-What it looks like is in `style`, what commands do in `actions`, what runs in `work`, what is on screen in `chat`, what lies
-over it in `panels`. Started by the composition root with everything it needs.
+What it looks like is in `style`, what commands do in `actions`, what runs in `session_controller`, what is on screen in `chat`,
+what lies over it in `panels`. Started by the composition root with everything it needs.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class CommandSource(Provider):
         for command, key in self._entries():
             group = group_of(command)
             head, before = ("" if group == before else group), group
-            yield DiscoveryHit(self._line(command, key, head), self._start(command), text=command.help)
+            yield DiscoveryHit(self._command_line(command, key, head), self._start(command), text=command.help)
 
     async def search(self, query: str) -> Hits:
         """Those whose title or name matches."""
@@ -141,9 +141,11 @@ class CommandSource(Provider):
         for command, key in self._entries():
             score = max(matcher.match(command.help), matcher.match(command.name))
             if score > 0:
-                yield Hit(score, self._line(command, key, group_of(command)), self._start(command), text=command.help)
+                yield Hit(
+                    score, self._command_line(command, key, group_of(command)), self._start(command), text=command.help
+                )
 
-    def _line(self, command: Action, key: str, group: str) -> Content:
+    def _command_line(self, command: Action, key: str, group: str) -> Content:
         """Columns on fixed edges, the sentence last, for it may be long; in a narrow window only the key before it, in a very
         narrow one nothing, and all of the sentence, in as many lines as it takes."""
         width = self.app.size.width

@@ -57,14 +57,14 @@ class Edits:
             themes = any(path.parent == self._folder / "themes" for path in changed)
             wrong = await self._take_themes() if themes else ()
             if changed:
-                await self.take(wrong)
+                await self.reload_settings(wrong)
 
-    async def take(self, wrong: Sequence[Problem] = ()) -> None:
+    async def reload_settings(self, wrong: Sequence[Problem] = ()) -> None:
         """Read the settings anew and put them in force; a broken file keeps the last good ones. `wrong` is to be told with
         what changed."""
         try:
             loaded = await asyncio.to_thread(self._load)
-            await asyncio.to_thread(self._watch.add, loaded.files)
+            await asyncio.to_thread(self._watch.add_places, loaded.files)
         except CtxchatError as problem:
             self._say(str(problem), warning=True)
             return
@@ -73,11 +73,11 @@ class Edits:
         if loaded.broken:
             if loaded.broken != before.broken:
                 stays = "Not in force: the last good settings stay."
-                self._say("\n".join((*self._told(loaded.broken), stays)), warning=True)
+                self._say("\n".join((*self._problem_lines(loaded.broken), stays)), warning=True)
             return
         lines = news(self._good, loaded).lines
         known = {p.text for p in self._good.problems}
-        problems = self._told([*wrong, *(p for p in loaded.problems if p.text not in known)])
+        problems = self._problem_lines([*wrong, *(p for p in loaded.problems if p.text not in known)])
         mended, self._good = bool(before.broken), loaded
         await self._put_in_force(loaded)
         if mended and not lines:
@@ -131,7 +131,7 @@ class Edits:
         severity = "warning" if warning else "information"
         self._app.notify(text, severity=severity, timeout=12 if warning else 6)
 
-    def _told(self, problems: Sequence[Problem]) -> tuple[str, ...]:
+    def _problem_lines(self, problems: Sequence[Problem]) -> tuple[str, ...]:
         """The first of them in a line each, their files by a short name."""
         told = tuple(brief(problem, self._folder) for problem in problems[:MAX_PROBLEMS])
         more = len(problems) - len(told)

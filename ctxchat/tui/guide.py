@@ -31,7 +31,7 @@ class TourStep(msgspec.Struct, frozen=True):
     draft: str = ""
 
 
-def _said(least: int) -> Callable[[CtxchatApp, object], bool]:
+def _after_messages(least: int) -> Callable[[CtxchatApp, object], bool]:
     def done(app: CtxchatApp, _: object) -> bool:
         said = sum(group.kind == "user" for group in app.session.state.ledger.groups) if app.session else 0
         return said >= least and not app.controller.busy
@@ -51,12 +51,12 @@ STEPS: Sequence[TourStep] = (
     TourStep(
         "This harbour is made up, and nothing you do here touches your files. Press Enter: the built-in assistant looks into "
         "the folder, and the bar at the bottom shows what each part of that costs.",
-        _said(1),
+        _after_messages(1),
         "Which logger does the gauge at Pier 7 report to?",
     ),
     TourStep(
         "Two logs go along now; the line under the composer says what they weigh before you send them. Press Enter.",
-        _said(2),
+        _after_messages(2),
         "Which WARNING do these hold? @logs/pier-7.log @logs/pier-8.log",
     ),
     TourStep(
@@ -90,9 +90,9 @@ class Guide(Static):
         self._seen: set[type[Screen[Any]]] = set()
 
     def on_mount(self) -> None:
-        self.set_interval(GLANCE, self.look)
+        self.set_interval(GLANCE, self.advance)
 
-    def look(self) -> None:
+    def advance(self) -> None:
         """Go on where the step is done; called where another screen opens as well, which may be gone again soon."""
         app: CtxchatApp = self.app  # type: ignore[assignment]
         self._seen.update(type(screen) for screen in app.screen_stack[1:])

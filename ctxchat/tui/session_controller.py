@@ -121,7 +121,7 @@ class SessionController:
         waiting, self._queue = self._queue, []
         if waiting:
             self._chat.composer.put_back(joined(waiting))
-        self._chat.composer.queued.show(self._queue)
+        self._chat.composer.queued.show_drafts(self._queue)
 
     @property
     def unsent(self) -> Draft:
@@ -148,7 +148,7 @@ class SessionController:
         if not (
             kept and self.session and self.session.state.ledger.groups
         ):  # an empty session is not kept, nor is its draft
-            kept = self._chat.composer.prompt.input_history.add(unsent)
+            kept = self._chat.composer.prompt.input_history.add_entry(unsent)
         if self.session:
             with suppress(
                 CtxchatError
@@ -168,7 +168,7 @@ class SessionController:
         place = next((place for place, each in enumerate(self._queue) if each is draft), None)
         if place is not None:
             del self._queue[place]
-            self._chat.composer.queued.show(self._queue)
+            self._chat.composer.queued.show_drafts(self._queue)
         return place is not None
 
     def go_on(self) -> None:
@@ -180,7 +180,7 @@ class SessionController:
             if self._queue and self.session:
                 self._leaving = self._queue.pop(0)
                 self._begin(self._turn(self.session, self._leaving), WAITING)
-        self._chat.composer.queued.show(self._queue)
+        self._chat.composer.queued.show_drafts(self._queue)
 
     async def _turn(self, session: Session, draft: Draft | None = None) -> AsyncGenerator[Stamped, None]:
         """The turn of a message, without one on from where the last broke off; with an eye on what is leaving: in the record it
@@ -288,7 +288,7 @@ class SessionController:
             async with aclosing(events):
                 async for stamped in events:
                     made = made or isinstance(stamped.event, CompactionRecord)
-                    await self._chat.take(stamped)
+                    await self._chat.show_event(stamped)
                     if isinstance(stamped.event, ApprovalRequested):
                         self._alert("ctxchat asks before it goes on")
             interrupted = False

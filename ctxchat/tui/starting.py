@@ -90,7 +90,7 @@ async def arrive(chat: ChatScreen, session: Session) -> None:
     context_usage = await session.measure()
     chat.show_figures(context_usage)
     chat.show_header()
-    chat.presenter.weigh()
+    chat.presenter.refresh_tokens()
     await offer_room(chat, session)
     stored = bool(session.state.ledger.groups) and not session.read_only
     if stored and await session.setup.unreached() and not session.busy:

@@ -50,7 +50,7 @@ async def test_an_image_whose_file_is_gone_and_a_model_that_sees_none_cost_no_tu
         async for _ in stream:
             pass
     assert seer.requests[0].images == {} and not blind.session.attachments.seen
-    assert blind.session.attachments.weigh(image) < 20
+    assert blind.session.attachments.count_tokens(image) < 20
 
 
 async def test_an_export_carries_the_images_that_are_still_there() -> None:
@@ -86,10 +86,10 @@ async def test_a_long_text_is_estimated_until_it_was_counted() -> None:
 
     desk, _ = desk_of(count=count)
     long = Text("x" * 200_000, "paste-1.txt")
-    rough = desk.session.attachments.weigh(long)
+    rough = desk.session.attachments.count_tokens(long)
     assert max(counted, default=0) < 200_000 and rough > 50_000
     await desk.session.attachments.count([long])
-    assert desk.session.attachments.weigh(long) > 200_000
+    assert desk.session.attachments.count_tokens(long) > 200_000
 
 
 async def test_a_paste_put_away_says_where_the_rest_lies() -> None:
@@ -97,7 +97,7 @@ async def test_a_paste_put_away_says_where_the_rest_lies() -> None:
     text = await desk.session.attachments.put_away("paste-1.txt", "\n".join(f"line {n}" for n in range(20_000)))
     assert desk.journal.spilled["paste-1.txt"].count("\n") == 19_999
     assert "line 0" in text.text and "line 19999" in text.text and "full text: paste-1.txt" in text.text
-    assert desk.session.attachments.weigh(text) < 1_200
+    assert desk.session.attachments.count_tokens(text) < 1_200
 
 
 async def test_a_full_disk_is_told_before_anything_is_sent() -> None:

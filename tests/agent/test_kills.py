@@ -20,7 +20,7 @@ from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
 from tests.agent.killed import ANSWER, QUESTION
 
-METER = TokenCounter(PlanOptions().counter.text)
+METER = TokenCounter(PlanOptions().counter.count_text)
 
 
 @pytest.fixture(scope="module")

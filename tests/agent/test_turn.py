@@ -218,7 +218,7 @@ async def test_a_large_result_goes_to_a_file_and_head_and_tail_stay():
     assert done.spilled == "tool-results/m3.txt"
     assert desk.journal.spilled[done.spilled] == "line of text\n" * 20_000
     assert done.spilled in done.output
-    assert desk.conversation.counter.text(done.output) <= desk.conversation.budget.limit // 4
+    assert desk.conversation.counter.count_text(done.output) <= desk.conversation.budget.limit // 4
 
 
 async def test_the_gauge_is_an_estimate_first_then_the_servers_figure_and_adds_up():

@@ -91,17 +91,17 @@ async def test_own_searches_and_the_question_at_hand_are_no_answers(store: tuple
 async def test_one_message_comes_whole_and_a_range_keeps_to_the_budget(store: tuple[Database, str]) -> None:
     database, session = store
     recall = Recollection(database, session)
-    assert (await recall.show("m3")).startswith(
+    assert (await recall.fetch_text("m3")).startswith(
         "m3 (result of read_file):\n0000 ok pump-0"
-    ) and NEEDLE in await recall.show("m3")
-    assert (await recall.show("m6")).startswith("m6 (assistant):\n[called grep")
-    assert (await recall.show("g2")).startswith("m2 (assistant): Looking.\n[called read_file")
-    told = await recall.show("m1–m10")
+    ) and NEEDLE in await recall.fetch_text("m3")
+    assert (await recall.fetch_text("m6")).startswith("m6 (assistant):\n[called grep")
+    assert (await recall.fetch_text("g2")).startswith("m2 (assistant): Looking.\n[called read_file")
+    told = await recall.fetch_text("m1–m10")
     assert told.startswith("m1 (user): Look") and "m10 (user)" in told
     assert database.count(told) <= TOKENS + 200
-    assert "m4 (assistant): The pump" in await recall.show("k1")
+    assert "m4 (assistant): The pump" in await recall.fetch_text("k1")
     for wrong in ("m99", "../m1", "k9", "", "m5-m2", "x", "m1, x", "m1, other/m2", ","):
-        assert await recall.show(wrong) == ""
+        assert await recall.fetch_text(wrong) == ""
 
 
 @settings(max_examples=30)
@@ -111,7 +111,7 @@ def test_what_a_summary_says_it_covers_can_be_recalled_as_it_is_written(places: 
 
     async def told(id: str) -> set[int]:
         """All that the id leads to, page by page."""
-        text = await recall.show(id)
+        text = await recall.fetch_text(id)
         shown = {int(line[1:].split()[0]) for line in text.split("\n\n") if line.startswith("m")}
         further = text.rpartition("[more: recall the id ")[2] if "[more:" in text else ""
         return shown | (await told(further.rstrip("]")) if further else set[int]())
@@ -129,8 +129,8 @@ async def test_a_sub_agents_record_is_found_by_the_id_that_its_answer_names(tmp_
         theirs = sessions.create(database, records=records, parent=session, folder="/work", delegated=True)
         other = sessions.create(database, records=records, folder="/work")
         recall = Recollection(database, session)
-        assert await recall.show(theirs) == "m1 (user): Count the pumps.\n\nm2 (assistant): Nine."
-        assert await recall.show(other) == ""
+        assert await recall.fetch_text(theirs) == "m1 (user): Count the pumps.\n\nm2 (assistant): Nine."
+        assert await recall.fetch_text(other) == ""
 
 
 async def test_the_answer_keeps_to_its_budget_and_names_what_it_left_out(tmp_path: Path) -> None:
@@ -142,10 +142,10 @@ async def test_the_answer_keeps_to_its_budget_and_names_what_it_left_out(tmp_pat
         recall = Recollection(database, session)
         text = await recall.search("harbour lorem")
         assert database.count(text) <= TOKENS + 100
-        told = await recall.show("m1-m39")
+        told = await recall.fetch_text("m1-m39")
         assert database.count(told) <= TOKENS + 100 and "[more: recall the id m" in told
         last = told.rsplit("id ", 1)[1].rstrip("]")
-        assert (await recall.show(last)).startswith(last.split("–")[0])
+        assert (await recall.fetch_text(last)).startswith(last.split("–")[0])
         assert await recall.search("nothing-like-this") == ""
 
 

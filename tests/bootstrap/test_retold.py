@@ -42,9 +42,9 @@ async def test_the_folders_other_sessions_when_asked_for(tmp_path: Path) -> None
         assert await recall.search("when does the harbour gate open") == ""
         text = await recall.search("when does the harbour gate open", scope="folder")
         assert f"{sister}/m1 (user" in text and "at nine" in text and "at ten" not in text
-        assert "at nine" in await recall.show(f"{sister}/m1")
-        assert (await recall.show(f"{sister}/m1-m2")).startswith("m1 (user)")
-        assert await recall.show(f"{stranger}/m1") == ""
+        assert "at nine" in await recall.fetch_text(f"{sister}/m1")
+        assert (await recall.fetch_text(f"{sister}/m1-m2")).startswith("m1 (user)")
+        assert await recall.fetch_text(f"{stranger}/m1") == ""
         assert "since:soon is no time" in await recall.search("gate since:soon")
 
 
@@ -63,4 +63,4 @@ async def test_what_was_handed_off_is_reached_as_ones_own(tmp_path: Path) -> Non
         recall = Recollection(database, fresh, state.continues)
         text = await recall.search("when does the harbour gate open")
         assert f"{first}/m1 (user" in text and "at nine" in text
-        assert "at nine" in await recall.show(f"{first}/m1")
+        assert "at nine" in await recall.fetch_text(f"{first}/m1")

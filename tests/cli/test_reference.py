@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxchat.cli import COMPLETING, main
-from ctxchat.cli.reference import commands, write
+from ctxchat.cli.reference import commands, write_reference
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 from tests.cli.conftest import Home
@@ -20,7 +20,7 @@ PAGES = ("docs/commands.md", "man/ctxchat.1")
 def test_the_page_and_the_manual_are_as_the_commands_are(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "commands.md").write_text((ROOT / "docs" / "commands.md").read_text())
-    write(tmp_path)
+    write_reference(tmp_path)
     for page in PAGES:
         assert (tmp_path / page).read_text() == (ROOT / page).read_text(), "run python -m ctxchat.cli.reference"
 

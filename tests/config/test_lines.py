@@ -60,7 +60,7 @@ def leaves(tree: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
 
 def test_every_kind_of_line() -> None:
     places = layout(TEXT)
-    lines = {path: places.line(path) for path, _ in leaves(tomllib.loads(TEXT))}
+    lines = {path: places.line_of(path) for path, _ in leaves(tomllib.loads(TEXT))}
     assert lines == {
         ("title",): 2,
         ("dotted", "key", "with dot"): 3,
@@ -76,7 +76,7 @@ def test_every_kind_of_line() -> None:
         ("h", 1, "n"): 26,
         ("h", 1, "deep", 0, "n"): 28,
     }
-    assert places.line(("a", "missing")) == 5 and places.line(("nowhere",)) == 0
+    assert places.line_of(("a", "missing")) == 5 and places.line_of(("nowhere",)) == 0
 
 
 def test_spans_read_back_as_the_values() -> None:

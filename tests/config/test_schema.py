@@ -20,7 +20,7 @@ from ctxchat.config.consistency import build, contradictions, for_agent
 from ctxchat.config.explain import rows
 from ctxchat.config.keys import ACTION_IDS
 from ctxchat.config.option_table import options
-from ctxchat.config.reference import TABLES, json_schema, keys_table, options_table, page, render, write
+from ctxchat.config.reference import TABLES, json_schema, keys_table, options_table, page, render, write_pages
 from ctxchat.config.schema import DEFAULTS, Settings
 from ctxchat.config.trees import get
 from ctxchat.core.errors import UsageError
@@ -42,7 +42,7 @@ def test_the_shipped_reference_is_what_the_schema_says() -> None:
 def test_the_tables_of_the_documentation_are_what_the_program_says(tmp_path: Path) -> None:
     for file in TABLES:
         shutil.copy(ROOT / "docs" / file, tmp_path / file)
-    write(tmp_path)
+    write_pages(tmp_path)
     for file in TABLES:
         there = (ROOT / "docs" / file).read_text(encoding="utf-8")
         assert (tmp_path / file).read_text(encoding="utf-8") == there, "run python -m ctxchat.config.reference"

@@ -81,7 +81,7 @@ def test_where_nothing_is_promised_what_was_read_last_time_is_probably_there() -
     held = held_after((), sent(5, "a", life=0), Usage(1_000, 1, cached=900))
     told = state(held, rules=CacheRules())
     assert [told.warmth(START + at) for at in (1, PROBABLE_LIFE_S)] == ["probably_warm", "unknown"]
-    assert told.told(START)["expires_at"] is None
+    assert told.as_json(START)["expires_at"] is None
     assert held_after(held, sent(7, "b", 1, life=0), Usage(1_200, 1)) == (), "it did not read it"
 
 

@@ -117,7 +117,7 @@ def test_another_tokenizer_behind_the_same_name_is_believed() -> None:
 def test_a_text_by_kind_is_the_text(text: str) -> None:
     counter = TokenCounter()
     mix = counter.text_mix(text)
-    assert mix.raw == counter.text(text)
+    assert mix.raw == counter.count_text(text)
     assert 0 <= mix.digits + mix.marks + mix.capitals + mix.han + mix.kana + mix.accents <= len(text)
     assert all(number >= 0 for number in (mix.words, mix.wide, mix.accents))
 

@@ -31,7 +31,7 @@ def words(name: str, file: Path) -> tuple[list[str], int]:
     records: list[Record] = []
     for step in formats.named(name).steps(file, silent):
         if not isinstance(step, Begin):
-            records += building.take(step)
+            records += building.add_step(step)
     records += building.finish()
     state = fold(records)
     assert state.skipped == ()

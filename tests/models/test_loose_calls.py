@@ -296,7 +296,7 @@ def test_what_begins_with_thoughts_is_told_so_while_it_comes(said: str, ends: bo
     assert (thought, text, end.unthought) == (inside, outside.lstrip("\n") if mark else "", not mark)
     draft = ArrivingReply()
     for piece in (ReasoningDelta(thought), TextDelta(text), end):
-        draft.take(piece)
+        draft.add_piece(piece)
     message = draft.message(1, "")
     assert message.text == (text if mark else said) and draft.answered == bool(message.text.strip())
     assert reply_of(*deltas, finish="length", thinks_first=True)[2].unthought is False

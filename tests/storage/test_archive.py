@@ -42,21 +42,21 @@ def test_the_list_and_what_was_folded(database: Database) -> None:
         6,
     )
     assert [r.id for r in archive.compactions(database, other)] == ["other"]
-    shown = archive.show(database, "c2")
+    shown = archive.load_compaction(database, "c2")
     assert [g.id for g in shown.groups] == ids(3)
     assert [m.id for m in shown.messages] == [f"m{n}" for n in range(1, 13)]
     assert (shown.nested, shown.undone, shown.problems) == (("c1",), False, ())
     assert shown.change.record and shown.change.record.evidence == "- ran make"
-    assert archive.show(database, "c1").undone
+    assert archive.load_compaction(database, "c1").undone
 
 
 def test_what_is_redone_or_narrowed_is_listed_once_as_it_stands(database: Database) -> None:
     whole = compaction("c1", *ids(3))
     session = sessions.create(database, records=[*turns(4), whole, Undone("c1")])
-    assert (sessions.row(database, session).compactions, archive.show(database, "c1").undone) == (0, True)
+    assert (sessions.row(database, session).compactions, archive.load_compaction(database, "c1").undone) == (0, True)
     assert archive.search(database, "tide", session)[0].compaction == ""
     sessions.append(database, session, whole)
-    assert (sessions.row(database, session).compactions, archive.show(database, "c1").undone) == (1, False)
+    assert (sessions.row(database, session).compactions, archive.load_compaction(database, "c1").undone) == (1, False)
     assert loading.load(database, session).state.undone == ()
     part = compaction("c1", *ids(1))
     sessions.append(database, session, Undone("c1"), part)
@@ -72,7 +72,7 @@ def test_what_is_redone_or_narrowed_is_listed_once_as_it_stands(database: Databa
         "what is left of it, and what came back"
     )
     assert sessions.row(database, session).used == used + 300
-    assert [g.id for g in archive.show(database, "c1").groups] == ids(1)
+    assert [g.id for g in archive.load_compaction(database, "c1").groups] == ids(1)
     state = loading.load(database, session).state
     assert (state.ledger.compactions, state.undone) == ((part.change,), ())
     hits = {hit.message: hit.compaction for hit in archive.search(database, "tide", session, limit=50)}
@@ -85,25 +85,25 @@ def test_ids_are_found_by_their_beginning(database: Database) -> None:
     sessions.create(
         database, records=[*turns(2), compaction("c1", "g1"), compaction("c12", "g2"), compaction("d5", "g4")]
     )
-    assert archive.show(database, "c1").change.id == "c1"
-    assert archive.show(database, "d").change.id == "d5"
+    assert archive.load_compaction(database, "c1").change.id == "c1"
+    assert archive.load_compaction(database, "d").change.id == "d5"
     for wrong in ("", "c", "x", "%", "../c1"):
         with pytest.raises(UsageError):
-            archive.show(database, wrong)
+            archive.load_compaction(database, wrong)
 
 
 def test_a_forks_copy_stands_behind_the_original(database: Database) -> None:
     session = sessions.create(database, records=[*turns(2), compaction("c1", "g1")])
     fork = sessions.fork(database, session)
-    assert archive.show(database, "c1").session == session
-    assert archive.show(database, "c1", fork).session == fork
+    assert archive.load_compaction(database, "c1").session == session
+    assert archive.load_compaction(database, "c1", fork).session == fork
 
 
 def test_damage_in_the_archive_costs_that_group(database: Database) -> None:
     session = sessions.create(database, records=[*turns(20), compaction("c1", *ids(20)[:-3])])
     with database.transaction() as connection:
         connection.execute("UPDATE journal SET body = '{' WHERE seq = 2")
-    shown = archive.show(database, "c1")
+    shown = archive.load_compaction(database, "c1")
     assert len(shown.groups) == 57 - 1
     assert "g2" in shown.problems[0]
     with pytest.raises(StorageError, match="damaged"):
@@ -111,7 +111,7 @@ def test_damage_in_the_archive_costs_that_group(database: Database) -> None:
     with database.transaction() as connection:
         connection.execute("UPDATE journal SET body = '{' WHERE seq = 61")
     with pytest.raises(StorageError, match="damaged"):
-        archive.show(database, "c1")
+        archive.load_compaction(database, "c1")
 
 
 def test_one_message_and_its_group(database: Database) -> None:

@@ -58,8 +58,8 @@ def test_a_bad_page_costs_what_is_on_it(tmp_path: Path) -> None:
     """Overwrites pages of the file itself, one at a time; whatever is readable is still there."""
     with Database(tmp_path) as database:
         session = sessions.create(database, records=turns(150))
-        database.read("PRAGMA wal_checkpoint(TRUNCATE)")
-        size = database.read("PRAGMA page_size")[0][0]
+        database.query("PRAGMA wal_checkpoint(TRUNCATE)")
+        size = database.query("PRAGMA page_size")[0][0]
         leaves = [page for page, kind in _journal_pages(database) if kind == "leaf"]
     clean = (tmp_path / "ctxchat.db").read_bytes()
     for page in leaves[:3]:
@@ -78,8 +78,8 @@ def test_a_session_on_a_bad_page_is_deleted_and_the_others_are_whole(tmp_path: P
         image = private_files.session_folder(tmp_path, bad) / attach(
             private_files.session_folder(tmp_path, bad), "shot.png", b"x"
         )
-        database.read("PRAGMA wal_checkpoint(TRUNCATE)")
-        size = database.read("PRAGMA page_size")[0][0]
+        database.query("PRAGMA wal_checkpoint(TRUNCATE)")
+        size = database.query("PRAGMA page_size")[0][0]
         leaves = [page for page, kind in _pages(database, table) if kind == "leaf"]
     page, clean = leaves[len(leaves) // 2], (tmp_path / "ctxchat.db").read_bytes()
     (tmp_path / "ctxchat.db").write_bytes(clean[: (page - 1) * size] + b"\xa5" * size + clean[page * size :])
@@ -120,11 +120,11 @@ def test_a_bad_page_of_the_index_costs_no_word(tmp_path: Path, first: str, fill:
             loaded = loading.load(database, session)
             assert not loaded.problems and loaded.state.title == "title"
             assert [g.id for g in loaded.state.ledger.groups] == [*(g.id for r in turns(60) for g in r.groups), "g500"]
-            assert database.read("SELECT count(*) FROM messages WHERE session = ?", (session,)) == [(241,)]
+            assert database.query("SELECT count(*) FROM messages WHERE session = ?", (session,)) == [(241,)]
             assert search(database, "lighthouse keeper", session)[0].message == "m500"
             assert len(search(database, "question", limit=500)) == (60 if first == "delete" else 80)
             assert [problem for problem in database.check() if "index" not in problem] == []
-            assert database.check() == [] and database.read("PRAGMA integrity_check") == [("ok",)]
+            assert database.check() == [] and database.query("PRAGMA integrity_check") == [("ok",)]
 
 
 def test_doctor_mends_a_bad_page_of_the_index_that_nobody_has_come_upon(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_the_index_among_the_tables_of_the_journal_moves_out(tmp_path: Path) -> 
         with database.transaction() as connection:
             connection.execute("CREATE VIRTUAL TABLE main.search USING fts5(words, content='')")
             connection.execute("INSERT INTO main.search (rowid, words) SELECT id, text FROM messages")
-        database.read("PRAGMA wal_checkpoint(TRUNCATE)")
+        database.query("PRAGMA wal_checkpoint(TRUNCATE)")
         pages = [page for page, _ in _pages(database, "search_data")]
         node = next(page for page, kind in _journal_pages(database) if kind == "internal")
     clean = (old / "ctxchat.db").read_bytes()
@@ -163,7 +163,7 @@ def test_the_index_among_the_tables_of_the_journal_moves_out(tmp_path: Path) -> 
         (tmp_path / str(number) / "ctxchat.db").write_bytes(bad)
         with Database(tmp_path / str(number)) as database:
             assert database.fts and database.backups
-            assert database.read("SELECT count(*) FROM main.sqlite_master WHERE name LIKE 'search%'") == [(0,)]
+            assert database.query("SELECT count(*) FROM main.sqlite_master WHERE name LIKE 'search%'") == [(0,)]
             assert len(search(database, "question", limit=99)) == 60
             sessions.append(database, session, *turns(62)[-6:])
             loaded = loading.load(database, session)
@@ -210,7 +210,7 @@ def _journal_pages(database: Database) -> list[tuple[int, str]]:
 
 def _pages(database: Database, table: str) -> list[tuple[int, str]]:
     try:
-        return [(p, k) for p, k in database.read("SELECT pageno, pagetype FROM dbstat WHERE name = ?", (table,))]
+        return [(p, k) for p, k in database.query("SELECT pageno, pagetype FROM dbstat WHERE name = ?", (table,))]
     except StorageError:
         pytest.skip("this SQLite has no dbstat")
 
@@ -221,7 +221,7 @@ def test_writes_that_went_with_the_log_are_told(tmp_path: Path, left: str) -> No
     data = tmp_path / "cut"
     with Database(tmp_path / "whole") as database:
         session = sessions.create(database, records=turns(2))
-        database.read("PRAGMA wal_checkpoint(TRUNCATE)")
+        database.query("PRAGMA wal_checkpoint(TRUNCATE)")
         log = database.path.with_name(f"{database.path.name}-wal")
         for seq in (9, 10, 11):
             sessions.append(database, session, Sealed((user(seq, "more of the harbour"),)))

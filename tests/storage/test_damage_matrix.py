@@ -39,9 +39,9 @@ class Store:
                 )
                 for many in TURNS
             ]
-            database.read("PRAGMA wal_checkpoint(TRUNCATE)")
+            database.query("PRAGMA wal_checkpoint(TRUNCATE)")
             try:
-                rows = database.read("SELECT name, pagetype, pageno FROM dbstat WHERE pageno > 1")
+                rows = database.query("SELECT name, pagetype, pageno FROM dbstat WHERE pageno > 1")
             except StorageError:
                 pytest.skip("this SQLite has no dbstat")
             self.texts = {session: said(database, session) for session in self.sessions}
@@ -205,7 +205,7 @@ def test_the_rows_between_lost_ones_are_found_with_a_read_for_each_that_is_lost(
 
         def read(sql: str, values: Sequence[object]) -> Iterable[tuple[Any, ...]]:
             reads.append(sql)
-            return database.read(sql, values)
+            return database.query(sql, values)
 
         found = [row[0] for row in around.rows(read, "rowid, session, seq", "journal")]
     whole = 3 * sum(TURNS) + len(TURNS)
@@ -220,7 +220,7 @@ class Heard(Database):
 
     def read(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         self.passes += "FROM journal NOT INDEXED WHERE rowid BETWEEN" in sql and values[0] == 1
-        return super().read(sql, values)
+        return super().query(sql, values)
 
 
 def test_the_journal_is_gone_through_once_for_all_sessions_that_are_damaged(store: Store) -> None:
@@ -231,7 +231,7 @@ def test_the_journal_is_gone_through_once_for_all_sessions_that_are_damaged(stor
     with Heard(store.folder) as database:
         assert {s: said(database, s) for s in store.sessions} == store.texts and database.passes == len(store.sessions)
         database.passes = 0
-        keys = around.BySession(database.read)
+        keys = around.BySession(database.query)
         loaded = [loading.load(database, session, keys=keys).state.ledger.messages() for session in store.sessions]
         assert [len(messages) for messages in loaded] == [len(store.texts[session]) for session in store.sessions]
         assert database.passes == 1

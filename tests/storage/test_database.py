@@ -89,7 +89,7 @@ def test_a_migration_copies_the_database_first(tmp_path: Path) -> None:
         ("CREATE TABLE more (x)",),
     )
     with Database(tmp_path, migrations=later) as database:
-        assert database.read("SELECT id, colour FROM sessions") == [(session, "blue")]
+        assert database.query("SELECT id, colour FROM sessions") == [(session, "blue")]
         copies = database.backups
     assert [copy.name.split("-")[0] for copy in copies] == [f"v{VERSION}", f"v{VERSION + 1}"]
     assert all(mode(copy) == 0o600 for copy in copies)
@@ -108,7 +108,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
             Database(tmp_path, migrations=broken)
     with Database(tmp_path) as database:
         assert [row.title for row in sessions.rows(database)] == ["kept"]
-        assert database.read("SELECT count(*) FROM sqlite_master WHERE name = 'half'") == [(0,)]
+        assert database.query("SELECT count(*) FROM sqlite_master WHERE name = 'half'") == [(0,)]
     assert len(list((tmp_path / "backups").iterdir())) <= BACKUPS_KEPT
 
 
@@ -148,12 +148,12 @@ def test_kill_9_in_the_middle_of_a_migration_leaves_old_or_new(tmp_path: Path) -
 
 def test_a_full_disk_is_told_and_changes_nothing(database: Database) -> None:
     session = sessions.create(database, records=turns(1))
-    pages = database.read("PRAGMA page_count")[0][0]
-    database.read(f"PRAGMA max_page_count = {pages}")
+    pages = database.query("PRAGMA page_count")[0][0]
+    database.query(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(StorageError, match="full") as problem:
         sessions.append(database, session, *turns(400)[3:])
     assert "Free some space" in problem.value.hint
-    database.read("PRAGMA max_page_count = 1000000")
+    database.query("PRAGMA max_page_count = 1000000")
     assert sessions.row(database, session).messages == 4
     assert database.check() == []
     sessions.append(database, session, *turns(2)[3:])

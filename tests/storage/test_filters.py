@@ -13,7 +13,7 @@ from ctxchat.core.messages import Message
 from ctxchat.core.search import FILTERS, Scope
 from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
-from ctxchat.storage.query import narrowed
+from ctxchat.storage.query import split_filters
 from tests.storage.test_search_ranking import called
 
 NOW = datetime(2026, 11, 22, 15, 30, tzinfo=UTC)
@@ -32,7 +32,7 @@ NOW = datetime(2026, 11, 22, 15, 30, tzinfo=UTC)
     ],
 )
 def test_a_query_and_its_filters(query: str, words: str, scope: Scope) -> None:
-    assert narrowed(query, Scope(), NOW) == (words, scope)
+    assert split_filters(query, Scope(), NOW) == (words, scope)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_query_and_its_filters(query: str, words: str, scope: Scope) -> None:
 )
 def test_a_wrong_filter_is_told_with_what_may_stand_there(wrong: str) -> None:
     with pytest.raises(UsageError) as told:
-        narrowed(
+        split_filters(
             f"tide {wrong}",
             Scope(),
             datetime(2026, 11, 22, tzinfo=UTC) if "w" not in wrong[6:] else datetime(50, 1, 1, tzinfo=UTC),
@@ -49,7 +49,7 @@ def test_a_wrong_filter_is_told_with_what_may_stand_there(wrong: str) -> None:
 
 
 def test_what_is_said_of_filters_is_all_of_them() -> None:
-    assert narrowed(FILTERS.replace(",", ""), Scope(), NOW)[0] == ""
+    assert split_filters(FILTERS.replace(",", ""), Scope(), NOW)[0] == ""
 
 
 @pytest.mark.parametrize("full_text", [True, False], ids=["fts5", "scan"])

@@ -103,7 +103,7 @@ def listed(records: list[Record], database: Database, session: str) -> tuple[int
     said since; what the messages hold where there was none."""
     used, estimated, since = 0, False, 0
     freed: dict[str, int] = {}
-    tokens = dict(database.read("SELECT seq, tokens FROM messages WHERE session = ?", (session,)))
+    tokens = dict(database.query("SELECT seq, tokens FROM messages WHERE session = ?", (session,)))
     for record in records:
         match record:
             case Sealed(groups=groups):
@@ -120,7 +120,7 @@ def listed(records: list[Record], database: Database, session: str) -> tuple[int
                 pass
     if used:
         return used + since, estimated or since > 0
-    return database.read("SELECT coalesce(sum(tokens), 0) FROM messages WHERE session = ?", (session,))[0][0], True
+    return database.query("SELECT coalesce(sum(tokens), 0) FROM messages WHERE session = ?", (session,))[0][0], True
 
 
 @settings(
@@ -149,7 +149,7 @@ def test_many_groups_are_covered_by_place_and_come_back_by_name(database: Databa
     records += [compaction("c1", *ids[:90]), msgspec.structs.replace(second, scale=1.5)]
     session = sessions.create(database, records=records)
     assert loading.load(database, session).state == fold(records)
-    bodies = database.read("SELECT length(body) FROM journal WHERE session = ? ORDER BY seq DESC LIMIT 2", (session,))
+    bodies = database.query("SELECT length(body) FROM journal WHERE session = ? ORDER BY seq DESC LIMIT 2", (session,))
     assert all(size < 1200 for (size,) in bodies)
 
 

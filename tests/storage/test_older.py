@@ -25,7 +25,7 @@ def test_the_tables_of_now_are_among_them() -> None:
 def test_it_opens_and_everything_is_there(file: Path, tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(gzip.decompress(file.read_bytes()))
     with Database(tmp_path) as database:
-        assert database.read("PRAGMA user_version")[0][0] == len(schema.MIGRATIONS)
+        assert database.query("PRAGMA user_version")[0][0] == len(schema.MIGRATIONS)
         (row,) = sessions.rows(database)
         assert row.title.startswith("Which logger does Pier 7 report to?") and row.compactions == 1
         loaded = loading.load(database, row.id)
@@ -37,5 +37,5 @@ def test_it_opens_and_everything_is_there(file: Path, tmp_path: Path) -> None:
         (change,) = loaded.state.ledger.changes
         undone = loaded.state.ledger.undo(change.id)
         assert [g for entry in undone.live() for g in entry.covers] == [g.id for g in undone.groups]
-        assert archive.show(database, change.id).messages
+        assert archive.load_compaction(database, change.id).messages
         assert archive.search(database, "Cormorant")

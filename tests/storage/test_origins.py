@@ -125,7 +125,7 @@ def test_a_long_one_is_copied_in_pieces_and_a_kill_leaves_nothing(tmp_path: Path
             sql = f"SELECT count(*) FROM {table}" + (
                 "" if table in {"doomed", "covers"} else f" WHERE session <> '{kept}'"
             )
-            assert later.read(sql) == [(0,)], table
+            assert later.query(sql) == [(0,)], table
         assert not [folder for folder in (tmp_path / "sessions").iterdir() if folder.name != kept]
         assert later.check() == []
         session, new = bring(later, LONG)
@@ -155,7 +155,7 @@ def test_stopped_between_two_pieces_it_leaves_nothing(tmp_path: Path) -> None:
     with Database(tmp_path) as database:
         with pytest.raises(KeyboardInterrupt):
             origins.bring(database, ORIGIN, lambda _: long_talk(), lambda: SessionListing(LONG), going_on)
-        assert database.read("SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM doomed)") == [(0,)]
+        assert database.query("SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM doomed)") == [(0,)]
         assert not any((tmp_path / "sessions").iterdir()) and database.check() == []
 
 
@@ -165,12 +165,12 @@ def test_of_one_that_has_grown_only_what_differs_is_written(tmp_path: Path, chan
         session, _ = bring(database, 60)
         while database.take_in_more():
             pass
-        before = dict(database.read("SELECT seq, id FROM messages"))
+        before = dict(database.query("SELECT seq, id FROM messages"))
         newer = conversation(90)
         newer[change] = Sealed((user(change + 1, "said otherwise", change + 1),))
         again, new = origins.bring(database, ORIGIN, lambda _: newer, lambda: SessionListing(90))
         assert (again, new) == (session, False)
-        after = dict(database.read("SELECT seq, id FROM messages"))
+        after = dict(database.query("SELECT seq, id FROM messages"))
         assert {seq for seq, row in after.items() if before.get(seq) == row} >= set(range(1, change + 1))
         assert [g.first.text for g in loading.load(database, session).state.ledger.groups] == [
             r.groups[0].first.text for r in newer if isinstance(r, Sealed)

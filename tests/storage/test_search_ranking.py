@@ -161,9 +161,9 @@ def test_messages_of_before_the_tools_were_kept_are_found(tmp_path: Path) -> Non
 def test_any_text_is_a_query_the_index_takes(database: Database, text: str) -> None:
     query = parse(text)
     for term in query.terms:
-        database.read("SELECT count(*) FROM search WHERE search MATCH ?", (f"{phrase(term)} *",))
+        database.query("SELECT count(*) FROM search WHERE search MATCH ?", (f"{phrase(term)} *",))
     for unit in query.units:
-        database.read("SELECT count(*) FROM stems WHERE stems MATCH ?", (unit.expression,))
+        database.query("SELECT count(*) FROM stems WHERE stems MATCH ?", (unit.expression,))
     assert len(set(query.units)) == len(query.units)
 
 

@@ -144,12 +144,12 @@ async def test_deleting_takes_what_belongs_to_it_and_nothing_else(database: Data
     assert (outside / "precious.txt").read_text() == "mine"
     assert [row.id for row in sessions.rows(database)] == [other]
     for table in ("journal", "groups", "messages", "compactions", "covers", "partials"):
-        assert database.read(f"SELECT DISTINCT session FROM {table}") == [(other,)]
+        assert database.query(f"SELECT DISTINCT session FROM {table}") == [(other,)]
     assert {hit.session for hit in archive.search(database, "harbour")} == {other}
     assert (database.folder / "sessions" / other / "tool-results/m1.txt").read_text() == "large"
     with pytest.raises(StorageError):
         sessions.delete(database, session)
-    assert database.read("SELECT * FROM doomed") == []
+    assert database.query("SELECT * FROM doomed") == []
 
 
 def test_a_link_in_place_of_a_sessions_folder_is_not_followed(database: Database, tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ async def test_a_fork_is_equal_and_goes_its_own_way(database: Database) -> None:
     assert loading.load(database, fork).state == loading.load(database, session).state
     sessions.delete(database, session)
     assert (database.folder / "sessions" / fork / path).read_text() == "large"
-    assert archive.show(database, "c1").session == fork
+    assert archive.load_compaction(database, "c1").session == fork
 
 
 def test_a_fork_from_a_message_takes_its_group_whole(database: Database) -> None:

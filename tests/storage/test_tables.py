@@ -14,8 +14,8 @@ from tests.storage.samples import compaction, turns
 
 def tables(database: Database) -> dict[str, list[tuple[object, ...]]]:
     """Every row of every table, but for what says which index is in force."""
-    names = database.read("SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-    found = {name: database.read(f"SELECT * FROM {name}") for (name,) in names}
+    names = database.query("SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    found = {name: database.query(f"SELECT * FROM {name}") for (name,) in names}
     found["meta"] = [row for row in found["meta"] if row[0] != "index"]
     return {name: sorted(rows, key=repr) for name, rows in found.items()}
 
@@ -38,7 +38,7 @@ def test_each_table_is_in_the_list(database: Database) -> None:
     found = tables(database)
     assert set(found) == set(schema.TABLES)
     assert [name for name, rows in found.items() if not rows] == [], "else the other tests say nothing about it"
-    columns = {name: [row[1] for row in database.read(f"PRAGMA table_info({name})")] for name in found}
+    columns = {name: [row[1] for row in database.query(f"PRAGMA table_info({name})")] for name in found}
     assert {name for name in found if "session" in columns[name]} - {"doomed"} == set(schema.OF_A_SESSION)
     for name, key in schema.OF_A_SESSION.items():
         assert key in {*columns[name], "rowid"}

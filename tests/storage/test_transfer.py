@@ -131,7 +131,7 @@ def test_a_file_that_cannot_be_read_is_named_and_leaves_nothing(
     assert word in problem.value.text
     assert problem.value.hint
     assert sessions.rows(database) == []
-    assert database.read("SELECT count(*) FROM journal") == [(0,)]
+    assert database.query("SELECT count(*) FROM journal") == [(0,)]
 
 
 def test_a_device_is_not_read_for_ever(database: Database) -> None:
@@ -147,7 +147,7 @@ def test_a_file_that_is_not_there(database: Database, tmp_path: Path) -> None:
 
 
 def test_an_import_that_the_disk_has_no_room_for_leaves_nothing(database: Database, tmp_path: Path) -> None:
-    database.read(f"PRAGMA max_page_count = {database.read('PRAGMA page_count')[0][0] + 4}")
+    database.query(f"PRAGMA max_page_count = {database.query('PRAGMA page_count')[0][0] + 4}")
     with pytest.raises(StorageError, match="full"):
         imported(database, tmp_path, json.dumps(nasty()))
     assert sessions.rows(database) == []

@@ -75,8 +75,8 @@ def test_another_process_that_writes_is_not_waited_for(tmp_path: Path) -> None:
 def test_what_lies_on_a_damaged_page_is_left_out(tmp_path: Path) -> None:
     with Database(tmp_path) as database:
         sessions.create(database, records=[conversation([f"word{n} " + "x" * 400 for n in range(MANY)])])
-        (page,) = database.read("SELECT pageno FROM dbstat WHERE name = 'messages' AND pagetype = 'leaf' LIMIT 1")[0]
-        (size,) = database.read("PRAGMA page_size")[0]
+        (page,) = database.query("SELECT pageno FROM dbstat WHERE name = 'messages' AND pagetype = 'leaf' LIMIT 1")[0]
+        (size,) = database.query("PRAGMA page_size")[0]
         database.write_back()
     with (tmp_path / "ctxchat.db").open("r+b") as file:
         file.seek((page - 1) * size)
@@ -85,7 +85,7 @@ def test_what_lies_on_a_damaged_page_is_left_out(tmp_path: Path) -> None:
         database.renew_index()
         complete(database)
         assert database.indexed == 1.0
-        (held,) = database.read("SELECT count(*) FROM fts.search_docsize")[0]
+        (held,) = database.query("SELECT count(*) FROM fts.search_docsize")[0]
         assert MANY - 12 < held < MANY
 
 

@@ -286,14 +286,14 @@ async def test_a_torn_store_costs_what_was_torn(tmp_path: Path, torn: int) -> No
     contents = Contents(tmp_path / "kept")
     texts = [bytes([n]) * 300 + os.urandom(50) for n in range(5)]
     for text in texts:
-        contents.add([(digest_of(text), text)])
+        contents.add_contents([(digest_of(text), text)])
     file = tmp_path / "kept"
     file.write_bytes(file.read_bytes()[:-torn])
     later = Contents(file)
     whole = [text for text in texts if later.get(digest_of(text)) == text]
     assert whole == texts[: len(whole)]
     assert len(whole) >= 2
-    later.add((digest_of(text), text) for text in texts)
+    later.add_contents((digest_of(text), text) for text in texts)
     assert [Contents(file).get(digest_of(text)) for text in texts] == texts
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ctxchat.core.images import MOST_BYTES
 from ctxchat.core.sanitize import visible
-from ctxchat.tools.mentions import MentionRules, look, look_all, mention, mentions, pasted_data, pasted_images
+from ctxchat.tools.mentions import MentionRules, look_all, mention, mentions, pasted_data, pasted_images, read_mention
 from tests.doubles.images import gif, jpeg, png, webp
 
 
@@ -30,14 +30,14 @@ def test_an_image_goes_along_with_its_size(tmp_path: Path, name: str, data: byte
 def test_an_image_is_known_by_its_bytes_whatever_it_is_called(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_bytes(png(10, 20))
     (tmp_path / "fake.png").write_text("no image at all")
-    assert look("notes.txt", tmp_path).kind == "image"
-    assert look("fake.png", tmp_path).kind == "text"
+    assert read_mention("notes.txt", tmp_path).kind == "image"
+    assert read_mention("fake.png", tmp_path).kind == "text"
 
 
 @pytest.mark.parametrize("data", [png(10, 10, padding=MOST_BYTES), png(9_000, 1), png(10, 10)[:20]])
 def test_an_image_no_provider_takes_is_refused_with_why(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.png").write_bytes(data)
-    named = look("a.png", tmp_path)
+    named = read_mention("a.png", tmp_path)
     assert named.kind == "nothing" and ("smaller" in named.why or "damaged" in named.why)
 
 
@@ -55,8 +55,8 @@ def test_what_does_not_go_along_says_why(tmp_path: Path) -> None:
 
 def test_text_goes_along_in_its_encoding_and_within_bounds(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes("Grüße\r\n".encode("latin-1"))
-    assert look("a.txt", tmp_path).text == "Grüße\n"
-    assert look("a.txt", tmp_path, longest=3).kind == "nothing"
+    assert read_mention("a.txt", tmp_path).text == "Grüße\n"
+    assert read_mention("a.txt", tmp_path, longest=3).kind == "nothing"
 
 
 def test_lines_of_a_file_go_along_by_their_numbers(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_lines_of_a_file_go_along_by_their_numbers(tmp_path: Path) -> None:
         "a.py#L5-L6": "x5 = 5\nx6 = 6\n",
         "odd:2-3": "its own name\n",
     }
-    assert look("a.py:1-9000", tmp_path).kind == "nothing"
+    assert read_mention("a.py:1-9000", tmp_path).kind == "nothing"
 
 
 @pytest.mark.parametrize("word", ["~nobody-of-that-name", "x" * 300, "anna:80", "gone"])

@@ -18,7 +18,7 @@ from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.cache_state import NOTHING_KNOWN
 from ctxchat.core.calibration import Calibration, Mix
-from ctxchat.core.changes import Undoing, found, in_part, look, redone, reinserted
+from ctxchat.core.changes import Undoing, found, in_part, preview_undo, redone, reinserted
 from ctxchat.core.context_usage import ContextUsage, Counting, Past, TokenPrice, measure
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.events import Event, Stamped, Steered, TextDelta, TurnFinished, TurnStarted
@@ -225,7 +225,7 @@ class FakeSession:
         return self.context_usage
 
     def with_draft(self, text: str, parts: Sequence[Part] = ()) -> ContextUsage:
-        return self._measure(self.view, self.counter.text(text) + sum(map(self.counter.part, parts)))
+        return self._measure(self.view, self.counter.count_text(text) + sum(map(self.counter.part, parts)))
 
     def _measure(self, view: View, draft: int = 0) -> ContextUsage:
         state = self.state
@@ -436,12 +436,16 @@ class FakeSession:
         return f"h{self._changes}"
 
     async def undoing(self, change_id: str = "") -> Undoing:
-        return look(self.state.ledger, change_id, self._measured, TokenCounter().text, Memory())
+        return preview_undo(self.state.ledger, change_id, self._measured, TokenCounter().count_text, Memory())
 
     async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> ContextUsage:
         undone = found(self.state.ledger, change_id)
         left = (
-            [Changed(in_part(self.state.ledger, undone.id, groups, self._measured, TokenCounter().text, Memory()))]
+            [
+                Changed(
+                    in_part(self.state.ledger, undone.id, groups, self._measured, TokenCounter().count_text, Memory())
+                )
+            ]
             if groups
             else []
         )

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Markdown, Static, TabbedContent, TextArea
 from textual.widgets._footer import FooterKey
 
-from ctxchat.core.changes import look
+from ctxchat.core.changes import preview_undo
 from ctxchat.core.facts import Memory
 from ctxchat.core.journal import Changed, SessionState, fold
 from ctxchat.core.messages import Message
@@ -213,7 +213,7 @@ async def test_where_there_is_room_the_record_stands_beside_what_it_is_of(tmp_pa
         assert not beneath.region.height, "it is said once"
         await sure(pilot, "u")
         await until(pilot, lambda: any(app.screen.query("#taken").results(Rows)) and app.screen.rows.items)
-        looked = look(app.desk.state.ledger, "k2", app.desk._measured, TokenCounter().text, Memory())
+        looked = preview_undo(app.desk.state.ledger, "k2", app.desk._measured, TokenCounter().count_text, Memory())
         back = app.screen.query_one("#taken", Rows)
         assert [kept.group.id in looked.groups for kept in back.items[:3]] == [True] * 3
         assert "✓" in app.rows("#taken")[1] and "before → after" in app.text("#record Static")
@@ -225,7 +225,7 @@ async def test_where_there_is_room_the_record_stands_beside_what_it_is_of(tmp_pa
 
 async def test_what_an_earlier_one_put_away_is_not_among_what_would_come_back(tmp_path: Path) -> None:
     app = Opened(desk(), tmp_path)
-    looked = look(app.desk.state.ledger, "k2", app.desk._measured, TokenCounter().text, Memory())
+    looked = preview_undo(app.desk.state.ledger, "k2", app.desk._measured, TokenCounter().count_text, Memory())
     async with app.run_test(size=(120, 36)) as pilot:
         app.push_screen(UndoScreen(looked, app.desk.state))
         await until(pilot, lambda: any(rows.items for rows in app.screen.query("#taken").results(Rows)))
@@ -238,7 +238,7 @@ async def test_what_an_earlier_one_put_away_is_not_among_what_would_come_back(tm
 
 async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(tmp_path: Path) -> None:
     app = Opened(tight(), tmp_path)
-    looked = look(app.desk.state.ledger, "k2", app.desk._measured, TokenCounter().text, Memory())
+    looked = preview_undo(app.desk.state.ledger, "k2", app.desk._measured, TokenCounter().count_text, Memory())
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await sure(pilot, "u")
         await pilot.pause()

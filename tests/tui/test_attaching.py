@@ -106,7 +106,7 @@ async def test_a_model_that_is_shown_no_images_says_so_before_sending(tmp_path: 
     session = FakeSession()
     session.seen = False
     async with chatting(tmp_path, session, (40, 20)) as (app, pilot):
-        app.chat.composer.attached.add(Picture("shot.png", SHOT, 64, 48))
+        app.chat.composer.attached.attach(Picture("shot.png", SHOT, 64, 48))
         await until(pilot, lambda: "This model is shown no images" in words(app))
 
 
@@ -135,7 +135,7 @@ async def test_names_are_text_on_chips_lines_and_in_the_record(tmp_path: Path) -
         await pilot.press("enter")
         await until(pilot, lambda: app.query(Mentioned))
         assert "[bold]x[-bold] [@click=app.quit]y" in words(app)
-        app.chat.composer.attached.add(Picture(HOSTILE, SHOT, 64, 48))
+        app.chat.composer.attached.attach(Picture(HOSTILE, SHOT, 64, 48))
         await pilot.press("enter")
         await until(pilot, lambda: session.sent and said(app, UserBlock).count("▪") == 2)
         assert along(session) == [HOSTILE, name.replace("/", "-")] and "[@click=app.quit]boo" in words(app)
@@ -146,7 +146,7 @@ async def test_a_message_that_waits_keeps_what_goes_along(tmp_path: Path) -> Non
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")
         await until(pilot, lambda: app.controller.busy)
-        app.chat.composer.attached.add(Picture("shot.png", SHOT, 64, 48))
+        app.chat.composer.attached.attach(Picture("shot.png", SHOT, 64, 48))
         await pilot.press("y", "enter")
         await until(pilot, lambda: app.chat.composer.queued.drafts and "shot.png" in words(app))
         await pilot.press("up")
@@ -164,7 +164,7 @@ class Full(FakeSession):
 async def test_what_could_not_be_written_is_back_in_the_composer(tmp_path: Path) -> None:
     session = Full()
     async with chatting(tmp_path, session) as (app, pilot):
-        app.chat.composer.attached.add(Picture("shot.png", SHOT, 64, 48))
+        app.chat.composer.attached.attach(Picture("shot.png", SHOT, 64, 48))
         await pilot.press(*"look", "enter")
         await until(pilot, lambda: "The disk is full." in words(app))
         assert app.chat.composer.whole == Draft("look", (Picture("shot.png", SHOT, 64, 48),)) and not session.sent

@@ -144,12 +144,12 @@ async def test_effort_is_set_said_and_refused_with_the_models_own_levels(tmp_pat
     session = FakeSession()
     async with chatting(tmp_path, session, (90, 24)) as (app, pilot):
         await pilot.press(*"/effort high", "enter")
-        await until(pilot, lambda: session.effort == "high" and "· high" in app.chat.header.line(90).plain)
+        await until(pilot, lambda: session.effort == "high" and "· high" in app.chat.header.draw_line(90).plain)
         await pilot.press(*"/effort most", "enter")
         await until(pilot, lambda: "has low and high" in above(app) or "has low and high" in words(app))
         assert session.effort == "high"
         await pilot.press(*"/effort default", "enter")
-        await until(pilot, lambda: session.effort == "" and "high" not in app.chat.header.line(90).plain)
+        await until(pilot, lambda: session.effort == "" and "high" not in app.chat.header.draw_line(90).plain)
 
 
 class Slow(FakeServices):

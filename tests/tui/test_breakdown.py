@@ -36,7 +36,9 @@ class PanelOnly(PanelApp):
         yield Breakdown()
 
     def on_mount(self) -> None:
-        self.query_one(Breakdown).show(self.desk.context_usage, self.desk.view, self.desk.state, **self.options)  # type: ignore[arg-type]
+        self.query_one(Breakdown).show_breakdown(
+            self.desk.context_usage, self.desk.view, self.desk.state, **self.options
+        )  # type: ignore[arg-type]
 
     def on_breakdown_free_up_pressed(self) -> None:
         self.heard.append("free up")
@@ -69,7 +71,7 @@ async def test_before_anything_is_counted_it_names_the_window_alone() -> None:
     app = PanelOnly(HarbourSession(SessionState()))
     async with app.run_test(size=(44, 40)) as pilot:
         context_usage = msgspec.structs.replace(app.desk.context_usage, used=0, pressure=0.0, estimated=True)
-        app.query_one(Breakdown).show(context_usage, app.desk.view, app.desk.state)
+        app.query_one(Breakdown).show_breakdown(context_usage, app.desk.view, app.desk.state)
         await pilot.pause()
         head = str(app.query_one(HeadLine).render())
         assert "counting …" in head and "0 of" not in head and "window 32k" in head
@@ -154,10 +156,10 @@ async def test_the_cache_is_told_as_long_as_it_holds(width: int) -> None:
         )
         assert "◂ held up to here, warm 41 min" in app.said("legend")
         desk.cache = CacheState((Hold(20_000, time.time() - 1),), "cold", NextCall(0.41))
-        app.query_one(Breakdown).show(desk.context_usage, desk.view, desk.state)
+        app.query_one(Breakdown).show_breakdown(desk.context_usage, desk.view, desk.state)
         assert app.said("cache") == "cold · next ≈ $0.41"
         desk.cache = CacheState()
-        app.query_one(Breakdown).show(desk.context_usage, desk.view, desk.state)
+        app.query_one(Breakdown).show_breakdown(desk.context_usage, desk.view, desk.state)
         assert app.said("cache") == ""
 
 
@@ -168,7 +170,7 @@ async def test_pins_that_leave_nothing_to_compact_are_named() -> None:
         assert app.said("alarm") == ""
         for group in desk.state.ledger.groups:
             await desk.pin(group.id)
-        app.query_one(Breakdown).show(desk.context_usage, desk.view, desk.state)
+        app.query_one(Breakdown).show_breakdown(desk.context_usage, desk.view, desk.state)
         alarm = app.said("alarm")
         assert "Pinned messages" in alarm and "Unpin some" in alarm and "run journalctl" in alarm
 
@@ -177,7 +179,9 @@ async def test_what_the_server_cut_is_told_with_its_remedy() -> None:
     desk = HarbourSession(state(3, passes=0))
     app = PanelOnly(desk)
     async with app.run_test(size=(60, 50)):
-        app.query_one(Breakdown).show(msgspec.structs.replace(desk.context_usage, cut=3_100), desk.view, desk.state)
+        app.query_one(Breakdown).show_breakdown(
+            msgspec.structs.replace(desk.context_usage, cut=3_100), desk.view, desk.state
+        )
         assert "cut ~3.1k tokens" in app.said("alarm") and "--window" in app.said("alarm")
 
 
@@ -187,7 +191,7 @@ async def test_a_learned_limit_and_the_error_have_a_legend() -> None:
     async with app.run_test(size=(60, 50)):
         assert "╷ compaction from 20.9k" in app.said("legend") and "┃" not in app.said("legend")
         desk.budget = make_budget(Window(32_000, "learned", 128_000), 4_096, 0.8, 0.5)
-        app.query_one(Breakdown).show(desk.context_usage, desk.view, desk.state)
+        app.query_one(Breakdown).show_breakdown(desk.context_usage, desk.view, desk.state)
         assert "┃ learned limit 32.0k, not 128.0k" in app.said("legend")
         assert ": perhaps used, ±" in app.said("legend")
         assert "window 32k, not 128k" in str(app.query_one(HeadLine).render())
@@ -260,12 +264,14 @@ async def test_other_figures_lay_nothing_out_where_no_line_comes_or_goes() -> No
             context_usage = msgspec.structs.replace(
                 desk.context_usage, cost_usd=spent, used=desk.context_usage.used + 1_000
             )
-            panel.show(context_usage, desk.view, desk.state)
+            panel.show_breakdown(context_usage, desk.view, desk.state)
             await pilot.pause(0.1)
             assert app.said("money") != before
         assert laid_out == []
         passes = 0 if desk.context_usage.compactions else 9
-        panel.show(msgspec.structs.replace(desk.context_usage, cost_usd=1, compactions=passes), desk.view, desk.state)
+        panel.show_breakdown(
+            msgspec.structs.replace(desk.context_usage, cost_usd=1, compactions=passes), desk.view, desk.state
+        )
         await pilot.pause(0.1)
         assert laid_out, "a line more or less"
         assert app.query_one(".money", Static).size.height == app.said("money").count("\n") + 1

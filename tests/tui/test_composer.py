@@ -144,19 +144,19 @@ def test_history_survives_a_broken_file_and_a_folder_in_its_place(tmp_path: Path
     broken = tmp_path / "broken"
     broken.write_bytes(b'"fine"\n{\xff')
     history = InputHistory(broken)
-    history.add("new")
+    history.add_entry("new")
     again = InputHistory(broken)
     assert [again.back(""), again.back(""), again.back("")] == ["new", "fine", None]
     folder = InputHistory(tmp_path)
-    folder.add("x")
+    folder.add_entry("x")
     assert folder.back("") == "x"
 
 
 def test_two_windows_share_a_history_and_a_long_one_is_made_short(tmp_path: Path) -> None:
     file = tmp_path / "one.jsonl"
     first, second = InputHistory(file), InputHistory(file)
-    first.add("from the first")
-    second.add("from the second")
+    first.add_entry("from the first")
+    second.add_entry("from the second")
     both = InputHistory(file)
     assert [both.back(""), both.back("")] == ["from the second", "from the first"]
     file.write_text("".join(f'"{number}"\n' for number in range(5 * MAX_ENTRIES)))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ctxchat.config.schema import Settings
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.terminal.early_keys import PASTE, PASTED, EarlyKeys, cells, line
+from ctxchat.tui.terminal.early_keys import PASTE, PASTED, EarlyKeys, cells, draw_input
 from ctxchat.tui.terminal.parser import InputParser
 from tests.tui.chatting import until
 from tests.tui.fakes import FakeServices, FakeSession
@@ -105,7 +105,7 @@ async def test_it_looks_as_the_editor_will_have_it(tmp_path: Path) -> None:
 @given(st.text(st.sampled_from("ab漢é\u0301\n🙂"), max_size=20), st.integers(0, 20), st.integers(2, 12))
 def test_a_row_is_as_wide_as_it_may_be_and_shows_the_cursor(text: str, cursor: int, width: int) -> None:
     cursor = min(cursor, len(text))
-    row = line(text, cursor, width)
+    row = draw_input(text, cursor, width)
     assert "\x1b[7m" in row
     assert sum(map(cells, re.sub(r"\x1b\[\d+m", "", row))) == width
     screen = pyte.Screen(width, 2)

@@ -281,7 +281,7 @@ async def test_near_due_and_over_are_told_apart_and_never_by_colour_alone() -> N
             context_usage.trigger_tokens,
             context_usage.limit + 500,
         ):
-            gauge.show(figures_of({"user": used}, 40_000, 4_000))
+            gauge.show_usage(figures_of({"user": used}, 40_000, 4_000))
             await pilot.pause()
             states.append(({c for c in gauge.classes if c.startswith("-")}, gauge.render_line(0).text))
         assert [s[0] for s in states] == [set(), {"-near"}, {"-near", "-due"}, {"-near", "-due", "-over"}]

@@ -75,8 +75,8 @@ async def test_the_header_names_who_answers(tmp_path: Path) -> None:
     wrong = fails(ModelError("Wrong key.", kind="auth"))
     async with talking(tmp_path, [wrong], fallback=second) as (app, pilot, _desk):
         await pilot.press(*"hello", "enter")
-        await until(pilot, lambda: "second" in str(app.chat.header.line(80)))
+        await until(pilot, lambda: "second" in str(app.chat.header.draw_line(80)))
         assert "b/second answers this turn" in notices(app)
         await pilot.press("escape")
         await idle(app, pilot)
-        await until(pilot, lambda: "second" not in str(app.chat.header.line(80)))
+        await until(pilot, lambda: "second" not in str(app.chat.header.draw_line(80)))

@@ -13,7 +13,7 @@ from ctxchat.tui.commands import default_keys
 def shown(width: int, *, busy: bool = False) -> str:
     line = KeyLine(default_keys())
     line._wanted = BUSY_KEYS if busy else IDLE_KEYS
-    return line.line(width).plain
+    return line.draw_line(width).plain
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ PARTS = (
 
 def drawn(text: str, width: int) -> list[DrawnLine]:
     growing = GrowingMarkdown(width)
-    growing.feed(text)
+    growing.append_text(text)
     return growing.lines()
 
 
@@ -45,7 +45,7 @@ def test_in_pieces_it_looks_as_it_does_whole(parts: list[str], step: int, width:
     text = "".join(parts)
     growing = GrowingMarkdown(width)
     for start in range(0, len(text), step):
-        growing.feed(text[start : start + step])
+        growing.append_text(text[start : start + step])
         growing.lines()
     assert shown(growing.lines()) == shown(drawn(text, width))
 
@@ -61,22 +61,22 @@ def test_no_line_is_wider_than_the_screen_and_no_control_sequence_gets_through(p
 
 def test_what_is_done_is_not_drawn_again() -> None:
     growing = GrowingMarkdown(60)
-    growing.feed("# One\n\ntwo\n\n- three\n- four\n")
+    growing.append_text("# One\n\ntwo\n\n- three\n- four\n")
     before = growing.lines()
-    growing.feed("- five\n\nsix")
+    growing.append_text("- five\n\nsix")
     after = growing.lines()
     assert [old is new for old, new in zip(before, after, strict=False)] == [True] * 5 + [False]
 
 
 def test_of_a_long_code_block_only_the_end_is_drawn_again_and_it_is_whole() -> None:
     growing = GrowingMarkdown(60)
-    growing.feed("```python\n")
+    growing.append_text("```python\n")
     for n in range(5 * FENCE):
-        growing.feed(f"line_{n} = {n}\n")
+        growing.append_text(f"line_{n} = {n}\n")
         before = growing.lines()
     after = growing.lines()
     assert sum(old is new for old, new in zip(before, after, strict=True)) >= 3 * FENCE
-    growing.feed("```\n\nend")
+    growing.append_text("```\n\nend")
     assert shown(growing.lines()) == [" python", *(f" line_{n} = {n}" for n in range(5 * FENCE)), "", "end"]
 
 

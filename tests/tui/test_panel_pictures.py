@@ -35,7 +35,7 @@ class Panels(PanelApp):
         yield Gauge(AMISS.context_usage, ghost=6_000)
 
     def on_mount(self) -> None:
-        self.query_one(Breakdown).show(AMISS.context_usage, AMISS.view, AMISS.state)
+        self.query_one(Breakdown).show_breakdown(AMISS.context_usage, AMISS.view, AMISS.state)
 
 
 class Over(PanelApp):

@@ -171,7 +171,7 @@ async def test_what_is_typed_behind_esc_goes_to_the_chat_though_settings_are_sti
         await until(pilot, lambda: app.screen is not app.chat)
         screen = app.screen
         assert isinstance(screen, SettingsScreen)
-        screen.run_worker(screen.write(lambda file: written.wait(10)))
+        screen.run_worker(screen.change_file(lambda file: written.wait(10)))
         for key in ("escape", "h", "i"):
             app.post_message(Key(key, key if len(key) == 1 else None))
         await pilot.pause()

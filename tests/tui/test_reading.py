@@ -152,7 +152,7 @@ async def test_a_reply_that_streams_lays_nothing_out(tmp_path: Path) -> None:
         assert live
         before: Size = transcript.virtual_size
         for n in range(pieces):
-            live.take(TextDelta(f"piece {n} of it\n\n"), "")
+            live.show_event(TextDelta(f"piece {n} of it\n\n"), "")
             await until(pilot, lambda n=n: f"piece {n} " in words(app))
         assert transcript.virtual_size.height == before.height + 2 * pieces
         assert laid_out == 0
@@ -170,7 +170,7 @@ async def test_of_a_line_that_grows_nothing_else_is_painted(tmp_path: Path) -> N
         line = app.chat.transcript.render_line
         app.chat.transcript.render_line = lambda y: (painted.append(y), line(y))[1]
         assert app.chat.presenter.live
-        app.chat.presenter.live.take(TextDelta(" third"), "")
+        app.chat.presenter.live.show_event(TextDelta(" third"), "")
         await until(pilot, lambda: "second third" in words(app))
         assert set(painted) <= {where(app, "second third")[1] - 1}
         session.approvals().set()

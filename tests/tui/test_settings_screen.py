@@ -206,7 +206,7 @@ async def test_left_during_a_write_it_says_that_something_was_written(file: Path
 
     async with app.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
-        app.over.run_worker(app.over.write(change))
+        app.over.run_worker(app.over.change_file(change))
         await pilot.pause()
         await pilot.press("escape")
         assert app.result is UNASKED

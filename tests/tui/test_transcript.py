@@ -269,11 +269,11 @@ async def test_an_answer_is_whole_although_a_line_below_it_changes_in_the_same_m
     async with chatting(tmp_path, FakeSession()) as (app, pilot):
         app.chat.remove_class("-empty")
         answer, below = ReplyBlock("one line"), ReplyBlock("below")
-        app.chat.transcript.add(answer)
-        app.chat.transcript.add(below)
+        app.chat.transcript.add_block(answer)
+        app.chat.transcript.add_block(below)
         await until(pilot, lambda: "below" in words(app))
-        answer.feed("\n\n".join("12345"))
-        below.feed("\n\nchanged as well")
+        answer.append_text("\n\n".join("12345"))
+        below.append_text("\n\nchanged as well")
         await until(pilot, lambda: all(f"\n  {n} " in words(app) for n in "2345") and "changed as well" in words(app))
 
 
@@ -281,8 +281,8 @@ async def test_a_call_that_is_stopped_as_it_comes_into_the_record_spins_no_more(
     async with chatting(tmp_path, FakeSession()) as (app, pilot):
         app.chat.remove_class("-empty")
         answer, call = ReplyBlock("one line"), ToolBlock("c1", "shell", {"command": "make"})
-        app.chat.transcript.add(answer)
-        app.chat.transcript.add(call)
+        app.chat.transcript.add_block(answer)
+        app.chat.transcript.add_block(call)
         await until(pilot, lambda: "shell make" in words(app))
         call.progress("working")  # drawn at once; what follows is due a moment later
         call.stop()
@@ -332,7 +332,7 @@ async def test_a_result_weighs_in_the_chat_what_it_weighs_in_the_x_ray(tmp_path:
 def test_words_of_ours_stand_above_what_happened_after_them() -> None:
     session, column = FakeSession(messages=long_talk(30)), TranscriptColumn(lambda stack: None)
     ledger = session.state.ledger
-    column.take(items(ledger), {})
+    column.set_record(items(ledger), {})
     column.fit(80)
     asked, waiting, told = (
         NoticeBlock("info", "The agent asks for room"),
@@ -340,7 +340,7 @@ def test_words_of_ours_stand_above_what_happened_after_them() -> None:
         NoticeBlock("info", "later"),
     )
     for block in (asked, waiting, told):
-        column.add(block)
+        column.add_block(block)
     change = msgspec.structs.replace(compacted(session), at="9999-01-01T00:00:00Z")
     column.settle(items(ledger.apply(change)), {}, {})
     column.discard(waiting)

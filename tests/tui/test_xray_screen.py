@@ -329,7 +329,7 @@ async def test_ten_thousand_rows_are_drawn_only_where_they_are_seen() -> None:
     async with app.run_test(size=(40, 20)) as pilot:
         rows = app.query_one(Rows)
         rows.focus()
-        rows.show(range(10_000))
+        rows.show_items(range(10_000))
         await pilot.press("end")
         await until(pilot, lambda: rows.render_line(19).text.strip() == "9999")
         assert rows.current == 9_999

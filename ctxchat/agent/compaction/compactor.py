@@ -186,7 +186,7 @@ class Compactor:
         draft = SummaryDraft(conversation, summariser.model)
         written = writing(conversation, step, summariser, self.planner.options(), preview.instructions)
         try:
-            async with aclosing(draft.read(written)) as pieces:
+            async with aclosing(draft.receive_text(written)) as pieces:
                 async for piece in pieces:
                     yield piece
         finally:

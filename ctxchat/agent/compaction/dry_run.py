@@ -68,7 +68,7 @@ async def look_ahead(memory: Memory, ledger: Ledger, groups: Sequence[str]) -> N
 
     def find(some: Sequence[str]) -> None:
         for name in some:
-            memory.look(ledger.group(name))
+            memory.find_facts(ledger.group(name))
 
     for start in range(0, len(groups), SLICE):
         await asyncio.to_thread(find, groups[start : start + SLICE])
@@ -109,7 +109,7 @@ def tried(
         messages=messages,
         shortened=shortened,
         facts=facts,
-        evidence=render(digest.evidence if digest else evidence, EVIDENCE_TOKENS, options.counter.text),
+        evidence=render(digest.evidence if digest else evidence, EVIDENCE_TOKENS, options.counter.count_text),
         lost=tuple(line_of(fact) for fact in lost[-LOST:]),
     )
 
@@ -150,7 +150,7 @@ def _kept(
     """Facts that the view holds or has one read away, and the lost ones. What only became shorter names its whole text."""
     held, missing = survival(evidence, view)
     shorter = [ledger.group(g) for e in change.edits if e.kind == "shrink" and e.replacement for g in e.covers]
-    near = {(fact.kind, fact.key) for group in shorter for fact in memory.look(group).facts}
+    near = {(fact.kind, fact.key) for group in shorter for fact in memory.find_facts(group).facts}
     lost = tuple(fact for fact in missing if (fact.kind, fact.key) not in near)
     return FactCount(held.found, held.found - len(lost), len(missing) - len(lost)), lost
 
@@ -202,7 +202,7 @@ def estimated(
     """The trial of a plan with this summary, or one of the size to be expected where nobody has written it yet. Raises
     LedgerError for a plan that the ledger does not take."""
     folding = next((step for step in plan.steps if step.needs_summary), None)
-    text = text or _stand_in(expected_summary(folding, filled) if folding else 0, options.counter.text)
+    text = text or _stand_in(expected_summary(folding, filled) if folding else 0, options.counter.count_text)
     return tried(ledger, plan, "estimate", options, compiled, summary=text, at="", head=head)
 
 

@@ -168,7 +168,9 @@ class Planner:
         for file in files:
             before = known.get(file.path)
             if before is None:
-                known[file.path] = msgspec.structs.replace(file, tokens=self._conversation.counter.text(file.text))
+                known[file.path] = msgspec.structs.replace(
+                    file, tokens=self._conversation.counter.count_text(file.text)
+                )
             else:
                 known[file.path] = msgspec.structs.replace(before, written=(*before.written, *file.written))
         lines = worked_on(self._conversation.ledger.standing)  # the newest first
@@ -352,7 +354,7 @@ class Planner:
             before=snapshot.context_usage,
             after=after,
             between=(after.used - round(less * snapshot.scale), after.used + round(more * snapshot.scale)),
-            steps=_shown(plan, snapshot, after.used, labels),
+            steps=_preview_steps(plan, snapshot, after.used, labels),
             plan=plan,
             keep_recent=plan.keep_recent,
             pinned=len(snapshot.ledger.pinned),
@@ -392,12 +394,14 @@ class Planner:
         task = shortened(
             task, MAX_REREAD_PARTS * snapshot.budget.limit
         )  # as if the window of the one who writes were this one's
-        read = input_tokens(task.groups) + self._conversation.counter.text(task.previous)
+        read = input_tokens(task.groups) + self._conversation.counter.count_text(task.previous)
         most = sum(s.summary_tokens for s in steps)
         return seconds, self._prices(self.writer, read + most, most)
 
 
-def _shown(plan: Plan, snapshot: PlanningSnapshot, after: int, labels: Mapping[str, str]) -> tuple[PreviewStep, ...]:
+def _preview_steps(
+    plan: Plan, snapshot: PlanningSnapshot, after: int, labels: Mapping[str, str]
+) -> tuple[PreviewStep, ...]:
     """The steps as a person sees them."""
     groups = [{*step.fold, *(name for edit in step.edits for name in edit.covers)} for step in plan.steps]
     turns = [sorted(snapshot.ledger.group(name).turn for name in names) for names in groups]

@@ -88,15 +88,17 @@ class Prefetch:
         )
         await look_ahead(options.memory, conversation.ledger, step.fold)
         draft = SummaryDraft(conversation, summariser.model)
-        async with aclosing(draft.read(writing(conversation, step, summariser, options, prepared=before))) as pieces:
+        async with aclosing(
+            draft.receive_text(writing(conversation, step, summariser, options, prepared=before))
+        ) as pieces:
             async for _ in pieces:
                 pass
         whole, more = draft.text, 0.0
-        if too_long(whole, step.summary_tokens, conversation.counter.text):
-            whole, more = await shorter(whole, step.summary_tokens, summariser, conversation.counter.text)
+        if too_long(whole, step.summary_tokens, conversation.counter.count_text):
+            whole, more = await shorter(whole, step.summary_tokens, summariser, conversation.counter.count_text)
             if more:
                 conversation.note(Spent(summariser.model, more, "summaries"))
-        if conversation.counter.text(whole) > 2 * step.summary_tokens:
+        if conversation.counter.count_text(whole) > 2 * step.summary_tokens:
             return None
         paid = draft.cost_usd + more + (before.cost_usd if before else 0.0)
         return Prepared(step.fold, changes, whole, max(0, freed), paid) if whole else None
@@ -161,7 +163,9 @@ class Prefetch:
         """A pass was made, with what was prepared or without: it stays where it still fits, and frees what is left of it."""
         made, conversation = self.prepared, self._conversation
         if made is not None:
-            left = round(self._weight(set(made.covers)) * conversation.scale) - conversation.counter.text(made.text)
+            left = round(self._weight(set(made.covers)) * conversation.scale) - conversation.counter.count_text(
+                made.text
+            )
             made = msgspec.structs.replace(made, freed=max(0, min(made.freed, left)))
         self._made, self._failures = made, 0
 

@@ -171,7 +171,7 @@ class CompactionRun:
 
     async def _shorter(self, summary: str, step: Step, summariser: Summariser, emit: Emit) -> str:
         """The summary, written again in fewer words where it is too long for its room; asked for once."""
-        count = self._conversation.counter.text
+        count = self._conversation.counter.count_text
         if not self._model or not too_long(summary, step.summary_tokens, count):
             return summary
         await emit(Notice("info", "The summary is longer than its room: it is asked for in fewer words."))
@@ -183,7 +183,7 @@ class CompactionRun:
     def _held(self, summary: str) -> str:
         """The summary as it was written: what was accepted is never cut. Raises Refused for one that goes on and on."""
         most = sum(step.summary_tokens for step in self._request.plan.steps)
-        if self._request.summary is None and self._model and self._conversation.counter.text(summary) > 2 * most:
+        if self._request.summary is None and self._model and self._conversation.counter.count_text(summary) > 2 * most:
             raise Refused("The summary came back more than twice as long as it may be. Nothing was changed.")
         return summary
 
@@ -269,7 +269,9 @@ class CompactionRun:
             facts=dry_run.facts,
             cost_usd=self._cost + booked,
             booked_usd=booked,
-            filled=round(conversation.counter.text(dry_run.summary) / allowed, 3) if allowed and not mended else 0.0,
+            filled=round(conversation.counter.count_text(dry_run.summary) / allowed, 3)
+            if allowed and not mended
+            else 0.0,
             summary=dry_run.summary,
             author=YOU if mended else "",
             evidence=dry_run.evidence,
@@ -346,7 +348,7 @@ class SummaryDraft:
         """What was written so far."""
         return "".join(self._pieces).strip()
 
-    async def read(self, written: AsyncIterator[str | Usage | Notice]) -> AsyncGenerator[str, None]:
+    async def receive_text(self, written: AsyncIterator[str | Usage | Notice]) -> AsyncGenerator[str, None]:
         """The text as it is written."""
         try:
             async with aclosing(cast("AsyncGenerator[str | Usage | Notice, None]", written)) as pieces:

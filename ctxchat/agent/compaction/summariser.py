@@ -116,7 +116,7 @@ class ModelSummariser:
             async for news in stream:
                 if isinstance(news, Retry):
                     continue
-                draft.take(news)
+                draft.add_piece(news)
                 if isinstance(news, TextDelta):
                     yield news.text
         if draft.end and draft.end.usage:

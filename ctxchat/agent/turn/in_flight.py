@@ -81,5 +81,5 @@ class InFlight:
         """What a call had shown when it was stopped, and that it was."""
         if not shown.strip():
             return closing
-        text = clip(shown.rstrip(), STOPPED_RESULT, self._conversation.counter.text)
+        text = clip(shown.rstrip(), STOPPED_RESULT, self._conversation.counter.count_text)
         return f"{text}\n{closing}"

@@ -36,7 +36,7 @@ class ArrivingReply:
         self._reasoning: list[str] = []
         self.end: ReplyEnd | None = None
 
-    def take(self, piece: ModelPiece) -> None:
+    def add_piece(self, piece: ModelPiece) -> None:
         """One more piece."""
         match piece:
             case TextDelta(text=text):
@@ -98,7 +98,7 @@ class TokenTally:
         self._open: list[str] = []
         self._length = 0
 
-    def add(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         """More of the reply."""
         self._open.append(text)
         self._length += len(text)
@@ -118,16 +118,16 @@ def distinct(calls: tuple[ToolCall, ...], seq: int) -> tuple[ToolCall, ...]:
     seen: set[str] = set()
     result: list[ToolCall] = []
     for place, call in enumerate(calls):
-        id = _text(call.id)
+        id = _field_text(call.id)
         id = id if 0 < len(id) <= LONGEST_ID and id not in seen else f"call_{seq}_{place}"
         while id in seen:
             id += "_"
         seen.add(id)
-        result.append(ToolCall(id, _text(call.name), _text(call.arguments)))
+        result.append(ToolCall(id, _field_text(call.name), _field_text(call.arguments)))
     return tuple(result)
 
 
-def _text(value: object) -> str:
+def _field_text(value: object) -> str:
     """A field as text, whatever a port made of it: JSON where it is none."""
     return value if isinstance(value, str) else "" if value is None else msgspec.json.encode(value).decode()
 
@@ -175,7 +175,7 @@ def _length(piece: ModelPiece) -> int:
         case TextDelta(text=text) | ReasoningDelta(text=text):
             return len(text)
         case ReplyEnd(calls=calls):
-            return sum(len(_text(call.name)) + len(_text(call.arguments)) for call in calls)
+            return sum(len(_field_text(call.name)) + len(_field_text(call.arguments)) for call in calls)
         case _:
             return 0
 

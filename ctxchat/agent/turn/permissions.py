@@ -101,7 +101,7 @@ def _by_rules(tool: str, access_request: AccessRequest, mode: Mode, rules: Seque
         deciding += [text for text in by if text != "free"]
     used = [rule for rule in rules if rule.text in deciding]
     # What is free beside a command with the network has it as well: no code of the project's may be among it.
-    plain = all(_plain(part) for part in access_request.parts if _free(part))
+    plain = all(_is_plain(part) for part in access_request.parts if _free(part))
     network = bool(used) and plain and all(rule.network for rule in used)
     return Judgement("allow", ", ".join(dict.fromkeys(deciding)), allowance=Grant(network))
 
@@ -132,12 +132,12 @@ def offers(
         return ()
     also = [Rule(SHELL_FOLDER, name).text for name in more if parse_rule(Rule(SHELL_FOLDER, name).text)]
 
-    def text(part: Part, width: int) -> str:
+    def rule_text(part: Part, width: int) -> str:
         pattern = part.patterns[min(width, len(part.patterns) - 1)]
         return (Rule(WRITES, pattern) if part.writes else Rule(tool, pattern, network=network)).text
 
     widths = range(max((len(part.patterns) for part in open_), default=1))
-    return tuple(dict.fromkeys("\n".join(dict.fromkeys([*(text(p, n) for p in open_), *also])) for n in widths))
+    return tuple(dict.fromkeys("\n".join(dict.fromkeys([*(rule_text(p, n) for p in open_), *also])) for n in widths))
 
 
 def deciding(
@@ -146,18 +146,18 @@ def deciding(
     """Each part of a command as it is written, and what allows it; empty for one that nothing allows. A mode that denies the
     whole allows no part."""
     if (by_mode := _by_mode(tool, access_request, mode)) and by_mode.verdict == "deny":
-        return tuple((_named(part), "") for part in access_request.parts)
+        return tuple((_part_name(part), "") for part in access_request.parts)
     held = [rule for rule in rules if rule.folder in {"", folder} and not rule.denies]
     return tuple(
         (
-            _named(part),
+            _part_name(part),
             "" if part.guarded else ", ".join(_allowed(part, tool, access_request, mode, held, folder)),
         )
         for part in access_request.parts
     )
 
 
-def _named(part: Part) -> str:
+def _part_name(part: Part) -> str:
     return f"> {part.writes}" if part.writes else written(part.words)
 
 
@@ -257,11 +257,11 @@ def _holds(rule: Rule, piece: AccessRequest | Part) -> bool:
 
 def _free_beside(part: Part, access_request: AccessRequest) -> bool:
     """Whether a part is free without a sandbox, beside others that are not."""
-    return _plain(part) and not all(map(_free, access_request.parts))
+    return _is_plain(part) and not all(map(_free, access_request.parts))
 
 
-def _plain(part: Part) -> bool:
-    return part.plain or (part.through and bool(part.inner) and all(map(_plain, part.inner)))
+def _is_plain(part: Part) -> bool:
+    return part.plain or (part.through and bool(part.inner) and all(map(_is_plain, part.inner)))
 
 
 def _reads(part: Part) -> bool:

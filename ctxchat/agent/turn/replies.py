@@ -147,16 +147,16 @@ class Replies:
                     await self._emit(said)
                     continue
                 for piece in continuation.fresh(said):
-                    draft.take(piece)
+                    draft.add_piece(piece)
                     match piece:
                         case TextDelta(text=text):
                             await self._emit(piece)
-                            tally.add(text)
+                            tally.add_text(text)
                         case ReasoningDelta(text=text):
                             await self._emit(piece)
-                            tally.add(text if conversation.model.keeps_reasoning else "")
+                            tally.add_text(text if conversation.model.keeps_reasoning else "")
                         case CallPiece(arguments=arguments):
-                            tally.add(arguments)
+                            tally.add_text(arguments)
                         case ReplyEnd():
                             pass
                 if conversation.clock.seconds() - shown >= conversation.options.stream_figures_every:
@@ -285,13 +285,13 @@ class Continuation:
         """What a piece brings that was not said before."""
         match piece:
             case TextDelta(text=text):
-                return (TextDelta(new),) if (new := self.take(text)) else ()
+                return (TextDelta(new),) if (new := self.new_text(text)) else ()
             case CallPiece() | ReplyEnd() if held := self.end():
                 return (TextDelta(held), piece)
             case _:
                 return (piece,)
 
-    def take(self, text: str) -> str:
+    def new_text(self, text: str) -> str:
         """What is new in `text`; empty while it may still be something that was said before."""
         if not self._open:
             return text

@@ -140,7 +140,7 @@ class ToolRounds:
         conversation = self._conversation
         text, spilled, trouble = outcome.output.text, "", ""
         remark = self._repeats.remark(outcome.call, outcome.output.status, text)
-        tokens = await asyncio.to_thread(conversation.counter.text, text)
+        tokens = await asyncio.to_thread(conversation.counter.count_text, text)
         if tokens > cap:
             spilled = f"tool-results/m{seq}.txt"
             try:

@@ -98,7 +98,7 @@ class Batch:
         self._moved.set()
         self._moved = asyncio.Event()
 
-    async def look(self, place: int) -> None:
+    async def wait_for_earlier(self, place: int) -> None:
         """Until what comes before it can no longer change what the call would do."""
         await self._until(lambda: self._settled_before(place))
 
@@ -271,7 +271,7 @@ class ToolRunner:
         """One call from its look to its outcome; one that is not whole is told so (`cut_at` as in `run`)."""
         given = call
         try:
-            await batch.look(place)
+            await batch.wait_for_earlier(place)
             news.put_nowait(ToolStarted(call.id, call.name, fields_of(call.arguments) or call.arguments))
             if cut_at and (not call.arguments.strip() or fields_of(call.arguments) is None):
                 raise ToolError(CUT.format(limit=f"{cut_at:,}"), CUT_REMEDY)

@@ -93,7 +93,7 @@ class Turn:
         conversation = self._conversation
         await self._ready()
         await self._hooks.before_message(text, self._emit)
-        message, along = await self._message(text, (*attachments, *await self._called_prompt(text)))
+        message, along = await self._make_message(text, (*attachments, *await self._called_prompt(text)))
         records: list[Record] = [Sealed((single("user", message, conversation.ledger.turn + 1),))]
         if not conversation.state.title and (title := await asyncio.to_thread(title_of, text)):
             records.append(Named(title))
@@ -133,7 +133,7 @@ class Turn:
             except CtxchatError as problem:
                 await self._emit(Notice("warning", f"{problem} It was: {text}"))
                 continue
-            message, along = await self._message(text, (*attachments, *called))
+            message, along = await self._make_message(text, (*attachments, *called))
             await self._conversation.write(Sealed((single("user", message, self._conversation.ledger.turn),)))
             await self._emit(Steered(message.id, said[0], along))
             steered = True
@@ -180,7 +180,7 @@ class Turn:
                 )
         return [found[call.id].text for call in calls]
 
-    async def _message(self, text: str, attachments: Sequence[Part]) -> tuple[Message, tuple[Attached, ...]]:
+    async def _make_message(self, text: str, attachments: Sequence[Part]) -> tuple[Message, tuple[Attached, ...]]:
         """What the user said, at the end of the record, and what goes along as it is shown."""
         conversation = self._conversation
         along = await asyncio.to_thread(weights, conversation.counter, attachments)

@@ -48,14 +48,14 @@ def collect(places: Iterable[Place]) -> Customizations:
             for prompt in found.right(find_commands(place)):
                 found.add_prompt(prompt)
             for name, table, file in found.right(find_agents(place)):
-                found.add("agents", name, table, file)
+                found.add_entry("agents", name, table, file)
         for hook, file in found.right(find_hooks(place)):
             found.add_hook(hook, file)
         if place.made_for == "claude" and place.within:
             path = place.within / FILE
             found.watched += [path]
             for name, table in found.right(find_servers(path, place)):
-                found.add("mcp", name, table, str(path))
+                found.add_entry("mcp", name, table, str(path))
     prompts = tuple(found.prompts.values())
     watched = (
         *found.watched,
@@ -84,7 +84,7 @@ class _Collected:
     def add_prompt(self, prompt: PromptFile) -> None:
         self.prompts.setdefault(prompt.name, prompt)
 
-    def add(self, table: str, name: str, value: dict[str, Any], file: str) -> None:
+    def add_entry(self, table: str, name: str, value: dict[str, Any], file: str) -> None:
         if name not in self.tree.setdefault(table, {}):
             self.tree[table][name] = value
             self.files[table, name] = file

@@ -76,7 +76,7 @@ class Memory:
             self._once[key] = work(asked)
         return cast("Answer", self._once[key])
 
-    def look(self, group: Group) -> Found:
+    def find_facts(self, group: Group) -> Found:
         """What a group of the record tells."""
         known = self._found.get(group.first)
         if known is None:
@@ -111,12 +111,12 @@ def collect(
     newer: list[Fact] = []
     later: list[Gone] = []
     for group in groups:
-        found = memory.look(group)
+        found = memory.find_facts(group)
         facts += found.facts
         gone += found.gone
         again.update((place, group.turn) for place in recalled(group))
     for group in staying:
-        found = memory.look(group)
+        found = memory.find_facts(group)
         newer += (fact for fact in found.facts if fact.kind in _CHANGING or fact.kind == "changed")
         later += found.gone
     facts.sort(key=lambda fact: (fact.turn, fact.seq))  # the place alone lies of a late result
@@ -285,7 +285,9 @@ class _Shown:
     def __init__(self, view: View) -> None:
         pieces: list[str] = []
         self._words: set[str] = set()
-        for piece in filter(None, map(plain, _said(view))):  # one by one: all of it at once would hold up other threads
+        for piece in filter(
+            None, map(plain, _view_texts(view))
+        ):  # one by one: all of it at once would hold up other threads
             pieces.append(piece)
             self._words.update(_WORD.findall(piece))
         self._text = " ".join(pieces)
@@ -294,7 +296,7 @@ class _Shown:
         return self._words.issuperset(_WORD.findall(words)) and stands(words, self._text)
 
 
-def _said(view: View) -> Iterator[str]:
+def _view_texts(view: View) -> Iterator[str]:
     for item in view.items:
         yield item.message.text
         yield from unfolded(item.message.text)

@@ -196,7 +196,7 @@ def recalled(group: Group) -> tuple[int, ...]:
 
 def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
     at: At = (message.seq, "user" if message.role == "user" else "assistant", group.turn)
-    whole = _scanned(_words(message))
+    whole = _scanned(_spoken_text(message))
     text = _TRACE.sub("", whole)
     if message.role == "user":
         text = "\n\n".join(block for block in _EMPTY_LINE.split(text) if not _OUTPUT.search(block))
@@ -268,7 +268,7 @@ def _pastes_left_out(text: str, message: Message) -> str:
     return "\n".join(block for block in _EMPTY_LINE.split(text) if block.count("\n") + 1 < _PASTED)
 
 
-def _words(message: Message) -> str:
+def _spoken_text(message: Message) -> str:
     """What somebody said: without code blocks, quoted lines, the texts of files that came along, and what programs put there."""
     content = () if isinstance(message.content, str) else message.content
     along = [part.name for part in content if isinstance(part, Text) and part.name]

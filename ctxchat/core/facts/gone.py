@@ -171,8 +171,8 @@ def _after(fact: Fact, gone: Gone) -> Fact | None:
         case "proposal" if fact.kind in {"decision", "number", "symbol"} and fact.by != "user" and fact.seq < gone.seq:
             return None if fact.turn >= gone.turn - 1 else fact
         case "said" if fact.kind in _SAID and fact.seq < gone.seq and not FORBIDS.search(fact.key):
-            about = _content(gone.key)
-            return None if about and about <= _content(fact.key) else fact
+            about = _content_words(gone.key)
+            return None if about and about <= _content_words(fact.key) else fact
         case _:
             return fact
 
@@ -289,6 +289,6 @@ def _taken_back(message: Message) -> Iterator[Gone]:
             yield Gone("said", plain(sentence), message.seq)
 
 
-def _content(sentence: str) -> set[str]:
+def _content_words(sentence: str) -> set[str]:
     """The words that a sentence is about."""
     return {w for w in map(str.lower, _WORD.findall(_TAKEN_BACK.sub(" ", sentence))) if w not in _EMPTY}

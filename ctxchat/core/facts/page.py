@@ -92,9 +92,9 @@ def fitting(evidence: Evidence, max_tokens: int, count: Count, beside: str = "")
             kind: sum(writing.most(f) for f in some if not writing.has(f)) for kind, some in facts.items()
         }
         room = allotted(needs, int(left * share))
-        left -= sum(writing.take(some, room[kind]) for kind, some in facts.items())
+        left -= sum(writing.choose_facts(some, room[kind]) for kind, some in facts.items())
     for some in order.values():  # what rounding and common folders have left
-        left -= writing.take(some, left)
+        left -= writing.choose_facts(some, left)
     facts = tuple(f for f in evidence.facts if f in writing.taken)
     missing = sum(f.by != "tool" and not writing.has(f) for f in evidence.facts)  # as `survival` counts
     return Page(facts, missing + evidence.dropped)
@@ -175,7 +175,7 @@ class _Writing:
         """Tokens of a fact with what parts it from the next, where it shares nothing with others."""
         weight = self._weights.get(fact)
         if weight is None:
-            weight = self._weights[fact] = self._count(_line(fact)) + (4 if _split(fact)[0] else 2)
+            weight = self._weights[fact] = self._count(_fact_line(fact)) + (4 if _split(fact)[0] else 2)
         return weight
 
     def has(self, fact: Fact) -> bool:
@@ -186,7 +186,7 @@ class _Writing:
             return fact.key in self._words
         return fact.kind in _QUOTED and bool(self._beside) and stands(line_of(fact), self._beside)
 
-    def take(self, facts: Sequence[Fact], room: int) -> int:
+    def choose_facts(self, facts: Sequence[Fact], room: int) -> int:
         """Choose of these in order what fits; gives the tokens that it takes."""
         spent = 0
         for fact in facts:
@@ -229,13 +229,13 @@ def _block(kind: FactKind, facts: Sequence[Fact]) -> str:
     elif kind == "command":
         lines = list(_by_folder(facts))
     else:
-        lines = [_line(fact) for fact in facts]
+        lines = [_fact_line(fact) for fact in facts]
     if kind in _SENTENCES:
         return f"{TITLES[kind]}:\n" + "\n".join(f"- {line}" for line in lines)
     return f"{TITLES[kind]}: " + "; ".join(lines)
 
 
-def _line(fact: Fact) -> str:
+def _fact_line(fact: Fact) -> str:
     if fact.kind != "command":
         return line_of(fact)
     often = f" ×{fact.times}" if fact.times > 1 else ""
@@ -248,7 +248,7 @@ def _line(fact: Fact) -> str:
 def _by_folder(commands: Iterable[Fact]) -> Iterator[str]:
     folders: defaultdict[str, list[str]] = defaultdict(list)
     for fact in commands:
-        folders[_split(fact)[0]].append(_line(fact))
+        folders[_split(fact)[0]].append(_fact_line(fact))
     for folder, lines in sorted(folders.items()):
         yield (f"in {folder}: " if folder else "") + ", ".join(lines)
 

@@ -108,19 +108,19 @@ class Reading:
         """All texts, each on lines of its own, without the names of fields and requests: «message» is no word of the server's."""
         return _REQUEST_ID.sub(" ", _KEYS.sub(" ", "\n".join(self.texts)))
 
-    def take(self, value: object, key: str = "", depth: int = 0) -> None:
+    def add_value(self, value: object, key: str = "", depth: int = 0) -> None:
         """Adds a value found under `key`: a text, a number, a mapping, a list, or an object with an error's attributes."""
         self._nodes -= 1
         if self._nodes < 0 or depth > 24 or value is None:
             return
         with suppress(Exception):  # whatever an object does when it is looked at, the others count
-            self._take(value, key, depth)
+            self._add_by_kind(value, key, depth)
 
-    def _take(self, value: object, key: str, depth: int) -> None:
+    def _add_by_kind(self, value: object, key: str, depth: int) -> None:
         if isinstance(value, bytes | bytearray):
-            self.take(bytes(value[: _PARSED + 1]).decode("utf-8", "replace"), key, depth + 1)
+            self.add_value(bytes(value[: _PARSED + 1]).decode("utf-8", "replace"), key, depth + 1)
         elif isinstance(value, str):
-            self._text(value, key, depth)
+            self._add_text(value, key, depth)
         elif isinstance(value, bool):
             return
         elif isinstance(value, int):
@@ -129,11 +129,11 @@ class Reading:
             self._mapping(cast("Mapping[object, object]", value), depth)
         elif isinstance(value, Sequence | set | frozenset):
             for part in _first(cast("Iterable[object]", value), 50):
-                self.take(part, "", depth + 1)
+                self.add_value(part, "", depth + 1)
         elif not callable(value):
             self._object(value, depth)
 
-    def _text(self, value: str, key: str, depth: int) -> None:
+    def _add_text(self, value: str, key: str, depth: int) -> None:
         if self._room <= 0 or not value.strip():
             return
         if key in _CODE_KEYS and len(value) <= 100:
@@ -144,7 +144,7 @@ class Reading:
                 return  # one word of ASCII is no sentence
         parsed = _jsons_in(value)
         for part in parsed:
-            self.take(part, "", depth + 1)
+            self.add_value(part, "", depth + 1)
         if any(isinstance(part, Mapping) and _is_reply(cast("Mapping[object, object]", part)) for part in parsed):
             return
         shown = _readable(value)
@@ -173,7 +173,7 @@ class Reading:
             elif key in _TALK:
                 self._endings(part, depth)
             elif key not in _UNREAD and (not reply or key in _ENDINGS or key == "error"):
-                self.take(part, key, depth + 1)
+                self.add_value(part, key, depth + 1)
 
     def _endings(self, value: object, depth: int) -> None:
         """Of a reply's choices only why they ended, and an error that came instead."""
@@ -181,7 +181,7 @@ class Reading:
             for key in ("finish_reason", "stop_reason", "native_finish_reason", "error"):
                 found = cast("Mapping[str, object]", part).get(key) if isinstance(part, Mapping) else _get(part, key)
                 if isinstance(found, str | Mapping):
-                    self.take(cast("object", found), _plain(key), depth + 1)
+                    self.add_value(cast("object", found), _normalized_key(key), depth + 1)
 
     def _object(self, value: object, depth: int) -> None:
         if depth and isinstance(value, BaseException):
@@ -189,7 +189,7 @@ class Reading:
         if isinstance(value, ModelError):
             self.kind = value.kind
             for key, part in (("status", value.status), ("code", value.code), ("", value.body), ("", value.text)):
-                self.take(part, key, depth + 1)
+                self.add_value(part, key, depth + 1)
             return
         self._usage(_get(value, "usage"))
         choices = _get(value, "choices")
@@ -197,12 +197,12 @@ class Reading:
             self._endings(cast("object", choices), depth)
             return
         for name in _ATTRIBUTES:
-            self.take(_get(value, name), _plain(name), depth + 1)
+            self.add_value(_get(value, name), _normalized_key(name), depth + 1)
         if isinstance(value, BaseException):
             self.names |= {base.__name__ for base in type(value).__mro__}
-            self.take(_text_of(value), "", depth + 1)
+            self.add_value(_text_of(value), "", depth + 1)
         elif not _get(value, "text"):
-            self.take(_called(_get(value, "json")), "", depth + 1)
+            self.add_value(_called(_get(value, "json")), "", depth + 1)
 
     def _usage(self, usage: object) -> None:
         def count(*names: str) -> int:
@@ -233,7 +233,7 @@ def readings(error: object) -> Iterator[Reading]:
             continue
         seen.append(current)
         reading = Reading()
-        reading.take(current)
+        reading.add_value(current)
         yield reading
         with suppress(Exception):
             waiting += _behind(current)
@@ -295,10 +295,10 @@ def _first(values: Iterable[_T], most: int) -> list[_T]:
 
 def _fields(value: Mapping[object, object]) -> dict[str, object]:
     """A mapping's values by their plain names, a hundred at most."""
-    return {_plain(key): part for key, part in _first(value.items(), 100)}
+    return {_normalized_key(key): part for key, part in _first(value.items(), 100)}
 
 
-def _plain(key: object) -> str:
+def _normalized_key(key: object) -> str:
     """A name in one spelling: `statusCode`, `status_code` and `status-code` are `statuscode`."""
     return str(key)[:40].lower().replace("_", "").replace("-", "") if isinstance(key, str) else ""
 

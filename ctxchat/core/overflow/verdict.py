@@ -82,7 +82,7 @@ def _verdict(reading: Reading, share: float | None, window: int) -> bool | None:
         return False
     if window and (reading.total > window or (reading.prompt >= 0.99 * window and not reading.said)):
         return True
-    if too_long(words) or named_prompt(words) > named_window(words) > 0 or _named(reading.names):
+    if too_long(words) or named_prompt(words) > named_window(words) > 0 or _names_overflow(reading.names):
         return True
     if 413 in reading.statuses or SIZE.search(words) or any(SIZE_CODE.fullmatch(code) for code in reading.codes):
         return share is None or share >= 0.5
@@ -93,7 +93,7 @@ def _verdict(reading: Reading, share: float | None, window: int) -> bool | None:
     return None
 
 
-def _named(names: set[str]) -> bool:
+def _names_overflow(names: set[str]) -> bool:
     return any(_OVERFLOW_NAME.search(name) for name in names)
 
 

@@ -54,16 +54,16 @@ def arguments_file(message: Message, place: int) -> str:
 def _short(arguments: str, name: str, cap: int, counter: TokenCounter, longest: int) -> str:
     """The arguments with their long texts cut, as JSON; empty where they fit, or nothing is gained. Broken ones become the one
     field of an object."""
-    if len(arguments) <= cap or (tokens := counter.text(arguments)) <= cap:
+    if len(arguments) <= cap or (tokens := counter.count_text(arguments)) <= cap:
         return ""
     pointer = f"full arguments: {name}, {tokens} tokens"
     fields: object = msgspec.json.decode(whole_arguments(arguments))
     text = ""
     for length in (n for n in LENGTHS if n <= longest):
         text = msgspec.json.encode(_cut(fields, length, pointer)).decode()
-        if counter.text(text) <= cap:
+        if counter.count_text(text) <= cap:
             break
-    return text if counter.text(text) < tokens else ""
+    return text if counter.count_text(text) < tokens else ""
 
 
 def _cut(value: object, length: int, pointer: str, depth: int = 0) -> object:

@@ -99,7 +99,7 @@ class StripReasoning:
             if group is None or group.turn >= ledger.turn or not any(i.message.reasoning for i in basis.items(entry)):
                 continue
             bare = without_reasoning(group)
-            gain = basis.weight(entry) - basis.weigh(bare)
+            gain = basis.weight(entry) - basis.group_tokens(bare)
             if gain > 0:
                 freed += gain
                 edits.append(Edit(kind="shrink", covers=entry.covers, replacement=bare))

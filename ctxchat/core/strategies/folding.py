@@ -59,7 +59,7 @@ def allowance(basis: Basis, budget: Budget, weight: int) -> int:
     """The most that a summary with its evidence and the files beside it will take, in raw tokens, where `weight` tokens are
     folded."""
     summary, _, evidence = caps(basis, budget, weight)
-    return summary + evidence + overhead_tokens(basis.options.counter.text) + basis.options.files_at_most
+    return summary + evidence + overhead_tokens(basis.options.counter.count_text) + basis.options.files_at_most
 
 
 def caps(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
@@ -80,7 +80,7 @@ def caps_to_target(basis: Basis, budget: Budget, weight: int) -> tuple[int, int,
     """The caps where `weight` tokens are folded: less where the target leaves less room. Where what stays is more than the target
     by itself nothing is given up for it, and never what the summary in force says."""
     summary, recap, evidence = caps(basis, budget, weight)
-    stays = basis.view.raw - weight + overhead_tokens(basis.options.counter.text) + basis.options.files_at_most
+    stays = basis.view.raw - weight + overhead_tokens(basis.options.counter.count_text) + basis.options.files_at_most
     share = (budget.target - stays) / max(1, summary + evidence)
     if not 0 < share < 1:
         return summary, recap, evidence
@@ -111,7 +111,7 @@ def summary_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budg
     weight = weight_with_summary(basis, entries)
     most = caps(basis, budget, weight)[0]
     summary, _, evidence = caps_to_target(basis, budget, weight)
-    if weight <= summary + evidence + overhead_tokens(basis.options.counter.text) + basis.options.files_at_most:
+    if weight <= summary + evidence + overhead_tokens(basis.options.counter.count_text) + basis.options.files_at_most:
         return None
     fold = covers(basis, entries)
     beside = _kept_by_code(basis, fold, evidence)
@@ -125,7 +125,7 @@ def _kept_by_code(basis: Basis, fold: Sequence[str], evidence_tokens: int) -> in
     evidence = evidence_after(basis.ledger, fold, basis.options.memory)
     edit = fold_edit(basis.ledger, fold, Digest(summary="-", evidence=evidence), evidence_tokens, basis.options)
     assert edit.replacement is not None
-    return basis.weigh(edit.replacement)
+    return basis.group_tokens(edit.replacement)
 
 
 def summary_to_target(name: str, basis: Basis, budget: Budget) -> Step | None:
@@ -147,7 +147,7 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
     if not entries:
         return None
     options, ledger = basis.options, basis.ledger
-    count = options.counter.text
+    count = options.counter.count_text
     weight = weight_with_summary(basis, entries)
     fold = covers(basis, entries)
     _, recap_cap, evidence_cap = caps_to_target(basis, budget, weight)
@@ -161,7 +161,7 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
     )
     edit = fold_edit(ledger, fold, digest, evidence_cap, options)
     assert edit.replacement is not None
-    freed = weight - basis.weigh(edit.replacement)
+    freed = weight - basis.group_tokens(edit.replacement)
     return Step(name, freed, len(entries), edits=(edit,), evidence_tokens=evidence_cap) if freed > 0 else None
 
 

@@ -154,7 +154,7 @@ def _clip_text(
     pointer, spills = spill_of(whole, counter.message(whole))
     rest = counter.message(msgspec.structs.replace(message, content=""))
     room = max(MIN_CLIP_TOKENS // 2, cap - max(rest, MESSAGE_OVERHEAD))
-    text = clip(original.text, room, counter.text, f"\n[… {{lines}}{{tokens}} tokens left out; {pointer}]\n")
+    text = clip(original.text, room, counter.count_text, f"\n[… {{lines}}{{tokens}} tokens left out; {pointer}]\n")
     if isinstance(original.content, tuple) and not any(isinstance(p, Text) for p in original.content):
         text, spills = f"{text}\n[left out to make room; {message.id} in the record]", ()
     fresh = msgspec.structs.replace(message, content=text)

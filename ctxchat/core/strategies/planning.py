@@ -89,7 +89,7 @@ class Basis:
     @cached_property
     def written_tokens(self) -> int:
         """Tokens of what was written for them, without the evidence."""
-        return self.options.counter.text(merged_digest(self.summaries).summary)
+        return self.options.counter.count_text(merged_digest(self.summaries).summary)
 
     def items(self, entry: Entry) -> Sequence[Item]:
         """What the view shows of an entry."""
@@ -99,7 +99,7 @@ class Basis:
         """Raw tokens an entry takes in the view."""
         return sum(item.tokens for item in self.items(entry))
 
-    def weigh(self, group: Group) -> int:
+    def group_tokens(self, group: Group) -> int:
         """Raw tokens a group would take in the view."""
         shown = items_of(Entry(covers=(), group=group), self._sends_reasoning, self.options.counter)
         return sum(item.tokens for item in shown)
@@ -146,7 +146,7 @@ def fold_edit(
 ) -> Edit:
     """The edit that puts one summary group in the place of these groups, with the memos and files that nothing else shows.
     `source` is the change's id."""
-    groups, count = [ledger.group(g) for g in fold], options.counter.text
+    groups, count = [ledger.group(g) for g in fold], options.counter.count_text
     shown, paths = working_set(
         not_in_view(options.files, ledger, fold), options.files_tokens, count, newest(ledger, fold)
     )
@@ -190,7 +190,7 @@ def shrink_step(name: str, basis: Basis, shortened: Iterable[Shortened], needed:
     for entry, messages, saved in shortened if needed > 0 else ():
         assert entry.group is not None
         group = msgspec.structs.replace(entry.group, messages=tuple(messages))
-        gain = basis.weight(entry) - basis.weigh(group)
+        gain = basis.weight(entry) - basis.group_tokens(group)
         if gain > 0:
             freed += gain
             edits.append(Edit(kind="shrink", covers=entry.covers, replacement=group))

@@ -31,12 +31,12 @@ class ShrinkToolResults:
         kept = recent_results(view, self.options, int(budget.limit * MAX_RECENT_SHARE))
 
         def line(entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
-            return None if message.seq in kept else self._line(entry, place, message)
+            return None if message.seq in kept else self._stub_line(entry, place, message)
 
         step = shorten(self.name, basis, basis.old(), line, view.raw - budget.target, self.options.argument_tokens)
         return one_step(self.name, basis, step)
 
-    def _line(self, entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
+    def _stub_line(self, entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
         counter = self.options.counter
         tokens = counter.message(message)
         if tokens <= self.options.result_tokens or message.name == SKILL_TOOL:  # how the work is to be done

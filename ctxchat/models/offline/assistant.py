@@ -23,7 +23,7 @@ from ctxchat.core.view import View
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW, phrases
 from ctxchat.models.offline.commands import carry_out, command
 from ctxchat.models.offline.research import research
-from ctxchat.models.offline.transcript import Reply, read
+from ctxchat.models.offline.transcript import Reply, read_view
 
 PIECE_CHARS = 12
 """Characters of a piece of an answer, or more where that would be over `MOST_PIECES`."""
@@ -64,7 +64,7 @@ _TOLD = expression(
 def decide(view: View) -> Reply:
     """What to say or do next, never nothing. The same view gives the same reply. Never raises; every turn ends after at most
     three rounds."""
-    seen = read(view)
+    seen = read_view(view)
     text = seen.question.strip()
     if not text:
         return Reply(phrases.NO_QUESTION)

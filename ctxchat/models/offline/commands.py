@@ -63,7 +63,7 @@ def command(question: str) -> Command | None:
 def carry_out(wanted: Command, seen: ReadView) -> Reply:
     """The next step of a command: its call, or the report."""
     if wanted.paths:
-        return _read(wanted, seen)
+        return _read_file(wanted, seen)
     if wanted.task:
         return _task(wanted.task, seen)
     last = seen.done[-1] if seen.done else None
@@ -232,7 +232,7 @@ _COMMANDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Command | None
 # ── reading, with a look around for a name without its folder ──
 
 
-def _read(wanted: Command, seen: ReadView) -> Reply:
+def _read_file(wanted: Command, seen: ReadView) -> Reply:
     reads = seen.named("read_file")
     if not reads:  # another model may have begun this turn
         step = seen.calls("", *(("read_file", {"path": path, **wanted.arguments}) for path in wanted.paths))
@@ -252,13 +252,13 @@ def _read(wanted: Command, seen: ReadView) -> Reply:
     if lost and other and len(found) <= len(lost) and seen.rounds == 2:
         return seen.calls("", *(("read_file", {"path": path}) for path in other)) or _no_tool("read_file")
     shown = [d for d in reads if not d.failed] or reads
-    parts = [_shown(d) for d in shown]
+    parts = [_describe_call(d) for d in shown]
     if found and all(d.failed for d in shown):
         parts.append("Files of that name: " + ", ".join(map(ref, found[:20])) + ".")
     return Reply("\n\n".join(parts))
 
 
-def _shown(done: DoneCall) -> str:
+def _describe_call(done: DoneCall) -> str:
     path = done.get("path")
     if done.failed:
         return trouble(done.denied, done.text, 20)

@@ -155,7 +155,7 @@ class Ranking:
         scored = [
             (self._score(key), key)
             for key in self._lines
-            if self._terms[key] or self._named(key) or self._wished(key) > 1
+            if self._terms[key] or self._count_named(key) or self._wished(key) > 1
         ]
         scored.sort(key=lambda s: (-s[0], s[1]))
         chosen: list[Passage] = []
@@ -186,11 +186,11 @@ class Ranking:
         near = self._within(key, REACH) - here - close
         beside = self._paths[line.path] - here - close - near
         shares = ((here, 1.0), (close, 0.5), (near, 0.35), (beside, 0.3))
-        score = sum(share * self._weight(t) for found, share in shares for t in found) + 2.0 * self._named(key)
+        score = sum(share * self._weight(t) for found, share in shares for t in found) + 2.0 * self._count_named(key)
         run = " ".join(terms(line.text[:LONG_LINE])) if self._phrases else ""
         score += sum(0.5 * sum(self._rarity.get(t, 0.5) for t in p) for p in self._phrases if p and " ".join(p) in run)
         wished = self._wished(key)
-        if self._own and not self._own & (here | close) and not self._named(key) and wished <= 1:
+        if self._own and not self._own & (here | close) and not self._count_named(key) and wished <= 1:
             score *= 0.4  # only words of an earlier question, or of like meaning
         return (score + (wished > 1)) * wished * self._fitness(line)
 
@@ -200,7 +200,7 @@ class Ranking:
         keys = ((path, n) for n in range(number - reach, number + reach + 1))
         return nothing.union(*(self._terms.get(k, nothing) for k in keys))
 
-    def _named(self, key: tuple[str, int]) -> int:
+    def _count_named(self, key: tuple[str, int]) -> int:
         text = self._lines[key].text.casefold()
         return sum(n in text or n in key[0].casefold() for n in self._names)
 

@@ -103,7 +103,7 @@ class _Kind(msgspec.Struct, frozen=True):
     wish: Wish
     search: str = ""
 
-    def about(self, topic: Topic) -> _Kind:
+    def with_topic(self, topic: Topic) -> _Kind:
         """With what is asked about in its place."""
         held = pattern(topic.terms) or "(?!)"
         wish = msgspec.structs.replace(self.wish, line=self.wish.line.replace("TERMS", held))
@@ -274,7 +274,7 @@ def _understood(seen: ReadView) -> Question:
         weight = 1.0 if more else EARLIER * len(now.terms) / max(1, len(before.terms))
         lesser |= {t: weight for t in before.terms if t not in now.terms}
         now = before if more else now
-    kinds = tuple(kind.about(now) for kind in _KINDS if re.search(kind.asked, text, re.I))
+    kinds = tuple(kind.with_topic(now) for kind in _KINDS if re.search(kind.asked, text, re.I))
     quoted = frozenset((p, int(n)) for p, n in _REF.findall(seen.last_reply)) if more else frozenset()
     return Question(now, lesser, kinds, quoted, bool(recall))
 
@@ -305,7 +305,9 @@ def _about_files(seen: ReadView, named: Mapping[str, str | None]) -> Reply | Non
         if good:
             return Reply("\n\n".join(_from_files(good, True)))
     parts = (
-        [part for name, text in list(texts.items())[:3] for part in _shown(name, text)] if texts else _refusals(seen)
+        [part for name, text in list(texts.items())[:3] for part in _outline_file(name, text)]
+        if texts
+        else _refusals(seen)
     )
     return Reply("\n\n".join(parts)) if parts else None
 
@@ -314,7 +316,7 @@ _GENERAL = frozenset(terms("about summary overview content purpose say explain d
 """Words of a question that asks of a file as a whole."""
 
 
-def _shown(name: str, text: str) -> Iterator[str]:
+def _outline_file(name: str, text: str) -> Iterator[str]:
     """A file as a whole: how it begins, and what it holds."""
     number, begun = beginning(name, text)
     held = outline(name, text)
@@ -363,7 +365,7 @@ _MANIFEST_NAMES = ("pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 
 def _next_step(asked: Question, seen: ReadView) -> Reply | None:
     """Calls to make, or None when it is time to answer."""
-    if seen.named("read_file") or (asked.past and _told(asked, seen)):
+    if seen.named("read_file") or (asked.past and _known_passages(asked, seen)):
         return None
     words = " ".join(asked.words)
     if asked.past and not seen.done and (step := seen.calls(f"Said earlier? {words}.", ("recall", {"query": words}))):
@@ -380,7 +382,7 @@ def _next_step(asked: Question, seen: ReadView) -> Reply | None:
         and (step := _widen(asked, seen))
     ):
         return step
-    return _read(best, seen, asked)
+    return _read_passages(best, seen, asked)
 
 
 def _searches(asked: Question, seen: ReadView) -> Iterator[Call]:
@@ -427,7 +429,7 @@ def _widen(asked: Question, seen: ReadView) -> Reply | None:
     return seen.calls("Little found; looking for any of these words, and for file names.", *_greps(wider), *globs)
 
 
-def _read(best: Sequence[Passage], seen: ReadView, asked: Question) -> Reply | None:
+def _read_passages(best: Sequence[Passage], seen: ReadView, asked: Question) -> Reply | None:
     """Read around the best places, several files at once; where no line matched, the files whose names did."""
     spans: dict[str, tuple[int, int]] = {}
     for path in list(dict.fromkeys(p.line.path for p in best))[:MOST_FILES]:
@@ -471,7 +473,7 @@ def _pool(seen: ReadView) -> list[FileLine]:
 def _answer(asked: Question, seen: ReadView) -> str:
     pool = _pool(seen)
     ranking, best = asked.ranked(pool)
-    told = _told(asked, seen)
+    told = _known_passages(asked, seen)
     good = [p for p in best[:MOST_QUOTES] if p.score >= 0.5 * best[0].score]
     missing = _missing(asked, pool, told)
     covered = ranking.coverage(good[0]) if good else 0.0
@@ -485,7 +487,7 @@ def _answer(asked: Question, seen: ReadView) -> str:
         parts += _from_files(good, whole)
     if not parts:  # no line holds the words, but a file's name did
         read = [d for d in seen.named("read_file") if not d.failed]
-        begun = [part for d in read[:1] for part in _shown(d.get("path"), d.text)]
+        begun = [part for d in read[:1] for part in _outline_file(d.get("path"), d.text)]
         parts += begun or [phrases.NOTHING, *_refusals(seen)]
     if missing and (good or told):
         parts.append(phrases.MISSING.format(words=sought(missing)))
@@ -535,7 +537,7 @@ def _just_nothing(text: str) -> bool:
     return bool(re.match(r"\W*(?:no|nothing|0)\b", text, re.I)) or not text.strip()
 
 
-def _told(asked: Question, seen: ReadView) -> list[Told]:
+def _known_passages(asked: Question, seen: ReadView) -> list[Told]:
     """What the summary, memory, restored messages and earlier words say about it, best first, at most two."""
     known = dict(asked.lesser) | dict.fromkeys(asked.topic.terms, 1.0)
     recalled = [d.text for d in seen.named("recall") if not d.failed and not _just_nothing(d.text)]

@@ -161,7 +161,7 @@ def _chosen(notes: Sequence[Note], room: int, count: Count, wanted: frozenset[st
             if not queues[part]:
                 continue
             note = queues[part].pop(0)
-            cost = count(_line(note)) + 1
+            cost = count(_note_line(note)) + 1
             cost += 0 if part in used else count(_heading(part)) + 2
             if cost <= room:
                 room -= cost
@@ -181,7 +181,7 @@ def _fitting(notes: list[Note], room: int, count: Count) -> str:
 
 def _drawn(notes: Sequence[Note]) -> str:
     blocks = [
-        "\n".join([_heading(part), *(_line(n) for n in own)])
+        "\n".join([_heading(part), *(_note_line(n) for n in own)])
         for part in HEADINGS
         if (own := [n for n in notes if n.part == part])
     ]
@@ -192,7 +192,7 @@ def _heading(part: Part) -> str:
     return f"## {HEADINGS[part]}"
 
 
-def _line(note: Note) -> str:
+def _note_line(note: Note) -> str:
     return f"- {note.tag}: {note.text}" if note.tag else f"- {note.text}"
 
 

@@ -106,7 +106,7 @@ class ReadView(msgspec.Struct, frozen=True):
         return kept if not isinstance(required, list | tuple) or set(required) <= kept.keys() else None
 
 
-def read(view: View) -> ReadView:
+def read_view(view: View) -> ReadView:
     """The view as the assistant understands it. Never raises."""
     asked = [i for i, item in enumerate(view.items) if item.kind == "user" and item.message.role == "user"]
     at = asked[-1] if asked else len(view.items)
@@ -115,9 +115,9 @@ def read(view: View) -> ReadView:
     folded = any(item.kind == "summary" and turn > 0 and item.turn == turn for item in view.items)
     replies = [item for item in view.items[:at] if item.message.role == "assistant" and not item.message.calls]
     return ReadView(
-        question=_said(view.items[at]) if asked else "",
+        question=_user_text(view.items[at]) if asked else "",
         attached=_attached(view.items[at]) if asked else {},
-        earlier=tuple(_said(view.items[i]) for i in reversed(asked[:-1])),
+        earlier=tuple(_user_text(view.items[i]) for i in reversed(asked[:-1])),
         done=done,
         rounds=max((d.round for d in done), default=0) + (2 if folded else 0),
         sources=tuple(_sources(view.items, at)),
@@ -127,7 +127,7 @@ def read(view: View) -> ReadView:
     )
 
 
-def _said(item: Item) -> str:
+def _user_text(item: Item) -> str:
     """What the user typed: the first text of a message with attachments."""
     content = item.message.content
     if isinstance(content, str):
@@ -178,7 +178,7 @@ def _sources(items: tuple[Item, ...], at: int) -> list[Source]:
         elif item.kind == "note" and item.source.startswith("restore:"):
             found.append(Source(f"restored message {item.source.removeprefix('restore:')}", message.text, "restored"))
         elif item.kind == "user" and place != at:
-            found.append(Source(f"your message {message.id}", _said(item), "user"))
+            found.append(Source(f"your message {message.id}", _user_text(item), "user"))
         elif item.kind == "reply" and place < at:
             found.append(Source(f"my answer {message.id}", message.text, "reply"))
     return found

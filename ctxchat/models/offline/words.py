@@ -101,7 +101,7 @@ def topic(question: str) -> Topic:
     quoted = (g.strip() for groups in _QUOTED.findall(question) for g in groups if g.strip())
     names = tuple(dict.fromkeys((*quoted, *(n.rstrip(".") for n in _NAME.findall(question)))))
     plain = _CLITIC.sub(" ", question)
-    words = _content(plain)
+    words = _content_words(plain)
     proper = tuple(dict.fromkeys(_PROPER.findall(plain)))
     phrases = tuple(dict.fromkeys((*proper, *_neighbours(plain, words))))
     found = tuple(dict.fromkeys(t for w in words for t in _forms(w)))
@@ -175,7 +175,7 @@ def _forms(run: str) -> Iterator[str]:
     yield stem(run)
 
 
-def _content(question: str) -> list[str]:
+def _content_words(question: str) -> list[str]:
     """The words worth looking for, in order: small words out, fillers out while something is left."""
     runs = [
         w

@@ -39,7 +39,7 @@ def usable(listed: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     for place, entry in enumerate(cast("list[object]", listed["tools"]), 1):
         tool = _tool(entry)
         if isinstance(tool, str):
-            left_out.append(f"{_named(entry, place)} ({tool})")
+            left_out.append(f"{_tool_name(entry, place)} ({tool})")
         else:
             tools.append(tool)
     return {**listed, "tools": tools}, left_out
@@ -73,7 +73,7 @@ def _tool(entry: object) -> dict[str, Any] | str:
     return {"name": name, "description": "\n".join(filter(None, words)), "inputSchema": shaped.schema}
 
 
-def _named(entry: object, place: int) -> str:
+def _tool_name(entry: object, place: int) -> str:
     name = cast("dict[str, object]", entry).get("name") if isinstance(entry, dict) else None
     return clip_line(name, 60) if isinstance(name, str) and name.strip() else f"number {place}"
 
@@ -150,7 +150,7 @@ class Connection:
         images: list[str] = []
         for part in result.content:
             if part.type != "image":
-                words.append(_words(part))
+                words.append(_part_text(part))
             elif fault := fault_of(from_base64(part.data)):
                 words.append(f"[image: {fault}]")
             else:
@@ -365,7 +365,7 @@ class HttpSession:
     def __init__(self) -> None:
         self.forgotten = False
 
-    async def look(self, response: Any) -> None:
+    async def check_response(self, response: Any) -> None:
         """At an answer: 404 for a session says that it is over, and some servers say 400 and that in words."""
         if response.status_code == 404:
             self.forgotten |= "mcp-session-id" in response.request.headers
@@ -389,7 +389,7 @@ def _http_client(address: Address, session: HttpSession) -> Any:
     if certificates and address.url.startswith("https:") and not Path(certificates).is_file():
         raise ToolError(f"SSL_CERT_FILE names {certificates}, which is no file.")
     return library.AsyncClient(
-        event_hooks={"response": [session.look]},
+        event_hooks={"response": [session.check_response]},
         headers=_headers(address),
         timeout=library.Timeout(30.0, read=address.timeout),
         follow_redirects=True,
@@ -423,7 +423,7 @@ def _structured(content: object, words: Sequence[str]) -> str:
     return msgspec.json.encode(content).decode()
 
 
-def _words(part: Any) -> str:
+def _part_text(part: Any) -> str:
     """One part of a result as text; what is no text is named."""
     match part.type:
         case "text":

@@ -211,7 +211,7 @@ class McpServer:
         if connection is None:
             raise ToolError(
                 f"The MCP server {self.name} is {self.state}. {self.trouble}".strip(),
-                f"/mcp starts it again.{self._said}",
+                f"/mcp starts it again.{self._log_hint}",
             )
         try:
             reply = await connection.call(tool, arguments)
@@ -225,7 +225,7 @@ class McpServer:
             return await self.call(tool, arguments, again=True)
         except ConnectionResetError as problem:
             await self._anew(connection)
-            hint = f"{'It is being started again.' if self.state == 'starting' else ''}{self._said}".strip()
+            hint = f"{'It is being started again.' if self.state == 'starting' else ''}{self._log_hint}".strip()
             raise ToolError(f"The MCP server {self.name} ended during the call.", hint) from problem
         except ToolError as problem:
             raise ToolError(f"{self.name}: {problem}") from problem
@@ -244,7 +244,7 @@ class McpServer:
                 self.state, self.trouble = "failed", f"It ended during {DEATHS} calls in a row."
 
     @property
-    def _said(self) -> str:
+    def _log_hint(self) -> str:
         return f" What it said: {self._log}" if self.address.command else ""
 
     async def _serve(self) -> None:
@@ -252,7 +252,7 @@ class McpServer:
         late = asyncio.get_running_loop().call_later(self._patience, self._interrupt)
         try:
             async with self._host.connected(self.address, self._workspace, self._log) as connection:
-                self._take(connection)
+                self._adopt_connection(connection)
                 self._connection, self.state = connection, "ready"
                 late.cancel()
                 self._settled.set()
@@ -284,9 +284,9 @@ class McpServer:
         with suppress(ToolError):
             while True:
                 await connection.heard()
-                self._take(connection)
+                self._adopt_connection(connection)
 
-    def _take(self, connection: ConnectionHandle) -> None:
+    def _adopt_connection(self, connection: ConnectionHandle) -> None:
         self._offered, self._left_out = self._wanted(connection.tools), connection.left_out
 
     def _wanted(self, found: Sequence[OfferedTool]) -> tuple[ToolPort, ...]:

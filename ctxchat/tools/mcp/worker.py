@@ -55,7 +55,7 @@ class McpWorker:
         self._connections: dict[int, tuple[Connection, Address]] = {}
         self._leave: dict[int, asyncio.Event] = {}
 
-    def take(self, order: Request) -> None:
+    def start_request(self, order: Request) -> None:
         """Begin to do as told."""
         match order:
             case Open():
@@ -184,7 +184,7 @@ async def main() -> None:
     transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
     worker = McpWorker(asyncio.StreamWriter(transport, protocol, None, loop))
     async for line in lines(orders):
-        worker.take(read_request(line))
+        worker.start_request(read_request(line))
     await worker.close()
 
 

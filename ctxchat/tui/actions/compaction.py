@@ -90,17 +90,17 @@ async def undo(app: CtxchatApp, argument: str = "") -> None:
     far, or concerns files the person changed since, they are asked."""
     from ctxchat.tui.panels.undoing import undo
 
-    await _shown(app, undo(app.controller.idle_session(), app.ask, argument))
+    await _report_change(app, undo(app.controller.idle_session(), app.ask, argument))
 
 
 async def redo(app: CtxchatApp, argument: str = "") -> None:
     """Make again what was undone, what was undone last without an id."""
     from ctxchat.tui.panels.undoing import redo
 
-    await _shown(app, redo(app.controller.idle_session(), app.ask, argument))
+    await _report_change(app, redo(app.controller.idle_session(), app.ask, argument))
 
 
-async def _shown(app: CtxchatApp, change: Awaitable[UndoDone | None]) -> None:
+async def _report_change(app: CtxchatApp, change: Awaitable[UndoDone | None]) -> None:
     try:
         done = await change
     except LedgerError as nothing:  # not a failure: there is nothing to do

@@ -62,7 +62,7 @@ async def import_from(app: CtxchatApp, path: str) -> None:
                 if isinstance(each, Imported):
                     told.append(each)
                 else:
-                    line.show(each, len(told))
+                    line.show_progress(each, len(told))
         end = ""
     finally:
         line.remove()

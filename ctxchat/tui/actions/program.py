@@ -121,13 +121,13 @@ async def theme(app: CtxchatApp, argument: str = "") -> None:
             await to_thread(set_value, app.settings_file, "theme", name)
         except OSError as problem:
             raise CtxchatError(f"{app.settings_file}: {problem.strerror or problem}", "It holds for now.") from problem
-        await app.edits.take()
+        await app.edits.reload_settings()
 
 
 async def _reread(app: CtxchatApp) -> None:
     """What was just written counts at once, without waiting for the next look at the files."""
     if app.edits:
-        await app.edits.take()
+        await app.edits.reload_settings()
 
 
 async def details(app: CtxchatApp, argument: str = "") -> None:

@@ -115,7 +115,7 @@ class ApprovalPanel(Offered):
         return "\n".join(dict.fromkeys(rule.text for rule in (*mine, *also)))
 
     @property
-    def offers(self) -> Sequence[KeyedAnswer]:
+    def answers(self) -> Sequence[KeyedAnswer]:
         rule = (("session", "s", "session", True), ("always", "a", "always", True)) if self._rules else ()
         return (("once", "y", "once", False), *rule, ("deny", "n", "deny", False), ("reason", "r", "say why", True))
 
@@ -128,14 +128,14 @@ class ApprovalPanel(Offered):
 
     def body(self) -> Iterable[Widget]:
         request = self.request
-        sign, name = ("? ", "bold $text-warning"), (_shown(request.name, 1), "bold")
+        sign, name = ("? ", "bold $text-warning"), (_first_lines(request.name, 1), "bold")
         above = "question above" if request.preview.strip() else "question"
-        yield Static(Content.assemble(sign, name, "  ", _shown(beside(request), 2)), markup=False, classes=above)
+        yield Static(Content.assemble(sign, name, "  ", _first_lines(beside(request), 2)), markup=False, classes=above)
         if request.harms:
             harms = f"✗ {', '.join(request.harms)}: this once, or not at all"
             yield Static(Content.styled(harms, "bold $text-error"), markup=False, classes="harms")
         if request.preview.strip():
-            brief = Content.assemble(sign, name, "  ", _shown(request.summary, 1))
+            brief = Content.assemble(sign, name, "  ", _first_lines(request.summary, 1))
             yield Static(brief, markup=False, classes="question brief")
             preview = Static(_preview(request.preview, request.access), markup=False)
             yield VerticalScroll(preview, classes="preview", can_focus=False)
@@ -215,7 +215,7 @@ class ApprovalPanel(Offered):
     def _rule_is_seen(self) -> bool:
         """Only what is on screen is stored: no rule that is being edited, none that the window has no room for."""
         if self.query(RuleEditor):
-            self._take()
+            self._accept_rule()
         elif self.query_one(".rule").size.height:
             return True
         else:
@@ -246,11 +246,11 @@ class ApprovalPanel(Offered):
     def on_rule_editor_done(self, event: RuleEditor.Done) -> None:
         event.stop()
         if event.taken:
-            self._take()
+            self._accept_rule()
         else:
             self._close_editor()
 
-    def _take(self) -> None:
+    def _accept_rule(self) -> None:
         """What was written is the rule from now on; what cannot be one stays in the editor, with the reason."""
         written = "\n".join(line.strip() for line in self.query_one(RuleEditor).text.splitlines() if line.strip())
         self.query(".objection").remove()
@@ -330,7 +330,7 @@ def _ticked(words: str, ticked: bool) -> str:
     return f"[{'x' if ticked else ' '}] {words}"
 
 
-def _shown(text: str, lines: int) -> str:
+def _first_lines(text: str, lines: int) -> str:
     return "\n".join(visible(text).split("\n")[:lines])
 
 
@@ -341,7 +341,7 @@ def _preview(text: str, access: str) -> Content:
     )  # a command is shown whole: it is no longer than a system takes
     lines, more = _folded(visible(text[:whole]).split("\n")), len(text) - whole
     rest = 0 if access == "run" else len(lines) - SHOWN_LINES
-    shown = [_line(line, access) for line in lines[: len(lines) - max(0, rest)]]
+    shown = [_styled_line(line, access) for line in lines[: len(lines) - max(0, rest)]]
     if left := " and ".join(
         f"{many:,} more {what}" for many, what in ((rest, "lines"), (more, "characters")) if many > 0
     ):
@@ -380,7 +380,7 @@ def _ending(text: str, cells: int) -> str:
     return f"…{shown}"
 
 
-def _line(line: str, access: str) -> Content:
+def _styled_line(line: str, access: str) -> Content:
     if line.startswith(_MARK):
         return Content.styled(line, "$text-warning")
     if access == "write" and line.startswith(("--- ", "+++ ")):

@@ -104,7 +104,7 @@ class Asked(Widget):
         self._until = max(self._until, until)
         self._set_held(True)
 
-    def look(self, now: float) -> bool:
+    def became_answerable(self, now: float) -> bool:
         """Whether it may be answered from now on, and could not before."""
         free = self.held and now >= self._until
         if free:
@@ -180,14 +180,14 @@ class Offered(Asked, can_focus=True):
         raise NotImplementedError
 
     @property
-    def offers(self) -> Sequence[KeyedAnswer]:
+    def answers(self) -> Sequence[KeyedAnswer]:
         """The answers there are."""
         raise NotImplementedError
 
     @property
     def letters(self) -> Mapping[str, str]:
         """What each letter chooses."""
-        return {key.strip(): what for what, key, *_ in self.offers}
+        return {key.strip(): what for what, key, *_ in self.answers}
 
     def answer(self, what: str) -> None:
         """This was chosen."""
@@ -213,7 +213,7 @@ class Offered(Asked, can_focus=True):
     def compose(self) -> ComposeResult:
         yield from self.body()
         with Widget(classes="answers offers"):
-            for what, key, words, more in self.offers:
+            for what, key, words, more in self.answers:
                 yield AnswerButton(what, key, words, more=more)
             yield Static(Content("tab first"), markup=False, classes="hint")
             yield Static(Content("a moment"), markup=False, classes="hint held")  # no wider than the one before
@@ -243,7 +243,7 @@ class Offered(Asked, can_focus=True):
             self.answer(confirming)
         elif what in self.CONFIRMED:
             self.confirm(what)
-        elif any(what == offer[0] for offer in self.offers):
+        elif any(what == offer[0] for offer in self.answers):
             self.answer(what)
 
     def confirm(self, what: str) -> None:
@@ -259,8 +259,8 @@ class Offered(Asked, can_focus=True):
     def waits(self) -> bool:
         return super().waits or bool(self._letters)
 
-    def look(self, now: float) -> bool:
-        free = super().look(now)
+    def became_answerable(self, now: float) -> bool:
+        free = super().became_answerable(now)
         if self._letters and not self.answering:
             self.take_back()
         elif self._letters and now >= self._acts_at:

@@ -64,7 +64,7 @@ class AllNotices(Line):
         self.display = notices > 0
         self.refresh()
 
-    def line(self, width: int) -> Content:
+    def draw_line(self, width: int) -> Content:
         ways = (f"▾ {count(self._notices, 'notice')}   ", f"▾ {self._notices}  ")
         lead = next((words for words in ways if len(words) + len("/notices") <= width), ways[-1])
         return Content.assemble((lead, "$text-warning"), ("/notices", "$text-accent"))
@@ -93,7 +93,7 @@ class Banner(Vertical):
             return False
         self.told = (*self.told, told)
         if shown:
-            self._show(told, NoticeText(level, text))
+            self._add_block(told, NoticeText(level, text))
         return True
 
     def says(self, text: str) -> bool:
@@ -102,7 +102,7 @@ class Banner(Vertical):
 
     def offer(self, text: str) -> None:
         """One more, with a way out: a copy of the session."""
-        self._show(None, BranchOffer(text))
+        self._add_block(None, BranchOffer(text))
 
     def only(self, about: str, texts: Collection[str]) -> None:
         """Of what was said about this, no more than these sentences is still true: the others go."""
@@ -119,7 +119,7 @@ class Banner(Vertical):
         """What is on screen, the newest last."""
         return [block for _, block in self._blocks]
 
-    def _show(self, told: Told | None, block: Widget) -> None:
+    def _add_block(self, told: Told | None, block: Widget) -> None:
         self._blocks.append((told, block))
         self.query_one("#notices").mount(block)
         self.call_after_refresh(self._count)

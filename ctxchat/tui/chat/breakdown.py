@@ -63,7 +63,7 @@ class PartTable(Widget):
         self._context_usage: ContextUsage | None = None
         self._rows: Sequence[Section] = ()
 
-    def show(self, context_usage: ContextUsage) -> None:
+    def show_parts(self, context_usage: ContextUsage) -> None:
         """Draw these."""
         self._context_usage = context_usage
         rows = [] if uncounted(context_usage) else [s for s in context_usage.sections if s.tokens or s.name in ALWAYS]
@@ -108,12 +108,12 @@ class HeadLine(Line):
         super().__init__()
         self._context_usage: ContextUsage | None = None
 
-    def show(self, context_usage: ContextUsage) -> None:
+    def show_usage(self, context_usage: ContextUsage) -> None:
         """From now on."""
         self._context_usage = context_usage
         self.refresh()
 
-    def line(self, width: int) -> Content:
+    def draw_line(self, width: int) -> Content:
         context_usage = self._context_usage
         if context_usage is None:
             return Content("")
@@ -148,7 +148,7 @@ class Offenders(Line):
         super().__init__()
         self._rows: Sequence[Row] = ()
 
-    def show(self, rows: Sequence[Row]) -> None:
+    def show_biggest(self, rows: Sequence[Row]) -> None:
         """The biggest first."""
         self.refresh(layout=len(rows) != len(self._rows))
         self._rows = rows
@@ -157,7 +157,7 @@ class Offenders(Line):
     def get_content_height(self, container: object, viewport: object, width: int) -> int:
         return len(self._rows) + 1
 
-    def line(self, width: int) -> Content:
+    def draw_line(self, width: int) -> Content:
         lines = [Content.styled("biggest", MUTED)]
         for row in self._rows:
             lines.append(
@@ -189,26 +189,26 @@ class Breakdown(VerticalScroll):
         yield Button(Content("Free up context  F8"), classes="free-up", compact=True)
         yield Words(classes="legend")
 
-    def show(
+    def show_breakdown(
         self,
         context_usage: ContextUsage,
         view: View,
         state: SessionState,
     ) -> None:
         """Draw these. A view is only looked into when it is a new one, or something is amiss with it."""
-        self.query_one(HeadLine).show(context_usage)
-        self.query_one(PartTable).show(context_usage)
+        self.query_one(HeadLine).show_usage(context_usage)
+        self.query_one(PartTable).show_parts(context_usage)
         points = fill_points(state)
         line = self.query_one(FillLine)
         line.display = len(points) > 1
-        line.show(points, context_usage.limit, context_usage.trigger_tokens)
+        line.show_points(points, context_usage.limit, context_usage.trigger_tokens)
         self._say("forecast", forecast_words(context_usage))
         self._say("money", _money(context_usage))
         self._context_usage = context_usage
         self._say_cache()
         self._say("alarm", "\n".join(f"! {text}" for text in alarms(context_usage, view).values()))
         if self._view is not view:
-            self.query_one(Offenders).show(offenders(view, context_usage, OFFENDERS, TALK))
+            self.query_one(Offenders).show_biggest(offenders(view, context_usage, OFFENDERS, TALK))
             self._view = view
 
     def on_mount(self) -> None:

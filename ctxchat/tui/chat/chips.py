@@ -119,7 +119,7 @@ class AttachedBox(Widget):
         """As far as can be said before they are sent."""
         return (*(each.part for each in self.along), *(part for each in self.named if (part := named_part(each))))
 
-    def add(self, *along: Along) -> None:
+    def attach(self, *along: Along) -> None:
         """More of them; pastes get numbers of their own."""
         self.along += tuple(self._numbered(each) for each in along)
         self._changed()
@@ -143,9 +143,9 @@ class AttachedBox(Widget):
 
     def add_images(self, *found: MentionedFile) -> None:
         """Those of the files that are images."""
-        self.add(*(Picture(file_name(i.name), i.data, i.width, i.height) for i in found if i.kind == "image"))
+        self.attach(*(Picture(file_name(i.name), i.data, i.width, i.height) for i in found if i.kind == "image"))
 
-    async def look(
+    async def find_mentions(
         self, text: str, folder: Path, limit: int, rules: MentionRules, *, typing: Callable[[], str]
     ) -> None:
         """At the files that a text mentions, off the event loop, as long as a window of so many tokens can hold one. A file
@@ -215,7 +215,7 @@ class Queued(Widget):
         super().__init__(id="queued")
         self.drafts: tuple[Draft, ...] = ()
 
-    def show(self, drafts: Sequence[Draft]) -> None:
+    def show_drafts(self, drafts: Sequence[Draft]) -> None:
         """These wait, in this order."""
         self.drafts = tuple(drafts)
         self.remove_children()

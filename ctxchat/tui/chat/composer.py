@@ -51,7 +51,7 @@ class DraftLine(Words):
     def __init__(self) -> None:
         super().__init__(id="draft-line")
 
-    def weigh(self, context_usage: ContextUsage, along: Sequence[Along], cold: str, *, unseen: bool) -> bool:
+    def show_cost(self, context_usage: ContextUsage, along: Sequence[Along], cold: str, *, unseen: bool) -> bool:
         """What there is to say; True where that is anything. `unseen`: images go along that the model is not shown; `cold`: what
         sending costs where the server holds nothing any more."""
         whole = any(isinstance(each, Paste) and not each.as_file for each in along)
@@ -109,7 +109,7 @@ class Composer(Widget):
     def belongs_to(self, attachments: Attachments, judge: Callable[[AccessRequest], Verdict]) -> None:
         """What goes along goes to this session, and is weighed by its model; `judge` says which files may be read."""
         self._attachments, self._judge = attachments, judge
-        self.attached.weigh = attachments.weigh
+        self.attached.weigh = attachments.count_tokens
         self.attached.redraw()
 
     # ── the draft ──
@@ -143,11 +143,11 @@ class Composer(Widget):
         self._pasted += draft.pasted
         self._agreed += draft.agreed
         if draft.along:
-            self.attached.add(*draft.along)
+            self.attached.attach(*draft.along)
 
     def sent(self, *, keep_attached: bool = False) -> None:
         """The draft is on its way: remember it, and start anew."""
-        self.prompt.input_history.add(self.prompt.text)
+        self.prompt.input_history.add_entry(self.prompt.text)
         self.prompt.clear()
         self._pasted = self._agreed = ()
         if not keep_attached:
@@ -160,12 +160,12 @@ class Composer(Widget):
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         event.stop()
-        self.prompt.look()
+        self.prompt.offer_completions()
         self._changed()
 
     def on_completion_list_taken(self, event: CompletionList.Taken) -> None:
         event.stop()
-        self.prompt.take(event.choice)
+        self.prompt.insert_completion(event.choice)
 
     def on_attached_box_changed(self, event: AttachedBox.Changed) -> None:
         event.stop()
@@ -180,7 +180,7 @@ class Composer(Widget):
         if "@" in self.prompt.text or self.attached.named:
             most = self._context_usage.limit if self._context_usage else LONGEST_TEXT
             rules = mention_rules(self.whole, self._judge)
-            look = partial(self.attached.look, self.prompt.text, self.workspace, most, rules)
+            look = partial(self.attached.find_mentions, self.prompt.text, self.workspace, most, rules)
             looking = partial(look, typing=lambda: self.prompt.typed_file)
             self.run_worker(looking, group="mentions", exclusive=True, exit_on_error=False)
         self.post_message(self.Changed())
@@ -188,13 +188,13 @@ class Composer(Widget):
             self._rest.stop()
         self._rest = self.set_timer(REST, lambda: self.post_message(self.Rested()))
 
-    def weigh(self, context_usage: ContextUsage, cold: str = "") -> None:
+    def show_cost(self, context_usage: ContextUsage, cold: str = "") -> None:
         """Say what this message would do to the gauge, where it matters, and what it costs a server that has gone `cold`."""
         self._context_usage = context_usage
         self.attached.redraw()
         blind = self._attachments is not None and not self._attachments.seen
         unseen = blind and any(isinstance(part, Image) for part in self.parts)
-        self.set_class(self._line.weigh(context_usage, self.attached.along, cold, unseen=unseen), "-weighs")
+        self.set_class(self._line.show_cost(context_usage, self.attached.along, cold, unseen=unseen), "-weighs")
 
     # ── what goes along ──
 
@@ -208,7 +208,7 @@ class Composer(Widget):
         self._changed()
 
     def _fold(self, paste: str) -> None:
-        self.attached.add(Paste(0, paste))
+        self.attached.attach(Paste(0, paste))
 
     def on_prompt_images_pasted(self, event: Prompt.ImagesPasted) -> None:
         event.stop()

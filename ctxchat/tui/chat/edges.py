@@ -44,13 +44,13 @@ class Header(Line):
         super().__init__(id="header")
         self._heading = HeaderState()
 
-    def show(self, heading: HeaderState) -> None:
+    def show_state(self, heading: HeaderState) -> None:
         """From now on."""
         if heading != self._heading:
             self._heading = heading
             self.refresh()
 
-    def line(self, width: int) -> Content:
+    def draw_line(self, width: int) -> Content:
         heading = self._heading
         model = model_words(heading.model, max(8, width // 3))
         model += f" · {one_line(heading.effort, 12)}" if heading.effort and width >= 60 else ""
@@ -104,13 +104,13 @@ class KeyLine(Line):
         self._keys = keys
         self.refresh()
 
-    def show(self, wanted: Sequence[tuple[str, str]]) -> None:
+    def show_keys(self, wanted: Sequence[tuple[str, str]]) -> None:
         """Pairs of an action of the key table (or a plain key after `=`) and a word or two."""
         if wanted != self._wanted:
             self._wanted = wanted
             self.refresh()
 
-    def line(self, width: int) -> Content:
+    def draw_line(self, width: int) -> Content:
         pairs = [(action, pair) for action, words in self._wanted if (pair := self._pair(action, words))]
         room = width + len(BETWEEN)
         fitting: list[tuple[str, Content]] = []

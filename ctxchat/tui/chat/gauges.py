@@ -29,7 +29,8 @@ GLANCE_INTERVAL_S, MAX_GLANCES = 1.0, 300
 
 
 class PrefetchWatch:
-    """`show` is called once when it stands. `soft_mark` is the share of the limit from which one is made, 0 for never."""
+    """Looks every second, after a turn, whether a prepared summary stands ready, and calls `show` once when it does. `soft_mark` is
+    the share of the limit from which one is prepared, 0 for never."""
 
     def __init__(self, widget: Widget, soft_mark: float, show: Callable[[], None]) -> None:
         self._widget, self.soft_mark, self._show = widget, soft_mark, show
@@ -75,7 +76,7 @@ class Gauges:
         """From now on it is this one's draft and panel."""
         self._session = session
 
-    def show(self, context_usage: ContextUsage) -> None:
+    def show_usage(self, context_usage: ContextUsage) -> None:
         """These, with the draft in them where there is one."""
         session, draft, parts = self._session, self._composer.draft, self._composer.parts
         if draft.strip() == "/" or parse(draft) is not None:
@@ -83,10 +84,10 @@ class Gauges:
         if session and (draft or parts):
             context_usage = session.attachments.with_draft(draft, parts)
         ghost = session.compaction.ghost if session else 0
-        self._gauge.show(context_usage, ghost=ghost)
-        self._outlook.show(context_usage, ghost, self._free_up_key)
+        self._gauge.show_usage(context_usage, ghost=ghost)
+        self._outlook.show_outlook(context_usage, ghost, self._free_up_key)
         asks = session is not None and bool(draft or parts) and session.setup.options.auto_cold == "ask"
-        self._composer.weigh(
+        self._composer.show_cost(
             context_usage, cold_words(context_usage, ghost, self._compact_key, time.time()) if asks else ""
         )
         if session:
@@ -95,7 +96,7 @@ class Gauges:
     def show_again(self) -> None:
         """What the session holds may be the same; the draft, or what is on screen, is not."""
         if self._session:
-            self.show(self._session.context_usage)
+            self.show_usage(self._session.context_usage)
 
     async def count_draft(self) -> None:
         """What goes along, exactly: long texts are only estimated at first."""

@@ -55,7 +55,7 @@ class FirstChoice(Offered):
         self.screen.remove_class("-choosing")
 
     @property
-    def offers(self) -> Sequence[KeyedAnswer]:
+    def answers(self) -> Sequence[KeyedAnswer]:
         # keys as wide as the widest, so that what they choose stands in one column
         rows = [(str(n), f"{n + 1:<3}", words, False) for n, words in enumerate(place_lines(self._places))]
         return (
@@ -146,7 +146,7 @@ class SuggestionPanel(Offered):
         self._suggested = suggested
 
     @property
-    def offers(self) -> Sequence[KeyedAnswer]:
+    def answers(self) -> Sequence[KeyedAnswer]:
         return (
             ("now", "n", "now", False),
             ("after", "a", "after this task", False),
@@ -201,7 +201,7 @@ class UnreachedPanel(Offered):
         self._model, self._address, self._waiting = one_line(model, 80), one_line(address, 120), waiting
 
     @property
-    def offers(self) -> Sequence[KeyedAnswer]:
+    def answers(self) -> Sequence[KeyedAnswer]:
         return (
             ("again", "r", "try again", False),
             ("another", "m", "other model", False),
@@ -236,7 +236,7 @@ class ImportOffer(Offered):
         self._found, self._path = found, path
 
     @property
-    def offers(self) -> Sequence[KeyedAnswer]:
+    def answers(self) -> Sequence[KeyedAnswer]:
         return (("import", "i", "import", False), ("later", "esc", "not now", False))
 
     def body(self) -> Iterable[Widget]:
@@ -256,7 +256,7 @@ class ImportLine(Pressable):
         super().__init__("importing …", id="import-line", markup=False)
         self._stop = stop
 
-    def show(self, news: ReadSoFar, sessions: int) -> None:
+    def show_progress(self, news: ReadSoFar, sessions: int) -> None:
         """So far."""
         done = min(100, news.read * 100 // max(1, news.of))
         words = f"importing {done} % of {size_words(news.of)}, {count(sessions, 'session')}"

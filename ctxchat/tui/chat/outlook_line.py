@@ -29,12 +29,12 @@ class OutlookLine(Line):
     def on_mount(self) -> None:
         self.set_interval(REFRESH_S, self.refresh)
 
-    def show(self, context_usage: ContextUsage, ghost: int, key: str) -> None:
+    def show_outlook(self, context_usage: ContextUsage, ghost: int, key: str) -> None:
         """From now on; `ghost` is what a prepared compaction would leave in tokens, 0 for none, `key` the one that makes room."""
         self._context_usage, self._ghost, self._key = context_usage, ghost, key
         self.refresh()
 
-    def line(self, width: int) -> Content:
+    def draw_line(self, width: int) -> Content:
         parts = outlook(self._context_usage, self._ghost, time.time(), self._key) if self._context_usage else ()
         while len(parts) > 1 and len(BETWEEN.join(parts)) > width:
             parts = parts[:-1]

@@ -14,7 +14,7 @@ from textual.strip import Strip
 
 from ctxchat.core.prompt_files import PromptFile
 from ctxchat.presentation.text import harmless
-from ctxchat.tools.mentions import MentionedFile, look, pasted_data, pasted_images, pasted_path
+from ctxchat.tools.mentions import MentionedFile, pasted_data, pasted_images, pasted_path, read_mention
 from ctxchat.tui.chat.completion import Completion, CompletionList, Wanted, command_choices, file_choices, wanted
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.terminal.first_frame import invitation
@@ -38,7 +38,7 @@ class Prompt(TextEditor):
 
         def load(self, workspace: Path) -> list[MentionedFile]:
             """The images. Reads files."""
-            return [self._image] if self._image else [look(path, workspace) for path in self._paths]
+            return [self._image] if self._image else [read_mention(path, workspace) for path in self._paths]
 
     class PathPasted(Message):
         """The paste is one path and nothing else."""
@@ -109,7 +109,7 @@ class Prompt(TextEditor):
             event.prevent_default()
             event.stop()
 
-    def write(self, event: Key) -> bool:
+    def type_key(self, event: Key) -> bool:
         """A key that came before the focus: letters, Enter, a new line, a letter taken back. False for any other."""
         if event.key in self._send_keys | self._line_keys:
             return self._own(event.key)
@@ -129,13 +129,13 @@ class Prompt(TextEditor):
 
     def _completing(self, key: str) -> bool:
         if self._completion.is_open and self._word() != self._wanted:
-            self.look()  # keys came faster than news of the text
+            self.offer_completions()  # keys came faster than news of the text
         if not self._completion.is_open:
             return False
         if key in {"up", "down"}:
             self._completion.move(-1 if key == "up" else 1)
         elif key == "tab" or (key in self._send_keys and not self._complete_already()):
-            self.take(self._completion.current)
+            self.insert_completion(self._completion.current)
         elif key == "escape":
             self._completion.offer(())
         else:
@@ -200,7 +200,7 @@ class Prompt(TextEditor):
 
     # ── completion ──
 
-    def look(self) -> None:
+    def offer_completions(self) -> None:
         """Offer what the word at the cursor could become."""
         found = self._wanted = self._word()
         if found is None or not self.has_focus:
@@ -225,7 +225,7 @@ class Prompt(TextEditor):
         """The name of a file that is being typed, empty for none."""
         return self._wanted.typed if self._wanted and self._wanted.kind == "file" else ""
 
-    def take(self, choice: Completion | None) -> None:
+    def insert_completion(self, choice: Completion | None) -> None:
         """Put a choice in the place of the word at the cursor."""
         if choice and self._wanted:
             row, column = self.cursor_location

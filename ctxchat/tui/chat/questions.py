@@ -141,13 +141,13 @@ class Questions(Vertical):
         """A call waits."""
         self._calls.append(request)
         if len(self._calls) == 1:
-            await self._show()
+            await self._show_question()
 
     async def answered(self, call_id: str) -> None:
         """That call waits no longer."""
         if any(r.call_id == call_id for r in self._calls):
             self._calls = [r for r in self._calls if r.call_id != call_id]
-            await self._show()
+            await self._show_question()
 
     async def suggest(self, suggested: CompactionSuggested) -> None:
         """Room could be made; a newer suggestion takes the place of an older one."""
@@ -314,7 +314,7 @@ class Questions(Vertical):
         """Let go of what was held long enough; look again soon where something still is."""
         panels = list(self.query(Asked))
         for panel in panels:
-            if panel.look(self._now()) and isinstance(panel, ApprovalPanel | QuestionPanel):
+            if panel.became_answerable(self._now()) and isinstance(panel, ApprovalPanel | QuestionPanel):
                 self.post_message(self.Changed(panel))
         if self._wanted and not (self._tabbed and self._wanted in panels):
             self._wanted = None
@@ -361,7 +361,7 @@ class Questions(Vertical):
 
     # ── panels ──
 
-    async def _show(self) -> None:
+    async def _show_question(self) -> None:
         async with self._changing:  # the turn and the answer to its last question both come here
             await self._clear_panels()
             panel = self._panel(self._calls[0]) if self._calls else None

@@ -95,7 +95,7 @@ class ChatScreen(CurrentSizeScreen[None]):
 
     def on_screen_suspend(self) -> None:
         if self.guide:
-            self.guide.look()
+            self.guide.advance()
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
         """As Textual's; of the conversation it knows by itself which text stands where."""
@@ -124,7 +124,7 @@ class ChatScreen(CurrentSizeScreen[None]):
 
     def on_mount(self) -> None:
         self.composer.prompt.focus()
-        self.key_line.show(IDLE_KEYS)
+        self.key_line.show_keys(IDLE_KEYS)
 
     def on_key(self, event: Key) -> None:
         """Letters go to the composer wherever the focus is, unless they mean something there; typed early, so do all keys. What
@@ -133,7 +133,7 @@ class ChatScreen(CurrentSizeScreen[None]):
             event.stop()
             return
         early = self.focused in (None, self.composer.prompt)  # it was sent here while nothing had the focus
-        if early and self.composer.prompt.write(event):
+        if early and self.composer.prompt.type_key(event):
             event.stop()
             self.screen.set_focus(self.composer.prompt)  # at once: the next letter may be on its way
             return
@@ -176,7 +176,7 @@ class ChatScreen(CurrentSizeScreen[None]):
         )
         self.composer.prompt.prompts = lambda: session.setup.prompts
         await self.questions.belongs_to(session)
-        self.presenter.show(session)
+        self.presenter.show_session(session)
         self._show_all(session)
         self.banner.only("session", session.notices)
         for text in session.notices:
@@ -210,11 +210,11 @@ class ChatScreen(CurrentSizeScreen[None]):
                 agent=session.setup.agent,
                 effort=session.setup.effort,
             )
-            self.header.show(heading)
+            self.header.show_state(heading)
 
     def show_figures(self, context_usage: ContextUsage) -> None:
         """The gauge and the panel, with the draft in it where there is one; and what is asked about the gauge."""
-        self.gauges.show(context_usage)
+        self.gauges.show_usage(context_usage)
         self.questions.keep_up(context_usage)
 
     # ── the context panel ──
@@ -257,7 +257,7 @@ class ChatScreen(CurrentSizeScreen[None]):
             if self._away or (interrupted and self._retrying and await self._session.setup.unreached()):
                 await self.unreached(self._session, waiting=True)
 
-    async def take(self, stamped: Stamped) -> None:
+    async def show_event(self, stamped: Stamped) -> None:
         """One event of the turn."""
         event: Event = stamped.event
         live = self.presenter.live
@@ -265,11 +265,11 @@ class ChatScreen(CurrentSizeScreen[None]):
             return  # nothing is under way any more
         match event:
             case ApprovalRequested() | QuestionAsked():
-                live.take(event, stamped.at)
+                live.show_event(event, stamped.at)
                 await self.questions.ask(event)
             case ApprovalResolved():
                 await self.questions.answered(event.call_id)
-                live.take(event, stamped.at)
+                live.show_event(event, stamped.at)
             case Usage() | CacheState():
                 pass  # the figures have it
             case ContextUsage():
@@ -292,7 +292,7 @@ class ChatScreen(CurrentSizeScreen[None]):
                 self._retrying = isinstance(event, Retry)
                 if isinstance(event, ToolFinished):
                     await self.questions.answered(event.call_id)  # what it asked matters no longer
-                live.take(event, stamped.at)
+                live.show_event(event, stamped.at)
 
     def announce(self, text: str, level: Level = "warning", about: str = "", *, above: bool = False) -> None:
         """Something to know before the next message: above the conversation, until one is sent; in it, once one was, below the
@@ -353,7 +353,7 @@ class ChatScreen(CurrentSizeScreen[None]):
             keys = (("interrupt", "back"), *(pair for pair in keys if pair[0] not in ("interrupt", "context")))
         if not self.questions.says_tab:
             keys = (TO_IT, *keys)
-        self.key_line.show(self.questions.keys or keys)
+        self.key_line.show_keys(self.questions.keys or keys)
 
     def tell_page(self, session_id: str) -> None:
         """In a browser: the session that a reload of the page goes on with."""

@@ -72,4 +72,4 @@ class Side(Vertical):
     def show_figures(self, context_usage: ContextUsage, session: Session) -> None:
         """What it says from now on."""
         if self._panel and self.shown:
-            self._panel.show(context_usage, session.view, session.state)
+            self._panel.show_breakdown(context_usage, session.view, session.state)

@@ -52,9 +52,9 @@ class AgentsScreen(Listing[str]):
         self._settings, self._now = settings, now
 
     def on_mount(self) -> None:
-        self.narrowed()
+        self.apply_filter()
 
-    def narrowed(self) -> None:
+    def apply_filter(self) -> None:
         agents = self._settings.all_agents
         self.put(
             self.holding(["", *agents], lambda n: f"{n or USUAL} {agents[n].description if n else ''}"), at=self._now
@@ -73,7 +73,7 @@ class AgentsScreen(Listing[str]):
             (one_line(agent.description, 200), "dim"),
         )
 
-    def about(self, item: str | None) -> Content:
+    def describe_item(self, item: str | None) -> Content:
         if not item:
             return Content.styled(HOW if not self._settings.agents else "", MUTED)
         agent = self._settings.all_agents[item]

@@ -82,23 +82,23 @@ class ArchiveScreen(Panel[str]):
         """Read the session anew; the cursor goes to this compaction where it is there."""
         state = self._session.state
         self._passes = passes(state)
-        self.rows.show(self._passes, at=next((i for i, p in enumerate(self._passes) if p.id == at), None))
+        self.rows.show_items(self._passes, at=next((i for i, p in enumerate(self._passes) if p.id == at), None))
         points, context_usage = fill_points(state), self._session.context_usage
         line = self.query_one(FillLine)
         line.display = len(points) > 1
-        line.show(points, context_usage.limit, context_usage.trigger_tokens)
+        line.show_points(points, context_usage.limit, context_usage.trigger_tokens)
         self.head(*tally(self._passes), left=f"Archive   {one_line(state.title, 80)}")
         self.set_class(not self._passes, "-empty")
         self._show_chosen()
 
     def _show_chosen(self) -> None:
-        self.detail.show(self.chosen, self._passes)
+        self.detail.show_compaction(self.chosen, self._passes)
         self._show_beneath()
 
     def _show_beneath(self) -> None:
         """The record of the chosen one, where there is room below the list; unless it is looked at in its tab."""
         away = self.chosen is None or self.detail.tab == "record"
-        self.query_one("#beneath", CompactionReport).set_class(away, "-away").show(self.chosen)
+        self.query_one("#beneath", CompactionReport).set_class(away, "-away").show_compaction(self.chosen)
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         if event.rows.id == "passes":

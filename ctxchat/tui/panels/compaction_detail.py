@@ -33,7 +33,7 @@ class CompactionReport(VerticalScroll, can_focus=False):
     def compose(self) -> ComposeResult:
         yield Static(markup=False)
 
-    def show(self, one: Pass | None) -> None:
+    def show_compaction(self, one: Pass | None) -> None:
         """From now on this one; None for nothing to show."""
         self._one = one
         self.on_resize()
@@ -74,7 +74,7 @@ class CompactionDetail(Vertical):
     def _page(name: str) -> TabPane:
         return TabPane(Content(name.title()), VerticalScroll(Static(id=f"{name}-text", markup=False)), id=name)
 
-    def show(self, one: Pass | None, found: Sequence[Pass]) -> None:
+    def show_compaction(self, one: Pass | None, found: Sequence[Pass]) -> None:
         """From now on this one, of these; None for nothing to show."""
         self._same = one is not None and self._one is not None and one.id == self._one.id
         self._one, self._all = one, found
@@ -136,4 +136,4 @@ class CompactionDetail(Vertical):
             words = await asyncio.to_thread(compaction_text.facts, one, view, ledger, self.size.width - 2)
             self.query_one("#facts-text", Static).update(words)
         else:
-            self.messages.show(await asyncio.to_thread(archived, one, ledger), at=None if self._same else 0)
+            self.messages.show_items(await asyncio.to_thread(archived, one, ledger), at=None if self._same else 0)

@@ -63,7 +63,7 @@ class RewindScreen(Panel[RewindChoice]):
 
     def on_mount(self) -> None:
         said = [g for g in self._session.state.ledger.standing if g.kind == "user"]
-        self.rows.show(said, at=len(said) - 1)
+        self.rows.show_items(said, at=len(said) - 1)
         self.head("The message comes back to be edited. The record keeps everything.", "")
 
     def _cells(self, group: Group) -> tuple[Cell, ...]:
@@ -148,9 +148,9 @@ class DiffScreen(Panel[None]):
                 yield Static(markup=False)
 
     def on_mount(self) -> None:
-        self._show()
+        self._show_diff()
 
-    def _show(self) -> None:
+    def _show_diff(self) -> None:
         checkpoints = self._session.state.checkpoints
         done: Sequence[Checkpoint] = file_changes.standing(checkpoints)
         if done and not self._all:
@@ -158,7 +158,7 @@ class DiffScreen(Panel[None]):
         changes = [one.change for one in file_changes.net(done).values()]
         scope = "the session" if self._all else f"turn {done[-1].turn}" if done else ""
         self.head(files_words(changes), left=f"Diff   {scope}")
-        self.rows.show(pairs(changes), at=0)
+        self.rows.show_items(pairs(changes), at=0)
 
     def _cells(self, row: tuple[FileChange, str]) -> tuple[Cell, ...]:
         change, source = row
@@ -171,9 +171,9 @@ class DiffScreen(Panel[None]):
         )
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
-        self.run_worker(self._read, group="diff", exclusive=True, exit_on_error=False)
+        self.run_worker(self._load_diff, group="diff", exclusive=True, exit_on_error=False)
 
-    async def _read(self) -> None:
+    async def _load_diff(self) -> None:
         row, of = self.rows.current, self._session.files
         text = await of.diff(row[0]) if row and of and not row[1] else ""
         self.query_one("#diff Static", Static).update(coloured_diff(text) if text else Content(""))
@@ -182,7 +182,7 @@ class DiffScreen(Panel[None]):
     def action_scope(self) -> None:
         """The last turn that changed files, or all of the session."""
         self._all = not self._all
-        self._show()
+        self._show_diff()
 
     def action_choose(self) -> None:
         """Into the text, to scroll it, and back."""

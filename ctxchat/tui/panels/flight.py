@@ -59,9 +59,9 @@ class FlightScreen(Panel[str]):
 
     def on_mount(self) -> None:
         state, context_usage = self._session.state, self._session.context_usage
-        self.query_one(FillChart).show(moments(state), context_usage.limit, context_usage.trigger_tokens)
+        self.query_one(FillChart).show_flight(moments(state), context_usage.limit, context_usage.trigger_tokens)
         found = passes(state)
-        self.rows.show(found, at=0)
+        self.rows.show_items(found, at=0)
         turns, (whole, *shorter) = count(state.ledger.turn, "turn"), tally(found)
         self.head(
             f"{turns}, {whole}, {money(state.cost_usd)}   {window_words(context_usage)}",
@@ -96,7 +96,7 @@ class FlightScreen(Panel[str]):
     def on_rows_moved(self, event: Rows.Moved) -> None:
         one = self.chosen
         self.query_one(FillChart).choose(one.id if one else "")
-        self.query_one(CompactionReport).show(one)
+        self.query_one(CompactionReport).show_compaction(one)
         self.refresh_bindings()
 
     def on_fill_chart_clicked(self, event: FillChart.Clicked) -> None:

@@ -42,9 +42,9 @@ class HandoffScreen(Writing):
         draft = self.query_one(SummaryEditor)
         before, draft.read_only = draft.whole, True
         draft.start_anew()
-        self._beat = self.set_interval(BEAT, self._show)
+        self._beat = self.set_interval(BEAT, self._show_draft)
         self._pieces = self._around(before)
-        self.run_worker(self._write, group="summary", exit_on_error=False)
+        self.run_worker(self._write_summary, group="summary", exit_on_error=False)
 
     async def _around(self, before: str) -> AsyncGenerator[str, None]:
         """The record as the model writes it, then the whole message; where it fails, what stood there before."""

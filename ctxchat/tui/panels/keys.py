@@ -72,15 +72,15 @@ class KeysScreen(EditableListing):
     ]
 
     def on_mount(self) -> None:
-        self.narrowed()
+        self.apply_filter()
 
-    def narrowed(self) -> None:
-        shown = self.holding(ACTIONS, self._text)
+    def apply_filter(self) -> None:
+        shown = self.holding(ACTIONS, self._search_text)
         self.put(shown, at=self.rows.current)
         preset = self._loaded.settings.interface.keys
         self.head(f"{count(len(shown), 'action')}, preset {preset}, in {clean(str(self._file))}", f"preset {preset}")
 
-    def _text(self, action: Action) -> str:
+    def _search_text(self, action: Action) -> str:
         keys = self._loaded.keys.keys[action.id]
         return f"{action.id} {action.help} {' '.join(keys)} {' '.join(map(shown_key, keys))}"
 
@@ -99,7 +99,7 @@ class KeysScreen(EditableListing):
     def _origin(self, action: Action) -> Origin:
         return self._loaded.origin(f"keys.{action.id}")
 
-    def about(self, item: Action | None) -> Content | str:
+    def describe_item(self, item: Action | None) -> Content | str:
         if item is None:
             return ""
         usual = ", ".join(map(shown_key, PRESETS[self._loaded.settings.interface.keys].get(item.id, item.keys)))
@@ -118,14 +118,14 @@ class KeysScreen(EditableListing):
         if key is None:
             return
         there = self._loaded.keys.keys[action.id] if more else ()
-        await self.write(set_value, f"keys.{action.id}", list(dict.fromkeys((*there, key))))
+        await self.change_file(set_value, f"keys.{action.id}", list(dict.fromkeys((*there, key))))
 
     @work(group="write", exit_on_error=False)
     async def action_reset(self) -> None:
         """The preset's again."""
         action: Action | None = self.rows.current
         if action and self._origin(action).layer == "user":
-            await self.write(unset_value, f"keys.{action.id}")
+            await self.change_file(unset_value, f"keys.{action.id}")
 
     @work(group="write", exit_on_error=False)
     async def action_preset(self) -> None:

@@ -63,13 +63,13 @@ class MemosScreen(Listing[str]):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self._show()
+        self._list_memos()
 
-    def _show(self) -> None:
+    def _list_memos(self) -> None:
         self._memos = tuple(memos_of(self._session.state.ledger).values())[::-1]
-        self.narrowed()
+        self.apply_filter()
 
-    def narrowed(self) -> None:
+    def apply_filter(self) -> None:
         shown = self.holding(self._memos, lambda memo: f"{memo.name} {memo.text}")
         self.put(shown, self.rows.current.name if self.rows.current else "", lambda memo: memo.name)
         held = sum(len(memo.name) + len(memo.text) for memo in self._memos)
@@ -80,7 +80,7 @@ class MemosScreen(Listing[str]):
         who = "you" if item.by_person else "the agent"
         return (one_line(item.name), "strong"), one_line(item.text, 400), (f"{len(item.text):,}", "dim"), (who, "dim")
 
-    def about(self, item: Memo | None) -> Content:
+    def describe_item(self, item: Memo | None) -> Content:
         if item is None:
             return Content.styled("" if self._memos else HOW, MUTED)
         return Content("\n").join([Content.styled(f"{item.message}", MUTED), Content(cut(clean(item.text)))])
@@ -98,7 +98,7 @@ class MemosScreen(Listing[str]):
         text = await self.app.push_screen_wait(MemoEditor(memo)) if memo else None
         if memo and text and text != memo.text:
             await self.attempt(self._session.changes.memo(memo.name, text))
-            self._show()
+            self._list_memos()
 
     @work(group="write", exit_on_error=False)
     async def action_remove(self) -> None:
@@ -106,7 +106,7 @@ class MemosScreen(Listing[str]):
         memo = self._mine()
         if memo and await self.sure(f"Remove the memo {one_line(memo.name)}? Undo brings it back."):
             await self.attempt(self._session.changes.memo(memo.name, ""))
-            self._show()
+            self._list_memos()
 
     def _mine(self, *, changing: bool = True) -> Memo | None:
         """The memo under the cursor, where it can be changed; else it is said why not."""

@@ -108,9 +108,9 @@ class ModelsScreen(Listing[str]):
     async def action_load(self) -> None:
         """Ask which there are."""
         self._all = with_present(await self.attempt(self._services.models()) or (), self._session.context_usage)
-        self.narrowed(self._session.context_usage.model)
+        self.apply_filter(self._session.context_usage.model)
 
-    def narrowed(self, at: str = "") -> None:
+    def apply_filter(self, at: str = "") -> None:
         shown = matching(self._all, self.words)
         self.put(shown, at, lambda row: row.name)
         found = count(len(shown), "model")
@@ -133,7 +133,7 @@ class ModelsScreen(Listing[str]):
     def _sign(self, name: str) -> str:
         return "●" if name == self._session.context_usage.model else "d" if name == self._default else ""
 
-    def about(self, item: FoundModel | None) -> Content | str:
+    def describe_item(self, item: FoundModel | None) -> Content | str:
         return Content(whole_words(item)) if item else ""
 
     # ── what is done ──
@@ -149,7 +149,7 @@ class ModelsScreen(Listing[str]):
             self.say(f"Not kept: {problem}", error=True)
             return
         self._default = row.name
-        self.narrowed(row.name)
+        self.apply_filter(row.name)
         self.say(f"Sessions begin with {one_line(row.name)} from now on ({self._file.name}).")
 
     def action_choose(self) -> None:

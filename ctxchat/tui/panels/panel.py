@@ -53,14 +53,14 @@ class Heading(Line):
         self._left = Content.styled(left, "bold $text-accent")
         self._rights: Sequence[Content] = ()
 
-    def show(self, left: str, *rights: Content | str) -> None:
+    def show_heading(self, left: str, *rights: Content | str) -> None:
         """From now on; what follows three spaces in `left` is its quieter part. `rights` the longest first."""
         name, _, rest = clean(left).partition("   ")
         self._left = Content.assemble((name, "bold $text-accent"), (f"   {rest}" if rest else "", MUTED))
         self._rights = [r if isinstance(r, Content) else Content.styled(clean(r), MUTED) for r in rights]
         self.refresh()
 
-    def line(self, width: int) -> Content:
+    def draw_line(self, width: int) -> Content:
         for left in (40, 24):  # a shorter way to say it rather than half a title
             room = width - min(self._left.cell_length, left) - 2
             if right := next((r for r in self._rights if r.cell_length <= room), None):
@@ -149,7 +149,7 @@ class Panel(Over[Result]):
 
     def head(self, *rights: Content | str, left: str = "") -> None:
         """What the heading says."""
-        self.query_one(Heading).show(left or self.title or "", *rights)
+        self.query_one(Heading).show_heading(left or self.title or "", *rights)
 
     def on_rows_chosen(self, event: Rows.Chosen) -> None:
         self.action_choose()
@@ -222,11 +222,11 @@ class Listing(Panel[Result]):
         """The line of an item."""
         raise NotImplementedError
 
-    def about(self, item: Any, /) -> Content | str:
+    def describe_item(self, item: Any, /) -> Content | str:
         """What is to be known of it; of None, where nothing is shown."""
         raise NotImplementedError
 
-    def narrowed(self) -> None:
+    def apply_filter(self) -> None:
         """The words in the field are others."""
         raise NotImplementedError
 
@@ -248,17 +248,17 @@ class Listing(Panel[Result]):
     def put(self, items: Sequence[Value], at: object, key: Callable[[Value], object] = lambda item: item) -> None:
         """Show these, with the cursor on the one that has this key, else on the first."""
         place = next((place for place, item in enumerate(items) if key(item) == at), 0)
-        self.rows.show(items, at=place, empty=self.nothing)
+        self.rows.show_items(items, at=place, empty=self.nothing)
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         self.refresh_bindings()
         if self.ABOUT:
-            self.query_one("#about", Static).update(self.about(event.item))
+            self.query_one("#about", Static).update(self.describe_item(event.item))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.input.set_class(bool(event.value), "-filled")
         if self.rows.filled:  # else they are still being looked for
-            self.narrowed()
+            self.apply_filter()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.set_focus(self.home)
@@ -280,7 +280,7 @@ class EditableListing(Listing[bool]):
     def reread(self, loaded: Loaded) -> None:
         """Show these settings."""
         self._loaded = loaded
-        self.narrowed()
+        self.apply_filter()
 
     def action_back(self) -> None:
         if isinstance(self.focused, Input):
@@ -299,12 +299,12 @@ class EditableListing(Listing[bool]):
         async with self._writing:
             self.dismiss(True if self._touched else None)
 
-    async def write(self, change: Callable[..., None], *given: Any) -> None:
+    async def change_file(self, change: Callable[..., None], *given: Any) -> None:
         """Change the file, off the loop; say what is wrong with that, and show what stands in it then."""
         await self.write_next(change, lambda: given)
 
     async def write_next(self, change: Callable[..., None], given: Callable[[], Sequence[Any]]) -> None:
-        """As `write`; what is given is asked for once all before it is in the file, and shown."""
+        """As `change_file`; what is given is asked for once all before it is in the file, and shown."""
         async with self._writing:
             try:
                 await asyncio.to_thread(change, self._file, *given())

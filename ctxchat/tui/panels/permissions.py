@@ -73,15 +73,15 @@ class RuleScreen(Dialog[Rule]):
     def body(self) -> ComposeResult:
         yield Static(Content(clean(self._about)), markup=False)
         yield Field(self._text, placeholder="shell: uv run pytest **", compact=True)
-        yield Static(Content(self._words(self._text, False)), id="said", classes="quiet", markup=False)
+        yield Static(Content(self._rule_hint(self._text, False)), id="said", classes="quiet", markup=False)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         wrong = bool(event.value.strip()) and parse_rule(event.value) is None
         self.query_one("#said").set_class(wrong, "-wrong")
-        self.query_one("#said", Static).update(Content(self._words(event.value, wrong)))
+        self.query_one("#said", Static).update(Content(self._rule_hint(event.value, wrong)))
 
     @staticmethod
-    def _words(text: str, wrong: bool) -> str:
+    def _rule_hint(text: str, wrong: bool) -> str:
         if wrong:
             return "! No rule yet. One is a tool, a colon and a pattern."
         rule = parse_rule(text)
@@ -131,15 +131,15 @@ class PermissionsScreen(Listing[None]):
 
     def reread(self, loaded: Loaded) -> None:
         self._loaded = loaded
-        self.run_worker(self._show, group="load", exclusive=True, exit_on_error=False)
+        self.run_worker(self._list_rules, group="load", exclusive=True, exit_on_error=False)
 
-    async def _show(self, at: Rule | None = None) -> None:
+    async def _list_rules(self, at: Rule | None = None) -> None:
         """The rules as they are now, with the cursor on this one."""
         stored, _ = await asyncio.to_thread(read_rules, self._config)
         self._listed = listed(self._approvals, self._loaded, stored)
-        self.narrowed(at)
+        self.apply_filter(at)
 
-    def narrowed(self, at: Rule | None = None) -> None:
+    def apply_filter(self, at: Rule | None = None) -> None:
         shown = self.holding(self._listed, lambda each: f"{each.rule.text} {each.holds} {each.place}")
         at = at or (self.rows.current.rule if self.rows.current else None)
         self.put(shown, at, lambda each: each.rule)
@@ -152,12 +152,14 @@ class PermissionsScreen(Listing[None]):
         sign = ("✗", "warn") if rule.denies else ("✓", "good")
         return sign, (one_line(rule.text, 400), "warn" if rule.denies else ""), each.holds, (_brief(each.place), "dim")
 
-    def about(self, item: Listed | None) -> Content:
+    def describe_item(self, item: Listed | None) -> Content:
         if item is None:
             return Content.styled("" if self._listed else HOW, MUTED)
-        return Content("\n").join([Content(clean(item.rule.text)), Content.styled(clean(self._told(item)), MUTED)])
+        return Content("\n").join(
+            [Content(clean(item.rule.text)), Content.styled(clean(self._origin_text(item)), MUTED)]
+        )
 
-    def _told(self, each: Listed) -> str:
+    def _origin_text(self, each: Listed) -> str:
         match each.origin:
             case "session":
                 return "Given in this session: it ends when the session is closed."
@@ -191,7 +193,7 @@ class PermissionsScreen(Listing[None]):
         if each.origin == "session" or await self._written(replace_rule, each.rule, rule):
             self._approvals.withdraw(each.rule)
             await self._approvals.allow([rule], "session")
-            await self._show(rule)
+            await self._list_rules(rule)
 
     @work(group="write", exit_on_error=False)
     async def action_remove(self) -> None:
@@ -204,7 +206,7 @@ class PermissionsScreen(Listing[None]):
         if each.origin == "session" or await self._written(remove_rule, each.rule):
             self._approvals.withdraw(each.rule)
             self.say(f"No longer in force: {one_line(each.rule.text)}")
-            await self._show()
+            await self._list_rules()
 
     @work(group="write", exit_on_error=False)
     async def action_add(self, verdict: Literal["session", "always"]) -> None:
@@ -217,7 +219,7 @@ class PermissionsScreen(Listing[None]):
             await self._approvals.allow([rule], verdict)
         except CtxchatError as problem:
             self.say(f"The rule holds for this session only. {problem}", error=True)
-        await self._show(next((held for held in self._approvals.held if held.text == rule.text), None))
+        await self._list_rules(next((held for held in self._approvals.held if held.text == rule.text), None))
 
     async def _written(self, change: Callable[..., bool], *about: Rule) -> bool:
         """The stored rules are others now; False, and it is said, where that failed."""
@@ -229,7 +231,7 @@ class PermissionsScreen(Listing[None]):
             self.say(f"The rules could not be written: {why}", error=True)
             return False
         self.say("The rule is no longer stored: somebody took it out meanwhile.")
-        await self._show()
+        await self._list_rules()
         return False
 
 

@@ -88,11 +88,11 @@ class Stepper(Line, can_focus=True):
         super().__init__(id="keep")
         self.messages = messages
 
-    def _words(self, width: int) -> tuple[str, str]:
+    def _label(self, width: int) -> tuple[str, str]:
         return ("keep verbatim  " if width >= 36 else "keep "), count(self.messages, "message")
 
-    def line(self, width: int) -> Content:
-        lead, number = self._words(width)
+    def draw_line(self, width: int) -> Content:
+        lead, number = self._label(width)
         style = "bold $text-accent" if self.has_focus else ""
         return Content.assemble((lead, MUTED), ("◂ ", "$text-accent"), (number, style), (" ▸", "$text-accent"))
 
@@ -106,7 +106,7 @@ class Stepper(Line, can_focus=True):
         self.post_message(self.Changed(self.messages))
 
     def on_click(self, event: events.Click) -> None:
-        lead, number = self._words(self.size.width)
+        lead, number = self._label(self.size.width)
         if event.x < len(lead) + 2:
             self.action_step(-1)
         elif len(lead) + 2 + len(number) <= event.x < len(lead) + len(number) + 4:
@@ -159,7 +159,7 @@ class PreviewScreen(Panel[PreviewResult]):
                     yield Static(markup=False)
 
     def on_mount(self) -> None:
-        self._show()
+        self._show_preview()
         self._look_through()
 
     @property
@@ -173,11 +173,11 @@ class PreviewScreen(Panel[PreviewResult]):
 
     # ── what it shows ──
 
-    def _show(self) -> None:
+    def _show_preview(self) -> None:
         preview = self._preview
         some = preview.plan is not None and bool(preview.steps)
         context_usage = self._seen.after if self.ticked else preview.before
-        self.query_one(Steps).show(preview.steps)
+        self.query_one(Steps).show_items(preview.steps)
         self.query_one(Steps).display = some
         self._say("calm", clean(self._seen.missed if some else preview.reason or "Nothing to free."))
         self.set_class(not some, "-empty")
@@ -185,8 +185,8 @@ class PreviewScreen(Panel[PreviewResult]):
         self._say("stays", self._stays() if some else "")
         self.query_one(Field).display = any(s.needs_model for s in preview.steps)
         both = (preview.before, context_usage)
-        self.query_one("#before", Gauge).show(preview.before, among=both)
-        self.query_one("#after", Gauge).show(context_usage, among=both)
+        self.query_one("#before", Gauge).show_usage(preview.before, among=both)
+        self.query_one("#after", Gauge).show_usage(context_usage, among=both)
         self.query_one(Stepper).display = some or self._asked
         self.query_one(".-after").display = some
         self.query_one(".-before Label", Label).update("before" if some else "now")
@@ -259,7 +259,7 @@ class PreviewScreen(Panel[PreviewResult]):
         largest = ", ".join(f"{what} {short(tokens)}" for what, tokens in list(named.items())[:LARGEST])
         self.query_one("#goes", Static).update(f"{where}; largest: {largest}" if largest else where)
         self.query_one("#about", Label).update(f"{where}, {count(len(goes), 'message')}")
-        self.query_one("#messages", Rows).show(goes, at=0)
+        self.query_one("#messages", Rows).show_items(goes, at=0)
         facts = self.query_one("#facts")
         facts.display = step.needs_model and bool(self._seen.facts_text)
         facts.query_one(Static).update(Content(clean(self._seen.facts_text)))
@@ -322,7 +322,7 @@ class PreviewScreen(Panel[PreviewResult]):
             self._unticked ^= {step.name}
             if not self._unticked:
                 self._seen = self._preview
-            self._show()
+            self._show_preview()
             self.run_worker(self._reckon, group="preview", exclusive=True, exit_on_error=False)
 
     async def _reckon(self) -> None:
@@ -331,7 +331,7 @@ class PreviewScreen(Panel[PreviewResult]):
             await asyncio.sleep(TYPING_PAUSE_S)
             seen = await self.attempt(self._session.planner.with_steps(self._preview, self.ticked))
             self._seen = seen or self._preview
-            self._show()
+            self._show_preview()
 
     def on_steps_toggled(self) -> None:
         self.action_tick()
@@ -350,7 +350,7 @@ class PreviewScreen(Panel[PreviewResult]):
             return
         self._asked, self._keep = True, keep
         self._preview = self._seen = found
-        self._show()
+        self._show_preview()
         self._look_through()
         self.refresh_bindings()
         if wish is not None and found.plan:

@@ -67,7 +67,7 @@ class SearchScreen(Panel[tuple[str, str]]):
         yield SearchResults(self._session.id)
 
     def on_mount(self) -> None:
-        self._show((), "")
+        self._show_hits((), "")
         self.set_focus(self.query_one(Input))
         self.run_worker(self._name_tools, exit_on_error=False)
 
@@ -94,7 +94,7 @@ class SearchScreen(Panel[tuple[str, str]]):
     @on(Input.Changed)
     @on(Input.Submitted)
     @on(Choice.Changed)
-    def look(self, event: Input.Changed | Input.Submitted | Choice.Changed) -> None:
+    def start_search(self, event: Input.Changed | Input.Submitted | Choice.Changed) -> None:
         """Search for what stands in the field, and go into the hits after Enter; an answer to something older is dropped."""
         event.stop()
         pause, into = TYPING_PAUSE_S * isinstance(event, Input.Changed), isinstance(event, Input.Submitted)
@@ -117,15 +117,15 @@ class SearchScreen(Panel[tuple[str, str]]):
         if words:
             found = await self.attempt(asked())
         part = await self.attempt(self._services.indexed()) if words else None
-        self._show(found or (), words, wrong, incomplete(1.0 if part is None else part))
+        self._show_hits(found or (), words, wrong, incomplete(1.0 if part is None else part))
         if into:
             self.action_into()
 
-    def _show(self, hits: Sequence[Hit], words: str, wrong: str = "", partly: str = "") -> None:
+    def _show_hits(self, hits: Sequence[Hit], words: str, wrong: str = "", partly: str = "") -> None:
         """These hits; or what is `wrong` with a filter, which may still be being typed. `partly`: how far the index is."""
         fewer = " Fewer filters may help: s, w, o, t." if self.scope != Scope() else ""
         nothing = wrong or (f"Nothing found for {one_line(words, 60)}.{fewer}" if words else START)
-        self.query_one(SearchResults).show(hits, words, nothing)
+        self.query_one(SearchResults).show_hits(hits, words, nothing)
         self.query_one("#partly", Static).update(partly)
         self.set_class(bool(partly), "-partly")
         tail = f"the {len(hits)} best" if len(hits) == HITS else count(len(hits), "hit") if hits else ""

@@ -100,7 +100,7 @@ class SearchResults(Vertical):
         yield Hits(id="hits", markup=False)
         yield Static(id="passage", markup=False)
 
-    def show(self, hits: Sequence[Hit], words: str, nothing: str) -> None:
+    def show_hits(self, hits: Sequence[Hit], words: str, nothing: str) -> None:
         """These hits of a search for `words`; `nothing` is said where there are none."""
         self._hits, self._words = hits, words
         self._draw()

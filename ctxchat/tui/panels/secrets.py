@@ -68,14 +68,14 @@ class SecretsScreen(EditableListing):
         self._masked: Sequence[Masked] = ()
 
     def on_mount(self) -> None:
-        self.run_worker(self._read, group="load", exclusive=True, exit_on_error=False)
+        self.run_worker(self._load_secrets, group="load", exclusive=True, exit_on_error=False)
 
-    async def _read(self) -> None:
+    async def _load_secrets(self) -> None:
         view = await self._session.seen_view()
         self._masked = await asyncio.to_thread(masked_in, self._session.state.ledger, view)
-        self.narrowed()
+        self.apply_filter()
 
-    def narrowed(self) -> None:
+    def apply_filter(self) -> None:
         shown = self.holding(self._masked, lambda each: f"{each.kind} #{each.id} {' '.join(each.places)}")
         self.put(shown, self.rows.current.id if self.rows.current else "", lambda each: each.id)
         off = not self._loaded.settings.secrets.mask
@@ -99,7 +99,7 @@ class SecretsScreen(EditableListing):
         seen = self._masking.seen.get(each.id)
         return seen.value if seen else ""
 
-    def about(self, item: Masked | None) -> Content:
+    def describe_item(self, item: Masked | None) -> Content:
         if item is None:
             return Content.styled("" if self._masked else HOW, MUTED)
         more = len(item.places) - 5
@@ -130,7 +130,7 @@ class SecretsScreen(EditableListing):
         if entry and entry != each.id:
             self.say(f"{KEY} allows it already: {entry}")
             return
-        await self.write(_allow, each.id, not entry)
+        await self.change_file(_allow, each.id, not entry)
         now = self._allowed(each)
         if now and not entry:
             self.say(f'Written: "{each.id}" in {KEY} of {self._file}. What comes from now on stays as it is.')

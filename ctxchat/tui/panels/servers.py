@@ -71,9 +71,9 @@ class ServersScreen(Listing[None]):
                 if not first:
                     await self.attempt(self._session.setup.adapt())
                     self._changed()
-                self.narrowed()
+                self.apply_filter()
 
-    def narrowed(self) -> None:
+    def apply_filter(self) -> None:
         self._prices = prices(self._session)
         at = self.rows.current.name if self.rows.current else ""
         self.put(self.holding(self._servers, lambda row: row.name), at, lambda row: row.name)
@@ -95,7 +95,7 @@ class ServersScreen(Listing[None]):
             (one_line(row.where, 200), "dim"),
         )
 
-    def about(self, item: ServerRow | None) -> Content:
+    def describe_item(self, item: ServerRow | None) -> Content:
         """Its trouble, else its tools with their price, and those left out."""
         if item is None:
             return Content.styled("" if self._servers else HOW, MUTED)
@@ -116,5 +116,5 @@ class ServersScreen(Listing[None]):
             return
         await self.attempt(self._session.setup.adapt())
         self._servers = await self._services.mcp_servers()
-        self.narrowed()
+        self.apply_filter()
         self._changed()

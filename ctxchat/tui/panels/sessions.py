@@ -122,11 +122,13 @@ class SessionsScreen(Listing[str]):
     async def _load(self, at: str = "") -> None:
         rows = await self.attempt(self._services.sessions())
         self._tree = as_tree(rows or ())
-        self.narrowed(at)
+        self.apply_filter(at)
 
-    def narrowed(self, at: str = "") -> None:
+    def apply_filter(self, at: str = "") -> None:
         shown = self.holding(self._tree, lambda b: f"{b.row.title} {b.row.id} {b.row.model}")
-        self.rows.show(shown, at=next((i for i, b in enumerate(shown) if b.row.id == at), None), empty=self.nothing)
+        self.rows.show_items(
+            shown, at=next((i for i, b in enumerate(shown) if b.row.id == at), None), empty=self.nothing
+        )
         context_usage = self._session.context_usage if self._session else None
         of = f"for {one_line(context_usage.model, 40)}, {short(context_usage.limit)}" if context_usage else ""
         many = count(len(shown), "session")

@@ -94,7 +94,7 @@ class ChangeScreen(Dialog[Any]):
         said.update(Content(clean(f"! {wrong}" if wrong else self._effect(value)) or " "))
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if self._context_usage and not wrong and number and 0 <= value <= 1e8:
-            self.query_one(Gauge).show(with_marks(self._context_usage, **{MARKS[self._row.key]: value}))
+            self.query_one(Gauge).show_usage(with_marks(self._context_usage, **{MARKS[self._row.key]: value}))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         value = self._typed(event.value)
@@ -162,7 +162,7 @@ class SettingsScreen(EditableListing):
     def reread(self, loaded: Loaded) -> None:
         self._loaded, self._rows = loaded, rows(loaded)
         self._advise(loaded)
-        self.narrowed(self.chosen.key if self.chosen else "")
+        self.apply_filter(self.chosen.key if self.chosen else "")
 
     def _advise(self, loaded: Loaded) -> None:
         session = self._session
@@ -180,9 +180,9 @@ class SettingsScreen(EditableListing):
         marks = with_marks(
             session.context_usage, compression_trigger=context.compression_trigger, target=context.target
         )
-        self.query_one(Gauge).show(marks)
+        self.query_one(Gauge).show_usage(marks)
 
-    def narrowed(self, at: str = "") -> None:
+    def apply_filter(self, at: str = "") -> None:
         some = [row for row in self._rows if not self._only_changed or row.origin.layer != "default"]
         shown = self.holding(some, lambda row: f"{row.key} {row.option.facts.help}")
         self.put(shown, at, lambda row: row.key)
@@ -204,7 +204,7 @@ class SettingsScreen(EditableListing):
         session = self._session
         return effect(row.option, row.key, value, session.context_usage, session.view) if session else ""
 
-    def about(self, item: OptionRow | None) -> Content:
+    def describe_item(self, item: OptionRow | None) -> Content:
         if item is None:
             return Content("")
         row, facts, unit = item, item.option.facts, item.option.facts.unit
@@ -225,7 +225,7 @@ class SettingsScreen(EditableListing):
 
     def action_changed(self) -> None:
         self._only_changed = not self._only_changed
-        self.narrowed(self.chosen.key if self.chosen else "")
+        self.apply_filter(self.chosen.key if self.chosen else "")
 
     def action_advised(self) -> None:
         """To the option the first advice is about; pressed there, to the next one's."""
@@ -235,7 +235,7 @@ class SettingsScreen(EditableListing):
             return
         at = self.chosen.key if self.chosen else ""
         self._only_changed = False
-        self.narrowed(keys[(keys.index(at) + 1) % len(keys)] if at in keys else keys[0])
+        self.apply_filter(keys[(keys.index(at) + 1) % len(keys)] if at in keys else keys[0])
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return bool(self._advice) if action == "advised" else True
@@ -254,7 +254,7 @@ class SettingsScreen(EditableListing):
         asked = ChangeScreen(row, partial(self._effect, row), wrong, context_usage)
         value = await self.app.push_screen_wait(asked)
         if value is not None:
-            await self.write(set_value, row.key, value)
+            await self.change_file(set_value, row.key, value)
 
     def _following(self, key: str) -> tuple[str, Any]:
         """The option and its next word, as it is set now."""
@@ -263,6 +263,6 @@ class SettingsScreen(EditableListing):
     @work(group="write", exit_on_error=False)
     async def action_reset(self) -> None:
         if (row := self.chosen) and row.origin.layer == "user":
-            await self.write(unset_value, row.key)
+            await self.change_file(unset_value, row.key)
         elif row and row.origin.layer != "default":
             self.say(f"Set by {row.origin.text}, not by your own file.")

@@ -38,7 +38,7 @@ class SummaryEditor(Editor):
         """What stands in the editor and behind it."""
         return self.text + self.behind
 
-    def write(self, text: str) -> None:
+    def append_text(self, text: str) -> None:
         """More at the end."""
         before, more = self.text, self.behind + clean(text)
         room = 0 if self.behind else editable(before + more) - len(before)
@@ -84,12 +84,12 @@ class Writing(Panel[str]):
         yield SummaryEditor()
 
     def on_mount(self) -> None:
-        self._beat = self.set_interval(BEAT, self._show)
-        self.run_worker(self._write, group="summary", exit_on_error=False)
+        self._beat = self.set_interval(BEAT, self._show_draft)
+        self.run_worker(self._write_summary, group="summary", exit_on_error=False)
 
     # ── as it is written ──
 
-    async def _write(self) -> None:
+    async def _write_summary(self) -> None:
         failed = ""
         try:
             async with aclosing(self._pieces) as pieces:
@@ -99,17 +99,17 @@ class Writing(Panel[str]):
             failed = str(problem)
         self._writing = False
         self._beat.stop()
-        self._show()
+        self._show_draft()
         draft = self.query_one(SummaryEditor)
         draft.read_only = False
         draft.move_cursor((0, 0))
         if failed:
             self._tell(f"✗ {one_line(failed, 300)}  Write it yourself, or Esc.")
 
-    def _show(self) -> None:
+    def _show_draft(self) -> None:
         draft = self.query_one(SummaryEditor)
         if self._coming:
-            draft.write("".join(self._coming))
+            draft.append_text("".join(self._coming))
             self._coming.clear()
         seconds = monotonic() - self._since
         self.head(f"~{short(max(1, len(draft.whole) // 4))} tokens")

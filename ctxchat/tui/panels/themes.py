@@ -50,9 +50,9 @@ class ThemesScreen(Listing[str]):
 
     def on_mount(self) -> None:
         self._before = self.app.theme
-        self.narrowed()
+        self.apply_filter()
 
-    def narrowed(self) -> None:
+    def apply_filter(self) -> None:
         shown = self.holding(self._names, str)
         self.put(shown, at=self.app.theme)
         found = count(len(shown), "theme")

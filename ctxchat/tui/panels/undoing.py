@@ -233,14 +233,14 @@ class UndoScreen(Panel[UndoChoice]):
         )
         self.head(change, left=f"Undo   {why}{day_and_clock(looked.change.at)}")
         for place in self.query(CompactionReport):
-            place.show(self._pass)
+            place.show_compaction(self._pass)
         self._look_through()
 
     @work(exit_on_error=False)
     async def _look_through(self) -> None:
         """Find what would come back, the newest first: they are what a part is made of."""
         if self._pass and self._looked.messages:
-            self.rows.show(await asyncio.to_thread(self._back, self._pass))
+            self.rows.show_items(await asyncio.to_thread(self._back, self._pass))
 
     def _back(self, one: Pass) -> list[Kept]:
         ledger = self._state.ledger

@@ -110,12 +110,12 @@ class XrayScreen(Listing[str]):
         """Read the view anew. Thousands of messages are put into words beside the event loop."""
         view = await self._session.seen_view()
         self._context_usage = self._session.context_usage
-        self.query_one(Gauge).show(self._context_usage)
+        self.query_one(Gauge).show_usage(self._context_usage)
         hold = self._context_usage.cache.hold(time.time())
         self._rows = await asyncio.to_thread(inventory, view, self._context_usage, hold.tokens if hold else 0)
-        self._show(group)
+        self._list_rows(group)
 
-    def _show(self, group: str = "", top: bool = False) -> None:
+    def _list_rows(self, group: str = "", top: bool = False) -> None:
         part = [row for row in self._rows if self._section in (None, row.section)]
         found = self.holding(part, lambda row: f"{row.kind} {row.what} {row.source}")
         found = summed(sorted(found, key=lambda row: (-row.tokens, row.number)) if self._by_size else found)
@@ -126,7 +126,7 @@ class XrayScreen(Listing[str]):
         marked = "tokens" if self._by_size else "#"
         titles = [replace(c, title=f"{c.title} ▾") if c.title == marked else c for c in self.COLUMNS]
         self.rows.retitle(titles)
-        self.rows.show(found, at=at, empty="Nothing here." if self._rows else "The window is empty.")
+        self.rows.show_items(found, at=at, empty="Nothing here." if self._rows else "The window is empty.")
         named = PARTS[self._section].label if self._section else "all"
         held = f"{tilde(self._context_usage)}{short(sum(row.tokens for row in found))}"
         order = "biggest first" if self._by_size else "as sent"
@@ -162,20 +162,20 @@ class XrayScreen(Listing[str]):
         title = event.title.removesuffix(" ▾")
         if title in ("tokens", "share", "#", "turn", "sum"):
             self._by_size = title in ("tokens", "share")
-            self._show(top=True)
+            self._list_rows(top=True)
 
     def on_gauge_segment_clicked(self, event: Gauge.SegmentClicked) -> None:
         event.stop()
         inside = event.name not in ("draft", "reserved", "free") and event.name != self._section
         self._section = event.name if inside else None
-        self._show(top=True)
+        self._list_rows(top=True)
 
-    def narrowed(self) -> None:
-        self._show(top=True)
+    def apply_filter(self) -> None:
+        self._list_rows(top=True)
 
     def action_sort(self) -> None:
         self._by_size = not self._by_size
-        self._show(self.chosen.group if self.chosen else "")
+        self._list_rows(self.chosen.group if self.chosen else "")
 
     def action_part(self, by: int) -> None:
         """Only the next part that holds something; after the last, all."""
@@ -183,7 +183,7 @@ class XrayScreen(Listing[str]):
         parts.extend(section for section in SECTIONS if any(row.section == section for row in self._rows))
         place = parts.index(self._section) if self._section in parts else 0
         self._section = parts[(place + by) % len(parts)]
-        self._show(top=True)
+        self._list_rows(top=True)
 
     def action_choose(self) -> None:
         row = self.chosen
@@ -250,7 +250,7 @@ class XrayScreen(Listing[str]):
         before = alarms(self._context_usage, self._session.view)
         context_usage = await self.attempt(work())
         if context_usage is not None:
-            self.query_one(Gauge).show(context_usage)
+            self.query_one(Gauge).show_usage(context_usage)
             await self._load(group)
             for what, words in alarms(context_usage, self._session.view).items():
                 if what not in before:

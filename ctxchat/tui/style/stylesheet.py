@@ -49,7 +49,7 @@ class RememberingStylesheet(Stylesheet):
 
     def apply(self, node: DOMNode, *, animate: bool = False, cache: dict[Any, RulesMap] | None = None) -> None:
         memory = self._look_up()
-        place = self._place(node, memory)
+        place = self._memory_slot(node, memory)
         if (found := memory.found.get(place)) is not None:
             node._has_hover_style, node._has_focus_within, node._has_order_style, node._has_odd_or_even = found.asks
             self._wear(node, found.rules, animate)
@@ -76,11 +76,11 @@ class RememberingStylesheet(Stylesheet):
             self._memory, self._memory_of = memory, self.rules_map
         return self._memory
 
-    def _place(self, node: DOMNode, memory: RuleMemory) -> int:
+    def _memory_slot(self, node: DOMNode, memory: RuleMemory) -> int:
         if self._above is not None and (known := self._above.get(node)) is not None:
             return known
         parent = node._parent
-        above = self._place(parent, memory) if isinstance(parent, DOMNode) else -1
+        above = self._memory_slot(parent, memory) if isinstance(parent, DOMNode) else -1
         own = (above, type(node), node.id if node.id in memory.ids else None, node.classes, _state(node))
         place = memory.places.setdefault(own, len(memory.places))
         if self._above is not None:

@@ -143,7 +143,7 @@ class Terminal(LinuxDriver):
             selector.register(self._stopped, selectors.EVENT_READ)
             if self._first:
                 if typed := self._first.taken_over():  # nothing would say that it is the end
-                    self._take(parser.feed(decode(typed)))
+                    self._process_messages(parser.feed(decode(typed)))
                 self._first = None
                 self.process_message(TypedEarly())
             while True:
@@ -154,10 +154,10 @@ class Terminal(LinuxDriver):
                     data = os.read(self.fileno, 4096)
                     if not data:
                         raise EOFError
-                    self._take(parser.feed(decode(data)))
-                self._take(parser.tick())
+                    self._process_messages(parser.feed(decode(data)))
+                self._process_messages(parser.tick())
 
-    def _take(self, found: Iterable[Message]) -> None:
+    def _process_messages(self, found: Iterable[Message]) -> None:
         for event in found:
             self.process_message(event)
 

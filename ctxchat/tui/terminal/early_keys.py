@@ -33,7 +33,7 @@ class EarlyKeys:
         self._left += self._decode(data)
         while self._left and not self._unknown and (key := self._key()):
             self._left = self._left[len(key) :]
-            self._take(key)
+            self._insert_key(key)
 
     @property
     def unsent(self) -> str:
@@ -55,7 +55,7 @@ class EarlyKeys:
         end = next((at for at in range(2, len(left)) if "@" <= left[at] <= "~"), 0)
         return left[: end + 1] if end else ""
 
-    def _take(self, key: str) -> None:
+    def _insert_key(self, key: str) -> None:
         before, after = self.text[: self.cursor], self.text[self.cursor :]
         if key in (PASTE, PASTED):
             self._pasting = key == PASTE
@@ -125,7 +125,7 @@ def cells(sign: str) -> int:
     return 2 if unicodedata.east_asian_width(sign) in "WF" else 1
 
 
-def line(text: str, cursor: int, width: int) -> str:
+def draw_input(text: str, cursor: int, width: int) -> str:
     """The text in one row of so many columns, the cursor marked and in sight; line ends are signs."""
     shown = text.replace("\n", LINE_END).replace("\t", " ") + " "
     start, room = cursor, width - max(1, cells(shown[cursor]))

@@ -13,7 +13,7 @@ import sys
 import threading
 from contextlib import suppress
 
-from ctxchat.tui.terminal.early_keys import EarlyKeys, cells, line
+from ctxchat.tui.terminal.early_keys import EarlyKeys, cells, draw_input
 
 TYPE_CHECKING = False  # without the import
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def frame(width: int, height: int, typed: EarlyKeys) -> str:
     edge = " │ " if roomy else "  "
     room = width - 2 * len(edge)
     if at > 1 and room > 1:
-        words = line(typed.text, typed.cursor, room) if typed.text else _invited(room)
+        words = draw_input(typed.text, typed.cursor, room) if typed.text else _invited(room)
         rows[at] = edge + words + edge[::-1]
         above = at - (2 if roomy else 1)
         for n, message in enumerate(reversed(typed.sent[-WAITING:])):
@@ -109,7 +109,7 @@ class FirstFrame:
     def _begin(self) -> None:
         self._keep_keys()
         self._painted = True
-        _write(ENTER)
+        _write_raw(ENTER)
         self._paint()
         self._read_on()
 
@@ -129,14 +129,14 @@ class FirstFrame:
     ) -> None:
         self._stop()
         if self._painted:
-            _write(LEAVE)
+            _write_raw(LEAVE)
         if self.settings is not None:
             import termios
 
             with suppress(termios.error):  # it is gone
                 termios.tcsetattr(_keyboard(), termios.TCSANOW, self.settings)
         if self._typed.unsent:
-            _write(UNSENT.format(self._typed.unsent))
+            _write_raw(UNSENT.format(self._typed.unsent))
 
     def _end(self, number: int, _: object) -> None:
         """Not by raising: it may come in the middle of an import, and libraries are not made for that. Nothing is open yet that
@@ -168,11 +168,11 @@ class FirstFrame:
     def _read_on(self) -> None:
         if self.settings is not None:
             self._ended, self._end_reading = os.pipe()
-            reader = threading.Thread(target=self._read, name="early keys", daemon=True)
+            reader = threading.Thread(target=self._read_keys, name="early keys", daemon=True)
             reader.start()
             self._reader = reader
 
-    def _read(self) -> None:
+    def _read_keys(self) -> None:
         fd = _keyboard()
         with suppress(OSError):  # it is gone, which whoever reads next is told
             while fd in (ready := select.select([fd, self._ended], [], [])[0]):  # what was typed, before the end
@@ -200,7 +200,7 @@ class FirstFrame:
         size = os.get_terminal_size(sys.__stderr__.fileno())  # type: ignore[union-attr]
         anew = "\x1b[2J" if size != self._size else ""
         self._size = size
-        _write(anew + frame(*size, self._typed))
+        _write_raw(anew + frame(*size, self._typed))
 
 
 def _keyboard() -> int:
@@ -231,7 +231,7 @@ def _is_terminal() -> bool:
     return os.environ.get("TERM", "") not in {"", "dumb"} and all(s is not None and s.isatty() for s in streams)
 
 
-def _write(text: str) -> None:
+def _write_raw(text: str) -> None:
     """Past the stream's buffer: a signal may come in the middle of a write, and its handler writes too."""
     stream = sys.__stderr__
     if stream is not None:

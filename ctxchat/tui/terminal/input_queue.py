@@ -72,7 +72,7 @@ class InOrder(ThemedApp):
         if self.leaves(event):
             self.set_timer(LEAVING, self._go_ahead)
         if not self.taking_input:
-            self._taking = asyncio.create_task(self._take(), name="input")
+            self._taking = asyncio.create_task(self._process_inputs(), name="input")
 
     def leaves(self, event: events.Event) -> bool:
         """This key ends the program, so it waits for others only so long."""
@@ -92,7 +92,7 @@ class InOrder(ThemedApp):
         waiting = list(islice(reversed(self._inputs), REPEATED))
         return kind is not None and len(waiting) == REPEATED and all(_repeatable(each) == kind for each in waiting)
 
-    async def _take(self) -> None:
+    async def _process_inputs(self) -> None:
         while self._inputs and self.is_running:
             event = self._next()
             try:

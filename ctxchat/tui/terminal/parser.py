@@ -53,7 +53,7 @@ class PasteFilter:
         """The next piece, made harmless. May be empty while a piece is held back."""
         kept: list[str] = []
         while data:
-            step, data = self._paste(data) if self.inside else self._plain(data)
+            step, data = self._paste(data) if self.inside else self._outside_paste(data)
             kept.append(step)
         return "".join(kept)
 
@@ -62,7 +62,7 @@ class PasteFilter:
         held, self._held, self.inside = self._held, "", False
         return _CONTROLS.sub("", held) + END
 
-    def _plain(self, data: str) -> tuple[str, str]:
+    def _outside_paste(self, data: str) -> tuple[str, str]:
         seen = self._tail + data
         at = seen.find(START)
         if at < 0:

@@ -85,7 +85,7 @@ class UserBlock(Block):
             lines.append(DrawnLine(spread(what, Content.styled(attached_size(each), "$text-muted"), room)))
         return hung(lines, self.BAR, self.BAR)
 
-    def weigh(self, attached: Sequence[Attached]) -> None:
+    def set_attached(self, attached: Sequence[Attached]) -> None:
         """What went along with it, as it is counted now."""
         if attached != self.attached:
             self.attached = attached
@@ -253,7 +253,7 @@ class ThinkingBlock(Fold):
         self._words = words
         self._text, self._streaming = text, streaming
 
-    def feed(self, text: str) -> None:
+    def append_text(self, text: str) -> None:
         """More of it."""
         self._text += text
         self.changed()
@@ -302,11 +302,11 @@ class ReplyBlock(Block):
             self._pieces = ["".join(self._pieces)]
         return self._pieces[0] if self._pieces else ""
 
-    def feed(self, text: str) -> None:
+    def append_text(self, text: str) -> None:
         """More of it."""
         self._pieces.append(text)
         if self._growing:
-            self._growing.feed(text)
+            self._growing.append_text(text)
         self.changed()
 
     def finish(self, interrupted: bool = False) -> None:
@@ -325,7 +325,7 @@ class ReplyBlock(Block):
     def draw(self, width: int) -> list[DrawnLine]:
         if self._growing is None or self._growing.width != width:
             self._growing = GrowingMarkdown(width, INDENT)
-            self._growing.feed(cut(self.text, MAX_REPLY_CHARS))
+            self._growing.append_text(cut(self.text, MAX_REPLY_CHARS))
         lines = self._growing.lines()
         if self.interrupted:
             lines += hung(wrapped(OFFER if self._offered else WORDS, max(1, width - 1)), INDENT)
@@ -351,10 +351,10 @@ class CompactionMark(Block):
 
     def draw(self, width: int) -> list[DrawnLine]:
         """Rule, figures, and the words to choose from; as many lines as they need where one is too narrow."""
-        lines = self._lines(max(1, width - 1))
+        lines = self._mark_lines(max(1, width - 1))
         return [DrawnLine(line.stylize_before("$text-muted"), INDENT) for line in lines]
 
-    def _lines(self, width: int) -> list[Content]:
+    def _mark_lines(self, width: int) -> list[Content]:
         context_usage = [
             Content.styled(words, "$text") for words in self._context_usage(self._change.record, wide=width >= 30)
         ]

@@ -15,7 +15,7 @@ from textual.content import Content
 
 from ctxchat.presentation.history import Shown
 from ctxchat.tui.transcript.blocks import Block, Fold, NoticeBlock, UserBlock
-from ctxchat.tui.transcript.record_blocks import Tokens, blocks_for, weigh
+from ctxchat.tui.transcript.record_blocks import Tokens, blocks_for, set_block_tokens
 from ctxchat.tui.widgets.lines import DrawnLine
 
 CHUNK_ITEMS = 256
@@ -117,7 +117,8 @@ class Stack:
 
 
 class TranscriptColumn:
-    """`take` a record and let it `settle` what is added. `changed` is called when the blocks of a stack say something else."""
+    """All blocks of the conversation, top to bottom, with their heights: `set_record` gives it a record, `settle` what became of
+    blocks that were added. `changed` is called when the blocks of a stack say something else."""
 
     def __init__(self, changed: Callable[[Stack], None]) -> None:
         self.items: Sequence[Shown] = ()
@@ -138,7 +139,7 @@ class TranscriptColumn:
 
     # ── what stands in it ──
 
-    def take(self, items: Sequence[Shown], tokens: Tokens) -> None:
+    def set_record(self, items: Sequence[Shown], tokens: Tokens) -> None:
         """This record and nothing else. What was there already stays as it is drawn."""
         known = {s.key: (s, stack) for s, stack in zip(self._things, self._stacks, strict=True) if s and stack}
         found = [known.get(shown.key) for shown in items] if known else [None] * len(items)
@@ -146,7 +147,7 @@ class TranscriptColumn:
         self.items, self._settled, self._apart = items, len(items), []
         self._things = list[Shown | None](items)
         self.heights = Heights(len(s.lines) if s and s.lines is not None else GUESS for s in self._stacks)
-        self.weigh(tokens)
+        self.set_tokens(tokens)
 
     def grows_to(self, items: Sequence[Shown]) -> bool:
         """These are the items there are, and perhaps more behind them."""
@@ -158,7 +159,7 @@ class TranscriptColumn:
         fresh, self.items = items[len(self.items) :], items
         for shown in fresh:
             self._settle(shown, places.get(shown.key, []))
-        self.weigh(tokens)
+        self.set_tokens(tokens)
 
     def _settle(self, shown: Shown, blocks: list[Block]) -> None:
         stacks = {i: s for i in range(self._settled, len(self)) if (s := self._stacks[i]) and s.blocks[0] in blocks}
@@ -181,14 +182,14 @@ class TranscriptColumn:
             place += 1
         return place
 
-    def weigh(self, tokens: Tokens) -> None:
+    def set_tokens(self, tokens: Tokens) -> None:
         """What everything costs by now."""
         self._tokens, self._newest_seen = tokens, max((key for key in tokens if isinstance(key, int)), default=0)
         for shown, stack in zip(self._things, self._stacks, strict=True):
             if shown and stack:
-                weigh(shown, stack.blocks, tokens)
+                set_block_tokens(shown, stack.blocks, tokens)
         for shown, blocks in self._apart:
-            weigh(shown, blocks, tokens)
+            set_block_tokens(shown, blocks, tokens)
 
     def is_out_of_view(self, place: int) -> bool:
         """What was said there is no longer before the model as it was: it stands in a summary, or in the archive alone."""
@@ -196,7 +197,7 @@ class TranscriptColumn:
         messages = shown.group.messages if shown and shown.group else ()
         return bool(messages) and all(m.seq < self._newest_seen and m.seq not in self._tokens for m in messages)
 
-    def add(self, block: Block, before: Block | None = None) -> None:
+    def add_block(self, block: Block, before: Block | None = None) -> None:
         """A block that is in no record, at the very end or before one of those."""
         if isinstance(block, Fold):
             block.unfolded = block.unfolded or self.unfolded
@@ -396,7 +397,9 @@ class TranscriptColumn:
             last += 1
         return first, last
 
-    def text(self, start: tuple[int, int], end: tuple[int, int], first: int = 0, last: int | None = None) -> str:
+    def text_between(
+        self, start: tuple[int, int], end: tuple[int, int], first: int = 0, last: int | None = None
+    ) -> str:
         """The words from one thing and line, and character in it, to another, with the line ends of the text and not of the
         screen."""
         said: list[str] = []

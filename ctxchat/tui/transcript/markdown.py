@@ -60,7 +60,7 @@ class GrowingMarkdown:
         self._env: dict[str, Any] = {}
         self.patched = False  # drawn as a whole it may look different
 
-    def feed(self, text: str) -> None:
+    def append_text(self, text: str) -> None:
         """More of it."""
         raw = self._raw + text
         end = raw.rfind("\n") + 1

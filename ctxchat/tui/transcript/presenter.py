@@ -92,7 +92,7 @@ class LiveTurn:
         self._rounds: list[list[Block]] = []
         self._fresh_round = True
 
-    def take(self, event: Growing, at: str) -> None:
+    def show_event(self, event: Growing, at: str) -> None:
         """One event of the turn, and when it came about."""
         match event:
             case TurnStarted(resumed=True):
@@ -101,7 +101,7 @@ class LiveTurn:
                 self._arrived()
                 said = UserBlock(event.text, at, attached=event.attachments)
                 self._said.append(said)
-                self._transcript.add(said)
+                self._transcript.add_block(said)
                 self.wait(WAITING)
             case TextDelta():
                 delta = event.text if self._reply else event.text.lstrip()
@@ -110,13 +110,13 @@ class LiveTurn:
                     self._reply = ReplyBlock()
                     self._add(self._reply, opens_round=True)
                 if self._reply:
-                    self._reply.feed(delta)
+                    self._reply.append_text(delta)
             case ReasoningDelta():
                 if self._thinking is None:
                     self._end_reply()
                     self._thinking = ThinkingBlock(streaming=True, unfolded=self._show_reasoning)
                     self._add(self._thinking, opens_round=True)
-                self._thinking.feed(event.text)
+                self._thinking.append_text(event.text)
             case ToolStarted():
                 if event.call_id not in self._tools:
                     self._tools[event.call_id] = ToolBlock(event.call_id, event.name, event.arguments)
@@ -140,8 +140,10 @@ class LiveTurn:
             case SummaryDelta():
                 if self._summary is None:
                     self._summary = ThinkingBlock(streaming=True, words=("writing the summary", "summary"))
-                    self._transcript.add(self._summary, before=self._waiting)  # whose seconds go on counting below it
-                self._summary.feed(event.text)
+                    self._transcript.add_block(
+                        self._summary, before=self._waiting
+                    )  # whose seconds go on counting below it
+                self._summary.append_text(event.text)
             case Retry():
                 block = RetryBlock(event.attempt, event.after_seconds, event.cause)
                 if self._retry and self._retry.cause == block.cause:  # one line, however often for the same cause
@@ -149,11 +151,11 @@ class LiveTurn:
                     self._retry = None
                 self._arrived()
                 self._retry = block
-                self._transcript.add(block)
+                self._transcript.add_block(block)
             case Failed():
                 self._arrived()
                 self.end(interrupted=True)  # a reply that was still growing is a half one
-                self._transcript.add(ErrorBlock(event.text, event.hint))
+                self._transcript.add_block(ErrorBlock(event.text, event.hint))
             case _:
                 assert_never(event)
 
@@ -163,7 +165,7 @@ class LiveTurn:
             return
         self._arrived()
         self._waiting = Waiting(what)
-        self._transcript.add(self._waiting)
+        self._transcript.add_block(self._waiting)
 
     def _arrived(self) -> None:
         if self._retry:
@@ -179,7 +181,7 @@ class LiveTurn:
             self._rounds.append([])
             self._fresh_round = False
         self._rounds[-1].append(block)
-        self._transcript.add(block)
+        self._transcript.add_block(block)
 
     def compacted(self, kept: bool) -> None:
         """The pass is over; the summary is in the archive when it was `kept`."""
@@ -266,12 +268,12 @@ class TranscriptPresenter:
 
     # ── the record ──
 
-    def show(self, session: Session) -> None:
+    def show_session(self, session: Session) -> None:
         """Another session, from its record."""
         self._session, self.live, self._told = session, None, False
         shown = items(session.state.ledger, session.state.checkpoints)
         self._groups = len(session.state.ledger.groups)
-        self._transcript.show(shown, _tokens(session))
+        self._transcript.show_record(shown, _tokens(session))
         self._offer_to_go_on()
 
     def settle(self) -> None:
@@ -283,10 +285,10 @@ class TranscriptPresenter:
         self._transcript.settle(shown, _tokens(session), places)
         self._groups = len(session.state.ledger.groups)
 
-    def weigh(self) -> None:
+    def refresh_tokens(self) -> None:
         """What was shown before anything was measured says its tokens now."""
         if self._session and not self.running:
-            self._transcript.weigh(_tokens(self._session))
+            self._transcript.set_tokens(_tokens(self._session))
 
     def catch_up(self) -> None:
         """As `settle`, where the record has more groups than are shown."""
@@ -318,7 +320,7 @@ class TranscriptPresenter:
             self.settle()
         else:
             self._in_vain = NoticeBlock(LEVELS.get(event.outcome, "info"), event.detail or event.outcome)
-            self._transcript.add(self._in_vain)
+            self._transcript.add_block(self._in_vain)
         self.live.wait(WAITING)
 
     def close_turn(self, interrupted: bool) -> None:
@@ -349,7 +351,7 @@ class TranscriptPresenter:
         line, self._in_vain = self._in_vain, None
         if line and text.startswith(line.text):  # it says the same, and when the next try is
             self._transcript.discard(line)
-        self._transcript.add(NoticeBlock(level, text))
+        self._transcript.add_block(NoticeBlock(level, text))
 
     def notice_above(self, level: Level, text: str) -> None:
         """A sentence before the newest message, so that its answer stays in sight."""
@@ -358,7 +360,7 @@ class TranscriptPresenter:
     def failed(self, text: str, hint: str = "") -> None:
         """Something a person asked for did not work."""
         self._told = True
-        self._transcript.add(ErrorBlock(text, hint))
+        self._transcript.add_block(ErrorBlock(text, hint))
 
 
 def _tokens(session: Session) -> dict[int | tuple[int, int], int]:
@@ -370,5 +372,5 @@ def _tokens(session: Session) -> dict[int | tuple[int, int], int]:
         tokens[item.message.seq] = held
         parts = item.message.content
         for place, part in enumerate(parts if isinstance(parts, tuple) else ()):
-            tokens[item.message.seq, place] = round(session.attachments.weigh(part) * held / max(1, item.tokens))
+            tokens[item.message.seq, place] = round(session.attachments.count_tokens(part) * held / max(1, item.tokens))
     return tokens

@@ -61,7 +61,7 @@ def _round(group: Group, tokens: Tokens, files: Mapping[str, str]) -> list[Block
     return blocks
 
 
-def weigh(shown: Shown, blocks: Sequence[Block], tokens: Tokens) -> None:
+def set_block_tokens(shown: Shown, blocks: Sequence[Block], tokens: Tokens) -> None:
     """What stands there for an item says what it weighs now: its results, and what went along with it."""
     group = shown.group
     if group is None:
@@ -70,9 +70,9 @@ def weigh(shown: Shown, blocks: Sequence[Block], tokens: Tokens) -> None:
     for block in blocks:
         if isinstance(block, ToolBlock):
             result = next(results, None)
-            block.weigh(tokens.get(result.seq, 0) if result else 0)
+            block.set_tokens(tokens.get(result.seq, 0) if result else 0)
         elif isinstance(block, UserBlock) and block.attached:
-            block.weigh(attached(group.first.content, _parts(group, tokens)))
+            block.set_attached(attached(group.first.content, _parts(group, tokens)))
 
 
 def _parts(group: Group, tokens: Tokens) -> list[int]:

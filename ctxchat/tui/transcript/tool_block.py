@@ -95,7 +95,7 @@ class ToolBlock(Fold):
         self._result = result
         self.changed()
 
-    def weigh(self, tokens: int) -> None:
+    def set_tokens(self, tokens: int) -> None:
         """So much of the window does its result hold by now; 0 where it is not in it."""
         if self._result is not None and self._result.tokens != tokens:
             self._result = msgspec.structs.replace(self._result, tokens=tokens)

@@ -55,7 +55,7 @@ guessed wrong further up."""
 
 
 class Transcript(ScrollView, can_focus=True):
-    """`show` a record, `add` what is in none yet, `settle` what became of it."""
+    """The conversation as it is scrolled through: `show_record` draws a record, `add_block` what is in none yet."""
 
     COMPONENT_CLASSES = {"transcript--found", "transcript--focused", "transcript--hovered", "transcript--past"}
 
@@ -94,10 +94,10 @@ class Transcript(ScrollView, can_focus=True):
         """All of the record."""
         return self._column.items
 
-    def show(self, items: Sequence[Shown], tokens: Tokens) -> None:
+    def show_record(self, items: Sequence[Shown], tokens: Tokens) -> None:
         """All anew, at its end."""
         self._column = TranscriptColumn(self._changed)
-        self._take(items, tokens)
+        self._set_record(items, tokens)
         self.to_end()
 
     def settle(self, items: Sequence[Shown], tokens: Tokens, places: Mapping[str, list[Block]]) -> None:
@@ -110,30 +110,30 @@ class Transcript(ScrollView, can_focus=True):
         else:
             place, line = column.heights.at(round(self.scroll_y))
             reading = column.key(place)
-            self._take(items, tokens)
+            self._set_record(items, tokens)
             place = column.place(reading)
             self._put(column.heights.top(place) + line if place is not None else 0)
         self._look_around()
         self.refresh()
 
-    def weigh(self, tokens: Tokens) -> None:
+    def set_tokens(self, tokens: Tokens) -> None:
         """What everything costs by now."""
-        self._column.weigh(tokens)
+        self._column.set_tokens(tokens)
 
-    def _take(self, items: Sequence[Shown], tokens: Tokens) -> None:
+    def _set_record(self, items: Sequence[Shown], tokens: Tokens) -> None:
         self._focused = self._hovered = self._offered = None
         if self.is_attached and self.text_selection:
             self.screen.clear_selection()
         self._column.fit(self._pane.width)
-        self._column.take(items, tokens)
+        self._column.set_record(items, tokens)
 
     # ── the turn in progress ──
 
-    def add(self, block: Block, *, before: Block | None = None) -> None:
+    def add_block(self, block: Block, *, before: Block | None = None) -> None:
         """A block of the turn in progress, or one that is in no record, at the very end or before one of those."""
         if not self.is_attached:
             return  # on the way out: nowhere to say it
-        self._column.add(block, before)
+        self._column.add_block(block, before)
         if block.moving and self._beating is None:
             self._beating = self.set_interval(BEAT, self._beat)
         self._look_around()
@@ -524,9 +524,9 @@ class Transcript(ScrollView, can_focus=True):
         if top is None:
             return None
         start, end = selection
-        first, x = (_place(start), max(0, start.x)) if start else (top, 0)
-        last, end_x = (_place(end), max(0, end.x)) if end else (bottom, None)
-        return self._column.text(first, last, x, end_x), "\n"
+        first, x = (_line_and_column(start), max(0, start.x)) if start else (top, 0)
+        last, end_x = (_line_and_column(end), max(0, end.x)) if end else (bottom, None)
+        return self._column.text_between(first, last, x, end_x), "\n"
 
 
 def _begins_blank(line: DrawnLine) -> bool:
@@ -537,5 +537,5 @@ def _key(at: tuple[int, int]) -> int:
     return (at[0] << LINE_BITS) + at[1]
 
 
-def _place(offset: Offset) -> tuple[int, int]:
+def _line_and_column(offset: Offset) -> tuple[int, int]:
     return offset.y >> LINE_BITS, offset.y & ((1 << LINE_BITS) - 1)

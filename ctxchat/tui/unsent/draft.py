@@ -110,7 +110,7 @@ class Drafts:
         async with self._one:
             self._kept[session] = draft
             try:
-                await to_thread(_write, self._data, session, draft)
+                await to_thread(_save_draft, self._data, session, draft)
             except (CtxchatError, OSError):
                 self._kept.pop(session, None)
                 return False
@@ -121,20 +121,20 @@ class Drafts:
         if self._data is None:
             return Draft()
         try:
-            draft = await to_thread(_read, self._data, session)
+            draft = await to_thread(_load_draft, self._data, session)
         except (CtxchatError, OSError, msgspec.MsgspecError):
             return Draft()
         self._kept[session] = draft
         return draft
 
 
-def _write(data: Path, session: str, draft: Draft) -> None:
+def _save_draft(data: Path, session: str, draft: Draft) -> None:
     from ctxchat.storage.session_files import keep_draft
 
     keep_draft(data, session, b"" if draft.empty else msgspec.json.encode(draft))
 
 
-def _read(data: Path, session: str) -> Draft:
+def _load_draft(data: Path, session: str) -> Draft:
     from ctxchat.storage.session_files import kept_draft
 
     kept = kept_draft(data, session)
@@ -146,7 +146,7 @@ async def prepared(draft: Draft, session: Session, workspace: Path) -> tuple[Par
     rules = mention_rules(draft, lambda access_request: session.permissions.judge("read_file", access_request).verdict)
     text = session.mentioning(draft.text)
     named = await to_thread(look_all, text, workspace, longest_text(session.context_usage.limit), rules)
-    parts = [await _part(each, session.attachments) for each in draft.along]
+    parts = [await _draft_part(each, session.attachments) for each in draft.along]
     parts += [
         part for each in named if (part := await part_of(each, session.attachments.save, session.attachments.mask))
     ]
@@ -164,7 +164,7 @@ def longest_text(limit: int) -> int:
     return min(LONGEST_TEXT, max(2_000, limit))
 
 
-async def _part(along: Along, attachments: Attachments) -> Part:
+async def _draft_part(along: Along, attachments: Attachments) -> Part:
     if isinstance(along, Paste):
         return await attachments.put_away(along.name, along.text) if along.as_file else Text(along.text, along.name)
     return await attachments.save(along.name, along.data)

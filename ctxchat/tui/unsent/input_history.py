@@ -18,11 +18,11 @@ class InputHistory:
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
-        self._lines = _read(file) if file else []
+        self._lines = _load_history(file) if file else []
         self._place = len(self._lines)
         self._draft = ""
 
-    def add(self, text: str) -> bool:
+    def add_entry(self, text: str) -> bool:
         """What was sent. A file that cannot be written costs the memory of it, nothing else. False where it is not kept beyond
         this run."""
         if text.strip() and len(text) <= MAX_ENTRY_CHARS and (not self._lines or self._lines[-1] != text):
@@ -62,10 +62,10 @@ def _append(file: Path, text: str) -> None:
         os.close(handle)
 
 
-def _read(file: Path) -> list[str]:
+def _load_history(file: Path) -> list[str]:
     """The newest lines; what is damaged is left out. A file that has grown long is made short."""
     try:
-        found = [line for written in file.read_text("utf-8", "replace").split("\n") for line in _lines(written)]
+        found = [line for written in file.read_text("utf-8", "replace").split("\n") for line in _entry_texts(written)]
         if len(found) > 4 * MAX_ENTRIES:
             write_text(file, "".join(json.dumps(line) + "\n" for line in found[-MAX_ENTRIES:]))
     except OSError:
@@ -73,7 +73,7 @@ def _read(file: Path) -> list[str]:
     return found[-MAX_ENTRIES:]
 
 
-def _lines(written: str) -> Iterator[str]:
+def _entry_texts(written: str) -> Iterator[str]:
     """The texts in a line of the file: one, or several where something glued them; without those that are damaged."""
     at, decoder = 0, json.JSONDecoder()
     while (at := written.find('"', at)) >= 0:

@@ -41,7 +41,7 @@ class FillChart(Widget):
         self._flight: Sequence[FlightPoint] = ()
         self._limit, self._trigger, self._chosen = 1, 0, ""
 
-    def show(self, flight: Sequence[FlightPoint], limit: int, trigger: int) -> None:
+    def show_flight(self, flight: Sequence[FlightPoint], limit: int, trigger: int) -> None:
         """Draw these; tokens."""
         self._flight, self._limit, self._trigger = flight, limit, trigger
         self.refresh()
@@ -56,7 +56,7 @@ class FillChart(Widget):
         return AXIS if self.size.width >= 40 else 0
 
     @property
-    def _shown(self) -> tuple[FlightPoint, ...]:
+    def _fitting_points(self) -> tuple[FlightPoint, ...]:
         return fitting(self._flight, self.size.width - self._axis)
 
     @property
@@ -73,27 +73,27 @@ class FillChart(Widget):
         return max([self._limit, *(m.used for m in self._flight)])
 
     def render_line(self, y: int) -> Strip:
-        shown, height, plain = self._shown, self._height, self.rich_style
+        shown, height, plain = self._fitting_points, self._height, self.rich_style
         if y < height:
             segments = self._bars(shown, height - 1 - y)
         elif y == height:
             segments = [Segment(" " * self._axis, plain), *(self._sign(m) for m in shown)]
         else:
-            segments = [Segment(" " * self._axis + _turns(shown, self._wide), self._part("axis"))]
+            segments = [Segment(" " * self._axis + _turns(shown, self._wide), self._part_style("axis"))]
         return Strip(segments).adjust_cell_length(self.size.width, plain)
 
     def _bars(self, shown: Sequence[FlightPoint], level: int) -> list[Segment]:
         top, height, wide = self._top, self._height, self._wide
         at_trigger = level == self._trigger * height // top
-        segments = [Segment(self._scale(level, at_trigger), self._part("axis"))]
+        segments = [Segment(self._scale(level, at_trigger), self._part_style("axis"))]
         for moment in shown:
             char = column(moment.used, top, height)[level]
             bar = wide - (wide > 2) if char != " " else 0
             high = moment.used >= self._trigger > 0
             segments.append(Segment(char * bar, self._of(moment, "high" if high else "bar")))
-            segments.append(Segment((LINE if at_trigger else " ") * (wide - bar), self._part("axis")))
+            segments.append(Segment((LINE if at_trigger else " ") * (wide - bar), self._part_style("axis")))
         rest = self.size.width - self._axis - len(shown) * wide
-        return [*segments, Segment((LINE if at_trigger else " ") * max(0, rest), self._part("axis"))]
+        return [*segments, Segment((LINE if at_trigger else " ") * max(0, rest), self._part_style("axis"))]
 
     def _scale(self, level: int, at_trigger: bool) -> str:
         if not self._axis:
@@ -110,14 +110,14 @@ class FillChart(Widget):
         )
 
     def _of(self, moment: FlightPoint, part: str) -> Style:
-        return self._part("chosen" if self._chosen and self._chosen in moment.passes else part)
+        return self._part_style("chosen" if self._chosen and self._chosen in moment.passes else part)
 
-    def _part(self, name: str) -> Style:
+    def _part_style(self, name: str) -> Style:
         return self.get_component_rich_style(f"chart--{name}")
 
     def on_click(self, event: events.Click) -> None:
         place = (event.x - self._axis) // self._wide
-        shown = self._shown
+        shown = self._fitting_points
         if 0 <= place < len(shown) and shown[place].passes:
             self.post_message(self.Clicked(shown[place].passes[-1]))
 
@@ -143,7 +143,7 @@ class FillLine(Widget):
         self._points: Sequence[Point] = ()
         self._limit, self._trigger = 1, 1
 
-    def show(self, points: Sequence[Point], limit: int, trigger: int) -> None:
+    def show_points(self, points: Sequence[Point], limit: int, trigger: int) -> None:
         """Draw these; bars from the trigger up stand out."""
         self._points, self._limit, self._trigger = points, limit, trigger
         compactions = sum(p.mark for p in points)

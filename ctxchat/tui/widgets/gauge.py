@@ -132,9 +132,9 @@ class Gauge(Widget):
 
     def on_mount(self) -> None:
         if self._context_usage:
-            self.show(self._context_usage, ghost=self._ghost, among=self._among)
+            self.show_usage(self._context_usage, ghost=self._ghost, among=self._among)
 
-    def show(self, context_usage: ContextUsage, *, ghost: int = 0, among: Sequence[ContextUsage] = ()) -> None:
+    def show_usage(self, context_usage: ContextUsage, *, ghost: int = 0, among: Sequence[ContextUsage] = ()) -> None:
         """Draw these figures; `ghost` is the tokens a prepared compaction would leave, 0 for none, `among` what the bars
         above and below show."""
         self._context_usage, self._ghost, self._among = context_usage, ghost, among

@@ -12,12 +12,12 @@ class Line(Widget):
 
     DEFAULT_CSS = "Line { height: 1; width: 1fr; }"
 
-    def line(self, width: int) -> Content:
+    def draw_line(self, width: int) -> Content:
         """What to draw in this many cells."""
         raise NotImplementedError
 
     def render(self) -> Content:
-        return self.line(self.size.width)
+        return self.draw_line(self.size.width)
 
 
 class Words(Static):

@@ -46,7 +46,7 @@ class Column(msgspec.Struct, frozen=True):
 
 def fit(columns: Sequence[Column], width: int) -> list[tuple[int, int, int]]:
     """Of the columns that are shown in so many cells: the place of each, where it begins, how wide it is."""
-    shown = _shown(columns, width)
+    shown = _fitting_columns(columns, width)
     gaps = [_gap(columns[i]) for i in shown[:-1]]
     if _least(columns, shown, width) - len(gaps) + sum(gaps) > width:
         gaps = [1] * len(gaps)
@@ -66,7 +66,7 @@ def _gap(column: Column) -> int:
     return 1 if column.width == 1 else 2
 
 
-def _shown(columns: Sequence[Column], width: int) -> list[int]:
+def _fitting_columns(columns: Sequence[Column], width: int) -> list[int]:
     shown = list(range(len(columns)))
     while goers := [i for i in shown if columns[i].rank]:
         if _least(columns, shown, width) <= width:
@@ -162,7 +162,7 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
 
     # ── what it shows ──
 
-    def show(self, items: Sequence[Item], *, at: int | None = None, empty: str | None = None) -> None:
+    def show_items(self, items: Sequence[Item], *, at: int | None = None, empty: str | None = None) -> None:
         """Show these; the cursor stays where it was unless told `at` which place. `empty` is said from now on where there are
         none."""
         self._items, self.filled = items, True
@@ -254,7 +254,7 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
         width, plain = self._width, self.rich_style
         place = y - self._head + self.scroll_offset.y
         if self._head and y == 0:
-            strip = self._line([(c.title, "") for c in self._columns], width, self._style("title", plain))
+            strip = self._row_strip([(c.title, "") for c in self._columns], width, self._style("title", plain))
         elif 0 <= place < len(self._items):
             strip = self._row(place, width, plain)
         elif not self._items:
@@ -267,13 +267,15 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
     def _row(self, place: int, width: int, plain: Style) -> Strip:
         cells = [c if isinstance(c, tuple) else (c, "") for c in self._draw(self._items[place])]
         if place != self.cursor:
-            return self._line(cells, width, plain)
+            return self._row_strip(cells, width, plain)
         cursor = self.get_component_rich_style("rows--cursor")
         if self.app.no_color:
             cursor = plain + Style(reverse=self.has_focus, underline=not self.has_focus)
-        return self._line([(text, name if name.startswith("gauge") else "") for text, name in cells], width, cursor)
+        return self._row_strip(
+            [(text, name if name.startswith("gauge") else "") for text, name in cells], width, cursor
+        )
 
-    def _line(self, cells: Sequence[tuple[str, str]], width: int, ground: Style) -> Strip:
+    def _row_strip(self, cells: Sequence[tuple[str, str]], width: int, ground: Style) -> Strip:
         segments: list[Segment] = []
         end = 0
         for place, start, room in fit(self._columns, width):
