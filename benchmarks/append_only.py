@@ -76,7 +76,7 @@ def priced(views: Sequence[View]) -> tuple[list[Read], list[Read], list[Read]]:
     """Ours, the ideal client's and the moving end's requests, those after a compaction left out."""
     ours, ideal, moving = list[Read](), list[Read](), list[Read]()
     for before, now in pairwise(views):
-        if now.passes != before.passes:
+        if now.changes != before.changes:
             continue
         same = next(
             (n for n, (a, b) in enumerate(zip(before.items, now.items, strict=False)) if a != b), len(before.items)

@@ -142,7 +142,7 @@ class ModelKnowledge:
 
     def prompt_tokens(self, view: View) -> int:
         """What the server should count for this view."""
-        return used_tokens(view.kinds, view.passes, self.calibration, self.anchor, self._journal.state.scale)[0]
+        return used_tokens(view.kinds, view.changes, self.calibration, self.anchor, self._journal.state.scale)[0]
 
     def weight(self, reply: Message) -> Mix:
         """Our count of a reply as the next request holds it."""
@@ -186,8 +186,8 @@ class ModelKnowledge:
                 calibration = calibration.learn(kept, said, whole=False)  # what was counted is what was said
             calibration = self._taught(calibration, usage.prompt, view)
             mix = view.kinds + said if kept else view.kinds
-            anchor = Anchor(usage.prompt + kept, mix, view.passes, self.model.name)
-        used, _ = used_tokens(view.kinds + said, view.passes, calibration, anchor, self._journal.state.scale)
+            anchor = Anchor(usage.prompt + kept, mix, view.changes, self.model.name)
+        used, _ = used_tokens(view.kinds + said, view.changes, calibration, anchor, self._journal.state.scale)
         parts = parts_of(view, used, calibration, streamed=said)
         shown: dict[str, int] = {name: tokens for name, tokens in parts.items() if tokens}
         return Measured(self.model.name, usage, used, anchor, calibration, at, turn_end, cut, shown)
@@ -195,7 +195,7 @@ class ModelKnowledge:
     def _taught(self, calibration: Calibration, real: int, view: View) -> Calibration:
         """After a server counted this view: what was added since its last count teaches more than the whole."""
         anchor = self.anchor
-        if anchor is None or anchor.passes != view.passes:
+        if anchor is None or anchor.passes != view.changes:
             return calibration.learn(real, view.kinds)
         if self._jumps(real, view):
             return calibration.learn(real, view.kinds)  # the anchor was wrong
@@ -204,7 +204,7 @@ class ModelKnowledge:
     def _jumps(self, real: int, view: View) -> bool:
         """What came since the server's last count cannot explain this one."""
         anchor = self.anchor
-        if anchor is None or anchor.passes != view.passes:
+        if anchor is None or anchor.passes != view.changes:
             return False
         grown = view.kinds - anchor.mix
         unexplained = real - anchor.tokens - self.calibration.part(grown)
@@ -240,7 +240,7 @@ class ModelKnowledge:
         if not 0.25 < prompt / max(1, self.prompt_tokens(view)) < 4:
             return None
         calibration = self._taught(self.calibration, prompt, view)
-        anchor = Anchor(prompt, view.kinds, view.passes, self.model.name)
+        anchor = Anchor(prompt, view.kinds, view.changes, self.model.name)
         return Measured(self.model.name, Usage(prompt, 0), prompt, anchor, calibration, at)
 
     async def learn_window(self, tokens: int, *, refused: int = 0, took: bool = False) -> None:

@@ -158,7 +158,7 @@ def measure(
 ) -> ContextUsage:
     """The gauge for a view, with our counts of what is not in it yet: what is being typed, and the reply that is arriving."""
     calibration = counting.calibration
-    used, error = used_tokens(view.kinds + draft + streamed, view.passes, calibration, counting.anchor, counting.scale)
+    used, error = used_tokens(view.kinds + draft + streamed, view.changes, calibration, counting.anchor, counting.scale)
     parts = parts_of(view, used, calibration, draft=draft, streamed=streamed)
     used = sum(parts.values())  # 0 where there is nothing to hold tokens
     parts["reserved"] = budget.reserved

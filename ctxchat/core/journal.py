@@ -242,7 +242,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     parts: dict[str, int] = {}
     cached: int = 0
     cut: int = 0
-    passes: tuple[CompactionRecord, ...] = ()
+    compactions: tuple[CompactionRecord, ...] = ()
     windows: dict[str, WindowLearned] = {}
     skipped: tuple[str, ...] = ()
     hooks: dict[str, Tally] = {}
@@ -378,12 +378,14 @@ def _ended(state: SessionState, record: CompactionRecord) -> SessionState:
     """A pass and what it cost. One that is known is told anew: in part undone, or by the change that older versions wrote down
     behind its end."""
     replace = msgspec.structs.replace
-    if any(known.id == record.id for known in state.passes):
-        return replace(state, passes=tuple(record if known.id == record.id else known for known in state.passes))
+    if any(known.id == record.id for known in state.compactions):
+        return replace(
+            state, compactions=tuple(record if known.id == record.id else known for known in state.compactions)
+        )
     cost = max(0.0, _paid(record.cost_usd) - _paid(record.booked_usd))
-    passes, endings = (*state.passes, record), (*state.endings, len(state.fills))
+    compactions, endings = (*state.compactions, record), (*state.endings, len(state.fills))
     state = _booked(state, cost, record.model, "summaries", record.at)
-    return replace(state, passes=passes, endings=endings)
+    return replace(state, compactions=compactions, endings=endings)
 
 
 def _booked(state: SessionState, usd: float, model: str, purpose: Purpose, at: str = "") -> SessionState:

@@ -53,7 +53,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
     tools: tuple[ToolSpec, ...]
     tool_tokens: tuple[int, ...]
     raw: int
-    passes: int
+    changes: int
     mix: Mix = Mix()
 
     @property
@@ -123,7 +123,7 @@ def compile(
         tools=head.tools,
         tool_tokens=tool_tokens,
         raw=sum(item.tokens for item in items) + sum(tool_tokens),
-        passes=len(ledger.changes),
+        changes=len(ledger.changes),
         mix=total(item.kinds for item in items) + Mix(tools=sum(tool_tokens)),
     )
 

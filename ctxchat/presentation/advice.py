@@ -51,7 +51,8 @@ def advice(context_usage: ContextUsage, state: SessionState, context: ContextSet
 
 def _overflows(context_usage: ContextUsage, state: SessionState, context: ContextSettings) -> Advice | None:
     refused = sum(
-        p.reason == "context_overflow" and p.outcome == "compacted" and p.strategy not in WITHIN for p in state.passes
+        p.reason == "context_overflow" and p.outcome == "compacted" and p.strategy not in WITHIN
+        for p in state.compactions
     )
     if not refused:
         return None
@@ -96,7 +97,7 @@ def _often(context_usage: ContextUsage, state: SessionState, context: ContextSet
     if not (context_usage.automatic.at_trigger or context_usage.automatic.stopped):
         return None  # no more of them come
     now = len(state.fills)
-    turns = [fills for fills, p in zip(state.endings, state.passes, strict=False) if _by_itself(p)]
+    turns = [fills for fills, p in zip(state.endings, state.compactions, strict=False) if _by_itself(p)]
     lately = [turn for turn in turns if now - turn <= LATELY]
     if len(lately) < 3 or _mean_gap(lately) >= CLOSE:
         return None

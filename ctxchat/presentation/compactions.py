@@ -26,7 +26,7 @@ REASONS: dict[Reason, str] = {
 }
 
 
-class Pass(msgspec.Struct, frozen=True):
+class CompactionEntry(msgspec.Struct, frozen=True):
     """One compaction, in force, undone, refused or failed: what was written down of it, and how it stands. `change` is what it
     did, None for the last two; `facts_back` says that the facts it lost were put back."""
 
@@ -72,14 +72,17 @@ class Pass(msgspec.Struct, frozen=True):
         return Evidence(tuple(f for e in edits if e.digest for f in e.digest.evidence.facts))
 
 
-def passes(state: SessionState) -> tuple[Pass, ...]:
+def compaction_entries(state: SessionState) -> tuple[CompactionEntry, ...]:
     """Every compaction of a session, the newest first; those that found nothing to do are left out."""
     undone = {c.id for c in state.undone}
     changes = {c.id: c for c in (*state.undone, *state.ledger.changes) if c.kind == "compaction"}
-    records = [*state.passes, *(_record(c) for c in changes.values() if all(c.id != r.id for r in state.passes))]
+    records = [
+        *state.compactions,
+        *(_record(c) for c in changes.values() if all(c.id != r.id for r in state.compactions)),
+    ]
     back = put_back(state.ledger)
     return tuple(
-        Pass(record, changes.get(record.id), record.id in undone, record.id in back)
+        CompactionEntry(record, changes.get(record.id), record.id in undone, record.id in back)
         for record in reversed(records)
         if record.outcome != "noop"
     )
@@ -90,7 +93,7 @@ def _record(change: Change) -> CompactionRecord:
     return change.record or CompactionRecord(change.id, "manual", "", "compacted", change.at)
 
 
-def tally(found: Sequence[Pass]) -> tuple[str, ...]:
+def tally(found: Sequence[CompactionEntry]) -> tuple[str, ...]:
     """How many there are, the longest way to say it first: those in force count, the others are told apart."""
     done = count(sum(p.in_force for p in found), "compaction")
     undone, refused = sum(p.undone for p in found), sum(p.change is None for p in found)
@@ -106,13 +109,13 @@ class Kept(msgspec.Struct, frozen=True):
     nested: Change | None = None
 
 
-def put_away(one: Pass, ledger: Ledger) -> tuple[Group, ...]:
+def put_away(one: CompactionEntry, ledger: Ledger) -> tuple[Group, ...]:
     """The groups a compaction put away, as they were, in the order of the record."""
     covers = {g for e in one.change.edits for g in e.covers} if one.change else frozenset[str]()
     return tuple(g for g in ledger.groups if g.id in covers)
 
 
-def archived(one: Pass, ledger: Ledger) -> tuple[Kept, ...]:
+def archived(one: CompactionEntry, ledger: Ledger) -> tuple[Kept, ...]:
     """What a compaction put away, message by message, with a line where an earlier one begins."""
     earlier = _earlier(one.change, ledger) if one.change else {}
     kept: list[Kept] = []
@@ -134,7 +137,7 @@ def _earlier(change: Change, ledger: Ledger) -> dict[str, Change]:
     return found
 
 
-def previous(one: Pass, all_passes: Sequence[Pass]) -> Pass | None:
+def previous(one: CompactionEntry, all_passes: Sequence[CompactionEntry]) -> CompactionEntry | None:
     """The last compaction before this one that left a summary: one in force where there is one, else one undone since."""
     older = [p for p in all_passes[[p.id for p in all_passes].index(one.id) + 1 :] if p.summary]
     return next((p for p in older if p.in_force), older[0] if older else None)

@@ -12,7 +12,7 @@ import msgspec
 
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, Ledger
-from ctxchat.presentation.compactions import Pass, passes
+from ctxchat.presentation.compactions import CompactionEntry, compaction_entries
 
 BARS = "▁▂▃▄▅▆▇█"
 MARK = "▴"
@@ -86,15 +86,15 @@ class FlightPoint(msgspec.Struct, frozen=True):
 
     used: int
     turn: int = 0
-    passes: tuple[str, ...] = ()
+    compactions: tuple[str, ...] = ()
     sign: str = ""
 
 
 def moments(state: SessionState) -> tuple[FlightPoint, ...]:
     """The whole flight, oldest first."""
-    after = {one.id: fills for one, fills in zip(state.passes, state.endings, strict=False)}
+    after = {one.id: fills for one, fills in zip(state.compactions, state.endings, strict=False)}
     waiting: dict[int, list[FlightPoint]] = {}
-    for one in reversed(passes(state)):
+    for one in reversed(compaction_entries(state)):
         waiting.setdefault(after.get(one.id, _fills_before(one, state)), []).extend(_of_pass(one))
     found = waiting.pop(0, [])
     for place, (turn, used) in enumerate(zip(filled_turns(state), state.fills, strict=True), 1):
@@ -118,14 +118,14 @@ def column(used: int, top: int, height: int) -> str:
     return ("█" * full + (EIGHTHS[rest] if rest else "")).ljust(height)
 
 
-def _of_pass(one: Pass) -> list[FlightPoint]:
+def _of_pass(one: CompactionEntry) -> list[FlightPoint]:
     before, after = one.record.before.used, one.record.after.used
     if one.record.outcome != "compacted":
-        return [FlightPoint(before, passes=(one.id,), sign=REFUSED)] if before else []
-    return [FlightPoint(before), FlightPoint(after, passes=(one.id,), sign=DONE if one.in_force else UNDONE)]
+        return [FlightPoint(before, compactions=(one.id,), sign=REFUSED)] if before else []
+    return [FlightPoint(before), FlightPoint(after, compactions=(one.id,), sign=DONE if one.in_force else UNDONE)]
 
 
-def _fills_before(one: Pass, state: SessionState) -> int:
+def _fills_before(one: CompactionEntry, state: SessionState) -> int:
     """For a pass without an ending (of an older journal): behind the turn that began last before it."""
     at = one.record.at
     begun = [g.turn for g in state.ledger.groups if g.kind == "user" and g.first.at and at and g.first.at <= at]
@@ -138,6 +138,6 @@ def _joined(run: Sequence[FlightPoint]) -> FlightPoint:
     return FlightPoint(
         max(m.used for m in run),
         next((m.turn for m in run if m.turn), 0),
-        tuple(p for m in run for p in m.passes),
+        tuple(p for m in run for p in m.compactions),
         next((s for s in (REFUSED, DONE, UNDONE) if s in signs), ""),
     )

@@ -55,7 +55,7 @@ def flight_recorder(state: SessionState, facts: Mapping[str, str] | None = None)
 
 def flight(state: SessionState) -> list[str]:
     """The passes as a table, nothing where there were none."""
-    if not state.passes:
+    if not state.compactions:
         return []
     names = "when|id|reason|strategy|model|outcome|before|after|messages|facts|seconds|cost|detail"
     head = ["| " + names.replace("|", " | ") + " |", "|" + "---|" * (names.count("|") + 1)]
@@ -82,7 +82,7 @@ def clean(text: str) -> str:
 
 def _rows(state: SessionState) -> Iterator[str]:
     undone = {c.id for c in state.undone}
-    for one in state.passes:
+    for one in state.compactions:
         outcome = f"{one.outcome}, undone" if one.id in undone else one.outcome
         if one.back.messages:
             outcome += f", {count(one.back.messages, 'message')} put back"

@@ -35,8 +35,8 @@ async def test_a_summary_that_stands_ready_goes_in_when_it_is_cold(
         await desk.compactor._prefetch.wait()
         if desk.compactor.ghost:
             break
-    assert desk.compactor.ghost and not desk.state.passes
+    assert desk.compactor.ghost and not desk.state.compactions
     assert desk.session.context_usage.cache.warmth(epoch(clock.now())) == "warm"
     clock.wall += 60 * minutes
     await desk.say("and now?")
-    assert [record.outcome for record in desk.state.passes] == ["compacted"] * compacted
+    assert [record.outcome for record in desk.state.compactions] == ["compacted"] * compacted

@@ -63,7 +63,7 @@ async def test_a_hook_for_the_end_of_the_session_leaves_the_automatic_pass_alone
     assert {p.reason for p in of(events, CompactionRecord)} == {"auto"}
     before = desk.session.context_usage.used
     await desk.session.close()
-    assert desk.state.passes[-1].reason == "hook" and desk.session.context_usage.used < before
+    assert desk.state.compactions[-1].reason == "hook" and desk.session.context_usage.used < before
 
 
 async def test_nothing_to_free_starts_no_cooldown_and_says_nothing():

@@ -48,7 +48,7 @@ def test_old_state_or_new_state(copies: tuple[Path, list[str]]):
     folder, names = copies
     before, _, _ = reopened(folder / "start")
     whole, _, _ = reopened(folder / next(n for n in names if n.startswith("whole:")).removeprefix("whole:"))
-    assert whole.ledger.compactions and len(whole.passes) == 1
+    assert whole.ledger.compactions and len(whole.compactions) == 1
     assert [m.text for m in whole.ledger.messages()][-1] == ANSWER
     kinds: set[tuple[bool, bool]] = set()
     for name in (n for n in names if not n.startswith("whole:")):
@@ -59,8 +59,8 @@ def test_old_state_or_new_state(copies: tuple[Path, list[str]]):
         kinds.add((made, len(ledger.groups) > len(before.ledger.groups)))
         assert ledger.groups[: len(before.ledger.groups)] == before.ledger.groups, "the record is whole"
         assert [c.edits for c in ledger.changes] == ([c.edits for c in whole.ledger.changes] if made else [])
-        assert [p.outcome for p in state.passes] in ([], ["compacted" if made else "failed"])
-        assert not made or state.passes
+        assert [p.outcome for p in state.compactions] in ([], ["compacted" if made else "failed"])
+        assert not made or state.compactions
         assert len(earlier(ledger)) == made
         view = compile(ledger, Head(system="You are a test."), METER)
         assert problems(view) == []

@@ -46,8 +46,8 @@ async def test_a_pass_cancelled_at_any_write_is_made_or_not_made(done: bool):
         outcomes.append(made)
         assert made or (one.state.ledger == before and one.session.context_usage.used == used)
         assert not made or one.session.context_usage.used < used
-        assert [p.outcome for p in one.state.passes] == ["compacted" if made else "failed"]
-        assert [e for e in events if isinstance(e, CompactionRecord)] == (list(one.state.passes) if made else [])
+        assert [p.outcome for p in one.state.compactions] == ["compacted" if made else "failed"]
+        assert [e for e in events if isinstance(e, CompactionRecord)] == (list(one.state.compactions) if made else [])
         await goes_on(one)
     assert outcomes == [False, True, True]
 
@@ -63,7 +63,7 @@ async def test_a_pass_cancelled_at_any_event_is_not_made():
             for _ in range(stop):
                 await anext(stream)
         assert one.state.ledger == before and one.session.context_usage.used == used
-    assert all(p.outcome == "failed" for p in one.state.passes)
+    assert all(p.outcome == "failed" for p in one.state.compactions)
     await goes_on(one)
 
 
@@ -96,7 +96,7 @@ async def test_a_pass_that_is_made_counts_as_made_whatever_fails_after_it():
     for number in range(3):
         await one.say(f"question {number} {LONG}")
     result = of(await one.free_up(), CompactionRecord)[0]
-    assert result.outcome == "compacted" and list(one.state.passes) == [result]
+    assert result.outcome == "compacted" and list(one.state.compactions) == [result]
     assert one.session.context_usage.used == result.after.used
     await goes_on(one)
 
@@ -110,7 +110,7 @@ async def test_passes_whose_end_is_owed_do_not_share_their_id_with_the_next():
     one.journal.full = False
     made = of(await one.free_up(), CompactionRecord)[0]
     assert made.outcome == "compacted" and len({p.id for p in (*failed, made)}) == 3
-    assert [p.id for p in one.state.passes] == [*(p.id for p in failed), made.id]
+    assert [p.id for p in one.state.compactions] == [*(p.id for p in failed), made.id]
     await goes_on(one)
 
 

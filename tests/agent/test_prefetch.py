@@ -136,9 +136,9 @@ async def test_a_faulty_one_never_fails_a_turn_and_is_not_tried_for_ever():
         events = await desk.say(f"question {number} {LONG[:600]}")
         await desk.compactor._prefetch.wait()
         assert of(events, TurnFinished)[0].status == "done"
-    ahead = len(writer.asked) - len(desk.state.passes)
+    ahead = len(writer.asked) - len(desk.state.compactions)
     assert ahead == 2
-    assert all(p.outcome == "failed" and "ZeroDivisionError" in p.detail for p in desk.state.passes)
+    assert all(p.outcome == "failed" and "ZeroDivisionError" in p.detail for p in desk.state.compactions)
 
 
 async def test_what_it_leaves_out_is_topped_up_when_it_is_needed():

@@ -242,7 +242,7 @@ async def test_facts_that_were_lost_are_named_put_back_as_one_note_and_taken_out
         await desk.free_up()
     change = desk.state.ledger.compactions[-1]
     lost = desk.session.changes.lost_facts(change.id)
-    result = desk.state.passes[-1]
+    result = desk.state.compactions[-1]
     assert lost and len(lost) <= result.facts.found - result.facts.kept
     assert f"kept {result.facts.kept} of {result.facts.found} facts" in result.detail
     await desk.session.changes.reinsert(change.id)

@@ -27,5 +27,5 @@ async def test_room_is_made_there(prices: ModelPrices | None, asked: int, expect
     context_usage = desk.session.context_usage
     assert context_usage.working_limit == expected
     assert context_usage.trigger_tokens == (expected or round(context_usage.limit * 0.75))
-    assert bool(desk.state.passes) == bool(expected)
+    assert bool(desk.state.compactions) == bool(expected)
     assert largest <= expected * 1.05 if expected else largest > 9_000

@@ -102,7 +102,7 @@ async def test_the_examples_of_hooks_do_what_they_say(repository: Path, text: st
     for hook in hooks:
         match hook.action:
             case CompactContext():
-                assert {p.reason for p in desk.state.passes} == {"hook"}
+                assert {p.reason for p in desk.state.compactions} == {"hook"}
             case Notify(text=words):
                 assert told(events).count(words) == 1
             case Inject() | RunCommand(show_output=True):

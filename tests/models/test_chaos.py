@@ -95,7 +95,7 @@ async def test_a_thousand_turns_of_it_with_a_fifth_cancelled(way: Way, tmp_path:
         assert server.invalid == [] and not ends["internal"]
         stored = loading.load(database, journal.session)
         assert stored.problems == () and stored.state.ledger.messages() == desk.state.ledger.messages()
-        passes = len(stored.state.passes)
+        passes = len(stored.state.compactions)
         print(
             f"\n{server.requests} requests, none invalid; {dict(ends)}; {len(stored.state.ledger.groups)} groups, {passes} passes"
         )

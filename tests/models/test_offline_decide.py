@@ -102,7 +102,7 @@ VIEWS = st.builds(
     tools=SPECS,
     tool_tokens=st.just(()),
     raw=st.just(1),
-    passes=st.just(0),
+    changes=st.just(0),
 )
 
 
@@ -212,7 +212,7 @@ def test_rounds_that_were_folded_count() -> None:
         Item(question, "user", 1, "user", turn=3),
     )
     tools = (ToolSpec("grep", "x", {}), ToolSpec("read_file", "x", {}))
-    view = View(items=items, tools=tools, tool_tokens=(1, 1), raw=4, passes=1)
+    view = View(items=items, tools=tools, tool_tokens=(1, 1), raw=4, changes=1)
     first = decide(view)
     assert [c.name for c in first.calls] == ["grep"]  # one more look, not the whole search again
     call = Message(seq=2, role="assistant", calls=first.calls)

@@ -244,7 +244,7 @@ async def test_a_pass_without_an_end_is_closed_once(database: Database) -> None:
     assert loading.load(database, session).problems == ()  # another window may be at it
     opened = open_journal(database, session)
     assert "c1" in opened.problems[0]
-    assert [(p.id, p.outcome, p.reason) for p in opened.state.passes] == [("c1", "failed", "manual")]
+    assert [(p.id, p.outcome, p.reason) for p in opened.state.compactions] == [("c1", "failed", "manual")]
     await opened.journal.close()
     again = open_journal(database, session)
     assert again.problems == ()
@@ -255,7 +255,7 @@ async def test_a_pass_without_an_end_is_closed_once(database: Database) -> None:
 async def test_a_pass_whose_change_is_there_counts_as_made(database: Database) -> None:
     session = sessions.create(database, records=[*turns(2), CompactionBegun("c1"), compaction("c1", "g1", "g2")])
     opened = open_journal(database, session)
-    assert [(p.outcome, p.before.used) for p in opened.state.passes] == [("compacted", 1000)]
+    assert [(p.outcome, p.before.used) for p in opened.state.compactions] == [("compacted", 1000)]
     await opened.journal.close()
 
 
@@ -276,7 +276,7 @@ async def test_what_older_versions_wrote_twice_is_one_pass_paid_once(database: D
         ],
     )
     state = loading.load(database, session, owned=True).state
-    assert [(p.id, p.cost_usd) for p in state.passes] == [("c1", 0.75), ("c2", 0.01)]
+    assert [(p.id, p.cost_usd) for p in state.compactions] == [("c1", 0.75), ("c2", 0.01)]
     assert state.cost_usd == pytest.approx(0.51) and len(state.endings) == 2
 
 

@@ -120,7 +120,7 @@ def test_kill_9_in_the_middle_of_writing_loses_nothing_acknowledged(tmp_path: Pa
             assert acknowledged <= ids
             assert state.skipped == ()
             assert loading.load(database, session).state == state
-            assert {p.outcome for p in state.passes} <= {"compacted", "failed"}
+            assert {p.outcome for p in state.compactions} <= {"compacted", "failed"}
             asyncio.run(opened.journal.close())
         assert len(acknowledged) > 20
         assert database.check() == []

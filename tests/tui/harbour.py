@@ -155,7 +155,7 @@ def state(turns: int = 12, *, passes: int = 2, title: str = "harbour-logger") ->
         fills=fills,
         cost_usd=1.27,
         cached=6_000,
-        passes=tuple(done),
+        compactions=tuple(done),
     )
 
 

@@ -111,7 +111,7 @@ def state(text: str) -> SessionState:
         title=text,
         model=NASTY,
         fills=(4_000, 9_000, 12_000),
-        passes=(recorded(change), failed),
+        compactions=(recorded(change), failed),
         checkpoints=checkpoints(),
     )
 

@@ -78,7 +78,7 @@ def passed(reason: Reason, *turns: int) -> SessionState:
         before=SideUsage(9, 1),
         after=SideUsage(1, 1),
     )
-    return SessionState(passes=(one,) * len(turns), endings=tuple(turns), fills=(1,) * (max(turns) + 1))
+    return SessionState(compactions=(one,) * len(turns), endings=tuple(turns), fills=(1,) * (max(turns) + 1))
 
 
 def with_overhead(tokens: int) -> ContextUsage:

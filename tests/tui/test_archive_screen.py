@@ -17,7 +17,7 @@ from ctxchat.core.facts import Memory
 from ctxchat.core.journal import Changed, SessionState, fold
 from ctxchat.core.messages import Message
 from ctxchat.core.tokens import TokenCounter
-from ctxchat.presentation.compactions import archived, compared, passes, previous, put_away
+from ctxchat.presentation.compactions import archived, compaction_entries, compared, previous, put_away
 from ctxchat.presentation.text import short
 from ctxchat.storage.archive import Archived
 from ctxchat.storage.exporting import FOLDER, write_pass
@@ -265,7 +265,7 @@ async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(t
         assert looked.part is not None and app.desk.context_usage.used == looked.part.used < looked.part.trigger_tokens
         shown = {g for e in app.desk.state.ledger.live() if not e.change for g in e.covers}
         assert shown.issuperset(looked.groups)
-        (one,) = passes(app.desk.state)
+        (one,) = compaction_entries(app.desk.state)
         back = one.record.back
         assert (back.messages, one.record.stands) == (looked.part_messages, one.record.after.used + back.tokens)
         line = app.rows("#passes")[1]
@@ -370,7 +370,7 @@ async def test_list_then_detail_where_it_is_narrow(size: tuple[int, int], tmp_pa
 
 def test_every_archived_message_is_listed_once_and_as_it_was() -> None:
     of = desk()
-    newest = next(p for p in passes(of.state) if p.id == "k2")
+    newest = next(p for p in compaction_entries(of.state) if p.id == "k2")
     kept = archived(newest, of.state.ledger)
     messages = [k.message for k in kept if k.nested is None]
     assert messages == list(of.state.ledger.messages())[: len(messages)]
@@ -383,7 +383,7 @@ def test_secrets_do_not_leave_with_an_export(tmp_path: Path) -> None:
     group = ledger.groups[0]
     told = msgspec.structs.replace(group.first, content="the key is sk-" + "a1B2" * 8)
     groups = (msgspec.structs.replace(group, messages=(told,)), *ledger.groups[1:])
-    one = next(p for p in passes(of.state) if p.change)
+    one = next(p for p in compaction_entries(of.state) if p.change)
     assert one.change is not None
     archived_ = Archived("s1", one.change, put_away(one, type(ledger)(groups, ledger.changes)))
     text = write_pass(tmp_path, archived_).read_text()
@@ -392,7 +392,7 @@ def test_secrets_do_not_leave_with_an_export(tmp_path: Path) -> None:
 
 
 def test_the_previous_summary_is_that_of_the_one_before() -> None:
-    found = passes(state(30))
+    found = compaction_entries(state(30))
     assert [p.id for p in found] == ["k3", "k2", "k1"]
     assert [p.standing for p in found] == ["failed", "in force", "in force"]
     before = previous(found[1], found)

@@ -62,10 +62,10 @@ async def test_one_larger_than_the_window_offers_room_and_n_makes_it(tmp_path: P
     app, desk, model = opened(tmp_path, await stored(), 4_000)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: bool(app.chat.query(SuggestionPanel)))
-        assert desk.session.context_usage.over > 0 and not desk.state.passes
+        assert desk.session.context_usage.over > 0 and not desk.state.compactions
         assert "Free up context?" in str(app.chat.query_one(".question").render())
         await pilot.press("tab", "n")
-        await until(pilot, lambda: bool(desk.state.passes))
+        await until(pilot, lambda: bool(desk.state.compactions))
         await idle(app, pilot)
         assert desk.session.context_usage.over == 0 and not app.chat.query(SuggestionPanel)
         assert model.requests == [], "before anything was sent"

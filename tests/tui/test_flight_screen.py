@@ -14,7 +14,7 @@ from textual.widgets import Static
 from ctxchat.core.events import Usage
 from ctxchat.core.journal import Changed, CompactionFinished, Measured, Sealed, SessionState, Undone, fold
 from ctxchat.core.record import PutBack
-from ctxchat.presentation.compactions import passes
+from ctxchat.presentation.compactions import compaction_entries
 from ctxchat.presentation.fill import DONE, REFUSED, UNDONE, FlightPoint, column, fill_points, fitting, moments
 from ctxchat.tui.panels.compaction_detail import CompactionReport
 from ctxchat.tui.panels.flight import FlightScreen
@@ -83,7 +83,7 @@ def test_a_turn_that_was_stopped_does_not_shift_the_others() -> None:
 def test_passes_stand_where_they_happened() -> None:
     flown_ = moments(flight())
     assert [m.used for m in flown_ if m.turn] == [4_000, 12_000, 7_000, 15_000, 26_000, 9_000]
-    signs = [(m.sign, m.passes) for m in flown_]
+    signs = [(m.sign, m.compactions) for m in flown_]
     assert signs == [
         ("", ()),
         ("", ()),
@@ -97,7 +97,7 @@ def test_passes_stand_where_they_happened() -> None:
         (UNDONE, ("k3",)),
         ("", ()),
     ]
-    assert [(p.id, p.standing, p.record.at) for p in passes(flight())] == [
+    assert [(p.id, p.standing, p.record.at) for p in compaction_entries(flight())] == [
         ("k3", "undone", at(61)),
         ("k2", "failed", at(51)),
         ("k1", "in force", at(30)),
@@ -108,7 +108,7 @@ def test_a_session_without_endings_keeps_every_fill_and_pass() -> None:
     begun = state(12)
     flown_ = moments(begun)
     assert [m.used for m in flown_ if m.turn] == list(begun.fills)
-    assert {p for m in flown_ for p in m.passes} == {p.id for p in begun.passes}
+    assert {p for m in flown_ for p in m.compactions} == {p.id for p in begun.compactions}
 
 
 @given(st.lists(st.integers(0, 10**6), max_size=60), st.integers(1, 40))
@@ -119,8 +119,8 @@ def test_squeezing_hides_no_peak_and_no_pass(used: list[int], width: int) -> Non
     shown = fitting(flown_, width)
     assert len(shown) <= width
     assert max((m.used for m in shown), default=0) == max(used, default=0)
-    assert [p for m in shown for p in m.passes] == [p for m in flown_ for p in m.passes]
-    assert all(m.sign for m in shown if m.passes)
+    assert [p for m in shown for p in m.compactions] == [p for m in flown_ for p in m.compactions]
+    assert all(m.sign for m in shown if m.compactions)
 
 
 @given(st.integers(0, 10**7), st.integers(1, 10**7), st.integers(1, 12))
@@ -221,7 +221,7 @@ async def test_every_size_and_nothing_yet(size: tuple[int, int], begun: SessionS
     app = Opened(begun, tmp_path)
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
-        if not begun.passes:
+        if not begun.compactions:
             assert app.drawn(Rows)[0].startswith("Nothing was")
             await pilot.press("enter", "x")
         else:

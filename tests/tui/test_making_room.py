@@ -9,7 +9,7 @@ import pytest
 
 from ctxchat.core.events import CompactionSuggested
 from ctxchat.core.permissions import Answer
-from ctxchat.presentation.compactions import passes
+from ctxchat.presentation.compactions import compaction_entries
 from ctxchat.tui.chat.approval import ApprovalPanel
 from ctxchat.tui.chat.offers import SuggestionPanel
 from ctxchat.tui.panels.compaction_text import record
@@ -229,7 +229,7 @@ async def test_what_a_compaction_lost_is_put_back_from_its_mark(tmp_path: Path) 
         await until(pilot, lambda: "3 facts put back" in words(app))
         await until(pilot, lambda: "kept 41 of 44 facts, 3 put back" in words(app))
         assert "re-insert" not in words(app)
-        assert "kept 41 of 44, 3 put back" in record(passes(session.state)[0]).plain
+        assert "kept 41 of 44, 3 put back" in record(compaction_entries(session.state)[0]).plain
         await pilot.press("alt+i")
         await until(pilot, lambda: any("Nothing to put back" in n.message for n in app._notifications))
         await pilot.press(*"/undo", "enter")

@@ -42,7 +42,7 @@ class DryRun(msgspec.Struct, frozen=True):
 
     change: Change
     view: View
-    passes: int
+    changes: int
     problem: str
     folded: tuple[Group, ...]
     messages: int
@@ -103,7 +103,7 @@ def tried(
     return DryRun(
         change=change,
         view=view,
-        passes=len(after.compactions),
+        changes=len(after.compactions),
         problem=next(iter(problems(view)), ""),
         folded=folded,
         messages=messages,

@@ -344,7 +344,7 @@ class Planner:
         dry_run = estimated(
             snapshot.ledger, plan, self.options(), conversation.compile, text, snapshot.filled, conversation.next_head
         )
-        after = conversation.expected(dry_run.view, dry_run.passes)
+        after = conversation.expected(dry_run.view, dry_run.changes)
         less, more = (0, 0) if text else doubt(plan, snapshot.filled)
         seconds, cost = self._price(plan, snapshot)
         registry = self._registry(self.options()).items()

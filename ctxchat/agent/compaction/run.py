@@ -250,7 +250,7 @@ class CompactionRun:
     def _made(self, dry_run: DryRun) -> CompactionRecord:
         """The record of a pass that is put in force."""
         conversation, request = self._conversation, self._request
-        expected = conversation.expected(dry_run.view, dry_run.passes)
+        expected = conversation.expected(dry_run.view, dry_run.changes)
         after = side(expected, dry_run.view)
         freed = gains(request.plan, self._scale, self._before.used - after.used)
         booked = sum(one.cost_usd for one in (request.prepared, request.drafted) if one)

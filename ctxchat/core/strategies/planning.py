@@ -222,4 +222,4 @@ def after_step(view: View, ledger: Ledger, step: Step, counter: TokenCounter) ->
                 done.add(fresh[covered].covers[0])
                 items += items_of(fresh[covered], sends_reasoning, counter)
     raw = sum(item.tokens for item in items) + sum(view.tool_tokens)
-    return msgspec.structs.replace(view, items=tuple(items), raw=raw, passes=len(after.changes)), after
+    return msgspec.structs.replace(view, items=tuple(items), raw=raw, changes=len(after.changes)), after

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 
-from ctxchat.presentation.compactions import Pass, passes, put_away, tally
+from ctxchat.presentation.compactions import CompactionEntry, compaction_entries, put_away, tally
 from ctxchat.presentation.fill import fill_points
 from ctxchat.presentation.text import one_line
 from ctxchat.storage.archive import Archived
@@ -51,12 +51,12 @@ class ArchiveScreen(Panel[str]):
     def __init__(self, session: Session, services: Services, change_id: str = "") -> None:
         super().__init__()
         self._session, self._services, self._wanted = session, services, change_id
-        self._passes: tuple[Pass, ...] = ()
+        self._passes: tuple[CompactionEntry, ...] = ()
 
     def body(self) -> ComposeResult:
         with Horizontal(classes="panel-body"):
             with Vertical(id="timeline"):
-                yield Rows(compaction_text.PASSES, compaction_text.pass_cells, id="passes", empty=EMPTY)
+                yield Rows(compaction_text.COLUMNS, compaction_text.compaction_cells, id="passes", empty=EMPTY)
                 yield CompactionReport(id="beneath")
                 yield FillLine()
             yield CompactionDetail(self._session)
@@ -74,14 +74,14 @@ class ArchiveScreen(Panel[str]):
         return self.query_one(CompactionDetail)
 
     @property
-    def chosen(self) -> Pass | None:
+    def chosen(self) -> CompactionEntry | None:
         """The compaction under the cursor."""
         return self.rows.current
 
     def refresh_passes(self, at: str = "") -> None:
         """Read the session anew; the cursor goes to this compaction where it is there."""
         state = self._session.state
-        self._passes = passes(state)
+        self._passes = compaction_entries(state)
         self.rows.show_items(self._passes, at=next((i for i, p in enumerate(self._passes) if p.id == at), None))
         points, context_usage = fill_points(state), self._session.context_usage
         line = self.query_one(FillLine)

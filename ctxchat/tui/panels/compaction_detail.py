@@ -15,7 +15,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Markdown, Static, TabbedContent, TabPane
 
-from ctxchat.presentation.compactions import Kept, Pass, archived
+from ctxchat.presentation.compactions import CompactionEntry, Kept, archived
 from ctxchat.tui.panels import compaction_text
 from ctxchat.tui.widgets.rows import Rows
 
@@ -28,12 +28,12 @@ TABS = ("summary", "facts", "messages", "diff", "record")
 class CompactionReport(VerticalScroll, can_focus=False):
     """What was written down of one compaction, in lines as wide as there is room for."""
 
-    _one: Pass | None = None
+    _one: CompactionEntry | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(markup=False)
 
-    def show_compaction(self, one: Pass | None) -> None:
+    def show_compaction(self, one: CompactionEntry | None) -> None:
         """From now on this one; None for nothing to show."""
         self._one = one
         self.on_resize()
@@ -52,8 +52,8 @@ class CompactionDetail(Vertical):
     def __init__(self, session: Session) -> None:
         super().__init__(id="detail")
         self._session = session
-        self._one: Pass | None = None
-        self._all: Sequence[Pass] = ()
+        self._one: CompactionEntry | None = None
+        self._all: Sequence[CompactionEntry] = ()
         self._drawn: set[str] = set()
         self._same = False  # what is shown was shown before: the cursor stays where it was
 
@@ -74,7 +74,7 @@ class CompactionDetail(Vertical):
     def _page(name: str) -> TabPane:
         return TabPane(Content(name.title()), VerticalScroll(Static(id=f"{name}-text", markup=False)), id=name)
 
-    def show_compaction(self, one: Pass | None, found: Sequence[Pass]) -> None:
+    def show_compaction(self, one: CompactionEntry | None, found: Sequence[CompactionEntry]) -> None:
         """From now on this one, of these; None for nothing to show."""
         self._same = one is not None and self._one is not None and one.id == self._one.id
         self._one, self._all = one, found
@@ -129,7 +129,7 @@ class CompactionDetail(Vertical):
         else:
             self.run_worker(partial(self._look_up, one, tab), group=tab, exclusive=True, exit_on_error=False)
 
-    async def _look_up(self, one: Pass, tab: str) -> None:
+    async def _look_up(self, one: CompactionEntry, tab: str) -> None:
         ledger = self._session.state.ledger
         if tab == "facts":
             view = await self._session.seen_view()

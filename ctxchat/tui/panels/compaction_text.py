@@ -12,14 +12,14 @@ from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.record import CompactionRecord, Fact
 from ctxchat.core.strategies.builtin import LABELS
 from ctxchat.core.view import View
-from ctxchat.presentation.compactions import REASONS, Kept, Pass, compared, previous, put_away
+from ctxchat.presentation.compactions import REASONS, CompactionEntry, Kept, compared, previous, put_away
 from ctxchat.presentation.text import WHO, clean, clock, elapsed, one_line, short
 from ctxchat.presentation.tool_words import decoded, key_argument
 from ctxchat.presentation.usage_text import count, day_and_clock, gain, money
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.rows import Cell, Column
 
-PASSES = (
+COLUMNS = (
     Column("when", 6),
     Column("why", least=13),
     Column("before → after", 16, right=True, rank=1),
@@ -36,7 +36,7 @@ MESSAGES = (
 )
 
 
-def pass_cells(one: Pass) -> tuple[Cell, ...]:
+def compaction_cells(one: CompactionEntry) -> tuple[Cell, ...]:
     """Its line; what is not in force is dim and says so."""
     record, style = one.record, "" if one.in_force else "dim"
     why = ("" if one.standing == "in force" else f"{one.standing}, ") + REASONS[record.reason]
@@ -66,7 +66,7 @@ def message_cells(kept: Kept) -> tuple[Cell, ...]:
     )
 
 
-def summary(one: Pass) -> str:
+def summary(one: CompactionEntry) -> str:
     """Its summary as Markdown, or why there is none; above it, where it is not in force, that it is not."""
     if one.change is None:
         return f"*{clean(one.record.detail) or f'This compaction is {one.standing}: it changed nothing.'}*"
@@ -78,7 +78,7 @@ def summary(one: Pass) -> str:
     )
 
 
-def facts(one: Pass, view: View, ledger: Ledger, width: int = 0) -> Content:
+def facts(one: CompactionEntry, view: View, ledger: Ledger, width: int = 0) -> Content:
     """The facts it carried over, or those of what it put away, by kind; what the model sees no more is told apart. One longer
     than so many cells goes on under itself (0: as long as it is)."""
     evidence = one.evidence
@@ -106,7 +106,7 @@ def _fact(fact: Fact, seen: bool, width: int) -> Content:
     return Content(text) if seen else Content.styled(text, MUTED)
 
 
-def difference(one: Pass, found: Sequence[Pass]) -> Content:
+def difference(one: CompactionEntry, found: Sequence[CompactionEntry]) -> Content:
     """Its summary against the one before it, line by line."""
     if not one.summary:
         return Content.styled("There is no summary to compare.", MUTED)
@@ -123,7 +123,7 @@ def difference(one: Pass, found: Sequence[Pass]) -> Content:
     return Content("\n").join([Content.styled(f"{head}{'' if lines else ': they are equal'}", MUTED), *lines])
 
 
-def record(one: Pass, width: int = 0) -> Content:
+def record(one: CompactionEntry, width: int = 0) -> Content:
     """All that was written down of it, what its row in a list does not say first; what is longer than so many cells goes on under
     itself (0: as long as it is)."""
     written = one.record
@@ -182,7 +182,7 @@ def _kept(written: CompactionRecord, facts_back: bool) -> str:
     return f"{kept}, {len(written.lost)} put back" if facts_back else kept
 
 
-def back_words(one: Pass) -> str:
+def back_words(one: CompactionEntry) -> str:
     """What came back by undo in part: `12 messages, 8.1k; −79.1k left`; empty for nothing."""
     back = one.record.back
     if not back.messages:

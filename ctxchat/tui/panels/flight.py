@@ -11,7 +11,7 @@ from textual.binding import Binding
 
 from ctxchat import __version__
 from ctxchat.core.secrets import masked
-from ctxchat.presentation.compactions import REASONS, Pass, passes, tally
+from ctxchat.presentation.compactions import REASONS, CompactionEntry, compaction_entries, tally
 from ctxchat.presentation.fill import moments
 from ctxchat.presentation.text import clock, elapsed, one_line, short
 from ctxchat.presentation.usage_text import count, gain, money, window_words
@@ -60,7 +60,7 @@ class FlightScreen(Panel[str]):
     def on_mount(self) -> None:
         state, context_usage = self._session.state, self._session.context_usage
         self.query_one(FillChart).show_flight(moments(state), context_usage.limit, context_usage.trigger_tokens)
-        found = passes(state)
+        found = compaction_entries(state)
         self.rows.show_items(found, at=0)
         turns, (whole, *shorter) = count(state.ledger.turn, "turn"), tally(found)
         self.head(
@@ -74,11 +74,11 @@ class FlightScreen(Panel[str]):
     # ── what it shows ──
 
     @property
-    def chosen(self) -> Pass | None:
+    def chosen(self) -> CompactionEntry | None:
         """The pass under the cursor."""
         return self.rows.current
 
-    def _cells(self, one: Pass) -> tuple[Cell, ...]:
+    def _cells(self, one: CompactionEntry) -> tuple[Cell, ...]:
         record, style = one.record, "" if one.in_force else "dim"
         before = short(record.before.used)
         return (

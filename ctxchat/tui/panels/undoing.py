@@ -24,7 +24,7 @@ from ctxchat.core.file_changes import Checkpoint, Keep, Restoring, chosen, files
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, ChangeKind
 from ctxchat.core.quantities import made_smaller
-from ctxchat.presentation.compactions import REASONS, Kept, Pass, archived, passes
+from ctxchat.presentation.compactions import REASONS, CompactionEntry, Kept, archived, compaction_entries
 from ctxchat.presentation.history import folded_messages
 from ctxchat.presentation.text import one_line, short
 from ctxchat.presentation.usage_text import count, day_and_clock, percent, tilde
@@ -204,7 +204,7 @@ class UndoScreen(Panel[UndoChoice]):
     def __init__(self, looked: Undoing, state: SessionState) -> None:
         super().__init__()
         self._looked, self._state = looked, state
-        self._pass = next((one for one in passes(state) if one.id == looked.change.id), None)
+        self._pass = next((one for one in compaction_entries(state) if one.id == looked.change.id), None)
 
     def body(self) -> ComposeResult:
         looked = self._looked
@@ -242,7 +242,7 @@ class UndoScreen(Panel[UndoChoice]):
         if self._pass and self._looked.messages:
             self.rows.show_items(await asyncio.to_thread(self._back, self._pass))
 
-    def _back(self, one: Pass) -> list[Kept]:
+    def _back(self, one: CompactionEntry) -> list[Kept]:
         ledger = self._state.ledger
         seqs = come_back(ledger, ledger.undo(self._looked.change.id))
         return [each for each in reversed(archived(one, ledger)) if not each.nested and each.message.seq in seqs]

@@ -110,7 +110,7 @@ class FillChart(Widget):
         )
 
     def _of(self, moment: FlightPoint, part: str) -> Style:
-        return self._part_style("chosen" if self._chosen and self._chosen in moment.passes else part)
+        return self._part_style("chosen" if self._chosen and self._chosen in moment.compactions else part)
 
     def _part_style(self, name: str) -> Style:
         return self.get_component_rich_style(f"chart--{name}")
@@ -118,8 +118,8 @@ class FillChart(Widget):
     def on_click(self, event: events.Click) -> None:
         place = (event.x - self._axis) // self._wide
         shown = self._fitting_points
-        if 0 <= place < len(shown) and shown[place].passes:
-            self.post_message(self.Clicked(shown[place].passes[-1]))
+        if 0 <= place < len(shown) and shown[place].compactions:
+            self.post_message(self.Clicked(shown[place].compactions[-1]))
 
 
 def _turns(shown: Sequence[FlightPoint], wide: int) -> str:
