@@ -191,7 +191,7 @@ class EditorSession:
         return "end_turn"
 
     async def _archive(self) -> StopReason:
-        """The passes of this session as a table."""
+        """The compactions of this session as a table."""
         database = self.program.database
         rows = await database.run(archive.compactions, database, self.session.id)
         lines = [

@@ -1,5 +1,5 @@
-"""The events of one turn or pass as an editor is told them, and the questions in them as it is asked. Knows no prompt and no
-command.
+"""The events of one turn or compaction as an editor is told them, and the questions in them as it is asked. Knows no prompt and
+no command.
 
 A question waits beside the events: reading calls go on meanwhile.
 """
@@ -70,7 +70,7 @@ OfCall = (
 
 
 class Telling:
-    """One turn or pass. `forms` says that the editor can ask in words; `failed` is why there is no end to it."""
+    """One turn or compaction. `forms` says that the editor can ask in words; `failed` is why there is no end to it."""
 
     def __init__(self, session: Session, editor: Client, workspace: Path, ids: CallIds, forms: bool) -> None:
         self._session, self._editor, self._workspace = session, editor, workspace

@@ -1,7 +1,7 @@
 """What a person changes by hand in one session: undo, redo, pin, drop, shrink, put back, change a memo. `core.changes` says what
 each change is.
 
-Each is one journal transaction and comes back with the gauge. Knows nothing of turns or of passes.
+Each is one journal transaction and comes back with the gauge. Knows nothing of turns or of compactions.
 """
 
 from __future__ import annotations

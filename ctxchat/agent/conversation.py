@@ -116,7 +116,7 @@ class Conversation(JournalWriter):
         self._afforded_of: tuple[tuple[ToolSpec, ...], int] = (self._tools, 0)
         self._looking = asyncio.Lock()
         self._told: set[str] = set()
-        self._weighed = len(state.ledger.changes)  # changes in force when the meter last forgot what is not in view
+        self._weighed = len(state.ledger.changes)  # changes in force when the counter last forgot what is not in view
         self._looks = self._newest = 0  # looks begun, and which of them the view stands on
         self._streamed = Mix()
         self.use(ModelKnowledge(self, self._knowledge_store, model, known or Known()))
@@ -178,7 +178,7 @@ class Conversation(JournalWriter):
 
     @property
     def by_hook(self) -> bool:
-        """Hooks say when room is made, so no pass starts by itself before a request."""
+        """Hooks say when room is made, so no compaction starts by itself before a request."""
         return replaces_automatic(self._config.hooks)
 
     @property

@@ -1,7 +1,7 @@
 """Hooks at work: sees every event of a session and does what hooks want done about it. A faulty hook costs itself only.
 
-Commands and notices happen at once; notes and passes wait for a place where no call is without its results, and notes go into the
-record there. Which hooks act is decided in `core.hooks`; how a command is run is handed in.
+Commands and notices happen at once; notes and compactions wait for a place where no call is without its results, and notes go
+into the record there. Which hooks act is decided in `core.hooks`; how a command is run is handed in.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Hooks:
         self._run = run
         self._tallies: dict[str, Tally] = dict(conversation.state.hooks)
         self._notes = Notes(conversation)
-        self._passes: list[Hook] = []
+        self._compactions_asked: list[Hook] = []
         self._told: set[str] = set()  # hooks whose fault was reported
         self._left_out: set[str] = set()
         self._seen: ContextUsage | None = None  # the gauge as last shown, which counts a round that is not sealed yet
@@ -189,8 +189,8 @@ class Hooks:
         return with_hooks
 
     async def between(self, emit: Emit) -> None:
-        """Do what waited for a place where no call is open: one pass, then the notes. Call it at such a place only."""
-        asked, self._passes = self._passes, []
+        """Do what waited for a place where no call is open: one compaction, then the notes. Call it at such a place only."""
+        asked, self._compactions_asked = self._compactions_asked, []
         for hook in asked:
             try:
                 if await self._made_room(hook, emit):
@@ -225,7 +225,7 @@ class Hooks:
             await emit(event)
             await self._hear(event, emit)
 
-        while self._passes or self._notes:
+        while self._compactions_asked or self._notes:
             await self.between(tell)
         with suppress(StorageError):  # it stays owed
             await self._conversation.settle()
@@ -437,8 +437,8 @@ class Hooks:
                 self._notes.add_note(hook.name, text)
             case CompactContext():
                 own = isinstance(event, CompactionStarted | CompactionRecord) and event.reason == "hook"
-                if not own and hook not in self._passes:  # a hook's pass calls for no other
-                    self._passes.append(hook)
+                if not own and hook not in self._compactions_asked:  # a hook's compaction calls for no other
+                    self._compactions_asked.append(hook)
             case RunCommand():
                 return await self._command(hook, hook.action, self._event_line(hook, event, moment))
         return ()
@@ -458,7 +458,7 @@ class Hooks:
         return ()
 
     async def _made_room(self, hook: Hook, emit: Emit) -> bool:
-        """A pass was made, or tried; not where there is nothing to free."""
+        """A compaction was made, or tried; not where there is nothing to free."""
         action = cast("CompactContext", hook.action)
         record = await self._compactor.for_hook(emit, action.strategy, action.instructions)
         if record and record.outcome == "compacted":

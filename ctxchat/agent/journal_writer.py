@@ -61,7 +61,7 @@ class JournalWriter:
 
     @property
     def next_pass(self) -> int:
-        """The number of the next pass: those whose end is owed to the store count, too."""
+        """The number of the next compaction: those whose end is owed to the store count, too."""
         return len(self.state.compactions) + sum(isinstance(record, CompactionFinished) for record in self._owed) + 1
 
     async def write_or_owe(self, *records: Record) -> bool:

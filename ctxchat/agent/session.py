@@ -1,7 +1,8 @@
 """A session as the outside sees it: values to read and verbs to act. Terminal, headless mode and tests all use this one door.
 
-Composes the parts; what they do is theirs: `planner` and `compaction` are for passes, `consent` for what is said to them,
-`permissions` for calls that wait, `changes` for what is changed by hand, `setup` for model, agent and settings. One at a time.
+Composes the parts; what they do is theirs: `planner` and `compaction` are for compactions, `auto_compact` for what is said to
+them, `permissions` for calls that wait, `changes` for what is changed by hand, `setup` for model, agent and settings. One at a
+time.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Session:
 
     @property
     def state(self) -> SessionState:
-        """Ledger, title, fills, past passes."""
+        """Ledger, title, fills, past compactions."""
         return self._conversation.state
 
     @property
@@ -94,7 +95,7 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """A turn or a pass is under way."""
+        """A turn or a compaction is under way."""
         return self._lock.busy
 
     def mentioning(self, text: str) -> str:
@@ -148,12 +149,12 @@ class Session:
         summary: str | None = None,
         reason: Reason = "manual",
     ) -> AsyncGenerator[Stamped, None]:
-        """Run a previewed pass, only the named steps of it where given, with a summary a person wrote where there is one.
+        """Run a previewed compaction, only the named steps of it where given, with a summary a person wrote where there is one.
         Closing it leaves everything as it was."""
         return self._lock.stream(partial(self.compaction.run, preview, steps=steps, reason=reason, summary=summary))
 
     def make_room(self) -> AsyncGenerator[Stamped, None]:
-        """Between turns: the pass that is due or agreed, where there is one, without waiting for the next message."""
+        """Between turns: the compaction that is due or agreed, where there is one, without waiting for the next message."""
         return self._lock.stream(self.compaction.make_room)
 
     async def measure(self) -> ContextUsage:
@@ -173,7 +174,7 @@ class Session:
 
     async def close(self) -> tuple[Notice, ...]:
         """End what is being prepared, and give the session free for others. What hooks had to say at the end. A second time
-        does nothing. Raises CtxchatError while a turn or a pass is under way: it would go on to write without the lock."""
+        does nothing. Raises CtxchatError while a turn or a compaction is under way: it would go on to write without the lock."""
         async with self._lock.closing() as first:
             return await self._end() if first else ()
 

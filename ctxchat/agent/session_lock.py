@@ -1,4 +1,4 @@
-"""Who has the session to himself: one turn, one pass or one change at a time. Knows nothing of what they do."""
+"""Who has the session to itself: one turn, one compaction or one change at a time. Knows nothing of what they do."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ CLOSING_TIMEOUT_S = 1.0
 class SessionLock:
     """The right to work on one conversation. `read_only` says why nobody has it, empty where somebody may.
 
-    A turn or a pass is long: whoever comes meanwhile is refused. A change (a setting, a title) is over in a moment: whoever comes
-    meanwhile waits for its end.
+    A turn or a compaction is long: whoever comes meanwhile is refused. A change (a setting, a title) is over in a moment:
+    whoever comes meanwhile waits for its end.
     """
 
     def __init__(self, conversation: Conversation, hooks: Hooks, read_only: str) -> None:
@@ -43,13 +43,14 @@ class SessionLock:
 
     @property
     def under_way(self) -> bool:
-        """A turn or a pass is under way, or begins as soon as a change is made."""
+        """A turn or a compaction is under way, or begins as soon as a change is made."""
         return self._under_way
 
     @asynccontextmanager
     async def alone(self, *, turn: bool = False) -> AsyncGenerator[None, None]:
-        """To be entered for as long as the work takes: a `turn` (or a pass), or else a change. Raises where it is not to be had:
-        SessionBusy for a read-only session, CtxchatError for a closed one, or while a turn or a pass is under way."""
+        """To be entered for as long as the work takes: a `turn` (or a compaction), or else a change. Raises where it is not to
+        be had: SessionBusy for a read-only session, CtxchatError for a closed one, or while a turn or a compaction is under
+        way."""
         self._refuse()
         if self._under_way:
             raise CtxchatError("A turn is under way.", "Wait for its end, or stop it with Esc.")
@@ -84,7 +85,7 @@ class SessionLock:
     @asynccontextmanager
     async def closing(self) -> AsyncGenerator[bool, None]:
         """The last who works here; False where that was done before. Waits a little for a change. Raises CtxchatError while a
-        turn or a pass is under way: it would go on to write without the lock."""
+        turn or a compaction is under way: it would go on to write without the lock."""
         if self._closed:
             yield False
             return

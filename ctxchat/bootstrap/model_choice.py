@@ -64,7 +64,7 @@ async def answers_after(model: ModelPort, patience: float = FIRST_WORD_TIMEOUT_S
 
 class Transports(msgspec.Struct, frozen=True):
     """The ways to models, shared by all of one start: the process that holds litellm, which starts when it is needed, the
-    connections of the straight lane, and what providers say of their models (None: nobody is asked)."""
+    connections of the direct transport, and what providers say of their models (None: nobody is asked)."""
 
     worker: ModelProcess
     connections: Connections = msgspec.field(default_factory=Connections)

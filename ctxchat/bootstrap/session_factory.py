@@ -1,6 +1,6 @@
-"""Opening a session: its journal and state, the model, the tools behind their gate, what stands around it.
+"""Opening a session: its journal and state, the model, the tools with their approvals, what stands around it.
 
-A session that is open for writing elsewhere gets a journal that refuses; a sub-agent is a session behind its caller's gate.
+A session that is open for writing elsewhere gets a journal that refuses; a sub-agent is a session under its caller's approvals.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ FIRST_WAIT_S = 1.0
 """Seconds that a first message waits for MCP servers on their way: every later request begins with the tools it was sent with."""
 
 OpenBelow = Callable[[str, Approvals], Awaitable[Session]]
-"""The session of that id, behind this gate."""
+"""The session of that id, under these approvals."""
 
 
 class SubAgents:

@@ -94,7 +94,7 @@ def show_compaction(id: str) -> None:
     facts = [fact for edit in found.change.edits if edit.digest for fact in edit.digest.evidence.facts]
     facts = facts or list(
         collect(found.groups).facts
-    )  # a pass without a summary carries none; what it put away has them
+    )  # a compaction without a summary carries none; what it put away has them
     if flags().json:
         emit(
             exporting.masked_json(

@@ -107,7 +107,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "flight",
         ("alt+l",),
-        "Flight recorder: the fill over time, every pass, a report",
+        "Flight recorder: the fill over time, every compaction, a report",
         "flight",
         "views.flight",
         screen=True,

@@ -14,14 +14,14 @@ from ctxchat.core.quantities import count
 Standing = Literal["auto", "asks", "off", "by_hook", "snoozed", "waiting", "failed", "refilled"]
 
 SNOOZE = 3
-"""Turns in which nothing starts by itself where a person said `later`, stopped a pass or took one back."""
+"""Turns in which nothing starts by itself where a person said `later`, stopped a compaction or took one back."""
 
 
 class Automatic(msgspec.Struct, frozen=True, omit_defaults=False):
     """`standing`: it starts by itself (`auto`), asks first, is off by the settings, or left to a hook; it is `snoozed` for
-    `turns` turns, the one under way or else the next counted, `waiting` for a moment after a failure, or stopped: after passes
-    that `failed` in a row, or because the window `refilled` right after them. `inside`: share of the limit from which rounds of
-    a long turn are folded, 0 for never. `few`: even with the next message the conversation is shorter than
+    `turns` turns, the one under way or else the next counted, `waiting` for a moment after a failure, or stopped: after
+    compactions that `failed` in a row, or because the window `refilled` right after them. `inside`: share of the limit from
+    which rounds of a long turn are folded, 0 for never. `few`: even with the next message the conversation is shorter than
     `context.min_messages`. `joins`: there is a draft, and a turn under way that it would join or wait for. `by_word`: wherever
     something would start, the person is asked first.
     """
@@ -51,9 +51,9 @@ _WORDS: dict[Standing, str] = {
     "asks": "compaction asks first",
     "off": "automatic compaction is off (context.auto_compact)",
     "by_hook": "compaction is left to your hook",
-    "waiting": "compaction waits after a failed pass",
-    "failed": "automatic compaction stopped: passes failed",
-    "refilled": "automatic compaction stopped: the window refilled right after each pass",
+    "waiting": "compaction waits after a failed compaction",
+    "failed": "automatic compaction stopped: compactions failed",
+    "refilled": "automatic compaction stopped: the window refilled right after each compaction",
 }
 
 

@@ -1,5 +1,5 @@
-"""When a pass may start by itself: back-off after failures, a breaker after three, an end to passes that refill at once, and
-rest where a person wanted it.
+"""When a compaction may start by itself: back-off after failures, a breaker after three, an end to compactions that refill at
+once, and rest where a person wanted it.
 
 A value; each verb returns the next one. Times in seconds of whatever clock the caller keeps.
 """
@@ -19,13 +19,13 @@ BREAKER = 3
 """Failures in a row after which only a pass by hand closes the breaker."""
 
 REFILLS = 3
-"""Passes in a row, each in the turn of the one before or the next, after which automatic passes stop."""
+"""Compactions in a row, each in the turn of the one before or the next, after which automatic compactions stop."""
 
 Standing = Literal["free", "waiting", "broken", "thrashing", "resting"]
 
 
 class Backoff(msgspec.Struct, frozen=True):
-    """What is remembered of past passes."""
+    """What is remembered of past compactions."""
 
     failures: int = 0
     not_before: float = 0.0
@@ -44,7 +44,7 @@ class Backoff(msgspec.Struct, frozen=True):
         return journal.BackoffState(self.failures, self.refills, self.last_turn, self.rest_until)
 
     def standing(self, now: float, turn: int) -> Standing:
-        """Whether an automatic pass may run now, and if not why."""
+        """Whether an automatic compaction may run now, and if not why."""
         if self.failures >= BREAKER:
             return "broken"
         if self.refills >= REFILLS:
@@ -58,12 +58,12 @@ class Backoff(msgspec.Struct, frozen=True):
         return now < self.not_before
 
     def failed(self, now: float) -> Backoff:
-        """After a pass that failed or was rejected: half a minute, then twice that each time."""
+        """After a compaction that failed or was rejected: half a minute, then twice that each time."""
         failures = self.failures + 1
         return msgspec.structs.replace(self, failures=failures, not_before=now + self.wait(failures))
 
     def helped(self, turn: int) -> Backoff:
-        """After an automatic pass that made room."""
+        """After an automatic compaction that made room."""
         again = turn - self.last_turn <= 1
         return Backoff(refills=self.refills + 1 if again else 0, last_turn=turn)
 
@@ -72,7 +72,7 @@ class Backoff(msgspec.Struct, frozen=True):
         return Backoff()
 
     def again(self) -> Backoff:
-        """What stopped passes may be mended: they may run again, but for the rest that a person wanted."""
+        """What stopped compactions may be mended: they may run again, but for the rest that a person wanted."""
         return Backoff(rest_until=self.rest_until)
 
     def rested(self, turn: int, turns: int = SNOOZE) -> Backoff:

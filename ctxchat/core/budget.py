@@ -35,9 +35,9 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """All in tokens. `limit` is what a prompt may hold; `trigger` and `target` are where a pass starts and ends; `sections` is
-    what single sections are meant to hold, by name. `working` is where a pass is due at the latest, though more would fit; 0
-    where nothing says so."""
+    """All in tokens. `limit` is what a prompt may hold; `trigger` and `target` are where a compaction starts and ends;
+    `sections` is what single sections are meant to hold, by name. `working` is where a compaction is due at the latest, though
+    more would fit; 0 where nothing says so."""
 
     window: Window
     reserved: int

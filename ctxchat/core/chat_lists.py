@@ -77,15 +77,16 @@ def compact(
     """The messages as they should be sent: those given while they are under the trigger, a shorter list beyond it.
 
     `window` and `reserved` (for the reply) in tokens; `trigger` and `target` as shares of what a prompt may hold, `trigger=0` for
-    a pass now; `keep_recent` in messages; `tools` are the schemas that go along. `count` says how many tokens a text is: without
-    one three characters are taken for a token, which errs upward. Without `summarise`, and where it returns nothing, code keeps
-    what it can: the person's words and a recap of the newest steps. What it raises reaches the caller, and nothing has changed.
+    a compaction now; `keep_recent` in messages; `tools` are the schemas that go along. `count` says how many tokens a text is:
+    without one three characters are taken for a token, which errs upward. Without `summarise`, and where it returns nothing,
+    code keeps what it can: the person's words and a recap of the newest steps. What it raises reaches the caller, and nothing
+    has changed.
 
     The given list and its messages are never changed; what stays is the same object, what goes is in the `originals` of what
     stands for it. No call is parted from its results (late ones are put behind it), the system prompt and the last user message
-    stay, and a pass that would free less than 5 % gives back the list as it was. A call costs what is in the list, however much
-    the summary stands for. Raises ImportProblem for what is no message, ValueError for sizes and shares that make no sense; warns
-    where what must stay is more than a prompt may hold.
+    stay, and a compaction that would free less than 5 % gives back the list as it was. A call costs what is in the list, however
+    much the summary stands for. Raises ImportProblem for what is no message, ValueError for sizes and shares that make no sense;
+    warns where what must stay is more than a prompt may hold.
     """
     given: list[MessageT] = listed(messages)
     _check(window, reserved, trigger, target, keep_recent)
@@ -128,7 +129,7 @@ def _check(window: int, reserved: int, trigger: float, target: float, keep_recen
     if not (0 <= trigger <= 1 and 0 <= target <= 1):
         raise ValueError(f"trigger {trigger} and target {target} are shares, from 0 to 1")
     if trigger and target > trigger:
-        raise ValueError(f"target {target} is above trigger {trigger}: a pass would end where it does not start")
+        raise ValueError(f"target {target} is above trigger {trigger}: a compaction would end where it does not start")
 
 
 def _warn_if_full(raw: int, budget: Budget) -> None:
@@ -138,7 +139,7 @@ def _warn_if_full(raw: int, budget: Budget) -> None:
 
 
 def _options(continued: Continued | None, keep_recent: int, count: Count) -> PlanOptions:
-    """Options with what an earlier pass has counted and found."""
+    """Options with what an earlier compaction has counted and found."""
     if continued is None:
         return PlanOptions(counter=TokenCounter(count), memory=Memory(), keep_recent=keep_recent, recall=False)
     counter = continued.options.counter if continued.count is count else TokenCounter(count)
@@ -167,7 +168,8 @@ Record = Sequence[Any]
 
 
 def _continue(given: Sequence[Any], lead: int, continued: Continued | None) -> tuple[Ledger, Record] | None:
-    """The ledger of the pass before with what was added since; None where the list did not grow out of what that gave back."""
+    """The ledger of the compaction before with what was added since; None where the list did not grow out of what that gave
+    back."""
     if continued is None or lead != continued.ledger.groups[0].first.seq - 1:
         return None
     shown, rest = continued.shown, given[lead:]
@@ -242,16 +244,16 @@ def _shrink(group: Group, texts: Mapping[int, str]) -> Edit:
     return Edit("shrink", (group.id,), replace(group, messages=shown))
 
 
-# ── a pass ──
+# ── a compaction ──
 
 PASS, BEFORE = "pass", "before"
-"""The ids of its change, and of all that earlier passes left: a ledger has one of each at most."""
+"""The ids of its change, and of all that earlier compactions left: a ledger has one of each at most."""
 
 
 def _passed(
     ledger: Ledger, options: PlanOptions, budget: Budget, summarise: Summarise | None, view: Callable[[Ledger], View]
 ) -> Ledger:
-    """The ledger after a pass: very long results shortened, then the older part folded, then long results that are left."""
+    """The ledger after a compaction: very long results shortened, then the older part folded, then long results that are left."""
     after = _shortened(ledger, options, budget, view, (LARGE,))
     if view(after).raw >= budget.trigger:
         after = _folded(after, options, budget, summarise, view(after))
@@ -326,7 +328,7 @@ def _summary_text(ledger: Ledger, step: Step, options: PlanOptions, summarise: S
 
 
 def _settled(after: Ledger) -> Ledger:
-    """The ledger with what is in force and no more: what passes before it did is all in that."""
+    """The ledger with what is in force and no more: what compactions before it did is all in that."""
     read = written(after)[0].covers
     entries = [entry for entry in after.live() if entry.change and entry.kind]
     ledger = Ledger(after.groups)

@@ -35,9 +35,9 @@ class Shortened(StandIn):
 
 
 class Continued(msgspec.Struct, frozen=True):
-    """Where a pass ended, for the next one to go on from: the ledger without the system prompt, each message as it was given (by
-    number, from 1, those of the system prompt first), the list that was given back behind the system prompt, and what was counted
-    and found so far, by which counter."""
+    """Where a compaction ended, for the next one to go on from: the ledger without the system prompt, each message as it was
+    given (by number, from 1, those of the system prompt first), the list that was given back behind the system prompt, and what
+    was counted and found so far, by which counter."""
 
     ledger: Ledger
     record: Sequence[Any]
@@ -50,7 +50,8 @@ class Summary(StandIn):
     """The user message that stands for messages that were folded.
 
     `unread` are the places in `originals` of messages that no model has read for the summary: code alone wrote of them. Where the
-    type was lost (the list went through `json.dumps`) the next pass takes it for something the person said: `to_json` keeps it.
+    type was lost (the list went through `json.dumps`) the next compaction takes it for something the person said: `to_json`
+    keeps it.
     """
 
     def __init__(self, message: Wire, originals: Iterable[Any], digest: Digest, unread: Iterable[int] = ()) -> None:

@@ -1,5 +1,5 @@
-"""The figures of the gauge: a view measured against a budget, with the server's own count where there is one; and when a pass is
-due by them. What to do about it is up to whoever asks."""
+"""The figures of the gauge: a view measured against a budget, with the server's own count where there is one; and when a
+compaction is due by them. What to do about it is up to whoever asks."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ContextUsage(msgspec.Struct, frozen=True, tag="context", omit_defaults=Fal
     of the last prompt without saying so. `automatic` is whether compaction starts by itself. `breaks` is where the next request
     does not begin as the one before did, None where it does; `cache` what its server holds of it.
     `price_step` is the first length from which all of a request costs more, None where none is known; `working_limit` is where a
-    pass is due though more would fit, 0 where nothing says so.
+    compaction is due though more would fit, 0 where nothing says so.
     """
 
     model: str
@@ -224,7 +224,7 @@ def fixed(context_usage: ContextUsage) -> int:
 
 
 def starts_at(context_usage: ContextUsage) -> int:
-    """Tokens in use from which the next message makes a pass start, or a question come; 0 where neither does."""
+    """Tokens in use from which the next message makes a compaction start, or a question come; 0 where neither does."""
     automatic = context_usage.automatic
     if fixed(context_usage) >= context_usage.trigger_tokens or automatic.few or automatic.joins:
         return 0
@@ -254,10 +254,10 @@ def inside_tokens(context_usage: ContextUsage, mark: float) -> float:
 
 
 def due(context_usage: ContextUsage, soft_mark: float = 0.60) -> Due:
-    """Whether a pass should run before the next request.
+    """Whether a compaction should run before the next request.
 
-    `overhead`: what cannot be compacted is above the trigger alone, so a pass would be in vain. `prepare`: past the soft mark
-    (a share of the limit), where a summary is best made ahead.
+    `overhead`: what cannot be compacted is above the trigger alone, so a compaction would be in vain. `prepare`: past the soft
+    mark (a share of the limit), where a summary is best made ahead.
     """
     used = context_usage.used - context_usage.tokens("draft")
     if used < context_usage.trigger_tokens:

@@ -161,9 +161,9 @@ class SummaryDelta(msgspec.Struct, frozen=True, tag="summary_delta"):
 
 
 class CompactionSuggested(msgspec.Struct, frozen=True, tag="compaction_suggested"):
-    """The trigger is reached and consent is `ask`: a person may compact now, after this task, or later.
+    """The trigger is reached and `auto_compact` is `ask`: a person may compact now, after this task, or later.
 
-    `used`, `limit` and `after_used` (what would be used after the pass) in tokens, `pressure` is used / limit.
+    `used`, `limit` and `after_used` (what would be used after the compaction) in tokens, `pressure` is used / limit.
     """
 
     used: int

@@ -1,7 +1,7 @@
 """Regular expressions that are compiled when they are first used.
 
-There are hundreds, most of them for what rarely happens (a refusal, a pass, the built-in assistant); compiling all of them would
-be a quarter of what the imports of a start cost.
+There are hundreds, most of them for what rarely happens (a refusal, a compaction, the built-in assistant); compiling all of them
+would be a quarter of what the imports of a start cost.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Ids of groups kept as places in the record: each pass of a long session names nearly all of it again, which costs a few numbers
-so, and a name for each group in each pass otherwise. Knows nothing of what groups hold.
+"""Ids of groups kept as places in the record: each compaction of a long session names nearly all of it again, which costs a few
+numbers so, and a name for each group in each compaction otherwise. Knows nothing of what groups hold.
 """
 
 from __future__ import annotations

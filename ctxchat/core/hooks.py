@@ -191,6 +191,6 @@ def firing(
 
 
 def replaces_automatic(hooks: Sequence[Hook]) -> bool:
-    """True when one of them makes room in the course of turns, so that no pass need start by itself before a request."""
+    """True when one of them makes room in the course of turns, so that no compaction need start by itself before a request."""
     events = {"turn_started", "turn_finished", "tool_started", "tool_finished"}
     return any(isinstance(hook.action, CompactContext) and hook.event in events for hook in hooks)

@@ -158,7 +158,7 @@ class HookFired(msgspec.Struct, frozen=True, tag="hook_fired"):
 
 
 class BackoffState(msgspec.Struct, frozen=True, tag="automatic", omit_defaults=True):
-    """What past passes and the person's word leave of automatic compaction, as in `agent.backoff.Backoff`: it outlives a
+    """What past compactions and the person's word leave of automatic compaction, as in `agent.backoff.Backoff`: it outlives a
     restart."""
 
     failures: int = 0
@@ -217,7 +217,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session as its journal says. `fills` are tokens used at the end of each turn that was counted at its end, `filled` the
     numbers of those turns; `skipped` are entries that could not be taken, in words; `agent` is None where none was ever chosen;
     `used` and `parts` (by section) are what the gauge showed last; `scale` is that of the newest change,
-    until a server counts; `passes` are all
+    until a server counts; `compactions` are all
     that ended, and `endings` how many `fills` there were by then, one to one; `windows` what was
     learned of models and `hooks` how often hooks with a limit did something, both by name; `cut` is the newest Measured's, for as
     long as the same view goes to the same model; `checkpoints` what was done to files; `imported` is the last place in the
@@ -375,8 +375,8 @@ def _cached(state: SessionState, record: Measured) -> SessionState:
 
 
 def _ended(state: SessionState, record: CompactionRecord) -> SessionState:
-    """A pass and what it cost. One that is known is told anew: in part undone, or by the change that older versions wrote down
-    behind its end."""
+    """A compaction and what it cost. One that is known is told anew: in part undone, or by the change that older versions wrote
+    down behind its end."""
     replace = msgspec.structs.replace
     if any(known.id == record.id for known in state.compactions):
         return replace(
@@ -395,7 +395,7 @@ def _booked(state: SessionState, usd: float, model: str, purpose: Purpose, at: s
 
 
 def without_end(records: Iterable[Record]) -> dict[str, CompactionBegun]:
-    """The passes, by id, that began and have no end among these entries."""
+    """The compactions, by id, that began and have no end among these entries."""
     open_: dict[str, CompactionBegun] = {}
     for record in records:
         match record:

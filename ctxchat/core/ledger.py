@@ -147,7 +147,8 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         return self._with((*self.changes, msgspec.structs.replace(change, edits=edits)))
 
     def _checked(self, edit: Edit, seen: set[str], *, rewind: bool) -> Edit:
-        """The edit as it is kept. No loop of ours where all is well: a journal of two hundred passes names millions of groups."""
+        """The edit as it is kept. No loop of ours where all is well: a journal of two hundred compactions names millions of
+        groups."""
         covers = edit.covers
         if not covers:
             raise LedgerError("an edit must cover at least one group")
@@ -271,7 +272,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         for change in reversed(self.in_force):
             for edit in reversed(change.edits):
                 if isinstance(widest, GroupIds) and widest.begins_with(edit.covers):
-                    continue  # a later pass took all of these: told without a look at each, since passes pile up
+                    continue  # a later compaction took all of these: told without a look at each, since compactions pile up
                 for covered in edit.covers:
                     owner.setdefault(covered, (change, edit))
                 widest = max(widest, edit.covers, key=len)
@@ -338,7 +339,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def compactions(self) -> tuple[Change, ...]:
-        """The passes in force, oldest first."""
+        """The compactions in force, oldest first."""
         return tuple(c for c in self.in_force if c.kind == "compaction")
 
     def messages(self) -> tuple[Message, ...]:

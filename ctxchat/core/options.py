@@ -18,7 +18,7 @@ class Options(msgspec.Struct, frozen=True):
     `tool_result_tokens` caps one result in the view (and never more than a quarter of the limit); the rest goes to a
     file; the newest `recent_results` stay whole when older ones are shrunk, within `recent_result_tokens`. `micro_trigger` and
     `full_trigger` act between the rounds of a turn, at most `reactive_per_turn` times. `section_budgets` are of single sections,
-    by name. `working_limit` is where a pass is due though more would fit, 0 for where the model's price rises first.
+    by name. `working_limit` is where a compaction is due though more would fit, 0 for where the model's price rises first.
     """
 
     output_reserved: int = 4096

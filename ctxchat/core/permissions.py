@@ -1,4 +1,5 @@
-"""What a tool wants to do, and what a person said about it: demands, verdicts and rules. Pure; nothing is resolved here."""
+"""What a tool wants to do, and what a person said about it: access requests, verdicts and rules. Pure; nothing is resolved
+here."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ def count(n: int, one: str, many: str = "") -> str:
 
 
 def made_smaller(messages: int, shortened: int, *, wide: bool = True) -> str:
-    """What a pass did to so many messages, of which some only became shorter: `30 messages compacted, 6 shortened`."""
+    """What a compaction did to so many messages, of which some only became shorter: `30 messages compacted, 6 shortened`."""
     done = [(messages - shortened, "compacted"), (shortened, "shortened")]
     said = [(n, word) for n, word in done if n] or done[:1]
     words = [

@@ -14,7 +14,7 @@ Outcome = Literal["compacted", "noop", "rejected", "failed"]
 
 
 class StepGain(msgspec.Struct, frozen=True):
-    """One step of a pass: its name, the tokens it freed and how many groups it touched."""
+    """One step of a compaction: its name, the tokens it freed and how many groups it touched."""
 
     name: str
     tokens_freed: int
@@ -22,7 +22,7 @@ class StepGain(msgspec.Struct, frozen=True):
 
 
 class SideUsage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One side of a pass: tokens in use, messages in the view, and tokens by section."""
+    """One side of a compaction: tokens in use, messages in the view, and tokens by section."""
 
     used: int
     messages: int
@@ -80,11 +80,11 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Digest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a summary group was made of, so that the next pass can merge it without reading it back from its text.
+    """What a summary group was made of, so that the next compaction can merge it without reading it back from its text.
 
-    `summary` was written by a summariser, `recap` by code; either may be empty. `evidence` is carried from pass to pass. `files`
-    are those that are shown beside it as they were on disk then. `back` are the places of messages that `summary` was written of
-    as well, and that came back into the view since.
+    `summary` was written by a summariser, `recap` by code; either may be empty. `evidence` is carried from compaction to
+    compaction. `files` are those that are shown beside it as they were on disk then. `back` are the places of messages that
+    `summary` was written of as well, and that came back into the view since.
     """
 
     summary: str = ""
@@ -95,7 +95,7 @@ class Digest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FactCount(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Facts found in what a pass touched, and how many were kept: the view holds them, or, for `near` of those, names the
+    """Facts found in what a compaction touched, and how many were kept: the view holds them, or, for `near` of those, names the
     place where they can be read (the saved text of a result that became a line)."""
 
     found: int
@@ -121,8 +121,8 @@ TOLD = (
 
 
 class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="compaction_finished"):
-    """The record of one pass, and the event that it has ended. Tokens are integers, `seconds` wall time, `cost_usd` US dollars,
-    `booked_usd` of which the session had paid before: for a summary that was prepared or drafted.
+    """The record of one compaction, and the event that it has ended. Tokens are integers, `seconds` wall time, `cost_usd` US
+    dollars, `booked_usd` of which the session had paid before: for a summary that was prepared or drafted.
 
     `steps` are what was done in order, `before` and `after` what was measured then. `folded` are the ids of the groups that are
     out of the view by it or shorter there, `folded_messages` how many messages of them that is, `shortened` those among these
@@ -130,7 +130,7 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="com
     is one sentence for people, and `missed` another where the target was missed. `filled` is the share of what it might take that
     a model's summary took. `author` is `you` where a person wrote or mended the summary (`model` drafted it then), and the agent
     whose pass it was in an imported session. `evidence` is the ledger of facts as text, `lost` are the facts that the view no
-    longer held after the pass, a line each. `tools`, `memory` and `recent_calls` say what there was at that moment, for
+    longer held after the compaction, a line each. `tools`, `memory` and `recent_calls` say what there was at that moment, for
     whoever reads the archive; what a resumed session is told of changes follows from its head.
     """
 
@@ -166,7 +166,7 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="com
 
     @property
     def stands(self) -> int:
-        """Tokens in use after the pass, had it been made as it stands now: without what came back since."""
+        """Tokens in use after the compaction, had it been made as it stands now: without what came back since."""
         return self.after.used + self.back.tokens
 
     @property

@@ -48,7 +48,7 @@ SAID = 0.7
 """What the person's own messages may take of what is kept by code; the facts have what they leave."""
 
 LEAST_GAIN = 0.05
-"""A pass must free this share of the view, or it is refused."""
+"""A compaction must free this share of the view, or it is refused."""
 
 
 TOKENS_PER_WORD, MOST_PER_WORD = 2.1, 6.0
@@ -62,12 +62,12 @@ KEPT_OF_ROOM = 0.92
 
 
 def earlier(ledger: Ledger) -> tuple[Entry, ...]:
-    """The summaries in force: none or one, unless passes were undone in part."""
+    """The summaries in force: none or one, unless compactions were undone in part."""
     return tuple(e for e in ledger.live() if e.group is not None and e.group.kind == "summary")
 
 
 def merged_digest(entries: Sequence[Entry]) -> Digest:
-    """What the summaries in force carry, as one: a new pass starts from it."""
+    """What the summaries in force carry, as one: a new compaction starts from it."""
     digests = [e.digest or Digest(recap=e.group.first.text if e.group else "") for e in entries]
     if len(digests) == 1:
         return digests[0]
@@ -89,7 +89,7 @@ def written(ledger: Ledger) -> tuple[Written, ...]:
 
 def _written_of(ledger: Ledger, entry: Entry) -> list[Written]:
     """The texts of one summary and of those it took the place of, back to one that was written of the originals. A recap carries
-    an earlier text on and covers more than that: who wrote it is told by the first pass that has it."""
+    an earlier text on and covers more than that: who wrote it is told by the first compaction that has it."""
     first: dict[str, tuple[Change, Edit]] = {}
     for change in ledger.in_force:
         for edit in change.edits:
@@ -222,11 +222,11 @@ def room_in_words(max_tokens: int, sample: str, count: Count) -> str:
 
 
 def too_little(before: int, after: int) -> str:
-    """Why a pass is not worth it, in one sentence; empty when it frees at least 5 % of the view."""
+    """Why a compaction is not worth it, in one sentence; empty when it frees at least 5 % of the view."""
     if before - after >= before * LEAST_GAIN and after < before:
         return ""
     freed = short(max(0, before - after))
-    return f"The pass would have freed {freed} of {short(before)} tokens, less than {percent(LEAST_GAIN)}."
+    return f"The compaction would have freed {freed} of {short(before)} tokens, less than {percent(LEAST_GAIN)}."
 
 
 def id_ranges(places: Iterable[int]) -> str:

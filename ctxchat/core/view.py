@@ -47,7 +47,7 @@ Transform = Callable[[tuple[Item, ...]], tuple[Item, ...]]
 
 
 class View(msgspec.Struct, frozen=True, dict=True):
-    """A request, weighed. `raw` is the sum of our counts, tools included; `passes` counts the changes in force."""
+    """A request, weighed. `raw` is the sum of our counts, tools included; `changes` counts the changes in force."""
 
     items: tuple[Item, ...]
     tools: tuple[ToolSpec, ...]

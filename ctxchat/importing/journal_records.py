@@ -380,7 +380,7 @@ class Building:
         return change
 
     def _cleared(self, step: Cleared) -> Iterator[Record]:
-        """Results taken out of view as a pass of its own: the calls stay."""
+        """Results taken out of view as a compaction of its own: the calls stay."""
         edits: list[Edit] = []
         for name in self._in_order():
             group = self._view[name]
@@ -460,7 +460,7 @@ class Building:
         return leaving, entering
 
     def _current(self) -> set[str]:
-        """The user messages of the current turn: they stay in view, as in any pass."""
+        """The user messages of the current turn: they stay in view, as in any compaction."""
         asked = [name for name in self._view if self._places[name].kind == "user"]
         newest = max(asked, key=self._order, default="")
         return {name for name in asked if self._places[name].turn == self._places[newest].turn}

@@ -1,7 +1,6 @@
-"""core.ports.ModelPort for every model that is served somewhere: shapes a request for its provider and streams it through a
-lane.
+"""The model port for every model that is served somewhere: shapes a request for its provider and streams it through a transport.
 
-Does not know which lane it is, and never retries; what went wrong is told as ModelError.
+Does not know which transport it is, and never retries; what went wrong is told as ModelError.
 """
 
 from __future__ import annotations
@@ -68,7 +67,11 @@ class ModelClient:
     what providers say of their models, None where nobody is asked."""
 
     def __init__(
-        self, settings: ModelSettings, lane: ModelTransport, find: Lookup = lookup, lists: ProviderLists | None = None
+        self,
+        settings: ModelSettings,
+        transport: ModelTransport,
+        find: Lookup = lookup,
+        lists: ProviderLists | None = None,
     ) -> None:
         self.settings = settings
         self._lists = lists
@@ -76,7 +79,7 @@ class ModelClient:
         own_server = bool(settings.api_base) or provider.local
         known = dialects.family(provider.prefix, settings.model, own_server=own_server)
         self._dialect = dialects.RESPONSES if responses.wanted(settings) else known
-        self._lane = lane
+        self._transport = transport
         self._find = find
         self._count = counter(settings.name)
         self._wants_text = False  # empty texts beside calls, where others take null
@@ -91,7 +94,7 @@ class ModelClient:
 
     async def warm_up(self) -> None:
         """Make ready for a first call. Raises ModelError."""
-        await self._lane.start()
+        await self._transport.start()
 
     @property
     def address(self) -> str | None:
@@ -226,7 +229,7 @@ class ModelClient:
 
     async def _sent(self, arguments: dict[str, object]) -> AsyncGenerator[ModelPiece, None]:
         try:
-            async with aclosing(self._lane.stream(arguments, self.settings.timeout)) as pieces:
+            async with aclosing(self._transport.stream(arguments, self.settings.timeout)) as pieces:
                 async for piece in pieces:
                     yield await self._completed_end(piece, arguments) if isinstance(piece, ReplyEnd) else piece
         except ModelError as problem:

@@ -1,6 +1,6 @@
-"""The straight lane: a reply from a server of OpenAI's forms or Anthropic's over HTTP, bytes in, pieces out, in this process.
+"""The direct transport: a reply from a server of OpenAI's forms or Anthropic's over HTTP, bytes in, pieces out, in this process.
 
-Never imports litellm and never retries. What is odd about the lines of a stream `streams` puts right for both lanes, and
+Never imports litellm and never retries. What is odd about the lines of a stream `streams` puts right for both transports, and
 `failures` says what went wrong.
 """
 
@@ -125,7 +125,7 @@ class Connections:
 
 
 class DirectTransport:
-    """The lane to one model, `settings.model` at `server`."""
+    """The transport to one model, `settings.model` at `server`."""
 
     def __init__(self, settings: ModelSettings, server: AnyServer, connections: Connections) -> None:
         self._settings = settings

@@ -1,5 +1,5 @@
 """What went wrong with a call, in the terms of core.errors.ModelError, from whatever exception came out of litellm
-or of the straight lane; and what to do about it, in the words of whoever serves the model.
+or of the direct transport; and what to do about it, in the words of whoever serves the model.
 
 Reads classes by name along the chain of causes, because litellm drops some of them on the way; does not import litellm. A
 refusal whose words alone hint at an overflow stays what it is: the core judges those.

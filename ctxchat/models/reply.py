@@ -1,5 +1,5 @@
-"""Putting a streamed reply together: chunks of OpenAI's form in, whichever lane they came by, pieces out, and the end with calls,
-usage and the reply as it came.
+"""Putting a streamed reply together: chunks of OpenAI's form in, whichever transport they came by, pieces out, and the end with
+calls, usage and the reply as it came.
 
 Does not import litellm. A field of another type than it should have counts as left out.
 """

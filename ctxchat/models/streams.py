@@ -1,5 +1,5 @@
-"""The lines of providers' streams: what is odd about them is put right here for both lanes; and hearing litellm's streams out,
-whose reading of them loses some.
+"""The lines of providers' streams: what is odd about them is put right here for both transports; and hearing litellm's streams
+out, whose reading of them loses some.
 
 Knows the lines of a stream and where litellm takes them apart, not what a reply says.
 """

@@ -15,7 +15,7 @@ from ctxchat.presentation.inventory import Row, offenders
 from ctxchat.presentation.text import short
 from ctxchat.presentation.usage_text import break_words, budget_words, known, money, starts_words
 
-TALK: tuple[SectionName, ...] = tuple(name for name in SECTIONS if name not in OVERHEAD)
+CONVERSATION: tuple[SectionName, ...] = tuple(name for name in SECTIONS if name not in OVERHEAD)
 """Parts that are the conversation's."""
 
 NAMED = 3

@@ -77,12 +77,12 @@ def bar(used: int, limit: int) -> str:
 
 EIGHTHS = " ▁▂▃▄▅▆▇█"
 DONE, UNDONE, REFUSED = "▴", "▵", "×"
-"""Under the chart: a pass that was made, one that was undone since, one that was rejected or failed."""
+"""Under the chart: a compaction that was made, one that was undone since, one that was rejected or failed."""
 
 
 class FlightPoint(msgspec.Struct, frozen=True):
-    """Tokens in use at the end of a turn, or around a pass. `turn` is 0 where it is not known; `passes` are ids, `sign` the
-    weightiest of their marks."""
+    """Tokens in use at the end of a turn, or around a compaction. `turn` is 0 where it is not known; `compactions` are ids,
+    `sign` the weightiest of their marks."""
 
     used: int
     turn: int = 0
@@ -103,7 +103,7 @@ def moments(state: SessionState) -> tuple[FlightPoint, ...]:
 
 
 def fitting(flight: Sequence[FlightPoint], width: int) -> tuple[FlightPoint, ...]:
-    """At most `width` moments: neighbours become one, as high as the highest of them, with all their passes."""
+    """At most `width` moments: neighbours become one, as high as the highest of them, with all their compactions."""
     if len(flight) <= width:
         return tuple(flight)
     edges = [i * len(flight) // max(1, width) for i in range(max(1, width) + 1)]
@@ -126,7 +126,7 @@ def _of_pass(one: CompactionEntry) -> list[FlightPoint]:
 
 
 def _fills_before(one: CompactionEntry, state: SessionState) -> int:
-    """For a pass without an ending (of an older journal): behind the turn that began last before it."""
+    """For a compaction without an ending (of an older journal): behind the turn that began last before it."""
     at = one.record.at
     begun = [g.turn for g in state.ledger.groups if g.kind == "user" and g.first.at and at and g.first.at <= at]
     turn = max(begun, default=state.ledger.turn)

@@ -1,6 +1,6 @@
 """Journal entries as rows: written with everything that lists and searches read, read back one by one.
 
-A compaction names every group it ever folded. Kept as runs of places, two hundred passes over a hundred thousand
+A compaction names every group it ever folded. Kept as runs of places, two hundred compactions over a hundred thousand
 messages cost
 kilobytes and not a hundred megabytes. Knows nothing of what the entries mean for a session.
 """

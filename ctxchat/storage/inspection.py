@@ -80,8 +80,8 @@ def inspect(database: Database, progress: Progress = lambda done, of: None) -> I
 
 
 def original(messages: Mapping[str, Message], path: str) -> str | None:
-    """What a file of a session's `tool-results` holds where the record has the whole of it (it was shortened by a pass), None
-    where only the file has."""
+    """What a file of a session's `tool-results` holds where the record has the whole of it (it was shortened by a compaction),
+    None where only the file has."""
     name = Path(path).name
     if found := re.fullmatch(r"(m\d+)\.txt", name):
         message = messages.get(found[1])

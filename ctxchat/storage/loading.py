@@ -39,7 +39,7 @@ _IN_ORDER = """SELECT named.seq, entry.id, entry.session, entry.seq, entry.body
 
 class LoadedSession(msgspec.Struct, frozen=True):
     """A session as its journal says. `problems` are sentences for a person: entries that are damaged, rounds and
-    passes that were
+    compactions that were
     cut off. `repairs` are the entries that close what was cut off; `state` has them taken in already."""
 
     state: SessionState
@@ -50,8 +50,8 @@ class LoadedSession(msgspec.Struct, frozen=True):
 def load(
     database: Database, session: str, *, owned: bool = False, keys: around.BySession | None = None
 ) -> LoadedSession:
-    """The session `session` (a full id). `owned` says that nobody else has it open, so that a pass without an end has ended;
-    `keys` are for whoever looks at many sessions.
+    """The session `session` (a full id). `owned` says that nobody else has it open, so that a compaction without an end has
+    ended; `keys` are for whoever looks at many sessions.
 
     Raises StorageError when the database cannot be read; a damaged entry costs that entry only.
     """
@@ -248,7 +248,7 @@ def seal(partial: Partial, ledger: Ledger) -> Group | None:
 
 
 def _ended(records: Sequence[Record]) -> list[CompactionFinished]:
-    """An end for each pass that has none."""
+    """An end for each compaction that has none."""
     return [
         CompactionFinished(CompactionRecord(p.id, p.reason, p.strategy, "failed", at=p.at, detail=CUT_OFF))
         for p in without_end(records).values()

@@ -39,8 +39,8 @@ def view(state: SessionState, items: Iterable[Item]) -> str:
 
 
 def flight_recorder(state: SessionState, facts: Mapping[str, str] | None = None) -> str:
-    """The fill at the end of each turn, every pass with its figures, and how the summary changed from one to the next; `facts`
-    are lines for the top. Secrets are still in it."""
+    """The fill at the end of each turn, every compaction with its figures, and how the summary changed from one to the next;
+    `facts` are lines for the top. Secrets are still in it."""
     fills = ", ".join(str(fill) for fill in state.fills) or "none yet"
     parts = [
         _title(state),
@@ -54,7 +54,7 @@ def flight_recorder(state: SessionState, facts: Mapping[str, str] | None = None)
 
 
 def flight(state: SessionState) -> list[str]:
-    """The passes as a table, nothing where there were none."""
+    """The compactions as a table, nothing where there were none."""
     if not state.compactions:
         return []
     names = "when|id|reason|strategy|model|outcome|before|after|messages|facts|seconds|cost|detail"
@@ -63,7 +63,7 @@ def flight(state: SessionState) -> list[str]:
 
 
 def _differences(state: SessionState) -> list[str]:
-    """Each summary against the one before it, of the passes in force."""
+    """Each summary against the one before it, of the compactions in force."""
     parts: list[str] = []
     before = ""
     for change in state.ledger.compactions:

@@ -39,8 +39,8 @@ _SINCE = 1_704_067_200_000  # 2024-01-01 in milliseconds
 
 class SessionRow(msgspec.Struct, frozen=True):
     """A stored session, as in `sessions list --json`. Times ISO 8601 UTC, `used` tokens at its last reply
-    or pass (what its messages hold, where there was none), `estimated` unless a server counted them; `compactions` in force.
-    `folder` is where it was begun, empty where nobody knows; `delegated`: an agent began it for a task of its `parent`."""
+    or compaction (what its messages hold, where there was none), `estimated` unless a server counted them; `compactions` in
+    force. `folder` is where it was begun, empty where nobody knows; `delegated`: an agent began it for a task of its `parent`."""
 
     id: str
     title: str
@@ -299,7 +299,7 @@ def forget_unused(database: Database, session: str) -> None:
 def fork(database: Database, session: str, up_to: str = "") -> str:
     """A new session with everything up to a message (`m12`) or a compaction (its id), or with all of it; its id.
 
-    The group a message belongs to is copied whole. Changes that need a group that is not copied are left out, as are passes
+    The group a message belongs to is copied whole. Changes that need a group that is not copied are left out, as are compactions
     without an end. Spilled files are copied too. Raises UsageError when `up_to` is nowhere.
     """
     source = row(database, session)
@@ -350,7 +350,7 @@ def cut(records: Iterable[Record], up_to: str) -> list[Record]:
 
 def fitting(records: Iterable[Record]) -> list[Record]:
     """The entries without changes that name groups which are not among them, without undoings of those, and without
-    passes that
+    compactions that
     have no end."""
     groups: set[str] = set()
     changes: set[str] = set()

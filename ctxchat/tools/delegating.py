@@ -55,7 +55,7 @@ class SubAgent(Protocol):
 
     @property
     def permissions(self) -> Answered:
-        """Its gate."""
+        """Its approvals."""
         ...
 
     async def close(self) -> object:

@@ -44,7 +44,7 @@ class EditArguments(Arguments, frozen=True):
 
 
 class FileDemand(AccessRequest, frozen=True, omit_defaults=True):
-    """A demand that also knows which content it was worked out from, so that a file changed since is noticed."""
+    """An access request that also knows which content it was worked out from, so that a file changed since is noticed."""
 
     digest: str = ""
 

@@ -26,7 +26,7 @@ P = ParamSpec("P")
 Pieces = AsyncGenerator[ToolPiece, None]
 
 _REMEMBERED = 256
-"""Demands kept for a second look; a denied call never comes to fetch its own."""
+"""Access requests kept for a second look; a denied call never comes to fetch its own."""
 
 
 class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""The session on screen and what runs in it: one turn or pass at a time, messages that wait, another session, the end.
+"""The session on screen and what runs in it: one turn or compaction at a time, messages that wait, another session, the end.
 
 Knows the chat screen and the services; commands, keys and the screens over the chat are the app's.
 """
@@ -68,7 +68,7 @@ class SessionController:
 
     @property
     def busy(self) -> bool:
-        """A turn or a pass runs."""
+        """A turn or a compaction runs."""
         return self._worker is not None and not self._worker.is_finished
 
     def open_session(self) -> Session:
@@ -245,7 +245,7 @@ class SessionController:
         if self.session and not self.busy:
             self._begin(self._turn(self.session), WAITING)
 
-    # ── passes ──
+    # ── compactions ──
 
     def run_pass(self, events: AsyncGenerator[Stamped, None]) -> None:
         """Run a compaction a person asked for."""
@@ -269,7 +269,7 @@ class SessionController:
     # ── what runs ──
 
     def interrupt(self) -> None:
-        """Stop the turn or the pass; what exists is kept."""
+        """Stop the turn or the compaction; what exists is kept."""
         if self._worker and self.busy:  # not at once: one that never began would count as under way for ever
             asyncio.get_running_loop().call_soon(self._worker.cancel)
 

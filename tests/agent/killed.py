@@ -87,7 +87,7 @@ def session_of(journal: Deadly, state: object, model: ScriptedModel) -> Session:
 
 
 async def work(folder: Path, at: int, *, begin: bool) -> None:
-    """Turns with long results at the beginning; a pass and one more turn after that."""
+    """Turns with long results at the beginning; a compaction and one more turn after that."""
     with Database(folder) as database:
         name = sessions.create(database) if begin else sessions.rows(database)[0].id
         opened = open_journal(database, name)

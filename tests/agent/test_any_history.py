@@ -1,4 +1,4 @@
-"""The real compactor over any history, pass after pass: views valid, record whole, one summary, each undone exactly."""
+"""The real compactor over any history, pass after compaction: views valid, record whole, one summary, each undone exactly."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.doubles.scripted import ScriptedModel, fails, says
 from tests.examples import examples
 
 NAMES = sorted(builtin_strategies(PlanOptions()))
-EXAMPLES = examples(8, 300)  # each is a session of many turns and passes
+EXAMPLES = examples(8, 300)  # each is a session of many turns and compactions
 
 
 class Filler:

@@ -21,7 +21,7 @@ from tests.examples import examples
 
 
 class Watched(Echo):
-    """Takes some passes of the loop, and notes in `spans` who ran beside it."""
+    """Takes some compactions of the loop, and notes in `spans` who ran beside it."""
 
     def __init__(
         self, name: str, running: list[str], spans: list[tuple[str, tuple[str, ...]]], *, writes: bool

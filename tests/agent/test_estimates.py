@@ -1,4 +1,5 @@
-"""What is said of a pass before it is made: near what comes of it, adding up, and made on one moment of the conversation."""
+"""What is said of a compaction before it is made: near what comes of it, adding up, and made on one moment of the
+conversation."""
 
 from __future__ import annotations
 

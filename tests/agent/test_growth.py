@@ -21,11 +21,11 @@ from tests.doubles.opcodes import Opcodes
 from tests.doubles.scripted import ScriptedModel, calls, says
 
 EVERY, KEPT = 90, 30
-"""Groups between two passes, and those that stay as they were."""
+"""Groups between two compactions, and those that stay as they were."""
 
 
 def past(groups: int) -> list[Record]:
-    """A session of so many groups, with a pass after each `EVERY` that leaves the last `KEPT`."""
+    """A session of so many groups, with a compaction after each `EVERY` that leaves the last `KEPT`."""
     records: list[Record] = []
     made: list[Group] = []
     for place in range(0, groups, 3):

@@ -1,4 +1,4 @@
-"""Passes that hooks ask for: in place of the automatic one, one at a time, and never under a call."""
+"""Compactions that hooks ask for: in place of the automatic one, one at a time, and never under a call."""
 
 from __future__ import annotations
 

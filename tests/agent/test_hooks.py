@@ -159,7 +159,7 @@ async def test_a_note_after_a_compaction_is_in_the_very_next_request():
         if of(events, CompactionRecord):
             break
     passed = of(events, CompactionRecord)
-    assert [p.reason for p in passed] == ["auto"]  # another hook leaves the automatic pass alone
+    assert [p.reason for p in passed] == ["auto"]  # another hook leaves the automatic compaction alone
     assert "Never touch main.py." in sent(model)[-1]
     assert sound(desk, model)
 

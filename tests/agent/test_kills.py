@@ -1,4 +1,5 @@
-"""Killed at every write of a pass and of the turn after it, on a real store: the old state or the new one, never a third."""
+"""Killed at every write of a compaction and of the turn after it, on a real store: the old state or the new one, never a
+third."""
 
 from __future__ import annotations
 

@@ -47,4 +47,4 @@ async def test_long_writes_in_one_turn_fit_a_small_window(size: int):
     for change in reversed(desk.state.ledger.changes):
         await desk.session.changes.undo(change.id)
     shown = [call.arguments for item in desk.session.view.items for call in item.message.calls]
-    assert shown == written, "and every pass can be taken back"
+    assert shown == written, "and every compaction can be taken back"

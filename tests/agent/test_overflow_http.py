@@ -1,4 +1,4 @@
-"""A real server whose window is smaller than believed, over HTTP: one pass and one retry at each rung."""
+"""A real server whose window is smaller than believed, over HTTP: one compaction and one retry at each rung."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def desk_at(double: ModelDouble, connections: Connections, *, window: int = 32_0
 
 
 def retried(events: list[object]) -> list[str]:
-    """Passes, retries and the answer in the order in which they came."""
+    """Compactions, retries and the answer in the order in which they came."""
     told: list[str] = []
     for event in events:
         match event:

@@ -1,4 +1,4 @@
-"""A pass that is cancelled, or refused by the store, is made or not made: never half."""
+"""A compaction that is cancelled, or refused by the store, is made or not made: never half."""
 
 from __future__ import annotations
 

@@ -243,4 +243,4 @@ async def test_nothing_to_make_says_nothing_about_whether_making_works():
     planning.next = "nothing"
     prefetch.prepare()
     await prefetch.wait()
-    assert planning.tried[-1] == "nothing", "a pass that succeeded begins anew"
+    assert planning.tried[-1] == "nothing", "a compaction that succeeded begins anew"

@@ -1,4 +1,4 @@
-"""Whatever ends a turn or a pass, and wherever: the record is whole, said once, and the next request is valid."""
+"""Whatever ends a turn or a compaction, and wherever: the record is whole, said once, and the next request is valid."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from ctxchat.agent.compaction.overflow_recovery import ladder
+from ctxchat.agent.compaction.overflow_recovery import recovery_steps
 from ctxchat.agent.emitting import stream
 from ctxchat.core.budget import Window
 from ctxchat.core.options import Options
@@ -55,7 +55,7 @@ async def test_the_gentlest_rung_that_fits_is_taken_and_all_that_goes_leaves_a_t
     goal = planner.raw_budget().limit
     assert raw > goal
     left: list[tuple[str, int]] = []
-    for rung in ladder(desk.conversation.options.keep_recent, desk.conversation.options.emergency_floor):
+    for rung in recovery_steps(desk.conversation.options.keep_recent, desk.conversation.options.emergency_floor):
         plan = await planner.plan(
             rung.strategy, keep_recent=rung.keep_recent, keep_turns=rung.keep_turns, clip_current=rung.clip_current
         )

@@ -1,5 +1,5 @@
-"""An hour of work in which decisions change, through twelve passes: nothing that code or a summary says is out of date, and no
-sentence of the person is lost."""
+"""An hour of work in which decisions change, through twelve compactions: nothing that code or a summary says is out of date, and
+no sentence of the person is lost."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ LONG = "The gauge at Pier 7 reports every 90 s to the logger Cormorant. " * 12
 
 
 async def compacted(window: int, *, more: int = 0, strategy: str = "summarize") -> Desk:
-    """Twelve turns, all but the last few put away in one pass; then so many more turns."""
+    """Twelve turns, all but the last few put away in one compaction; then so many more turns."""
     options = Options(
         keep_recent=2, strategy=strategy, prepare=False, auto_compact="off", min_messages=1, output_reserved=500
     )

@@ -1,4 +1,5 @@
-"""After a pass the files that the work stands on are shown as they are on disk now, within their share, and undone with it."""
+"""After a compaction the files that the work stands on are shown as they are on disk now, within their share, and undone with
+it."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ BENDING = st.tuples(st.integers(0, 60), st.one_of(st.sampled_from(SIGNS), st.non
 def test_no_line_for_another_shell_passes_unasked(
     shell: str, command: str, bending: list[tuple[int, str | None]], tmp_path: Path
 ):
-    """What passes all the same is run by that shell, where there is one."""
+    """What compactions all the same is run by that shell, where there is one."""
     for at, sign in bending:
         at = min(at, len(command))
         command = command[:at] + sign + command[at:] if sign else command[:at] + command[at + 1 :]

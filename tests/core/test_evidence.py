@@ -306,7 +306,7 @@ def test_a_question_and_what_somebody_does_not_know_are_no_rules() -> None:
 
 
 def test_an_old_fact_of_weight_outlasts_a_flood_of_new_ones() -> None:
-    """Every pass brings more than the cap holds."""
+    """Every compaction brings more than the cap holds."""
     evidence = collect(
         [said("Keep in mind: the settings live in deploy/rollout.yaml. Never restart the queue by hand.")]
     )

@@ -208,7 +208,9 @@ def test_long_arguments_give_way_where_only_the_result_was_superseded() -> None:
     left = see(done, options)
     assert left.raw == plan.after
     assert superseded.plan(left, done, budget) is None, "the same call still, whatever was cut of it"
-    assert clip_kept(Basis(left, done, options), superseded, None, budget) is None, "nothing is left for a second pass"
+    assert clip_kept(Basis(left, done, options), superseded, None, budget) is None, (
+        "nothing is left for a second compaction"
+    )
 
 
 MEMORY = Memory()

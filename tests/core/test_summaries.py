@@ -83,7 +83,7 @@ def by(author: str = "", model: str = "") -> CompactionRecord:
 
 
 def with_author(ledger: Ledger, record: CompactionRecord) -> Ledger:
-    """The ledger with the last pass made by somebody, as its record tells."""
+    """The ledger with the last compaction made by somebody, as its record tells."""
     last = msgspec.structs.replace(ledger.changes[-1], record=record)
     if record.author not in {"", YOU}:  # an imported pass has no facts
         edits = (msgspec.structs.replace(e, digest=Digest(e.digest.summary)) if e.digest else e for e in last.edits)

@@ -99,8 +99,8 @@ def ended(id: str) -> CompactionFinished:
 
 
 def listed(records: list[Record], database: Database, session: str) -> tuple[int, bool]:
-    """What the list shows as used, and whether that is an estimate: the last reply's count, changed by passes and by what was
-    said since; what the messages hold where there was none."""
+    """What the list shows as used, and whether that is an estimate: the last reply's count, changed by compactions and by what
+    was said since; what the messages hold where there was none."""
     used, estimated, since = 0, False, 0
     freed: dict[str, int] = {}
     tokens = dict(database.query("SELECT seq, tokens FROM messages WHERE session = ?", (session,)))

@@ -18,7 +18,8 @@ from textual.css.types import CSSLocation
 FRAMES = 3
 """How often a screen is drawn before it counts as still: what waits for a frame may ask for the next."""
 PASSES = 2_000
-"""Passes of the event loop after which it counts as one that never rests. No seconds: those mean little on a busy machine."""
+"""Compactions of the event loop after which it counts as one that never rests. No seconds: those mean little on a busy
+machine."""
 
 
 looked_at = False

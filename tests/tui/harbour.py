@@ -111,13 +111,13 @@ def digest(
 
 
 def recorded(change: Change) -> CompactionRecord:
-    """The record of a pass that was made."""
+    """The record of a compaction that was made."""
     assert change.record is not None
     return change.record
 
 
 def failed(id: str, minute: int = 51) -> CompactionRecord:
-    """The record of a pass that changed nothing."""
+    """The record of a compaction that changed nothing."""
     side = SideUsage(24_400, 72)
     detail = "The summary came back empty. Nothing was changed."
     return CompactionRecord(

@@ -1,4 +1,4 @@
-"""The flight recorder: the chart, the figures of every pass, and the report."""
+"""The flight recorder: the chart, the figures of every compaction, and the report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEY = "sk-ant-" + "api03-" + "aB3d" * 6
 
 
 def flight() -> SessionState:
-    """Six turns; a pass after the second, one refused after the fourth, one after the fifth that is undone."""
+    """Six turns; a compaction after the second, one refused after the fourth, one after the fifth that is undone."""
     groups = history(6)
     turns = {n: tuple(g for g in groups if g.turn == n) for n in range(1, 7)}
     used = dict(zip(turns, (4_000, 12_000, 7_000, 15_000, 26_000, 9_000), strict=True))

@@ -1,5 +1,5 @@
-"""The door to passes: before a request, between rounds, after a turn, by hand, for a hook. `scheduler` says when, `planner` what,
-`passes` carries it out.
+"""All ways to a compaction: before a request, between rounds, after a turn, by hand, for a hook. `scheduler` says when,
+`planner` what, `run` carries it out.
 
 Knows no provider and no screen.
 """
@@ -36,7 +36,7 @@ AskHooks = Callable[[Reason, str, Emit], Awaitable[HookVerdict]]
 
 
 class Compactor:
-    """Makes room for one conversation, one pass at a time. `prices` is for previews, `files_now` reads what stands
+    """Makes room for one conversation, one compaction at a time. `prices` is for previews, `files_now` reads what stands
     beside a summary."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Compactor:
     ) -> None:
         self._conversation = conversation
         self.ask_hooks: AskHooks | None = None
-        """Who is asked before a pass; hooks, where there are any."""
+        """Who is asked before a compaction; hooks, where there are any."""
         self.planner = Planner(conversation, registry, summariser, prices, files_now)
         self._prefetch = Prefetch(conversation, self.planner)
         self._drafted: Drafted | None = None  # the summary that a person is mending
@@ -128,7 +128,7 @@ class Compactor:
             await emit(Notice("info", said))
         try:
             preview = await self.planner.preview(agreed.instructions)
-        except Exception as problem:  # as above; the turn goes on without the pass
+        except Exception as problem:  # as above; the turn goes on without the compaction
             await emit(unplanned(problem))
             return
         await self.run(preview, emit, reason=agreed.reason)
@@ -137,12 +137,12 @@ class Compactor:
 
     @property
     def ghost(self) -> int:
-        """Tokens the window would hold after the pass that stands prepared, 0 for none."""
+        """Tokens the window would hold after the compaction that stands prepared, 0 for none."""
         prepared, context_usage = self._prefetch.prepared, self._conversation.context_usage
         return max(0, context_usage.used - context_usage.tokens("draft") - prepared.freed) if prepared else 0
 
     def _prepare(self, *, inside: bool) -> None:
-        """Make the next summary ahead, where a pass may take it up by itself."""
+        """Make the next summary ahead, where a compaction may take it up by itself."""
         if self.policy.may_start(self._conversation.context_usage, inside=inside):
             self._prefetch.prepare(inside=inside)
 
@@ -156,7 +156,7 @@ class Compactor:
         reason: Reason = "manual",
         summary: str | None = None,
     ) -> None:
-        """A previewed pass, only the named steps of it where given. One that helps closes the breaker."""
+        """A previewed compaction, only the named steps of it where given. One that helps closes the breaker."""
         if preview.plan is None:
             await emit(Notice("info", preview.reason))
             return
@@ -175,7 +175,7 @@ class Compactor:
             self.policy.helped()
 
     async def draft(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[str, None]:
-        """The summary that a previewed pass would make, as it is written, for a person to edit. Changes nothing. Nothing
+        """The summary that a previewed compaction would make, as it is written, for a person to edit. Changes nothing. Nothing
         comes where no summary is needed. Raises ModelError."""
         plan = await self.planner.ticked(preview.plan, steps) if preview.plan else None
         step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
@@ -195,8 +195,8 @@ class Compactor:
     # ── for a hook ──
 
     async def for_hook(self, emit: Emit, strategy: str, instructions: str) -> CompactionRecord | None:
-        """A pass a hook asks for, as far down as one by hand. None, in silence, where nothing can be freed or passes rest
-        after failures. Raises UsageError for a strategy nobody has."""
+        """A compaction a hook asks for, as far down as one by hand. None, in silence, where nothing can be freed or compactions
+        rest after failures. Raises UsageError for a strategy nobody has."""
         await self._conversation.refresh()
         if self.policy.standing in {"waiting", "broken"}:
             return None
@@ -240,6 +240,6 @@ class Compactor:
 
 
 def unplanned(problem: Exception) -> Notice:
-    """A pass that is due could not even be planned: its strategy failed, or is not there any more."""
+    """A compaction that is due could not even be planned: its strategy failed, or is not there any more."""
     text = str(problem) if isinstance(problem, CtxchatError) else f"{type(problem).__name__}: {problem}."
     return Notice("warning", f"No compaction could be planned. {text}")

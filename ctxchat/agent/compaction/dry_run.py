@@ -1,6 +1,6 @@
 """A plan tried out on the side: the change it would make, the view that would be left, the facts that would be kept.
 
-Blocking, to be run off the event loop. Changes nothing; `passes` puts it in force.
+Blocking, to be run off the event loop. Changes nothing; `run` puts it in force.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ LEAST_FILLED, MOST_FILLED = 0.2, 0.95
 """What it may take then: some write a few lines, whatever they are asked."""
 
 LEARNED_FROM = 3
-"""Passes by which it is told how much of what they may take the next summaries will."""
+"""Compactions by which it is told how much of what they may take the next summaries will."""
 
 
 def seen_to_fill(ledger: Ledger, writer: str, usual: float) -> float:

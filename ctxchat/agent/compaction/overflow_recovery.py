@@ -1,4 +1,4 @@
-"""The emergency ladder: a server refused a request as too long, so it is made smaller rung by rung and sent again.
+"""What is done when a server refused a request as too long, so it is made smaller step by step and sent again.
 
 Runs in every mode. Nothing is sent again unchanged, nobody who just refused is asked to summarise.
 """
@@ -39,7 +39,7 @@ LEAST_OUTPUT = 256
 """With less room for a reply than this, it is the prompt that must become shorter."""
 
 
-class Rung(msgspec.Struct, frozen=True):
+class RecoveryStep(msgspec.Struct, frozen=True):
     """One way to make a request smaller, by a strategy that asks no model."""
 
     strategy: str
@@ -49,18 +49,18 @@ class Rung(msgspec.Struct, frozen=True):
 
 
 class OverflowRecovery:
-    """The ladder for one request. Each rung is tried once. `output` is how many tokens the reply has room for."""
+    """The recovery of one request. Each step is tried once. `output` is how many tokens the reply has room for."""
 
     def __init__(self, conversation: Conversation, planner: Planner, perform: Perform) -> None:
         self._conversation = conversation
         self._planner = planner
         self._perform = perform
         self._calls = 1
-        self._left = ladder(conversation.options.keep_recent, conversation.options.emergency_floor)
+        self._left = recovery_steps(conversation.options.keep_recent, conversation.options.emergency_floor)
         self.output = self._room_for_reply()
 
     def remedy(self, problem: ModelError) -> SessionController | None:
-        """What makes the request fit, told as a pass and a retry; None where it was not refused as too long.
+        """What makes the request fit, told as a compaction and a retry; None where it was not refused as too long.
 
         It raises `problem` with the largest offenders when nothing is left to try, or there were enough calls.
         """
@@ -85,7 +85,7 @@ class OverflowRecovery:
         await emit(Retry(self._calls - 1, 0.0, "the output limit was too high for what the prompt leaves"))
 
     async def _smaller(self, problem: ModelError, emit: Emit) -> None:
-        """One rung that made the request smaller."""
+        """One step that made the request smaller."""
         conversation = self._conversation
         self._count_call(problem)
         before, believed, raw = self._counted(problem), conversation.window.tokens, conversation.view.raw
@@ -120,24 +120,24 @@ class OverflowRecovery:
         return conversation.streaming(Mix())
 
     async def fit(self, reason: Reason, emit: Emit) -> None:
-        """One rung before anything is sent, for a conversation that its window cannot hold."""
+        """One step before anything is sent, for a conversation that its window cannot hold."""
         await self._climb(self._planner.raw_budget().limit, reason, emit)
 
     async def _climb(self, goal: int, reason: Reason, emit: Emit) -> CompactionRecord | None:
-        """The first rung that comes down to `goal` raw tokens, else the one that frees most; None where none frees any."""
-        best: tuple[Plan, Rung] | None = None
-        for rung in self._left:
+        """The first step that comes down to `goal` raw tokens, else the one that frees most; None where none frees any."""
+        best: tuple[Plan, RecoveryStep] | None = None
+        for step in self._left:
             plan = await self._planner.plan(
-                rung.strategy, keep_recent=rung.keep_recent, keep_turns=rung.keep_turns, clip_current=rung.clip_current
+                step.strategy, keep_recent=step.keep_recent, keep_turns=step.keep_turns, clip_current=step.clip_current
             )
             if plan is None or too_little(plan.before, plan.after) or (best and best[0].after <= plan.after):
                 continue
-            best = (plan, rung)
+            best = (plan, step)
             if plan.after <= goal:
                 break
         if best is None:
             return None
-        self._left = tuple(rung for rung in self._left if rung != best[1])
+        self._left = tuple(step for step in self._left if step != best[1])
         return await self._perform(CompactionRequest(best[0], reason), emit)
 
     def _room_for_reply(self) -> int:
@@ -169,12 +169,16 @@ class OverflowRecovery:
         )
 
 
-def ladder(keep_recent: int, floor: int) -> tuple[Rung, ...]:
-    """Every rung, the gentlest first: results to lines, recaps that keep half as many messages each time, long messages to
+def recovery_steps(keep_recent: int, floor: int) -> tuple[RecoveryStep, ...]:
+    """Every step, the gentlest first: results to lines, recaps that keep half as many messages each time, long messages to
     head and tail, and at last the current turn alone."""
-    rungs = [Rung("shrink_tool_results", keep_recent)]
+    steps = [RecoveryStep("shrink_tool_results", keep_recent)]
     keep = keep_recent
     while keep > floor:
         keep = max(floor, keep // 2)
-        rungs.append(Rung("truncate", keep))
-    return (*rungs, Rung("oversize", floor, clip_current=True), Rung("sliding_window", 0, 1, clip_current=True))
+        steps.append(RecoveryStep("truncate", keep))
+    return (
+        *steps,
+        RecoveryStep("oversize", floor, clip_current=True),
+        RecoveryStep("sliding_window", 0, 1, clip_current=True),
+    )

@@ -67,8 +67,8 @@ class PlanningSnapshot(msgspec.Struct, frozen=True):
         return self.context_usage.used - self.context_usage.tokens("draft")
 
     def reaches(self, plan: Plan | None) -> bool:
-        """A plan that comes down to the target or near it, as far as can be told; none at all, where the pass before did and was
-        out by as much again."""
+        """A plan that comes down to the target or near it, as far as can be told; none at all, where the compaction before did
+        and was out by as much again."""
         target, near = self.budget.target, int(self.budget.limit * NEAR)
         if plan is None:
             return self.view.raw <= min(target + 2 * near, self.budget.trigger)
@@ -128,12 +128,12 @@ class Planner:
 
     async def usual(self, name: str = "", target: float | None = None) -> Plan | None:
         """As `plan`, with as many recent messages kept as the settings say. Where that misses the target, as in a window that
-        they alone fill, half as many stay, and so on: else the next request would ask for a pass again."""
+        they alone fill, half as many stay, and so on: else the next request would ask for a compaction again."""
         await self.refresh_inputs()
         return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, self._snapshot(target))
 
     async def ahead(self, name: str) -> Plan | None:
-        """What a pass will do that is due only when the trigger is reached: it has to free that much more, and the next
+        """What a compaction will do that is due only when the trigger is reached: it has to free that much more, and the next
         message."""
         await self.refresh_inputs()
         snapshot = self._snapshot()
@@ -263,7 +263,7 @@ class Planner:
         )
 
     def goal_by_hand(self) -> float:
-        """How far down a pass goes that somebody asked for, as a share of the limit: further than the window alone demands,
+        """How far down a compaction goes that somebody asked for, as a share of the limit: further than the window alone demands,
         to the target, or to half of what is used where that is less."""
         context_usage = self._conversation.context_usage
         return min(

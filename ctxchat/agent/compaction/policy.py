@@ -1,4 +1,5 @@
-"""Whether a pass may start by itself, and what is said where it may not: the person's word, and what past passes taught.
+"""Whether a compaction may start by itself, and what is said where it may not: the person's word, and what past compactions
+taught.
 
 Knows figures and outcomes; plans nothing and runs nothing.
 """
@@ -25,7 +26,7 @@ When = Literal["now", "after"]
 
 
 class Agreed(msgspec.Struct, frozen=True):
-    """A pass a person has said yes to, or (`auto`) the model has asked for where it may."""
+    """A compaction a person has said yes to, or (`auto`) the model has asked for where it may."""
 
     when: When
     instructions: str = ""
@@ -71,11 +72,11 @@ class AutoCompactPolicy:
         self._use(self._conversation.backoff.rested(self._conversation.ledger.turn, turns))
 
     def stopped(self) -> None:
-        """A person stopped a pass, or took one back: it is not to come back at once."""
+        """A person stopped a compaction, or took one back: it is not to come back at once."""
         self._use(self._conversation.backoff.rested(self._conversation.ledger.turn))
 
     def start_over(self) -> None:
-        """What passes were stopped by may be another now: a model was chosen, or a setting edited."""
+        """What compactions were stopped by may be another now: a model was chosen, or a setting edited."""
         self._use(self._conversation.backoff.again())
 
     def _use(self, backoff: Backoff) -> None:
@@ -89,11 +90,11 @@ class AutoCompactPolicy:
 
     @property
     def standing(self) -> str:
-        """As the guard sees it."""
+        """As the back-off sees it."""
         return self._conversation.backoff.standing(self._conversation.clock.seconds(), self._conversation.ledger.turn)
 
     def may_start(self, context_usage: ContextUsage, *, inside: bool) -> bool:
-        """True where a pass may start by itself; `inside` a turn, where it asks no model.
+        """True where a compaction may start by itself; `inside` a turn, where it asks no model.
 
         What rests does not rest at the price of a request that cannot fit.
         """
@@ -114,11 +115,12 @@ class AutoCompactPolicy:
     # ── what came of it ──
 
     def helped(self) -> None:
-        """A pass that somebody asked for made room: everything may run again."""
+        """A compaction that somebody asked for made room: everything may run again."""
         self._use(self._conversation.backoff.closed())
 
     def learn(self, result: CompactionRecord, *, inside: bool) -> Sequence[Notice]:
-        """What is made of a pass that started by itself, and what the user is told of it. `inside` a turn it is no refill."""
+        """What is made of a compaction that started by itself, and what the user is told of it. `inside` a turn it is no
+        refill."""
         if result.outcome == "compacted":
             if inside:
                 return ()
@@ -127,7 +129,9 @@ class AutoCompactPolicy:
             return self._refilled() if self.standing == "thrashing" else ()
         self._use(self._conversation.backoff.failed(self._conversation.clock.seconds()))
         if self.standing == "broken":
-            return (Notice("warning", f"{result.detail} {BREAKER} passes failed: automatic compaction stops. {AGAIN}"),)
+            return (
+                Notice("warning", f"{result.detail} {BREAKER} compactions failed: automatic compaction stops. {AGAIN}"),
+            )
         seconds = round(Backoff.wait(self._conversation.backoff.failures))
         wait = f"{seconds} s" if seconds < 60 else f"{seconds // 60} min"
         return (Notice("warning", f"{result.detail} Next try in {wait}, or F8."),)
@@ -146,7 +150,7 @@ class AutoCompactPolicy:
         text = "The window fills again right after each compaction, so automatic compaction stops."
         return (Notice("warning", f"{text} {ways} larger window would give room. {AGAIN}"),)
 
-    # ── what is said instead of a pass ──
+    # ── what is said instead of a compaction ──
 
     def once_a_turn(self) -> bool:
         """True the first time in a turn."""

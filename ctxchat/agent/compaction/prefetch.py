@@ -1,7 +1,7 @@
-"""The next summary, made ahead so that the swap takes no model call when it is due, and fitted into a pass when it comes. The
-background work never blocks or fails a turn.
+"""The next summary, made ahead so that the swap takes no model call when it is due, and fitted into a compaction when it comes.
+The background work never blocks or fails a turn.
 
-Holds the one prepared summary and trusts it no further than it fits; decides nothing about when a pass runs.
+Holds the one prepared summary and trusts it no further than it fits; decides nothing about when a compaction runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WORTH = 0.1
 """Inside a turn what is prepared is added to once this share of the limit has come to it; after a turn always."""
 
 MAX_FAILURES = 2
-"""Failures in a row after which none is made ahead until a pass has succeeded: the swap makes its own."""
+"""Failures in a row after which none is made ahead until a compaction has succeeded: the swap makes its own."""
 
 
 class Prefetch:
@@ -51,7 +51,7 @@ class Prefetch:
 
     def prepare(self, *, inside: bool = False) -> None:
         """Begin to make the next summary once the soft mark is passed, or to add to the one that stands ready what has come to
-        it since; `inside` a turn, where a pass folds in any case. If that fails the swap makes its own."""
+        it since; `inside` a turn, where a compaction folds in any case. If that fails the swap makes its own."""
         options = self._conversation.options
         if not options.prepare or self._planner.summariser is None:
             return
@@ -160,7 +160,8 @@ class Prefetch:
             await asyncio.wait({self._task})
 
     def clear(self) -> None:
-        """A pass was made, with what was prepared or without: it stays where it still fits, and frees what is left of it."""
+        """A compaction was made, with what was prepared or without: it stays where it still fits, and frees what is left of
+        it."""
         made, conversation = self.prepared, self._conversation
         if made is not None:
             left = round(self._weight(set(made.covers)) * conversation.scale) - conversation.counter.count_text(

@@ -24,7 +24,7 @@ class PreviewStep(msgspec.Struct, frozen=True):
 
 
 class Preview(msgspec.Struct, frozen=True):
-    """A pass that has not been run. Tokens as the gauge counts them.
+    """A compaction that has not been run. Tokens as the gauge counts them.
 
     `after` is the gauge as it would be, without a draft; `between` the figures it may come out at, apart where nobody has seen
     how long summaries of this model are. `plan` is None when there is nothing to free; `reason` then says why in

@@ -43,7 +43,7 @@ class Drafted(msgspec.Struct, frozen=True):
 
 class Prepared(msgspec.Struct, frozen=True):
     """A summary made ahead. `covers` are the groups it was made of, the earlier summary's included; `changes` the changes that
-    bore on it; `freed` what the gauge would lose by the pass; `cost_usd` what it cost to make, booked already."""
+    bore on it; `freed` what the gauge would lose by the compaction; `cost_usd` what it cost to make, booked already."""
 
     covers: tuple[str, ...]
     changes: tuple[str, ...]
@@ -59,7 +59,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 def bearing(ledger: Ledger) -> tuple[str, ...]:
-    """Ids of the changes that bear on a summary made of the record: all but passes that only made messages shorter."""
+    """Ids of the changes that bear on a summary made of the record: all but compactions that only made messages shorter."""
     return tuple(
         c.id for c in ledger.changes if c.kind != "compaction" or any(edit.kind != "shrink" for edit in c.edits)
     )
@@ -78,16 +78,16 @@ class CompactionRequest(msgspec.Struct, frozen=True):
 
 
 class Refused(CtxchatError):
-    """The pass would not help; the text says why in a sentence."""
+    """The compaction would not help; the text says why in a sentence."""
 
 
 PARTIAL = frozenset({"reactive_micro", "reactive_full", "context_overflow"})
-"""Passes that go no further than the next request needs."""
+"""Compactions that go no further than the next request needs."""
 
 
 class CompactionRun:
-    """A pass that is under way. `complete` may still fit a prepared summary into the request; it is called once the pass has
-    begun, since it may have to wait for that summary."""
+    """A compaction that is under way. `complete` may still fit a prepared summary into the request; it is called once the
+    compaction has begun, since it may have to wait for that summary."""
 
     def __init__(
         self,
@@ -111,7 +111,8 @@ class CompactionRun:
         self._attempts = 0
 
     async def run(self, emit: Emit) -> CompactionRecord:
-        """Carry it out, and what came of it. Being cancelled leaves everything as it was, or a pass that is made and told."""
+        """Carry it out, and what came of it. Being cancelled leaves everything as it was, or a compaction that is made and
+        told."""
         conversation, request = self._conversation, self._request
         try:
             await emit(CompactionStarted(self._id, request.reason, request.plan.strategy))
@@ -137,7 +138,7 @@ class CompactionRun:
 
     @property
     def _in_force(self) -> CompactionRecord | None:
-        """The record of this pass once its change is made."""
+        """The record of this compaction once its change is made."""
         return next((c.record for c in self._conversation.ledger.changes if c.id == self._id), None)
 
     async def _written(self, step: Step, emit: Emit) -> str:
@@ -208,7 +209,7 @@ class CompactionRun:
             head=head,
         )
         if dry_run.problem:
-            raise Refused(f"The pass would have left an invalid view ({dry_run.problem}). Nothing was changed.")
+            raise Refused(f"The compaction would have left an invalid view ({dry_run.problem}). Nothing was changed.")
         if why := too_little(conversation.view.raw, dry_run.view.raw):
             raise Refused(f"{why} Nothing was changed.")
         for spill in (spill for step in plan.steps for spill in step.spills):
@@ -248,7 +249,7 @@ class CompactionRun:
         )
 
     def _made(self, dry_run: DryRun) -> CompactionRecord:
-        """The record of a pass that is put in force."""
+        """The record of a compaction that is put in force."""
         conversation, request = self._conversation, self._request
         expected = conversation.expected(dry_run.view, dry_run.changes)
         after = side(expected, dry_run.view)
@@ -283,7 +284,7 @@ class CompactionRun:
 
 
 def _blamed(problem: Exception) -> tuple[Outcome, str]:
-    """How a pass ended that came to nothing, and why."""
+    """How a compaction ended that came to nothing, and why."""
     match problem:
         case Refused(text=text):
             return "rejected", text
@@ -334,8 +335,8 @@ async def shorter(summary: str, max_tokens: int, summariser: Summariser, count: 
 
 
 class SummaryDraft:
-    """A summary that is written outside a pass, for a person to mend or for a pass to come: its text and cost as they come. The
-    session has paid for it whatever becomes of it."""
+    """A summary that is written outside a compaction, for a person to mend or for a compaction to come: its text and cost as
+    they come. The session has paid for it whatever becomes of it."""
 
     def __init__(self, conversation: Conversation, model: str) -> None:
         self._talk = conversation
@@ -364,7 +365,7 @@ class SummaryDraft:
 
 
 def side(context_usage: ContextUsage, view: View) -> SideUsage:
-    """One side of a pass from the gauge: tokens in use without the draft, messages in the view, tokens by section."""
+    """One side of a compaction from the gauge: tokens in use without the draft, messages in the view, tokens by section."""
     sections = {s.name: s.tokens for s in context_usage.sections if s.name not in OUTSIDE and s.name != "draft"}
     return SideUsage(context_usage.used - context_usage.tokens("draft"), len(view.items), sections)
 

@@ -1,4 +1,4 @@
-"""Which pass is due now, before a request or between the rounds of a turn, and with what strategy. Runs none."""
+"""Which compaction is due now, before a request or between the rounds of a turn, and with what strategy. Runs none."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ctxchat.core.summaries import too_little
 
 
 class Scheduler:
-    """Passes that start by themselves, for one conversation."""
+    """Compactions that start by themselves, for one conversation."""
 
     def __init__(self, conversation: Conversation, planner: Planner, policy: AutoCompactPolicy) -> None:
         self._conversation = conversation
         self._planner = planner
         self._policy = policy
-        self._inside = (0, 0)  # the turn, and how many passes there were inside it
+        self._inside = (0, 0)  # the turn, and how many compactions there were inside it
         self._window_before = 0  # of the last request, once another model is to have the next one
 
     def switched(self) -> None:
@@ -31,7 +31,7 @@ class Scheduler:
         self._window_before = 0
 
     def reason(self, otherwise: Reason) -> Reason:
-        """Why a pass is made now: for a model with a smaller window than the one of the last request, else `otherwise`."""
+        """Why a compaction is made now: for a model with a smaller window than the one of the last request, else `otherwise`."""
         return "model_switch" if self._conversation.context_usage.window < self._window_before else otherwise
 
     def standing(self, context_usage: ContextUsage, *, inside: bool) -> Due:
@@ -45,7 +45,7 @@ class Scheduler:
         return "prepare" if standing == "compact" else standing
 
     async def request(self, context_usage: ContextUsage, *, inside: bool) -> CompactionRequest | None:
-        """The pass that is due now, None where nothing may or can be done."""
+        """The compaction that is due now, None where nothing may or can be done."""
         conversation = self._conversation
         if conversation.automatic.few or not self._policy.may_start(context_usage, inside=inside):
             return None
@@ -55,13 +55,13 @@ class Scheduler:
         return CompactionRequest(plan, self.reason("auto")) if plan else None
 
     async def _inside_turn(self, context_usage: ContextUsage) -> CompactionRequest | None:
-        """The pass between two rounds. Where recaps free too little, what fills the window stands in the newest rounds: too
+        """The compaction between two rounds. Where recaps free too little, what fills the window stands in the newest rounds: too
         long a text, or a call's arguments."""
         options, turn = self._conversation.options, self._conversation.ledger.turn
         reason: Reason = "reactive_full" if context_usage.pressure >= options.full_trigger else "reactive_micro"
         strategy: str = reason
-        passes = self._inside[1] if self._inside[0] == turn else 0
-        if passes >= options.reactive_per_turn:  # but a request that cannot fit must not go out
+        made = self._inside[1] if self._inside[0] == turn else 0
+        if made >= options.reactive_per_turn:  # but a request that cannot fit must not go out
             if context_usage.used * (1 + context_usage.band) <= context_usage.limit:
                 return None
             strategy, reason = "reactive_full", "context_overflow"
@@ -69,12 +69,12 @@ class Scheduler:
         for name in (strategy, "oversize"):
             plan = await self._planner.plan(name, by_model=by_model)
             if plan is not None and not too_little(plan.before, plan.after):
-                self._inside = (turn, passes + 1)
+                self._inside = (turn, made + 1)
                 return CompactionRequest(plan, self.reason(reason))
         return None
 
     async def suggestion(self, context_usage: ContextUsage) -> CompactionSuggested | None:
-        """A question to the person, where they want to be asked and a pass would help."""
+        """A question to the person, where they want to be asked and a compaction would help."""
         if (
             due(context_usage) != "compact"
             or self._conversation.automatic.few

@@ -121,7 +121,8 @@ class Approvals:
         )
 
     def below(self, mode: Mode) -> Approvals:
-        """The gate of a sub-agent: never lets more through than this one does at that moment; its questions are its own."""
+        """The approvals of a sub-agent: they never let more through than this one does at that moment; its questions are its
+        own."""
         approvals = Approvals(mode, self.rules, folder=self._folder, interactive=self._interactive, store=self._store)
         approvals._above, approvals._given = self, self._given
         self._below.add(approvals)

@@ -1,4 +1,4 @@
-"""Whether a call may run: pure judgement over a demand, the mode and the rules. Asks nobody; `approvals` does that."""
+"""Whether a call may run: judged by its access request, the mode and the rules; pure. Asks nobody; `approvals` does that."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Replies:
         self._before = self._first = self._open.text if self.goes_on else ""
 
     async def _ready(self, *, inside: bool) -> None:
-        """Room is made, and what hooks have to add is in the view: what they did before, and what they say to a pass."""
+        """Room is made, and what hooks have to add is in the view: what they did before, and what they say to a compaction."""
         conversation = self._conversation
         await self._hooks.between(self._emit)
         await self._compactor.make_room(self._emit, inside=inside)

@@ -166,8 +166,8 @@ class CallHooks(Protocol):
 
 
 class ToolRunner:
-    """The tools of a session behind one gate. `guests` are those that come and go while it is open; `guests_arrive` waits a
-    moment for those on their way, and is None where there never are any."""
+    """The tools of a session and the approvals their calls need. `guests` are those that come and go while it is open;
+    `guests_arrive` waits a moment for those on their way, and is None where there never are any."""
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ class Reactive(Table, frozen=True):
         USUAL.micro_batch_groups
     )
     max_per_turn: Annotated[
-        int, opt("At most this many passes in one turn; 0 for none.", unit="calls", ge=0, le=20)
+        int, opt("At most this many compactions in one turn; 0 for none.", unit="calls", ge=0, le=20)
     ] = USUAL.reactive_per_turn
 
 

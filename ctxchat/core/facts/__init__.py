@@ -1,5 +1,5 @@
-"""Exact facts that code keeps when messages are folded: `find` looks for them in the record, `collect` carries them from pass to
-pass, `order` says which matter most, `page` writes what fits. No model is asked, and no summary is read.
+"""Exact facts that code keeps when messages are folded: `find` looks for them in the record, `collect` carries them from
+compaction to compaction, `order` says which matter most, `page` writes what fits. No model is asked, and no summary is read.
 """
 
 from ctxchat.core.facts.collect import Memory, collect, merged, survival

@@ -1,7 +1,7 @@
 """The evidence ledger: exact facts kept by code when messages are folded, since summaries lose paths, commands and names.
 
-Facts come from the record's groups, never from a summary's text, so nothing nests and nothing drifts from pass to pass; the
-newest value stands, and an error that was mended is none.
+Facts come from the record's groups, never from a summary's text, so nothing nests and nothing drifts from compaction to
+compaction; the newest value stands, and an error that was mended is none.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ _NOTHING, _DONE = Found(), Found(done=True)
 
 
 class Memory:
-    """Facts found so far, by the group's first message, so that a pass need not look again, and the `names` that stand in files
-    now, by the path that a call named a file by. `shown` gives a group as a model may be told of it."""
+    """Facts found so far, by the group's first message, so that a compaction need not look again, and the `names` that stand in
+    files now, by the path that a call named a file by. `shown` gives a group as a model may be told of it."""
 
     def __init__(self, shown: Callable[[Group], Group] = lambda group: group) -> None:
         self.shown = shown
@@ -70,7 +70,8 @@ class Memory:
         self._once: dict[object, object] = {}
 
     def once(self, work: Callable[[Asked], Answer], asked: Asked) -> Answer:
-        """What `work` makes of a value that does not change, worked out the first time: a pass looks at the whole record."""
+        """What `work` makes of a value that does not change, worked out the first time: a compaction looks at the whole
+        record."""
         key = (work, asked)
         if key not in self._once:
             self._once[key] = work(asked)
@@ -101,7 +102,7 @@ def collect(
     per_kind: int | None = PER_KIND,
     staying: Iterable[Group] = (),
 ) -> Evidence:
-    """The facts of these groups with those of an earlier pass: each once, the newest value standing, at most so many of
+    """The facts of these groups with those of an earlier compaction: each once, the newest value standing, at most so many of
     a kind. What the agent looked up again came up again. What groups that are `staying` in view tell otherwise is left out.
     """
     memory = memory or Memory()

@@ -1,7 +1,7 @@
 """What a call or a sentence makes untrue: files moved or removed, names and values taken out of the code, edits that were taken
 back, requests withdrawn, proposals that the person turned down.
 
-Kept with the facts from pass to pass, so that talk of a thing that is gone does not bring it back.
+Kept with the facts from compaction to compaction, so that talk of a thing that is gone does not bring it back.
 """
 
 from __future__ import annotations

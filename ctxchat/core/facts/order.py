@@ -35,8 +35,8 @@ _COUNTED = expression(r"\b(?=[0-9a-f]*\d)[0-9a-f]{4,}\b|\d[\d.,:]*")
 def ranked(facts: Iterable[Fact]) -> dict[FactKind, list[Fact]]:
     """Facts by kind, within each those first that should stay longest.
 
-    Two orders by turns: what is worth most (of equals the eldest, so that what stood in the last pass still stands), and what
-    was seen last. Each alone would let the other's first fact go.
+    Two orders by turns: what is worth most (of equals the eldest, so that what stood in the last compaction still stands), and
+    what was seen last. Each alone would let the other's first fact go.
     """
     by_kind: dict[FactKind, list[Fact]] = {kind: [] for kind in KINDS}
     for fact in facts:

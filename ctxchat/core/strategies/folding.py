@@ -17,7 +17,7 @@ from ctxchat.core.strategies.planning import Basis, fold_edit, is_summary
 from ctxchat.core.summaries import evidence_after, merged_digest, overhead_tokens
 
 NEAR = 0.05
-"""Share of the limit by which a pass may miss its target, to end where a turn does."""
+"""Share of the limit by which a compaction may miss its target, to end where a turn does."""
 
 MAX_EMPTY_SHARE = 0.2
 """Of the target, what may stay empty for that."""
@@ -151,7 +151,7 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
     weight = weight_with_summary(basis, entries)
     fold = covers(basis, entries)
     _, recap_cap, evidence_cap = caps_to_target(basis, budget, weight)
-    # what was summarised once is not worn away pass by pass
+    # what was summarised once is not worn away pass by compaction
     summary_cap = min(options.summary_tokens, budget.limit // 8)
     known = merged_digest(basis.summaries)
     digest = Digest(

@@ -105,7 +105,8 @@ class Basis:
         return sum(item.tokens for item in shown)
 
     def movable(self, entry: Entry) -> bool:
-        """True for what a pass may touch: shown, not pinned, no system prompt, not what the user said in the current turn."""
+        """True for what a compaction may touch: shown, not pinned, no system prompt, not what the user said in the current
+        turn."""
         group = entry.group
         if group is None or entry.pinned or group.kind == "system":
             return False

@@ -1,4 +1,4 @@
-"""Making room: the preview, a pass, its suggestion during a turn, facts put back, undo, redo."""
+"""Making room: the preview, a compaction, its suggestion during a turn, facts put back, undo, redo."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MESSAGE = re.compile(r"m\d{1,12}")
 
 
 async def free_up(app: CtxchatApp, argument: str = "") -> None:
-    """The preview; what is ticked there is run, with the summary as edited where that was asked for. `m12` looks at a pass for
-    everything up to that message; other words tell the summary what to keep."""
+    """The preview; what is ticked there is run, with the summary as edited where that was asked for. `m12` looks at a compaction
+    for everything up to that message; other words tell the summary what to keep."""
     groups = app.controller.idle_session().state.ledger.groups if _MESSAGE.fullmatch(argument) else ()
     if group := next((g.id for g in groups if any(m.id == argument for m in g.messages)), ""):
         await free_up_to(app, group)
@@ -29,7 +29,7 @@ async def free_up(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def free_up_to(app: CtxchatApp, group: str) -> None:
-    """The preview of a pass for everything up to this group of the view, the group with it."""
+    """The preview of a compaction for everything up to this group of the view, the group with it."""
     session = app.controller.idle_session()
     items = [item for item in (await session.seen_view()).items if item.group and item.section != "summary"]
     last = max((place for place, item in enumerate(items) if item.group == group), default=-1)

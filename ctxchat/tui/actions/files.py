@@ -34,14 +34,14 @@ async def rewind(app: CtxchatApp, argument: str = "") -> None:
     back = await app.ask(RewindScreen(session))
     if back is None:
         return
-    if not (back.talk or back.files):
+    if not (back.conversation or back.files):
         await free_up_to(app, back.group.id)
         return
     wanted = await session.files.rewinding(back.group.id) if back.files else None
     keep = await agreed(app.ask, wanted) if wanted else "mine"
     if keep is None:
         return
-    if not back.talk and wanted:
+    if not back.conversation and wanted:
         told = files_told(await session.files.restore(wanted, keep), wanted, keep) if wanted.undoes else ""
         words = f"Files are as before turn {back.group.turn}: {told}. /redo files brings that back." if told else ""
         app.chat.changed(await session.measure(), words or "No file was changed since then.")

@@ -161,7 +161,7 @@ async def editor(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def stop(app: CtxchatApp, argument: str = "") -> None:
-    """Interrupt the turn or the pass."""
+    """Interrupt the turn or the compaction."""
     app.controller.interrupt()
 
 

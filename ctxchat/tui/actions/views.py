@@ -85,7 +85,7 @@ async def search(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def flight(app: CtxchatApp, argument: str = "") -> None:
-    """The fill over time and every pass; one that is chosen there is opened in the archive."""
+    """The fill over time and every compaction; one that is chosen there is opened in the archive."""
     from ctxchat.tui.panels.flight import FlightScreen
 
     chosen = await app.ask(FlightScreen(app.controller.open_session(), app.services))

@@ -20,7 +20,7 @@ from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.journal import SessionState
 from ctxchat.core.sections import SECTIONS, Section
 from ctxchat.core.view import View
-from ctxchat.presentation.alarms import TALK, alarms, cached_words, legend
+from ctxchat.presentation.alarms import CONVERSATION, alarms, cached_words, legend
 from ctxchat.presentation.cache_text import cache_lines
 from ctxchat.presentation.fill import fill_points
 from ctxchat.presentation.inventory import Row, offenders
@@ -208,7 +208,7 @@ class Breakdown(VerticalScroll):
         self._say_cache()
         self._say("alarm", "\n".join(f"! {text}" for text in alarms(context_usage, view).values()))
         if self._view is not view:
-            self.query_one(Offenders).show_biggest(offenders(view, context_usage, OFFENDERS, TALK))
+            self.query_one(Offenders).show_biggest(offenders(view, context_usage, OFFENDERS, CONVERSATION))
             self._view = view
 
     def on_mount(self) -> None:

@@ -29,8 +29,8 @@ GLANCE_INTERVAL_S, MAX_GLANCES = 1.0, 300
 
 
 class PrefetchWatch:
-    """Looks every second, after a turn, whether a prepared summary stands ready, and calls `show` once when it does. `soft_mark` is
-    the share of the limit from which one is prepared, 0 for never."""
+    """Looks every second, after a turn, whether a prepared summary stands ready, and calls `show` once when it does. `soft_mark`
+    is the share of the limit from which one is prepared, 0 for never."""
 
     def __init__(self, widget: Widget, soft_mark: float, show: Callable[[], None]) -> None:
         self._widget, self.soft_mark, self._show = widget, soft_mark, show

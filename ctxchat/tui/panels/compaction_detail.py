@@ -1,6 +1,6 @@
 """One compaction behind five tabs: summary, facts, messages, difference, record. Each is drawn when it is looked at.
 
-Knows what a pass is and how a session is read; what is done with a pass is the screen's.
+Knows what a compaction is and how a session is read; what is done with a compaction is the screen's.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class RewindChoice(msgspec.Struct, frozen=True):
     """To before which message, and what goes back; neither: everything up to it is to be compacted instead."""
 
     group: Group
-    talk: bool = True
+    conversation: bool = True
     files: bool = True
 
 

@@ -1,4 +1,4 @@
-"""The flight recorder: how full the window was over the session, every pass with its figures, and a report to hand on."""
+"""The flight recorder: how full the window was over the session, every compaction with its figures, and a report to hand on."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class FlightScreen(Panel[str]):
 
     @property
     def chosen(self) -> CompactionEntry | None:
-        """The pass under the cursor."""
+        """The compaction under the cursor."""
         return self.rows.current
 
     def _cells(self, one: CompactionEntry) -> tuple[Cell, ...]:

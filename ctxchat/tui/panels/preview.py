@@ -289,12 +289,13 @@ class PreviewScreen(Panel[PreviewResult]):
         return "\n".join([*words, *self._cache()])
 
     def _too_little(self) -> list[str]:
-        """That the pass would be refused. Told only where no summary is written: how short one turns out is not known before."""
+        """That the compaction would be refused. Told only where no summary is written: how short one turns out is not known
+        before."""
         before = self._preview.before
         start = before.used - before.tokens("draft")
         if not self.ticked or not too_little(start, start - self._freed):
             return []
-        return [f"! It frees less than {percent(LEAST_GAIN)}: too little for a pass, nothing would be changed."]
+        return [f"! It frees less than {percent(LEAST_GAIN)}: too little for a compaction, nothing would be changed."]
 
     def _cache(self) -> list[str]:
         """What the server has cached of the prompt, and what of it the next request pays in full again."""

@@ -1,4 +1,4 @@
-"""The summary of a pass, read and mended before it is applied: it streams in, then it is the person's to edit."""
+"""The summary of a compaction, read and mended before it is applied: it streams in, then it is the person's to edit."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class Writing(Panel[str]):
 
 
 class SummaryScreen(Writing):
-    """The summary of a pass."""
+    """The summary of a compaction."""
 
     TITLE = "The summary"
     MENDED = "Correct what is wrong. The messages it stands for stay in the archive."

@@ -198,7 +198,7 @@ class XrayScreen(Listing[str]):
             self.notify("This stands around the conversation, not in it.", markup=False)
 
     def action_up_to(self) -> None:
-        """Look at what a pass up to the row under the cursor would do."""
+        """Look at what a compaction up to the row under the cursor would do."""
         row = self.chosen
         if row is None:
             return

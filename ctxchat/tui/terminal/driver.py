@@ -1,4 +1,4 @@
-"""The terminal the interface is drawn in: what it sends goes through `terminal_input`, and its modes are as they were whenever
+"""The terminal the interface is drawn in: what it sends goes through `parser`, and its modes are as they were whenever
 ctxchat does not have it: while it is stopped, behind an editor, at the end, and when the terminal itself goes away.
 
 Knows no widget, and of the app only that it runs and takes what was typed before.

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 WAITING = "waiting for the model"
 
 LEVELS: Mapping[str, Level] = {"failed": "error", "rejected": "warning"}
-"""How a pass that changed nothing is told, by its outcome."""
+"""How a compaction that changed nothing is told, by its outcome."""
 
 
 Growing = (
@@ -184,7 +184,7 @@ class LiveTurn:
         self._transcript.add_block(block)
 
     def compacted(self, kept: bool) -> None:
-        """The pass is over; the summary is in the archive when it was `kept`."""
+        """The compaction is over; the summary is in the archive when it was `kept`."""
         if self._summary:
             block, self._summary = self._summary, None
             if kept:
@@ -254,11 +254,11 @@ class TranscriptPresenter:
         self.live: LiveTurn | None = None  # while work is under way
         self._groups = 0
         self._told = False  # a word of ours stands there
-        self._in_vain: NoticeBlock | None = None  # the newest word here is that a pass came to nothing
+        self._in_vain: NoticeBlock | None = None  # the newest word here is that a compaction came to nothing
 
     @property
     def running(self) -> bool:
-        """A turn or a pass is under way."""
+        """A turn or a compaction is under way."""
         return self.live is not None
 
     @property
@@ -312,7 +312,7 @@ class TranscriptPresenter:
         self.live.wait(what)
 
     def compacted(self, event: CompactionRecord) -> None:
-        """A pass is over."""
+        """A compaction is over."""
         if self.live is None:
             return
         self.live.compacted(kept=event.outcome == "compacted")

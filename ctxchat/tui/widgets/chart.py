@@ -1,4 +1,4 @@
-"""The fill of a session drawn: as a line of small bars, and as a chart with a scale, turns and a sign under every pass."""
+"""The fill of a session drawn: as a line of small bars, and as a chart with a scale, turns and a sign under every compaction."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MAX_BAR_CELLS = 5
 
 
 class FillChart(Widget):
-    """Bars as high as the widget less two lines: signs of passes, and turns. A click on a sign says which pass."""
+    """Bars as high as the widget less two lines: signs of compactions, and turns. A click on a sign says which compaction."""
 
     COMPONENT_CLASSES = {"chart--bar", "chart--high", "chart--axis", "chart--done", "chart--refused", "chart--chosen"}
 
     class Clicked(Message):
-        """A column with a pass was clicked."""
+        """A column with a compaction was clicked."""
 
         def __init__(self, pass_id: str) -> None:
             super().__init__()
@@ -47,7 +47,7 @@ class FillChart(Widget):
         self.refresh()
 
     def choose(self, pass_id: str) -> None:
-        """Make this pass stand out."""
+        """Make this compaction stand out."""
         self._chosen = pass_id
         self.refresh()
 
