@@ -41,8 +41,8 @@ class Moving(Around):
     """What stands around a person at work: one more changed file every second message, a commit every twelfth, a new day
     every twentieth, a new rule in the memory file every tenth."""
 
-    async def around(self) -> Surroundings:
-        await super().around()
+    async def gather(self) -> Surroundings:
+        await super().gather()
         rules = "\n".join(f"- rule {n}: look before you change" for n in range(self.asked // 10))
         text = MEMORY[0].text.replace(". ", ".\n")
         memory = (ContextBlock("AGENTS.md", f"{text}\n{rules}".strip()),)

@@ -61,7 +61,7 @@ class Row(NamedTuple):
 class Nothing:
     """No memory files, no context providers."""
 
-    async def around(self) -> Surroundings:
+    async def gather(self) -> Surroundings:
         return Surroundings()
 
     async def every_request(self) -> tuple[ContextBlock, ...]:

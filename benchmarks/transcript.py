@@ -120,7 +120,7 @@ async def streaming(count: int, pause: float) -> dict[str, float]:
     async with chat([*steps, *reply("\n\nQED")]) as app:
         Counted.begin()
         began, cpu = perf_counter(), process_time()
-        app.controller.say("go")
+        app.controller.send_draft("go")
         await until(lambda: "QED" in on_screen(app), 0.2 if pause else 0.005)
         spent, cpu = perf_counter() - began, process_time() - cpu
         return {

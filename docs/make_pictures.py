@@ -267,10 +267,10 @@ async def servers(pilot: Pilot[int], desk: Desk) -> None:
 async def notices(pilot: Pilot[int], desk: Desk) -> None:
     """What is amiss, over the conversation."""
     chat = cast(CtxchatApp, pilot.app).chat
-    chat.banner.say(
+    chat.banner.add_notice(
         "config.toml:12: context.keep_recnt is unknown. Did you mean keep_recent? The last good settings hold."
     )
-    chat.banner.say("This folder has settings of its own that are not trusted: /trust shows them.")
+    chat.banner.add_notice("This folder has settings of its own that are not trusted: /trust shows them.")
     await press("alt+o")(pilot, desk)
 
 

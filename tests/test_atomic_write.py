@@ -113,9 +113,9 @@ async def test_a_mounted_file_is_edited(tmp_path: Path) -> None:
         edit, context = EditFile(), ToolContext("call", str(workspace))
         arguments = {"path": "m", "old": "x = 1", "new": "x = 2"}
         access_request = edit.access_request(arguments, context)
-        await kept.begin(access_request.access, access_request.target)
+        await kept.begin_call(access_request.access, access_request.target)
         [piece async for piece in edit.run(arguments, context)]
-        _, changes, _ = await kept.settle()
+        _, changes, _ = await kept.end_call()
         assert source.read_text() == "x = 2\n" and [change.path for change in changes] == ["m"]
         atomic_write.write_atomically(workspace / "m", b"x = 3\n")
         assert source.read_text() == "x = 3\n"

@@ -14,7 +14,7 @@ from acp.schema import StopReason
 
 from ctxchat.acp import updates
 from ctxchat.acp.prompts import Block, message
-from ctxchat.acp.telling import Telling
+from ctxchat.acp.telling import EventSender
 from ctxchat.acp.updates import SessionUpdate
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.program import Program
@@ -140,7 +140,7 @@ class EditorSession:
         """Tell what happens until its end. Raises CtxchatError where it came to none."""
         reason: StopReason = "end_turn"
         mask = self.session.attachments.mask
-        telling = Telling(self.session, self._editor, self._workspace, self._ids, self._forms)
+        telling = EventSender(self.session, self._editor, self._workspace, self._ids, self._forms)
         try:
             async with aclosing(events):
                 async for stamped in events:

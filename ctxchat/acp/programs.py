@@ -32,7 +32,7 @@ class Programs:
         self._starting = asyncio.Lock()
         self._end = AsyncExitStack()
 
-    async def of(self, cwd: str, given: Sequence[EditorServer] = ()) -> Program:
+    async def program_for(self, cwd: str, given: Sequence[EditorServer] = ()) -> Program:
         """The program for this folder with these servers, by the settings as they are now. Raises UsageError and StorageError."""
         if not Path(cwd).is_absolute():
             raise UsageError(f"cwd: {cwd or 'empty'} is no absolute path.")

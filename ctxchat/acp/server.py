@@ -177,7 +177,7 @@ class EditorAgent:
         """A new session in a folder."""
         from ctxchat.acp.settings import modes
 
-        program = await self._programs.of(cwd, mcp_servers or ())
+        program = await self._programs.program_for(cwd, mcp_servers or ())
         session = await program.open()
         await self._take_in(program, session)
         return NewSessionResponse(session_id=session.id, modes=modes(session), config_options=self._options(session.id))
@@ -210,7 +210,7 @@ class EditorAgent:
         begin = int(cursor or 0) if (cursor or "0").isdecimal() else -1
         if begin < 0:
             raise UsageError(f"cursor: {clean(cursor or '')!r} is none of ours.")
-        program = await self._programs.of(cwd or str(workspace_of("")))
+        program = await self._programs.program_for(cwd or str(workspace_of("")))
         stored = [r for r in await program.sessions() if r.folder and not r.delegated]
         rows = [r for r in stored if r.messages or r.id in self._open]
         if cwd:
@@ -281,7 +281,7 @@ class EditorAgent:
         return self._open[session_id]
 
     async def _stored(self, cwd: str, session_id: str, given: list[EditorServer] | None) -> EditorSession:
-        program = await self._programs.of(cwd, given or ())
+        program = await self._programs.program_for(cwd, given or ())
         if session_id not in {row.id for row in await program.sessions()}:
             raise RequestError(NOT_FOUND, f"There is no session {clean(session_id)!r}.")
         opened = self._open.get(session_id)

@@ -69,7 +69,7 @@ OfCall = (
 )
 
 
-class Telling:
+class EventSender:
     """One turn or compaction. `forms` says that the editor can ask in words; `failed` is why there is no end to it."""
 
     def __init__(self, session: Session, editor: Client, workspace: Path, ids: CallIds, forms: bool) -> None:
@@ -114,7 +114,7 @@ class Telling:
                 await self.tell(updates.compacted(event, begun=event.id in self._passes))
                 self._passes.discard(event.id)
             case ContextUsage():
-                if self._due("context_usage"):
+                if self._is_due("context_usage"):
                     await self.tell(updates.usage(event))
             case Retry():
                 await self.tell(updates.remark(f"{event.cause} Trying again in {event.after_seconds:.0f} s."))
@@ -138,7 +138,7 @@ class Telling:
                 await self.tell(updates.started(told, self._workspace))
             case ToolProgress(text=text):
                 shown = self._shown[call_id] = (self._shown.get(call_id, "") + text)[-TAIL:]
-                if self._due(call_id):
+                if self._is_due(call_id):
                     await self.tell(updates.progress(named, shown))
             case ToolFinished():
                 if task := self._asked.pop(call_id, None):
@@ -149,7 +149,7 @@ class Telling:
             case FilesChanged():
                 await self.tell(updates.touched(told, self._workspace))
             case Delegated():
-                if self._due(call_id):
+                if self._is_due(call_id):
                     await self.tell(updates.delegated(told))
             case ApprovalRequested():
                 if not named:
@@ -164,7 +164,7 @@ class Telling:
             case QuestionAsked():
                 self._ask(call_id, self._question(call_id, told))
 
-    def _due(self, what: str) -> bool:
+    def _is_due(self, what: str) -> bool:
         now = monotonic()
         due = now - self._said.get(what, 0.0) >= UPDATE_INTERVAL_S
         if due:
@@ -216,7 +216,7 @@ class Telling:
             case "after":
                 self._session.policy.agree("after")
             case _:
-                self._session.policy.rest(SNOOZE)
+                self._session.policy.pause_for(SNOOZE)
         await self.tell(updates.settled(named, taken in {"now", "after"}))
 
     async def _chosen(self, call: ToolCallUpdate, rows: list[PermissionOption]) -> str:

@@ -72,7 +72,7 @@ class Wire:
                 gone = ConnectionError(f"The editor does not listen any more: {problem.strerror or problem}.")
                 self._tell(_fail, written, gone)
             else:
-                self._tell(_done, written)
+                self._tell(_mark_written, written)
 
     def _tell(self, what: Callable[..., None], *values: object) -> None:
         try:
@@ -139,7 +139,7 @@ def _input_lines(source: BinaryIO) -> Iterator[bytes]:
         return
 
 
-def _done(written: asyncio.Future[None]) -> None:
+def _mark_written(written: asyncio.Future[None]) -> None:
     if not written.done():
         written.set_result(None)
 

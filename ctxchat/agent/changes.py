@@ -17,7 +17,7 @@ from ctxchat.agent.session_lock import SessionLock
 from ctxchat.core.changes import (
     Undoing,
     dropped,
-    found,
+    find_change,
     in_part,
     lost_facts,
     memo_changed,
@@ -65,7 +65,7 @@ class Changes:
         back no longer fits, `over` of the figures says by how much."""
         async with self._lock.alone():
             ledger, at = self._conversation.ledger, self._conversation.clock.now()
-            undone = found(ledger, change_id)
+            undone = find_change(ledger, change_id)
             of = (ledger, undone.id, groups, self._measured, *self._summary_inputs)
             left = [await asyncio.to_thread(in_part, *of)] if groups else []
             scale = self._conversation.as_counted
@@ -131,7 +131,7 @@ class Changes:
 
     async def _put_back(self, make: Callable[[Ledger, str, str], tuple[Group, Change]], of: str) -> ContextUsage:
         async with self._lock.alone():
-            await self._conversation.settle()
+            await self._conversation.flush()
             note, change = make(self._conversation.ledger, of, self._conversation.clock.now())
             await self._conversation.write(Sealed((note,)), Changed(change, self._conversation.as_counted))
             return await self._conversation.refresh()

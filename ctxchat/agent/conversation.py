@@ -121,7 +121,7 @@ class Conversation(JournalWriter):
         self._streamed = Mix()
         self.use(ModelKnowledge(self, self._knowledge_store, model, known or Known()))
         self._around: Surroundings | None = None  # as they were asked for last
-        config.context_sources.go_to(touched(state.ledger.standing, EARLIER_PATHS))
+        config.context_sources.go_to(touched(state.ledger.groups_in_force, EARLIER_PATHS))
         self._every_request: tuple[ContextBlock, ...] = ()
         self._prefix_guard = PrefixGuard(state.sent)
         self._requests = 0  # made so far
@@ -153,7 +153,7 @@ class Conversation(JournalWriter):
         if (before.system, before.tools) != (config.system, config.tools):
             self._instructed_anew = True
         if before.context_sources is not config.context_sources:
-            config.context_sources.go_to(touched(self.ledger.standing, EARLIER_PATHS))
+            config.context_sources.go_to(touched(self.ledger.groups_in_force, EARLIER_PATHS))
             self._around = None
             await before.context_sources.close()
 
@@ -227,7 +227,7 @@ class Conversation(JournalWriter):
     async def look_around(self) -> None:
         """Ask what stands around the conversation now: for the next head, and for the note on what has changed."""
         sources = self._config.context_sources
-        around = await sources.around()
+        around = await sources.gather()
         if sources is self._config.context_sources:
             self._around = around
 
@@ -302,7 +302,7 @@ class Conversation(JournalWriter):
         try:
             await self.write(record)
         except StorageError:
-            self.note(record)
+            self.apply_now_write_later(record)
 
     # ── sending ──
 
@@ -313,8 +313,8 @@ class Conversation(JournalWriter):
         request = request_of(self.view, self._explanations, self.effort)
         broke = await asyncio.to_thread(self._prefix_guard.check, self.model.name, request)
         if broke and broke.thoughts and self.model.binds_thinking and (span := self._bound_thoughts(broke)):
-            self.note(ThoughtsLeftOut(*span))
-            await self.again()
+            self.apply_now_write_later(ThoughtsLeftOut(*span))
+            await self.remeasure()
             request = request_of(self.view, self._explanations, self.effort)
         if broke and not broke.cause and STRICT:
             raise UnexplainedBreak(broke, self.view)
@@ -340,8 +340,8 @@ class Conversation(JournalWriter):
         did."""
         if not any(item.message.reasoning for item in self.view.items):
             return False
-        self.note(ThoughtsLeftOut(0, self.ledger.next_seq))
-        await self.again()
+        self.apply_now_write_later(ThoughtsLeftOut(0, self.ledger.next_seq))
+        await self.remeasure()
         return True
 
     def as_sent(self, measured: Measured, notes: ReplyNotes = ReplyNotes()) -> Measured:  # noqa: B008 (frozen)
@@ -394,7 +394,7 @@ class Conversation(JournalWriter):
             self._afforded = await asyncio.to_thread(afford, of[0], lambda tool: weigh(tool.schema), of[1])
             self._afforded_of = of
 
-    async def again(self) -> ContextUsage:
+    async def remeasure(self) -> ContextUsage:
         """Compile and measure in the frame of the last request: for what was added to it since, without asking anybody."""
         async with self._looking:
             return self._adopt(await self.compiled(self.ledger))
@@ -420,7 +420,7 @@ class Conversation(JournalWriter):
         mark = f"\n[… {{lines}}{{tokens}} tokens left out; {rest} …]\n"
         return await asyncio.to_thread(clip, text, most, self.counter.count_text, mark)
 
-    async def leave(self) -> None:
+    async def stop_background_work(self) -> None:
         """End what is still at work around the conversation."""
         await self._config.context_sources.close()
 
@@ -474,7 +474,7 @@ class Conversation(JournalWriter):
         """Gauge tokens for a token of our estimate of the present view: what comes before and after a change is on one scale."""
         used, whole = (
             self.context_usage.used - self.context_usage.tokens("draft"),
-            self.knowledge.calibration.whole(self.view.kinds),
+            self.knowledge.calibration.estimate_request(self.view.kinds),
         )
         return used / whole if self.view.raw and used > 0 and whole > 0 else self._counting.scale
 

@@ -43,8 +43,8 @@ class Files:
             restored = await self._port.unfinished()
             if restored:
                 await self._conversation.write(restored)
-                self._port.done()
-            changed = await self._settle()
+                self._port.end_restore()
+            changed = await self._finish_call()
             await self._port.close()
         except CtxchatError as problem:
             return str(problem)
@@ -60,13 +60,13 @@ class Files:
             )
         return " ".join(told)
 
-    async def settle(self) -> None:
+    async def finish_cancelled_call(self) -> None:
         """After a cancel: what the call that was at work did. Raises nothing, for the turn has to be sealed."""
         with suppress(CtxchatError):
-            await self._settle()
+            await self._finish_call()
 
-    async def _settle(self) -> Checkpoint | None:
-        name, changes, unnamed = await self._port.settle()
+    async def _finish_call(self) -> Checkpoint | None:
+        name, changes, unnamed = await self._port.end_call()
         if not name or any(c.id == name for c in self._conversation.state.checkpoints):
             return None
         checkpoint = self._checkpoint(name, changes, unnamed=unnamed)
@@ -74,9 +74,11 @@ class Files:
         self._port.forget()
         return checkpoint
 
-    def note(self, event: FilesChanged) -> None:
+    def add_change(self, event: FilesChanged) -> None:
         """A call of the turn under way changed files; written down with its result."""
-        self._conversation.note(self._checkpoint(event.id, event.changes, event.call_id, event.unnamed))
+        self._conversation.apply_now_write_later(
+            self._checkpoint(event.id, event.changes, event.call_id, event.unnamed)
+        )
 
     def _checkpoint(
         self, name: str, changes: tuple[FileChange, ...], call_id: str = "", unnamed: tuple[str, ...] = ()
@@ -86,7 +88,7 @@ class Files:
             name, turn, changes, call_id, conversation.ledger.next_seq, at=conversation.clock.now(), unnamed=unnamed
         )
 
-    def noted(self) -> None:
+    def wait_until_written(self) -> None:
         """What was noted last is on disk."""
         self._port.forget()
 
@@ -99,7 +101,7 @@ class Files:
     async def undoing(self) -> Restoring:
         """What taking back the last turn that changed files would do."""
         return await self._snapshot(
-            file_changes.last_turn(self._checkpoints) if file_changes.standing(self._checkpoints) else ()
+            file_changes.last_turn(self._checkpoints) if file_changes.checkpoints_in_force(self._checkpoints) else ()
         )
 
     async def redoing(self) -> Restoring:
@@ -124,7 +126,7 @@ class Files:
     async def _snapshot(self, checkpoints: Sequence[Checkpoint]) -> Restoring:
         now = await self._port.now([c.path for checkpoint in checkpoints for c in checkpoint.changes])
         digests = {c.before.digest for checkpoint in checkpoints for c in checkpoint.changes if c.before}
-        return file_changes.restoring(checkpoints, now, await self._port.kept(digests))
+        return file_changes.restoring(checkpoints, now, await self._port.stored_digests(digests))
 
     @property
     def _checkpoints(self) -> tuple[Checkpoint, ...]:
@@ -159,7 +161,7 @@ class Files:
         self, wanted: Restoring | None, keep: Keep, *records: Record, change: str = "", tell: bool = False
     ) -> Checkpoint:
         conversation = self._conversation
-        await conversation.settle()
+        await conversation.flush()
         planned = file_changes.chosen(wanted, keep) if wanted else ()
         undoes = wanted.undoes if wanted else ()
         name = f"files-{len(self._checkpoints) + 1}"
@@ -174,9 +176,9 @@ class Files:
             await conversation.write(done, *records, *note)
         except CtxchatError:
             await self._port.restore(msgspec.structs.replace(done, changes=_back(done.changes)))
-            self._port.done()
+            self._port.end_restore()
             raise
-        self._port.done()
+        self._port.end_restore()
         return done
 
     def _note(self, done: Checkpoint):

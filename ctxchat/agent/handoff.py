@@ -57,7 +57,7 @@ class Handoff:
             raise CtxchatError("No model is there to write it.", "/model chooses one.")
         read, *instead = written(conversation.ledger)
         task = SummaryTask(
-            tuple(g for g in conversation.ledger.standing if g.id not in read.covers and g.kind != "system"),
+            tuple(g for g in conversation.ledger.groups_in_force if g.id not in read.covers and g.kind != "system"),
             read.text,
             "",
             f"Another agent goes on from your record alone, in a fresh session. {goal}".strip(),
@@ -70,12 +70,12 @@ class Handoff:
             async for piece in pieces:
                 yield piece
 
-    async def done(self, session: str, title: str) -> None:
+    async def record_handoff(self, session: str, title: str) -> None:
         """Say in this session's record where its work went. Raises StorageError and SessionBusy."""
         conversation = self._conversation
         text = f"[handed off] The work goes on in session {session}{f' (“{title}”)' if title else ''}."
         async with self._lock.alone():
-            await conversation.settle()
+            await conversation.flush()
             message = Message(conversation.ledger.next_seq, "user", text, at=conversation.clock.now())
             note = single("note", message, conversation.ledger.turn, f"handoff:{session}")
             await conversation.write(Sealed((note,)))

@@ -73,7 +73,7 @@ class Notes:
         if (note := HookNote(hook, text)) not in self._waiting:
             self._waiting.append(note)
 
-    def taken(self) -> list[HookNote]:
+    def take_all(self) -> list[HookNote]:
         """All that wait; none does then."""
         taken, self._waiting = self._waiting, []
         return taken
@@ -81,7 +81,7 @@ class Notes:
     async def write_notes(self, notes: list[HookNote]) -> None:
         """Into the record. Raises StorageError."""
         conversation = self._conversation
-        await conversation.settle()
+        await conversation.flush()
         groups = [await self._group(note, seq) for seq, note in enumerate(notes, conversation.ledger.next_seq)]
         await conversation.write(Sealed(tuple(groups)))
 
@@ -168,7 +168,7 @@ class Hooks:
 
     # ── what the session asks for ──
 
-    def around(self, work: SessionController) -> SessionController:
+    def run_around(self, work: SessionController) -> SessionController:
         """The work, and after each event what hooks make of it. The end of a turn stays the last event of the turn; one that was
         stopped sets no hook to work."""
 
@@ -176,15 +176,15 @@ class Hooks:
             async def tell(event: Event) -> None:
                 if not isinstance(event, TurnFinished):
                     await emit(event)
-                    await self._hear(event, emit)
+                    await self._handle_event(event, emit)
                     return
                 if event.status != "cancelled":
-                    await self._hear(event, emit)
-                    await self._rest(emit)
+                    await self._handle_event(event, emit)
+                    await self._run_waiting(emit)
                 await emit(event)
 
             await work(tell)
-            await self._rest(emit)
+            await self._run_waiting(emit)
 
         return with_hooks
 
@@ -213,24 +213,24 @@ class Hooks:
         async def keep(event: Event) -> None:
             said.append(event)
 
-        await self._rest(keep)
+        await self._run_waiting(keep)
         return tuple(event for event in said if isinstance(event, Notice))
 
     # ── seeing ──
 
-    async def _rest(self, emit: Emit) -> None:
+    async def _run_waiting(self, emit: Emit) -> None:
         """What waits, until nothing does; what happens by it is seen like everything else."""
 
         async def tell(event: Event) -> None:
             await emit(event)
-            await self._hear(event, emit)
+            await self._handle_event(event, emit)
 
         while self._compactions_asked or self._notes:
             await self.between(tell)
         with suppress(StorageError):  # it stays owed
-            await self._conversation.settle()
+            await self._conversation.flush()
 
-    async def _hear(self, event: Event, emit: Emit) -> None:
+    async def _handle_event(self, event: Event, emit: Emit) -> None:
         """What hooks do at once about an event, told."""
         match event:
             case TurnStarted():
@@ -288,9 +288,11 @@ class Hooks:
             context_usage = self._seen or conversation.context_usage
         else:
             context_usage = (
-                await self._looked() if event is None or isinstance(event, TurnStarted) else conversation.context_usage
+                await self._measured()
+                if event is None or isinstance(event, TurnStarted)
+                else conversation.context_usage
             )
-        groups = conversation.ledger.standing
+        groups = conversation.ledger.groups_in_force
         return Moment(
             context_pressure=round((context_usage.used + (self._results if tool else 0)) / context_usage.limit, 4),
             turn_count=conversation.ledger.turn,
@@ -301,9 +303,9 @@ class Hooks:
             tool_name=tool,
         )
 
-    async def _looked(self) -> ContextUsage:
+    async def _measured(self) -> ContextUsage:
         """The gauge with the message that has just come; what stands around is asked by the turn itself."""
-        return await (self._conversation.again() if self._seen else self._conversation.refresh())
+        return await (self._conversation.remeasure() if self._seen else self._conversation.refresh())
 
     # ── asking: what may be answered with a no ──
 
@@ -329,7 +331,7 @@ class Hooks:
         if verdict.blocks or verdict.stops:
             raise CtxchatError(f"Not sent: a hook does not allow it. {verdict.reason}".rstrip())
 
-    async def go_on(self, answer: str, emit: Emit) -> bool:
+    async def wants_more(self, answer: str, emit: Emit) -> bool:
         """Whether the model is to go on though it is done: a hook's reason for that waits as a note then."""
         fields = {"stop_hook_active": self._stops > 0, "last_assistant_message": answer}
         said: list[Event] = []
@@ -467,21 +469,21 @@ class Hooks:
 
     async def _delivered(self) -> Sequence[Event]:
         """Notes into the record. Where the store refuses they are given up: what was said comes first."""
-        notes = self._notes.taken()
+        notes = self._notes.take_all()
         names = tuple(dict.fromkeys(note.hook for note in notes))
         try:
             await self._notes.write_notes(notes)
         except StorageError as problem:
             return tuple(n for name in names for n in self._failed(name, f"its note could not be written. {problem}"))
         said = (Notice("info", f"Hook {name}: a note went to the model.") for name in names)
-        return (*said, await self._conversation.again())
+        return (*said, await self._conversation.remeasure())
 
     def _did(self, hook: Hook) -> None:
         """Count it. It is written down with whatever comes next: now, in a round, that would forget the round's partial."""
         turn = self._conversation.ledger.turn
-        self._tallies[hook.name] = self._tallies.get(hook.name, Tally()).after(turn)
+        self._tallies[hook.name] = self._tallies.get(hook.name, Tally()).count_turn(turn)
         if hook.counts:
-            self._conversation.owe(HookFired(hook.name, turn, self._conversation.clock.now()))
+            self._conversation.write_later(HookFired(hook.name, turn, self._conversation.clock.now()))
 
     def _failed(self, hook: str, why: str) -> Sequence[Notice]:
         """Said once for each hook; the first time tells what there is to mend."""

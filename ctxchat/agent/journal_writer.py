@@ -43,17 +43,17 @@ class JournalWriter:
             self._noted, self._owed = self._noted[len(noted) :], self._owed[len(owed) :]
             self.state = fold((*owed, *records), self.state)
 
-    def note(self, *records: Record) -> None:
+    def apply_now_write_later(self, *records: Record) -> None:
         """Into the state at once, and to the journal with whatever is written next: in the middle of a round a write would
         forget what was kept of it."""
         self._noted += records
         self.state = fold(records, self.state)
 
-    def owe(self, *records: Record) -> None:
+    def write_later(self, *records: Record) -> None:
         """Write these with whatever is written next."""
         self._owed += records
 
-    async def settle(self) -> None:
+    async def flush(self) -> None:
         """Write what is owed, for a session in which anything was said. Raises StorageError while that is not possible; it stays
         owed then."""
         if self._noted or (self._owed and self.state.ledger.groups):
@@ -69,7 +69,7 @@ class JournalWriter:
         try:
             await self.write(*records)
         except StorageError:
-            self.owe(*records)
+            self.write_later(*records)
             return False
         return True
 

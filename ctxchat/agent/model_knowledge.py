@@ -181,7 +181,7 @@ class ModelKnowledge:
         jumps = not usage.estimated and self._jumps(usage.prompt, view)
         doubted, self._doubted = jumps and not self._doubted, jumps and not self._doubted
         if not usage.estimated and not doubted and not self._doubtful(usage, view):
-            kept = self._kept(usage, reply)
+            kept = self._kept_tokens(usage, reply)
             if 0.5 < kept / max(1, calibration.part(said)) < 2 and not reply.reasoning and not reply.calls:
                 calibration = calibration.learn(kept, said, whole=False)  # what was counted is what was said
             calibration = self._taught(calibration, usage.prompt, view)
@@ -210,7 +210,7 @@ class ModelKnowledge:
         unexplained = real - anchor.tokens - self.calibration.part(grown)
         return abs(unexplained) > MAX_RATE * abs(grown.raw) + LEAST_JUMP
 
-    def _kept(self, usage: Usage, reply: Message) -> int:
+    def _kept_tokens(self, usage: Usage, reply: Message) -> int:
         """Tokens of a reply that the next request holds, as its server counted them; 0 where that is not known."""
         if self.model.keeps_reasoning:
             return usage.completion
@@ -247,7 +247,7 @@ class ModelKnowledge:
         """What the server did shows what this claim is worth: from now on it is `tokens`, as in `WindowLearned`. 0: it is not so
         after all."""
         believed = self.claimed.tokens if self.claimed else 0
-        self._journal.note(WindowLearned(self.model.name, tokens, believed, refused, took))
+        self._journal.apply_now_write_later(WindowLearned(self.model.name, tokens, believed, refused, took))
         await self.remember()
 
     async def remember(self) -> None:
@@ -265,13 +265,13 @@ class ModelKnowledge:
     def filled(self, writer: str) -> float:
         """What the summaries of a model took of what they might, in any session; 0 where none was seen. Blocking: of another
         model than this it may have to be read."""
-        return self._of(writer).filled
+        return self._known_of(writer).filled
 
     async def wrote(self, writer: str, filled: float) -> None:
         """A model has written a summary, which took such a share of what it might."""
-        known = await asyncio.to_thread(self._of, writer)
+        known = await asyncio.to_thread(self._known_of, writer)
         new = msgspec.structs.replace(known, filled=round((known.filled + filled) / 2 if known.filled else filled, 3))
         await (self._keep(new) if writer == self.model.name else self._knowledge_store.save(writer, new))
 
-    def _of(self, model: str) -> Known:
+    def _known_of(self, model: str) -> Known:
         return self._known if model == self.model.name else self._knowledge_store.load(model)

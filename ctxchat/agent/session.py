@@ -110,13 +110,13 @@ class Session:
     ) -> AsyncGenerator[Stamped, None]:
         """One turn, joined between its rounds by what is said `next_steering_message`. Closing the generator interrupts it; what
         exists is kept. Raises SessionBusy for a read-only session."""
-        return self._lock.stream(lambda emit: self._turn(next_steering_message, emit).run(text, attachments))
+        return self._lock.stream(lambda emit: self._new_turn(next_steering_message, emit).run(text, attachments))
 
     def resume(self, *, next_steering_message: NextSteeringMessage = nothing) -> AsyncGenerator[Stamped, None]:
         """The last turn goes on where it broke off: as `send`, without a message. Raises CtxchatError where nothing is open."""
-        return self._lock.stream(lambda emit: self._turn(next_steering_message, emit).resume())
+        return self._lock.stream(lambda emit: self._new_turn(next_steering_message, emit).resume())
 
-    def _turn(self, next_steering_message: NextSteeringMessage, emit: Emit) -> Turn:
+    def _new_turn(self, next_steering_message: NextSteeringMessage, emit: Emit) -> Turn:
         return Turn(
             self._conversation,
             self._tool_runner,
@@ -176,16 +176,16 @@ class Session:
         """End what is being prepared, and give the session free for others. What hooks had to say at the end. A second time
         does nothing. Raises CtxchatError while a turn or a compaction is under way: it would go on to write without the lock."""
         async with self._lock.closing() as first:
-            return await self._end() if first else ()
+            return await self._close_parts() if first else ()
 
-    async def _end(self) -> tuple[Notice, ...]:
+    async def _close_parts(self) -> tuple[Notice, ...]:
         try:
             return () if self.read_only else await self._hooks.finish()
         finally:
             await self.compaction.close()
-            await self._conversation.leave()
+            await self._conversation.stop_background_work()
             with suppress(CtxchatError):  # nobody is left who could mend it
-                await self._conversation.settle()
+                await self._conversation.flush()
             if self.files:
                 await self.files.close()
             await self._conversation.knowledge.remember()

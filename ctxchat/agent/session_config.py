@@ -32,7 +32,7 @@ class OpenModel(Protocol):
 class ContextSources(Protocol):
     """What stands around a conversation besides the tools."""
 
-    async def around(self) -> Surroundings:
+    async def gather(self) -> Surroundings:
         """Memory files, word for word, and what the context providers say now."""
         ...
 

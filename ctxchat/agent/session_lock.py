@@ -72,7 +72,10 @@ class SessionLock:
         """The events of the work with their place in the session, hooks' among them; a gauge that is just as the event before
         told it is left out. The work has the session for itself."""
         told: Event | None = None
-        async with self.alone(turn=True), aclosing(stream(self._hooks.around(work) if self._hooks else work)) as events:
+        async with (
+            self.alone(turn=True),
+            aclosing(stream(self._hooks.run_around(work) if self._hooks else work)) as events,
+        ):
             async for event in events:
                 if isinstance(event, ContextUsage) and event == told:
                     continue

@@ -222,7 +222,7 @@ class Setup:
             conversation.use(await conversation.learned_of(model))
             self._write_for(conversation.model)
             if conversation.model.address != was:
-                conversation.owe(ModelChosen(conversation.model.name, conversation.model.address))
+                conversation.write_later(ModelChosen(conversation.model.name, conversation.model.address))
         if after.options != before.options or after.serving != before.serving:
             self._compactor.policy.start_over()
         self._tool_runner.offer(after.tools)

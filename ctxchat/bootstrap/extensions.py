@@ -42,19 +42,19 @@ class Extensions:
 
     def tools(self, taken: Sequence[str]) -> list[ToolPort]:
         """Tools of other packages whose name is not taken."""
-        made = self.made("ctxchat.tools", lambda factory: factory())
+        made = self.make_all("ctxchat.tools", lambda factory: factory())
         return [tool for tool in made.values() if tool.spec.name not in taken]
 
     def providers(self, names: Sequence[str], workspace: Path) -> dict[str, ContextProvider]:
         """The named context providers, by name."""
-        return self.made("ctxchat.providers", lambda factory: factory(workspace), names)
+        return self.make_all("ctxchat.providers", lambda factory: factory(workspace), names)
 
     def transforms(self, names: Sequence[str]) -> list[Transform]:
         """The named transforms, in the order of the names."""
-        made = self.made("ctxchat.transforms", lambda factory: factory(), names) if names else {}
+        made = self.make_all("ctxchat.transforms", lambda factory: factory(), names) if names else {}
         return [made[name] for name in names if name in made]
 
-    def made(
+    def make_all(
         self, group: Group, make: Callable[[Callable[..., Any]], Any], names: Sequence[str] | None = None
     ) -> dict[str, Any]:
         """What the factories of a group make, by name; only of those that are named, where any are."""
@@ -81,5 +81,5 @@ def broken_plugins(workspace: Path) -> list[str]:
     }
     extensions = Extensions()
     for group, make in makes.items():
-        extensions.made(group, make)
+        extensions.make_all(group, make)
     return extensions.problems

@@ -46,7 +46,7 @@ _news = msgspec.json.Decoder(ImportNews)
 
 def unchanged(database: Database) -> Callable[[Path], bool]:
     """Whether a file is as it was when it was brought in last, without a look into it."""
-    known = origins.known(database)
+    known = origins.imported_files(database)
 
     def same(file: Path) -> bool:
         try:
@@ -196,7 +196,7 @@ async def importable(database: Database, path: Path | None) -> list[Importable]:
 
     def still_to_import() -> list[Importable]:
         there: list[Importable] = []
-        for found in formats.found(Path.home()) if path is None else formats.at(path):
+        for found in formats.find_sessions(Path.home()) if path is None else formats.sessions_at(path):
             sizes = [file.stat().st_size for file in found.files if not same(file)]
             if sizes:
                 there.append(Importable(found.form.label, len(sizes), sum(sizes)))

@@ -135,8 +135,11 @@ class HookCommands:
             ) as process,
         ):
             assert process.stdout
-            talking = [asyncio.create_task(_tell(process, event)), asyncio.create_task(_listen(process.stdout, kept))]
-            talking += [asyncio.create_task(_listen(process.stderr, errors))] if process.stderr else []
+            talking = [
+                asyncio.create_task(_tell(process, event)),
+                asyncio.create_task(_read_output(process.stdout, kept)),
+            ]
+            talking += [asyncio.create_task(_read_output(process.stderr, errors))] if process.stderr else []
             try:
                 ended = await _ended(process, action.timeout)
                 await asyncio.wait(talking[1:], timeout=AFTERGLOW if ended else 0)
@@ -195,7 +198,7 @@ async def _tell(process: asyncio.subprocess.Process, event: bytes) -> None:
         process.stdin.close()
 
 
-async def _listen(stream: asyncio.StreamReader, kept: HeadTail) -> None:
+async def _read_output(stream: asyncio.StreamReader, kept: HeadTail) -> None:
     while data := await stream.read(65_536):
         kept.add(data)
         await asyncio.sleep(0.001)  # one that never stops printing must not take the loop for itself

@@ -60,7 +60,7 @@ class DailyBackup:
         self._stop = threading.Event()
 
     @asynccontextmanager
-    async def beside(self) -> AsyncGenerator[None, None]:
+    async def running(self) -> AsyncGenerator[None, None]:
         """For as long as the block lasts."""
         task = asyncio.create_task(self._later(), name="backup")
         try:
@@ -72,16 +72,16 @@ class DailyBackup:
             await asyncio.wait({task})
             if early and self._database.path.stat().st_size < SMALL:
                 self._stop = threading.Event()
-                await asyncio.to_thread(self._made)
+                await asyncio.to_thread(self._back_up)
 
     async def _later(self) -> None:
         await asyncio.sleep(QUIET)
-        await asyncio.to_thread(self._made)
+        await asyncio.to_thread(self._back_up)
 
-    def _made(self) -> None:
+    def _back_up(self) -> None:
         kept, most = self._settings.backups, self._settings.backups_mb * 1_000_000
         with suppress(StorageError, OSError, backups.Stopped):  # tried again at the next start
-            if backups.due(self._database, kept):
+            if backups.is_due(self._database, kept):
                 backups.daily(self._database, kept, most, self._stop)
 
 
@@ -148,7 +148,7 @@ class Program(Shared):
         program = cls(flags, loaded, workspace, await asyncio.to_thread(Database, paths.data_dir()))
         copying = DailyBackup(program.database, loaded.settings.storage)
         try:
-            async with copying.beside(), indexing(program.database):
+            async with copying.running(), indexing(program.database):
                 yield program
         finally:
             await program.close()

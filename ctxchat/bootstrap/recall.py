@@ -96,7 +96,7 @@ class Recollection:
 
     def _passage(self, hit: Hit) -> str:
         """What was found with what belongs to it: the call of a result, the result of a call."""
-        text = f"{self._heading(hit)}:\n{hit.passage}{self._rest(hit)}"
+        text = f"{self._heading(hit)}:\n{hit.passage}{self._rest_hint(hit)}"
         if hit.role not in {"tool", "assistant"} or not hit.tool:
             return text
         try:
@@ -107,7 +107,7 @@ class Recollection:
         if hit.role == "tool":
             calls = [c for m in group.messages for c in m.calls if c.id == mine.call_id]
             around = [f"[called {c.name} {clip(c.arguments, _BESIDE, self._database.count)}]" for c in calls]
-            return "\n".join([f"{self._heading(hit)}:", *around, hit.passage]) + self._rest(hit)
+            return "\n".join([f"{self._heading(hit)}:", *around, hit.passage]) + self._rest_hint(hit)
         results = [m for m in group.messages if m.role == "tool" and not m.synthetic]
         share = _BESIDE // max(1, len(results))
         told = [f"{m.id} (its result): {clip(m.text, max(_LEAST, share), self._database.count)}" for m in results]
@@ -123,7 +123,7 @@ class Recollection:
         same = f", nearly the same as the older {', '.join(hit.alike[:6])}" if hit.alike else ""
         return f"{self._id(hit)} ({who.get(hit.role, hit.role)}, turn {hit.turn}, {place}{same})"
 
-    def _rest(self, hit: Hit) -> str:
+    def _rest_hint(self, hit: Hit) -> str:
         return "" if hit.whole else f"\n[a part of {hit.tokens} tokens; recall the id {self._id(hit)} for all of it]"
 
     def _id(self, hit: Hit) -> str:

@@ -49,17 +49,17 @@ async def first_look(
 ) -> FirstLook:
     """What to ask, or to say, once each: the header names the offline assistant from then on. `model` is the one that is set;
     where there is one, nothing. Where nothing was found the next start looks anew."""
-    if model or _kept(database, _ASKED):
+    if model or _is_remembered(database, _ASKED):
         return FirstLook()
     found = offers(await discover())
-    told = not found and _kept(database, _TOLD)
+    told = not found and _is_remembered(database, _TOLD)
     if not told:
         with suppress(StorageError):  # then it is said once more, which does no harm
             await database.run(database.remember, _ASKED if found else _TOLD, "yes")
     return FirstLook(found, "" if found or told else NOTHING_FOUND)
 
 
-def _kept(database: Database, key: str) -> bool:
+def _is_remembered(database: Database, key: str) -> bool:
     try:
         return database.remembered(key) is not None
     except StorageError:

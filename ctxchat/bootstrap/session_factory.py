@@ -211,9 +211,9 @@ class Opening:
         )
         if not self._notices and (state.model, state.address) != (model.name, model.address):
             chosen = ModelChosen(model.name, model.address)  # what it goes on with, whatever the settings name then
-            conversation.owe(chosen)
+            conversation.write_later(chosen)
         if state.agent is None and settings.agents and not state.ledger.groups:
-            conversation.owe(AgentChosen(config.agent))
+            conversation.write_later(AgentChosen(config.agent))
         compactor = Compactor(
             conversation,
             summariser=config.summariser_of(model) if config.summariser_of else None,
@@ -272,7 +272,7 @@ class Opening:
         shared, settings = self._shared, self._configuring.settings(agent)[0]
         try:
             if state and state.model and not shared.flags.model and self._can_be_asked(state):
-                kept = msgspec.structs.replace(shared.given, kept=state.address)
+                kept = msgspec.structs.replace(shared.overrides, kept=state.address)
                 return shared.model(state.model, kept, settings)
             return shared.model(shared.flags.model, settings=settings)
         except CtxchatError as problem:

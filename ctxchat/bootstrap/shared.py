@@ -114,7 +114,7 @@ class Shared:
         return self.loaded.trusted
 
     @property
-    def given(self) -> Overrides:
+    def overrides(self) -> Overrides:
         """What the command line says of the model to begin with."""
         return Overrides(self.flags.api_base, self.flags.api_key_env, self.flags.window)
 
@@ -126,7 +126,7 @@ class Shared:
         first = settings.model or OFFLINE_NAME
         chosen = name or first
         if overrides is None:
-            overrides = self.given if chosen == first else Overrides()
+            overrides = self.overrides if chosen == first else Overrides()
         return model_port(chosen, settings, overrides, self.transports)
 
     async def find(self, prefix: str) -> str:

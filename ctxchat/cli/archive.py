@@ -215,9 +215,9 @@ async def _undone(changes: Changes, found: archive.Archived, part: bool) -> Cont
         narrate(f"Of {count(looked.messages, 'message')} the newest {looked.part_messages:,} can come back, and did.")
         return await changes.undo(found.change.id, looked.groups)
     context_usage = await changes.undo(found.change.id)
-    if context_usage.over:
+    if context_usage.excess:
         ways = f"`ctxchat compact {found.session}` frees up some."
-        narrate(f"That is {short(context_usage.over)} tokens too much for the window. {ways}")
+        narrate(f"That is {short(context_usage.excess)} tokens too much for the window. {ways}")
     elif not looked.fits:
         narrate("The window is past its trigger: the next message will start a compaction.")
     return context_usage

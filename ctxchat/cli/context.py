@@ -13,7 +13,7 @@ from ctxchat.cli.common import common_options, emit, flags, run_async, table, te
 from ctxchat.core.context_usage import ContextUsage, fixed, overhead
 from ctxchat.core.quantities import short
 from ctxchat.presentation.cache_text import cache_lines
-from ctxchat.presentation.usage_text import PARTS, gauge_words, known, share, starts_words, window_words
+from ctxchat.presentation.usage_text import PARTS, gauge_words, is_measured, share, starts_words, window_words
 
 
 @click.command("context")
@@ -49,7 +49,7 @@ def command(session: str, draft: str) -> None:
         (
             PARTS[s.name].label,
             f"{'~' if s.estimated and s.tokens else ''}{short(s.tokens)}",
-            "" if s.name == "reserved" or not known(context_usage) else share(s.tokens, context_usage.limit),
+            "" if s.name == "reserved" or not is_measured(context_usage) else share(s.tokens, context_usage.limit),
             short(s.budget) if s.budget else "",
             f"{short(s.over)} over" if s.over else "",
         )

@@ -131,14 +131,14 @@ async def _servers(program: Program) -> list[Check]:
         Check(
             f"mcp {row.name}",
             row.state in {"ready", "off"},
-            _found(row, sum(weights.get(tool, 0) for tool in row.tools)),
+            _server_state(row, sum(weights.get(tool, 0) for tool in row.tools)),
             "" if row.state in {"ready", "off"} else f"See [mcp.{row.name}] in the settings: {row.where}",
         )
         for row in rows
     ]
 
 
-def _found(row: ServerRow, tokens: int) -> str:
+def _server_state(row: ServerRow, tokens: int) -> str:
     match row.state:
         case "ready":
             left_out = f", left out: {', '.join(row.left_out)}" if row.left_out else ""

@@ -41,15 +41,15 @@ def ended(work: Callable[[], int]) -> int:
             sys.stdout.flush()  # what cannot be written is said, and not only by Python when it is too late
         return code
     except CtxchatError as problem:
-        _say(str(problem))
+        _print_error(str(problem))
         return 2 if isinstance(problem, UsageError) else 1
     except KeyboardInterrupt:
         return 130
     except Exception as fault:
         if isinstance(fault, OSError) and _output_is_full(fault):
-            _say(f"Standard output: {fault.strerror}.")
+            _print_error(f"Standard output: {fault.strerror}.")
             return 1
-        _say(written_down(fault))
+        _print_error(written_down(fault))
         return 1
 
 
@@ -78,7 +78,7 @@ def _output_is_full(fault: OSError) -> bool:
 
 def written_down(fault: Exception) -> str:
     """Writes a fault that nobody expected down for whoever mends it; says what it was and where it can be read."""
-    return f"{_sentence(fault)} {_kept(fault)}"
+    return f"{_sentence(fault)} {_log_fault(fault)}"
 
 
 def _sentence(fault: Exception) -> str:
@@ -88,7 +88,7 @@ def _sentence(fault: Exception) -> str:
     return f"This should not have happened: {type(fault).__name__}{f': {words}' if words else ''}."
 
 
-def _kept(fault: Exception) -> str:
+def _log_fault(fault: Exception) -> str:
     import logging
     import time
     import traceback
@@ -114,7 +114,7 @@ def _append(log: Path, text: str) -> None:
         out.write(text)
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     from ctxchat.core.sanitize import clean
     from ctxchat.core.secrets import masked
 

@@ -144,7 +144,7 @@ def export(session: str, view: str, form: str, output: str | None) -> None:
             if view == "record":
                 found = await program.find(session)
                 loaded = await program.database.run(loading.load, program.database, found)
-                state = await program.database.run(_whole, program.database, found, loaded.state)
+                state = await program.database.run(_with_images, program.database, found, loaded.state)
                 return exporting.export_record(state, cast(exporting.Format, form))
             opened = await program.open(session, interactive=False, only_read=True)
             try:
@@ -163,7 +163,7 @@ def export(session: str, view: str, form: str, output: str | None) -> None:
 
 def _claude_code(database: Database, session: str) -> str:
     """Its lines; what has no place in them is told."""
-    state = _whole(database, session, loading.load(database, session).state)
+    state = _with_images(database, session, loading.load(database, session).state)
     lines = ClaudeCodeLines(session, state, sessions.row(database, session).folder)
     text = "".join(exporting.dump(line) + "\n" for line in lines)
     for kind, many in sorted(lines.left_out.items()):
@@ -171,7 +171,7 @@ def _claude_code(database: Database, session: str) -> str:
     return text
 
 
-def _whole(database: Database, session: str, state: SessionState) -> SessionState:
+def _with_images(database: Database, session: str, state: SessionState) -> SessionState:
     """With its images in it."""
     ledger = msgspec.structs.replace(state.ledger, groups=exporting.with_images(database, session, state.ledger.groups))
     return msgspec.structs.replace(state, ledger=ledger)

@@ -66,21 +66,21 @@ def command(paths: Sequence[str], agent: str, found: bool, every: bool, events: 
         _tell_found(form)
     elif every:
         home = Path.home()
-        files = [(f.form, file) for f in formats.found(home) if form in {None, f.form} for file in f.files]
+        files = [(f.form, file) for f in formats.find_sessions(home) if form in {None, f.form} for file in f.files]
         _import_all(files, only_new=True, events=events)
     elif not paths:
         raise UsageError("Nothing to import.", "Give a file or a folder, --found to see what there is, or --all.")
     elif agent == "openai" or (len(paths) == 1 and not form and _chat(Path(paths[0]))):
         _import_chat(Path(paths[0]), title, events=events)
     else:
-        _import_all([pair for path in paths for pair in _in(Path(path), form)], events=events)
+        _import_all([pair for path in paths for pair in _files_of(Path(path), form)], events=events)
 
 
 def _chat(path: Path) -> bool:
     return not path.is_dir() and (not path.is_file() or formats.recognised(path) is None)
 
 
-def _in(path: Path, form: Format | None) -> list[tuple[Format, Path]]:
+def _files_of(path: Path, form: Format | None) -> list[tuple[Format, Path]]:
     """The files that a path of the command line stands for, each with its format. Raises UsageError where there is none."""
     if not path.exists():
         raise UsageError(f"{path} does not exist.", "Give the path of a file or a folder.")
@@ -202,7 +202,7 @@ def _report(told: Sequence[Imported]) -> None:
 def _tell_found(form: Format | None) -> None:
     async def list_found() -> list[FoundRow]:
         async with Program.started(flags()) as program:
-            return await program.database.run(lambda: list(_found(program.database, form)))
+            return await program.database.run(lambda: list(_found_rows(program.database, form)))
 
     rows = run_async(list_found())
     if flags().json:
@@ -221,9 +221,9 @@ def _tell_found(form: Format | None) -> None:
         narrate("`ctxchat sessions import --all` imports them, with --from NAME those of one agent.")
 
 
-def _found(database: Database, form: Format | None) -> Iterator[FoundRow]:
+def _found_rows(database: Database, form: Format | None) -> Iterator[FoundRow]:
     same = history_import.unchanged(database)
-    for found in formats.found(Path.home()):
+    for found in formats.find_sessions(Path.home()):
         if form in {None, found.form}:
             yield FoundRow(
                 found.form.name,

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import msgspec
 
 from ctxchat.config.option_table import Shape, allowed, facts, members, shape
-from ctxchat.config.problems import ConfigFault, KeyPath, nearest, shown
+from ctxchat.config.problems import ConfigFault, KeyPath, display_value, nearest
 from ctxchat.config.schema import HookSettings, Settings, Table, own_names
 from ctxchat.config.schema.option import Names
 
@@ -44,7 +44,7 @@ class _Checker:
 
     def table(self, tree: Any, table: type[Table], at: KeyPath) -> dict[str, Any]:
         if not isinstance(tree, dict):
-            raise self._fault(at, f"is {shown(tree)}", "must be a table")
+            raise self._fault(at, f"is {display_value(tree)}", "must be a table")
         fields = members(table)
         clean: dict[str, Any] = {}
         for name, value in tree.items():
@@ -77,22 +77,22 @@ class _Checker:
 
     def _check_table(self, value: Any, kind: Shape, at: KeyPath) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise self._fault(at, f"is {shown(value)}", "must be a table")
+            raise self._fault(at, f"is {display_value(value)}", "must be a table")
         clean: dict[str, Any] = {}
         for name, inner in value.items():
             if kind.words and name not in kind.words:
                 self._fault((*at, name), "is unknown", _one_of(kind.words), nearest(name, kind.words))
-            elif (right := self._whole(inner, kind.item, (*at, name))) is not None:
+            elif (right := self._all_right(inner, kind.item, (*at, name))) is not None:
                 clean[name] = right
         return clean
 
     def _array(self, value: Any, kind: Shape, at: KeyPath) -> list[Any]:
         if not isinstance(value, list):
-            raise self._fault(at, f"is {shown(value)}", "must be a list of tables")
-        items = [self._whole(inner, kind.item, (*at, i)) for i, inner in enumerate(value)]
+            raise self._fault(at, f"is {display_value(value)}", "must be a list of tables")
+        items = [self._all_right(inner, kind.item, (*at, i)) for i, inner in enumerate(value)]
         return [item for item in items if item is not None]
 
-    def _whole(self, value: Any, tp: Any, at: KeyPath) -> Any:
+    def _all_right(self, value: Any, tp: Any, at: KeyPath) -> Any:
         """The element if all of it is right, else None: half a hook would do something nobody asked for."""
         before = len(self.faults)
         try:
@@ -112,7 +112,9 @@ class _Checker:
         try:
             right = _as_lists(msgspec.to_builtins(msgspec.convert(value, tp)))
         except (msgspec.ValidationError, OverflowError, RecursionError, TypeError):
-            raise self._fault(at, f"is {shown(value)}", f"must be {allowed(tp)}", _near_word(value, tp)) from None
+            raise self._fault(
+                at, f"is {display_value(value)}", f"must be {allowed(tp)}", _near_word(value, tp)
+            ) from None
         if names := facts(tp).names:
             self._check_names(right if isinstance(right, list) else [right], names, at)
         return right
@@ -127,7 +129,9 @@ class _Checker:
         if not wrong or (names == "tools" and not every):  # tools are known to the agent only
             return
         right = f"one of {', '.join(every) or 'none'}"
-        faults = [self._fault(at, f"{shown(w)} is none of the {names}", right, nearest(w, every)) for w in wrong]
+        faults = [
+            self._fault(at, f"{display_value(w)} is none of the {names}", right, nearest(w, every)) for w in wrong
+        ]
         raise faults[0]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ctxchat.config.problems import ConfigFault, KeyPath, key_text, nearest, shown
+from ctxchat.config.problems import ConfigFault, KeyPath, display_value, key_text, nearest
 from ctxchat.config.schema import DEFAULTS, AgentSettings, ContextSettings, Settings
 from ctxchat.config.trees import Tree, get, nested, overlay
 from ctxchat.core.errors import UsageError
@@ -25,7 +25,7 @@ def for_agent(settings: Settings, name: str | None = None) -> tuple[Settings, Ag
     if name not in settings.all_agents:
         near = nearest(name, settings.all_agents)
         hint = f"Did you mean {near}?" if near else f"Agents: {', '.join(settings.all_agents)}."
-        raise UsageError(f"There is no agent {shown(name)}.", hint)
+        raise UsageError(f"There is no agent {display_value(name)}.", hint)
     agent = settings.all_agents[name]
     permissions = settings.permissions
     if agent.permissions is not None:
@@ -58,10 +58,10 @@ _MARKS: tuple[tuple[KeyPath, KeyPath, float], ...] = (
 def build(tree: Tree) -> Settings:
     """The settings of a right tree; marks that nobody set stay below the ones somebody lowered."""
     context = tree.get("context", {})
-    return msgspec.convert({**tree, "context": settle(context, context)}, Settings)
+    return msgspec.convert({**tree, "context": lower_marks(context, context)}, Settings)
 
 
-def settle(context: Tree, own: Tree) -> Tree:
+def lower_marks(context: Tree, own: Tree) -> Tree:
     """A context table in which lowering a mark takes along the marks below it that `own` does not set itself."""
     full = overlay(_CONTEXT, context)
     for low, high, share in _MARKS:
@@ -74,7 +74,7 @@ def agent_context(settings: Settings, name: str) -> ContextSettings:
     """The context options of an agent: its own, field by field, over the application's."""
     own = settings.all_agents[name].context
     merged = overlay(msgspec.to_builtins(settings.context), own)
-    return msgspec.convert(settle(merged, own), ContextSettings)
+    return msgspec.convert(lower_marks(merged, own), ContextSettings)
 
 
 def contradictions(settings: Settings) -> list[ConfigFault]:
@@ -85,7 +85,9 @@ def contradictions(settings: Settings) -> list[ConfigFault]:
         faults += [f for f in found if get(agent.context, f.path[3:]) is not None]
     if settings.agent and settings.agent not in settings.all_agents:
         near = nearest(settings.agent, settings.all_agents)
-        faults.append(ConfigFault(("agent",), f"there is no agent {shown(settings.agent)} in [agents]", nearest=near))
+        faults.append(
+            ConfigFault(("agent",), f"there is no agent {display_value(settings.agent)} in [agents]", nearest=near)
+        )
     for name, model in settings.models.items():
         if model.fallback == name:
             faults.append(ConfigFault(("models", name, "fallback"), "is the model itself", "another model"))
@@ -117,7 +119,7 @@ def _context(c: ContextSettings, at: KeyPath) -> Iterator[ConfigFault]:
         try:
             re.compile(pattern)
         except re.error as wrong:
-            yield ConfigFault((*at, "redact"), f"{shown(pattern)} is no regular expression ({wrong})")
+            yield ConfigFault((*at, "redact"), f"{display_value(pattern)} is no regular expression ({wrong})")
     sizes = ("output_reserved", "summary_max_tokens", "facts_max_tokens")
     for name, size in ((name, getattr(c, name)) for name in sizes):
         if size >= c.max_tokens > 0 and size != getattr(DEFAULTS.context, name):

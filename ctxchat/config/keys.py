@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from ctxchat.config.problems import Problem, nearest, shown
+from ctxchat.config.problems import Problem, display_value, nearest
 
 Preset = Literal["standard", "no-function-keys", "no-alt-keys"]
 
@@ -337,9 +337,9 @@ def fault(key: str) -> tuple[str, str] | None:
     """Why this key cannot start an action, and the nearest right name (or empty); None when it can."""
     *modifiers, base = key.split("+")
     if wrong := [m for m in modifiers if m not in _MODIFIERS]:
-        return f"{shown(wrong[0])} is no modifier (ctrl, shift, alt, super)", nearest(wrong[0], _MODIFIERS)
+        return f"{display_value(wrong[0])} is no modifier (ctrl, shift, alt, super)", nearest(wrong[0], _MODIFIERS)
     if base not in _NAMED and len(base) != 1:
-        return f"{shown(key)} is no key", nearest(base, _NAMED)
+        return f"{display_value(key)} is no key", nearest(base, _NAMED)
     if key in SWALLOWED:
         return f"{key} is taken by the message editor while you type", ""
     if key in _READ_OTHERWISE:
@@ -347,7 +347,7 @@ def fault(key: str) -> tuple[str, str] | None:
     if key in _SAME:
         return f"{key} reaches the program as {_SAME[key]}", ""
     if len(base) == 1 and set(modifiers) <= {"shift"}:
-        return f"{shown(key)} is a letter you type", ""
+        return f"{display_value(key)} is a letter you type", ""
     return None
 
 

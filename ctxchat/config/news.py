@@ -32,7 +32,7 @@ class News(msgspec.Struct, frozen=True):
         return (*self.now, *self.later)
 
 
-def news(before: Loaded, after: Loaded) -> News:
+def compare_settings(before: Loaded, after: Loaded) -> News:
     """The difference between two readings."""
     now: list[str] = []
     later: list[str] = []

@@ -71,7 +71,7 @@ def nearest(word: str, words: Collection[str]) -> str:
     return found[0] if found else ""
 
 
-def shown(value: object, most: int = 60) -> str:
+def display_value(value: object, most: int = 60) -> str:
     """A value as it may be repeated in a sentence: one line, clipped, without control characters."""
     text = repr(value) if isinstance(value, str) else str(value)
     text = "".join(c if c.isprintable() else "�" for c in text)

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ctxchat.config.atomic import alone, write_text
-from ctxchat.config.problems import Problem, shown
+from ctxchat.config.problems import Problem, display_value
 from ctxchat.config.toml_file import read_toml
 from ctxchat.config.toml_positions import layout
 from ctxchat.core.permissions import Rule, parse_rule
@@ -31,7 +31,7 @@ def read_rules(config: Path) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
                 rules.append(msgspec.structs.replace(rule, folder=folder))
             else:
                 problems.append(
-                    Problem(f"{shown(text)} is no rule", "folders", "must be `tool: pattern`", file=str(path))
+                    Problem(f"{display_value(text)} is no rule", "folders", "must be `tool: pattern`", file=str(path))
                 )
     if "rules" in found.tree:
         old = "holds rules of an earlier version, which held in every folder; they no longer count, and you are asked again"

@@ -11,7 +11,7 @@ import msgspec
 
 from ctxchat.config import paths
 from ctxchat.config.colours import contrast, from_lch, ink_on, lch, luminance, mix, normal, readable
-from ctxchat.config.problems import KeyPath, Problem, key_text, nearest, shown
+from ctxchat.config.problems import KeyPath, Problem, display_value, key_text, nearest
 from ctxchat.config.toml_file import read_toml
 from ctxchat.config.toml_positions import layout
 from ctxchat.core.sections import SECTIONS, SectionName
@@ -66,7 +66,10 @@ class Themes(msgspec.Struct, frozen=True):
         if name in self.themes:
             return None
         return Problem(
-            f"there is no theme {shown(name)}", "theme", f"one of {', '.join(self.themes)}", nearest(name, self.themes)
+            f"there is no theme {display_value(name)}",
+            "theme",
+            f"one of {', '.join(self.themes)}",
+            nearest(name, self.themes),
         )
 
 
@@ -211,20 +214,20 @@ def _faults(tree: dict[str, Any]) -> Iterable[tuple[KeyPath, Problem]]:
         if key not in _KNOWN:
             yield (key,), Problem("is unknown", nearest=nearest(key, _KNOWN))
         elif key in COLOURS and not _is_colour(value):
-            yield (key,), Problem(f"is {shown(value)}", allowed='must be a colour such as "#7aa2f7"')
+            yield (key,), Problem(f"is {display_value(value)}", allowed='must be a colour such as "#7aa2f7"')
         elif key == "name" and not (
             isinstance(value, str) and value.strip() and value.isprintable() and len(value) <= 40
         ):
-            yield (key,), Problem(f"is {shown(value)}", allowed="must be a name of 1 to 40 letters")
+            yield (key,), Problem(f"is {display_value(value)}", allowed="must be a name of 1 to 40 letters")
         elif key == "dark" and not isinstance(value, bool):
-            yield (key,), Problem(f"is {shown(value)}", allowed="must be true or false")
+            yield (key,), Problem(f"is {display_value(value)}", allowed="must be true or false")
     for table, right, allowed in (
         ("gauge", _is_colour, "a colour"),
         ("patterns", _is_sign, "one narrow letter or sign"),
     ):
         part = tree.get(table, {})
         if not isinstance(part, dict):
-            yield (table,), Problem(f"is {shown(part)}", allowed="must be a table")
+            yield (table,), Problem(f"is {display_value(part)}", allowed="must be a table")
             continue
         for key, value in part.items():
             if key not in SECTIONS:
@@ -233,7 +236,7 @@ def _faults(tree: dict[str, Any]) -> Iterable[tuple[KeyPath, Problem]]:
                     Problem("is unknown", allowed=f"one of {', '.join(SECTIONS)}", nearest=nearest(key, SECTIONS)),
                 )
             elif not right(value):
-                yield (table, key), Problem(f"is {shown(value)}", allowed=f"must be {allowed}")
+                yield (table, key), Problem(f"is {display_value(value)}", allowed=f"must be {allowed}")
 
 
 def _folders(config: Path | None) -> list[Path]:

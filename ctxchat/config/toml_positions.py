@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ctxchat.config.problems import BARE, KeyPath, shown
+from ctxchat.config.problems import BARE, KeyPath, display_value
 
 _PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _KEY = re.compile(rf"{_PART}(?:[ \t]*\.[ \t]*{_PART})*")
@@ -73,7 +73,7 @@ def layout(text: str) -> Layout:
 def parse_key(text: str) -> tuple[str, ...]:
     """A dotted key as its parts: `models."a.b".window` is three. Raises ValueError for one that is none."""
     if not _KEY.fullmatch(text.strip()):
-        raise ValueError(f"{shown(text)} is no key")
+        raise ValueError(f"{display_value(text)} is no key")
     return tuple(_unquoted(part) for part in _PARTS.findall(text))
 
 

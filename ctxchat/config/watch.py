@@ -18,7 +18,7 @@ class Watch:
 
     def __init__(self, places: Iterable[Path]) -> None:
         self._places = tuple(dict.fromkeys(places))
-        self._seen = self._look()
+        self._seen = self._stamps_now()
 
     def add_places(self, places: Iterable[Path]) -> None:
         """Watch these as well, from as they are now. Touches the disk."""
@@ -28,10 +28,10 @@ class Watch:
 
     def changed(self) -> frozenset[Path]:
         """The files that came, went or were written since the last call. Quick, but touches the disk: off the event loop."""
-        before, self._seen = self._seen, self._look()
+        before, self._seen = self._seen, self._stamps_now()
         return frozenset(p for p in before.keys() | self._seen.keys() if before.get(p) != self._seen.get(p))
 
-    def _look(self) -> dict[Path, Stamp]:
+    def _stamps_now(self) -> dict[Path, Stamp]:
         stamps = ((file, _stamp(file)) for place in self._places for file in _files(place))
         return {file: stamp for file, stamp in stamps if stamp}
 

@@ -97,7 +97,7 @@ def _write_first_valid(path: Path, text: str, wanted: dict[str, Any], proposals:
             reads = tomllib.loads(proposal)
         except (ValueError, RecursionError):
             continue
-        if _same(reads, wanted):
+        if _equal_trees(reads, wanted):
             bom = _BOM if path.exists() and path.read_bytes().startswith(_BOM.encode()) else ""
             write_text(path, bom + proposal)
             return
@@ -110,15 +110,15 @@ def _proposals(text: str, places: Layout, parts: KeyPath, value: str) -> Iterato
     if place := places.places.get(parts):
         yield text[: place.value] + value + text[place.end :]
     if len(parts) > 1:
-        yield from _beside(text, places, parts, len(parts) - 1, value, end)
+        yield from _at_table_end(text, places, parts, len(parts) - 1, value, end)
         gap = "" if not text else end if text.endswith("\n") else end * 2
         yield f"{text}{gap}[{_dotted(parts[:-1])}]{end}{_dotted(parts[-1:])} = {value}{end}"
     for n in range(len(parts) - 2, -1, -1):
-        yield from _beside(text, places, parts, n, value, end)
+        yield from _at_table_end(text, places, parts, n, value, end)
     yield f"{_dotted(parts)} = {value}{end}{text}"
 
 
-def _beside(text: str, places: Layout, parts: KeyPath, n: int, value: str, end: str) -> Iterator[str]:
+def _at_table_end(text: str, places: Layout, parts: KeyPath, n: int, value: str, end: str) -> Iterator[str]:
     """At the end of the table that the first `n` parts name, be it a section or inline."""
     line = f"{_dotted(parts[n:])} = {value}"
     for section in places.sections:
@@ -156,7 +156,7 @@ def _dotted(parts: KeyPath) -> str:
     return ".".join(bare_key(str(part)) for part in parts)
 
 
-def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _equal_trees(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Equal trees; an empty table is as good as none. Compared as text, so that 1, 1.0 and true differ and nan equals itself."""
     return repr(_pruned(one)) == repr(_pruned(other))
 

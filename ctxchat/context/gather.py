@@ -48,7 +48,7 @@ class WorkspaceSources:
         self._faulty: Mapping[str, str] = {}  # memory files, as they were read last
         self._remembered: tuple[ContextBlock, ...] = ()
 
-    async def around(self) -> Surroundings:
+    async def gather(self) -> Surroundings:
         """The memory files that apply here, and what the providers say, in their order."""
         memory, context = await asyncio.gather(self.read_memory(), self._providers.asked())
         return Surroundings(memory, await self._masked(context), frozenset(self.troubles))
@@ -124,7 +124,7 @@ class Providers:
         if tasks:
             await asyncio.wait(tasks.values(), timeout=deadline)
         for source_id, task in tasks.items():
-            self._settle(source_id, task, deadline)
+            self._keep_result(source_id, task, deadline)
         return tuple(ContextBlock(s, self._said[s]) for s in tasks if self._said.get(s, "").strip())
 
     async def close(self) -> None:
@@ -139,13 +139,13 @@ class Providers:
         """The provider at work: anew, or still from a request it missed. What it said too late is taken now."""
         task = self._running.get(provider.source_id)
         if task is not None and task.done():
-            self._settle(provider.source_id, task, 0.0)
+            self._keep_result(provider.source_id, task, 0.0)
             task = None
         if task is None:
             task = self._running[provider.source_id] = asyncio.ensure_future(provider.provide())
         return task
 
-    def _settle(self, source_id: str, task: asyncio.Task[str], deadline: float) -> None:
+    def _keep_result(self, source_id: str, task: asyncio.Task[str], deadline: float) -> None:
         """Take what came of it: a value, a failure, or nothing yet. Of two requests at once each may do so."""
         if not task.done():
             self.troubles[source_id] = f"gave no answer within {deadline:g} s; what it said last is used"

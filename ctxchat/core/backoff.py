@@ -39,7 +39,7 @@ class Backoff(msgspec.Struct, frozen=True):
         return cls(kept.failures, 0.0, kept.refills, kept.last_turn, kept.rest_until)
 
     @property
-    def kept(self) -> journal.BackoffState:
+    def saved_state(self) -> journal.BackoffState:
         """What outlives a restart."""
         return journal.BackoffState(self.failures, self.refills, self.last_turn, self.rest_until)
 
@@ -71,7 +71,7 @@ class Backoff(msgspec.Struct, frozen=True):
         """After a pass by hand that made room: everything may run again."""
         return Backoff()
 
-    def again(self) -> Backoff:
+    def reset(self) -> Backoff:
         """What stopped compactions may be mended: they may run again, but for the rest that a person wanted."""
         return Backoff(rest_until=self.rest_until)
 

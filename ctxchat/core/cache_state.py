@@ -68,20 +68,20 @@ class CacheState(msgspec.Struct, frozen=True, tag="cache"):
     cold: NextCall = NextCall()
     broke: CacheBreak | None = None
 
-    def hold(self, now: float) -> Hold | None:
+    def held_at(self, now: float) -> Hold | None:
         """What is held at that second of the epoch."""
         return next((hold for hold in self.holds if now < hold.until), None)
 
     def warmth(self, now: float) -> Warmth:
         """Whether anything is held at that second."""
-        hold = self.hold(now)
+        hold = self.held_at(now)
         if hold is None:
             return self.otherwise
         return "warm" if hold.promised else "probably_warm"
 
     def as_json(self, now: float) -> dict[str, object]:
         """As programs read it (SPEC 9), at that second."""
-        hold, warmth = self.hold(now), self.warmth(now)
+        hold, warmth = self.held_at(now), self.warmth(now)
         tokens = hold.tokens if hold else 0 if warmth == "cold" else None
         warm = hold.next if hold else NextCall()
         return {

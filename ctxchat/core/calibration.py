@@ -120,7 +120,7 @@ class Calibration(msgspec.Struct, frozen=True):
         """The server's tokens for one of ours, of ordinary words."""
         return self.rates[0]
 
-    def whole(self, mix: Mix) -> int:
+    def estimate_request(self, mix: Mix) -> int:
         """The best estimate for a whole request."""
         return max(0, round(self._sum((*_numbers(mix), 1))))
 

@@ -45,7 +45,7 @@ def skills_to_carry(ledger: Ledger, fold: Collection[str]) -> dict[str, str]:
     gone = frozenset(fold)
     shown = [e.group for e in ledger.live() if e.group and e.kind is None and gone.isdisjoint(e.covers)]
     still = skills_in_use(shown)
-    return {name: text for name, text in skills_in_use(ledger.standing).items() if name not in still}
+    return {name: text for name, text in skills_in_use(ledger.groups_in_force).items() if name not in still}
 
 
 def carried_skills(texts: Mapping[str, str], count: Count, max_tokens: int) -> str:

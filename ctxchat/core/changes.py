@@ -130,13 +130,13 @@ def reinserted(ledger: Ledger, change_id: str, at: str) -> tuple[Group, Change]:
     facts = lost_facts(ledger, change_id)
     if not facts:
         raise LedgerError(f"Compaction {change_id} lost no facts.")
-    if change_id in put_back(ledger):
+    if change_id in restored_ids(ledger):
         raise LedgerError("These facts were put back already.", "Undo takes them out again.")
     head = "[facts from earlier in this conversation, put back because the summary does not have them]"
     return _note(ledger, "\n".join([head, *(f"- {fact}" for fact in facts)]), f"{RESTORE_NOTE}{change_id}", at)
 
 
-def put_back(ledger: Ledger) -> frozenset[str]:
+def restored_ids(ledger: Ledger) -> frozenset[str]:
     """The ids of what was put back and still is: groups of the record, and compactions whose lost facts were."""
     sources = (ledger.group(added).source for change in ledger.changes for added in change.adds)
     return frozenset(source.removeprefix(RESTORE_NOTE) for source in sources if source.startswith(RESTORE_NOTE))
@@ -241,7 +241,7 @@ class Undoing(msgspec.Struct, frozen=True):
         return self.after.used < max(self.roof, self.before.used + 1) or self.before.limit <= 0
 
 
-def found(ledger: Ledger, change_id: str = "") -> Change:
+def find_change(ledger: Ledger, change_id: str = "") -> Change:
     """The change with this id, the last one without. Raises LedgerError where there is none in force."""
     for change in reversed(ledger.changes):
         if change_id in {"", change.id}:
@@ -251,7 +251,7 @@ def found(ledger: Ledger, change_id: str = "") -> Change:
 
 def preview_undo(ledger: Ledger, change_id: str, measured: Measured, count: Count, memory: Memory) -> Undoing:
     """What undoing a change would do, and the part of it that fits where not all does. Raises LedgerError."""
-    change = found(ledger, change_id)
+    change = find_change(ledger, change_id)
     covered = {g for entry in ledger.live() if entry.change == change.id for g in entry.covers}
     held = tuple(g.id for g in ledger.groups if g.id in covered)
     without = ledger.undo(change.id)
@@ -266,7 +266,7 @@ def preview_undo(ledger: Ledger, change_id: str, measured: Measured, count: Coun
     room = (whole.roof - before.used) * view.raw // max(1, after.used)
     groups = _newest(held, weights, room)
     for _ in range(TRIES):
-        groups = _from_a_turn(ledger, _whole(without, groups))
+        groups = _from_a_turn(ledger, _whole_groups(without, groups))
         if not groups:
             break
         narrowed = without.apply(_narrowed(without, change, groups, count, memory))
@@ -283,13 +283,13 @@ def in_part(
 ) -> Change:
     """The compaction without these groups, to be put in its place; its record tells what came back. Of groups that one summary
     stood for before, all come back or none. Raises LedgerError where they cannot come back alone."""
-    change = found(ledger, change_id)
+    change = find_change(ledger, change_id)
     if above := later(ledger, change):
         raise LedgerError(
             f"{_describe_change(above)} made on top of it: no part of it can come back alone.", "Undo that first."
         )
     without = ledger.undo(change.id)
-    back = _whole(without, groups)
+    back = _whole_groups(without, groups)
     if change.kind != "compaction" or not any(g in back for e in change.edits for g in e.covers):
         raise LedgerError(f"Change {change.id} put none of these messages away.")
     left = _narrowed(without, change, back, count, memory)
@@ -315,7 +315,7 @@ def _narrowed(without: Ledger, change: Change, groups: Collection[str], count: C
     return msgspec.structs.replace(change, edits=edits, record=record)
 
 
-def _whole(without: Ledger, groups: Collection[str]) -> tuple[str, ...]:
+def _whole_groups(without: Ledger, groups: Collection[str]) -> tuple[str, ...]:
     """Those of the groups that come back as they were: a summary that stood for some of them cannot come back for a part."""
     wanted = frozenset(groups)
     return tuple(name for entry in without.live() if wanted.issuperset(entry.covers) for name in entry.covers)

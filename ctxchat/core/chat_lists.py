@@ -102,7 +102,7 @@ def compact(
     now = view(Ledger(group_messages(read_message(m, n) for n, m in enumerate(given[len(lead) :], len(lead) + 1)))).raw
     if trigger and now < budget.trigger:
         return given
-    ledger, record = _continue(given, len(lead), before) or _begin(given, len(lead), options)
+    ledger, record = _continue(given, len(lead), before) or _ledger_of(given, len(lead), options)
     passed = _passed(ledger, options, budget, summarise, view)
     after = view(passed)
     if passed is ledger or too_little(now, after.raw):
@@ -184,7 +184,7 @@ def _continue(given: Sequence[Any], lead: int, continued: Continued | None) -> t
     return ledger.append(*groups), [*record, *_closings(groups)]
 
 
-def _begin(given: Sequence[Any], lead: int, options: PlanOptions) -> tuple[Ledger, Record]:
+def _ledger_of(given: Sequence[Any], lead: int, options: PlanOptions) -> tuple[Ledger, Record]:
     """The ledger of all that a list stands for, with its summaries and shortened results in force."""
     record = originals(given)
     groups = group_messages(read_message(m, n) for n, m in enumerate(record[lead:], lead + 1))

@@ -34,7 +34,7 @@ def clip(text: str, max_tokens: int, count: Count, mark: str = "\n[… {tokens} 
         keep = keep * 7 // 8
 
 
-def around(text: str, place: int, max_tokens: int, count: Count, mark: str) -> str:
+def clip_around(text: str, place: int, max_tokens: int, count: Count, mark: str) -> str:
     """As `clip`, but what stays is one piece with this place in it: a third before it, as far as there is so much."""
     total = count(text)
     if total <= max_tokens:

@@ -101,7 +101,7 @@ class ContextUsage(msgspec.Struct, frozen=True, tag="context", omit_defaults=Fal
     working_limit: int = 0
 
     @property
-    def over(self) -> int:
+    def excess(self) -> int:
         """Tokens by which the request is too long for its limit, 0 where it fits."""
         return max(0, self.used - self.limit)
 
@@ -128,7 +128,7 @@ def used_tokens(
 ) -> tuple[int, float]:
     """Tokens in use, and by how many that may be off: the anchor plus a corrected estimate of what came after it."""
     if anchor is None or anchor.passes != passes:
-        return round(calibration.whole(mix) * scale), calibration.error(mix, whole=True) * scale
+        return round(calibration.estimate_request(mix) * scale), calibration.error(mix, whole=True) * scale
     grown = mix - anchor.mix
     error = calibration.error(grown) if grown != Mix() else 0.0
     return max(0, anchor.tokens + calibration.part(grown)), error
@@ -253,7 +253,7 @@ def inside_tokens(context_usage: ContextUsage, mark: float) -> float:
     return min(inside, context_usage.working_limit) if context_usage.working_limit else inside
 
 
-def due(context_usage: ContextUsage, soft_mark: float = 0.60) -> Due:
+def compaction_due(context_usage: ContextUsage, soft_mark: float = 0.60) -> Due:
     """Whether a compaction should run before the next request.
 
     `overhead`: what cannot be compacted is above the trigger alone, so a compaction would be in vain. `prepare`: past the soft

@@ -137,7 +137,7 @@ def unnamed(changes: Sequence[FileChange], texts: Iterable[str], workspace: str)
     return tuple(c.path for c in changes if c.after and c.after.kind != "folder" and not named(c.path))
 
 
-def standing(checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
+def checkpoints_in_force(checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
     """Those of calls that are in force: not taken back, or brought back since."""
     gone = taken_back(checkpoints)
     return tuple(c for c in checkpoints if not c.undoes and c.id not in gone)
@@ -170,13 +170,13 @@ def is_redo(checkpoint: Checkpoint, among: Sequence[Checkpoint]) -> bool:
 
 def last_turn(checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
     """Those in force of the newest turn that has any."""
-    found = standing(checkpoints)
+    found = checkpoints_in_force(checkpoints)
     return tuple(c for c in found if c.turn == found[-1].turn)
 
 
 def since(checkpoints: Sequence[Checkpoint], seq: int) -> tuple[Checkpoint, ...]:
     """Those in force that came about after this place in the record."""
-    return tuple(c for c in standing(checkpoints) if c.seq > seq)
+    return tuple(c for c in checkpoints_in_force(checkpoints) if c.seq > seq)
 
 
 def net(checkpoints: Iterable[Checkpoint]) -> dict[str, Net]:
@@ -241,7 +241,7 @@ def chosen(wanted: Restoring, keep: Keep) -> tuple[FileChange, ...]:
 
 def made_last(checkpoints: Sequence[Checkpoint]) -> str:
     """When files were changed last that can be taken back; empty where none were."""
-    found = standing(checkpoints)
+    found = checkpoints_in_force(checkpoints)
     return found[-1].at if found else ""
 
 

@@ -31,7 +31,7 @@ def handoff(
     """Goal, what stands written so far, rules and messages of the person, facts, state and open ends, in about `max_tokens`.
     `session` is the id by which it is recalled; `written` is a record that a model wrote, in place of the summary in force and of
     what was done last. Empty where nobody said anything yet."""
-    groups = [g for g in ledger.standing if g.kind not in {"system", "summary", "note"}]
+    groups = [g for g in ledger.groups_in_force if g.kind not in {"system", "summary", "note"}]
     asked = [g.first.text.strip() for g in groups if g.kind == "user" and not g.first.empty]
     if not asked:
         return ""

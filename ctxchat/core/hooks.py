@@ -161,7 +161,7 @@ class Tally(msgspec.Struct, frozen=True):
     fires: int = 0
     turn: int = 0
 
-    def after(self, turn: int) -> Tally:
+    def count_turn(self, turn: int) -> Tally:
         """Once more, in this turn."""
         return Tally(self.fires + 1, turn)
 

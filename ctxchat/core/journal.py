@@ -360,7 +360,7 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             known = any(c.id == record.id for c in state.checkpoints)
             return ledger, state if known else replace(state, checkpoints=(*state.checkpoints, record))
         case HookFired(hook=hook, turn=turn):
-            return ledger, replace(state, hooks={**state.hooks, hook: state.hooks.get(hook, Tally()).after(turn)})
+            return ledger, replace(state, hooks={**state.hooks, hook: state.hooks.get(hook, Tally()).count_turn(turn)})
 
 
 def _cached(state: SessionState, record: Measured) -> SessionState:

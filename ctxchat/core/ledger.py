@@ -144,7 +144,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
             raise LedgerError("a rewind puts nothing in place of what it takes back")
         if unknown := [p for p in (*change.pins, *change.adds) if not self.holds(p)]:
             raise LedgerError(f"group {unknown[0]} is not in the record")
-        return self._with((*self.changes, msgspec.structs.replace(change, edits=edits)))
+        return self._with_changes((*self.changes, msgspec.structs.replace(change, edits=edits)))
 
     def _checked(self, edit: Edit, seen: set[str], *, rewind: bool) -> Edit:
         """The edit as it is kept. No loop of ours where all is well: a journal of two hundred compactions names millions of
@@ -183,9 +183,9 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         """The ledger as if this change had never been made; later ones stay. Raises LedgerError when it is not in force."""
         if all(c.id != change_id for c in self.changes):
             raise LedgerError(f"change {change_id} is not in force")
-        return self._with(tuple(c for c in self.changes if c.id != change_id))
+        return self._with_changes(tuple(c for c in self.changes if c.id != change_id))
 
-    def _with(self, changes: tuple[Change, ...]) -> Ledger:
+    def _with_changes(self, changes: tuple[Change, ...]) -> Ledger:
         ledger = msgspec.structs.replace(self, changes=changes)
         same = {"_ids", "_places", "current", "next_seq"}  # the same groups stand in the same places
         if any(c.kind == "rewind" for c in (*self.changes, *changes)):
@@ -318,14 +318,14 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         return frozenset(g for c in self.changes if c.kind == "rewind" for e in c.edits for g in e.covers)
 
     @cached_property
-    def standing(self) -> tuple[Group, ...]:
+    def groups_in_force(self) -> tuple[Group, ...]:
         """The record without what a rewind took back."""
         return tuple(g for g in self.groups if g.id not in self.rewound) if self.rewound else self.groups
 
     @cached_property
     def current(self) -> frozenset[str]:
         """Ids of the user messages of the current turn: the one that began it, and what was said while it ran."""
-        return _said_now(self.standing)
+        return _said_now(self.groups_in_force)
 
     @property
     def turn(self) -> int:
@@ -380,5 +380,5 @@ NOTHING_OPEN = "There is nothing to continue: the last reply is whole."
 def open_end(ledger: Ledger) -> Group | None:
     """What such a turn left last: a half reply, a round nobody answered, a message without a reply. None where the last reply is
     whole, or nothing was ever said."""
-    last = next((group for group in reversed(ledger.standing) if group.kind in {"user", "reply", "round"}), None)
+    last = next((group for group in reversed(ledger.groups_in_force) if group.kind in {"user", "reply", "round"}), None)
     return None if last is None or (last.kind == "reply" and not last.first.interrupted) else last

@@ -46,7 +46,7 @@ def memos_of(ledger: Ledger) -> dict[str, Memo]:
     """The memos that hold, by name, the one written last at the end."""
     found: dict[str, Memo] = {}
     hidden = ledger.hidden_notes
-    for group in ledger.standing:
+    for group in ledger.groups_in_force:
         if group.id in hidden:
             continue
         for memo in _written_in(group):

@@ -181,14 +181,16 @@ def _runs(elements: Sequence[_Element], tokens: Sequence[str], *, generous: bool
         if unknown and generous:
             following = set(range(min(open_), len(elements) + 1))
         else:
-            following = {n for at in open_ for n in _after(elements, at, token, wild=len(token) == 1 and token != _GAP)}
+            following = {
+                n for at in open_ for n in _positions_after(elements, at, token, wild=len(token) == 1 and token != _GAP)
+            }
         if not following:
             return False
         open_ = _reached(elements, following)
     return len(elements) in open_
 
 
-def _after(elements: Sequence[_Element], at: int, token: str, *, wild: bool) -> tuple[int, ...]:
+def _positions_after(elements: Sequence[_Element], at: int, token: str, *, wild: bool) -> tuple[int, ...]:
     if at == len(elements):
         return ()
     element = elements[at]

@@ -48,7 +48,7 @@ def open_requests(groups: Sequence[Group]) -> list[Group]:
 def pending(ledger: Ledger, fold: Collection[str], max_tokens: int, count: Count) -> Pending:
     """What is open when these groups are folded: the newest request first and whole, where it goes with them, and those before it
     that were never answered. It is dated, since what follows below may answer it; where none is open that is said."""
-    standing = [g for g in ledger.standing if g.kind in {"user", "reply", "round"}]
+    standing = [g for g in ledger.groups_in_force if g.kind in {"user", "reply", "round"}]
     asked = open_requests(standing)
     gone = frozenset(fold)
     if not asked:
@@ -80,7 +80,7 @@ def pending(ledger: Ledger, fold: Collection[str], max_tokens: int, count: Count
 
 def asked_now(ledger: Ledger, max_tokens: int, count: Count) -> str:
     """Which request governs the work, for whoever writes a summary."""
-    standing = [g for g in ledger.standing if g.kind in {"user", "reply", "round"}]
+    standing = [g for g in ledger.groups_in_force if g.kind in {"user", "reply", "round"}]
     asked = open_requests(standing)
     if not asked:
         newest = next((g.first.id for g in reversed(standing) if g.kind == "user"), "")

@@ -251,12 +251,12 @@ class ToolPort(Protocol):
 class WorkspaceFiles(Protocol):
     """The files of a workspace: what calls do to them is kept, and can be taken back. All of it off the event loop."""
 
-    async def begin(self, access: Access, target: str, words: Sequence[str] = ()) -> None:
+    async def begin_call(self, access: Access, target: str, words: Sequence[str] = ()) -> None:
         """A call is about to run that may change `target` (an absolute path; for `write`), or anything; `words` are those by
         which it may name what it changes. Raises CtxchatError where what it does cannot be undone."""
         ...
 
-    async def settle(self) -> tuple[str, tuple[FileChange, ...], tuple[str, ...]]:
+    async def end_call(self) -> tuple[str, tuple[FileChange, ...], tuple[str, ...]]:
         """An id for the call that began last, what came of it, and the paths that it does not name (`core.files.unnamed`): also
         where a cancel or a kill cut it off. All empty where nothing came of it. Raises CtxchatError."""
         ...
@@ -269,7 +269,7 @@ class WorkspaceFiles(Protocol):
         """What stands at these paths."""
         ...
 
-    async def kept(self, digests: Collection[str]) -> frozenset[str]:
+    async def stored_digests(self, digests: Collection[str]) -> frozenset[str]:
         """Those of them whose content is there."""
         ...
 
@@ -286,7 +286,7 @@ class WorkspaceFiles(Protocol):
         """A restore that a kill cut off, brought to its end. Raises CtxchatError."""
         ...
 
-    def done(self) -> None:
+    def end_restore(self) -> None:
         """The restore is in the journal."""
         ...
 

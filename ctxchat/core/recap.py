@@ -86,7 +86,7 @@ def person_said(
             continue
         line = f"- {one.id}: {_in_brief(one.text, _cut(longest), longest, count) if cut else one.text}"
         tokens = count(line) + 1
-        if tokens > room and cut and (held := _held(one.text, count)):
+        if tokens > room and cut and (held := _standing_sentences(one.text, count)):
             line = f"- {one.id}: […] {' […] '.join(held)}"
             tokens = count(line) + 1
         if tokens <= room:
@@ -122,7 +122,7 @@ def _refusals(group: Group) -> tuple[_Said, ...]:
     return tuple(found)
 
 
-def _held(text: str, count: Count) -> list[str]:
+def _standing_sentences(text: str, count: Count) -> list[str]:
     """The sentences of a message that hold from then on."""
     sentences = (plain(found[0]) for found in _SENTENCE.finditer(text))
     return [s for s in sentences if carries(s) and count(s) <= LONG_SENTENCE]
@@ -131,7 +131,7 @@ def _held(text: str, count: Count) -> list[str]:
 def _in_brief(text: str, max_tokens: int, most: int, count: Count) -> str:
     """A long message in about `max_tokens`: its head and tail, and between them the sentences that hold from then on, whole as
     far as they fit into `most`."""
-    held = _held(text, count)
+    held = _standing_sentences(text, count)
     while len(held) > 1 and sum(map(count, held)) > most:
         held.pop(0)
     if held and sum(map(count, held)) + 2 * MIN_CUT_TOKENS > most:

@@ -61,7 +61,7 @@ def summary_task(ledger: Ledger, step: Step, options: PlanOptions, instructions:
     return SummaryTask(
         tuple(options.memory.shown(ledger.group(name)) for name in step.fold if name not in read.covers),
         read.text,
-        _beside(ledger, step, options),
+        _recent_context(ledger, step, options),
         instructions,
         step.summary_tokens,
         tuple(instead),
@@ -91,7 +91,7 @@ def input_tokens(groups: Iterable[Group]) -> int:
     )
 
 
-def _beside(ledger: Ledger, step: Step, options: PlanOptions) -> str:
+def _recent_context(ledger: Ledger, step: Step, options: PlanOptions) -> str:
     """What the person said last, the newest messages, the person's messages and the facts that go along with the summary."""
     count = options.counter.count_text
     folded = frozenset(step.fold)

@@ -119,7 +119,7 @@ class _Walk:
             if place in inside:  # it contains itself
                 return self.node(about, depth, inside, branch=branch)
             inside |= {place}
-            node = {**self._at(place), **about}
+            node = {**self._resolve(place), **about}
         return self._plain_node(node, depth, inside, free=branch or depth == 0)
 
     def _plain_node(self, node: Mapping[str, Any], depth: int, inside: frozenset[str], *, free: bool) -> Schema:
@@ -170,7 +170,7 @@ class _Walk:
             return {}
         return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
 
-    def _at(self, place: str) -> Mapping[str, Any]:
+    def _resolve(self, place: str) -> Mapping[str, Any]:
         """What a reference within the schema names; empty for one that leads nowhere, or elsewhere."""
         found: object = self._root if place.startswith("#") else None
         for step in place.split("/")[1:]:

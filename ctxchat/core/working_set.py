@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ctxchat.core.call_arguments import fields_of
-from ctxchat.core.clip import around, clip
+from ctxchat.core.clip import clip, clip_around
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, ToolCall, spoken
 from ctxchat.core.tokens import Count
@@ -152,7 +152,7 @@ def _fitting_part(file: CurrentFile, max_tokens: int, count: Count) -> str:
     place = _edited_line(file)
     if place < 0:
         return clip(file.text, max_tokens, count, _MARK)
-    return around(file.text, place, max_tokens, count, _MARK)
+    return clip_around(file.text, place, max_tokens, count, _MARK)
 
 
 def _edited_line(file: CurrentFile) -> int:

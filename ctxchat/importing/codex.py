@@ -75,7 +75,7 @@ def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator
             yield began
             yield from waiting
         if line is None:
-            made = [*rollout.rest(), *rollout.told_alone()]
+            made = [*rollout.remaining_steps(), *rollout.told_alone()]
         else:
             made = [line] if isinstance(line, Damaged) else list(rollout.steps(line, place))
         if not begun and any(isinstance(step, Said) for step in made):
@@ -129,7 +129,7 @@ class _Rollout:
             return
         if any(isinstance(step, Compacted) and self._was_asked_for(step.summary) for step in made):
             self._newest = []
-        yield from self.rest()
+        yield from self.remaining_steps()
         if (
             len(made) == 1
             and isinstance(made[0], Said)
@@ -140,7 +140,7 @@ class _Rollout:
         else:
             yield from made
 
-    def rest(self) -> Iterator[Step]:
+    def remaining_steps(self) -> Iterator[Step]:
         """What was held back until it is known what it is."""
         newest, self._newest = self._newest, []
         yield from newest
@@ -222,7 +222,7 @@ class _Rollout:
         """What a person said that stands in events only: no item of the same words came before the model spoke, or at all."""
         told, self._told = self._told, []
         for key, at, item in told:
-            yield from self._heard(item, key, at)
+            yield from self._read_message(item, key, at)
 
     def _rolled_back(self, turns: int) -> Iterator[Step]:
         if 0 < turns <= len(self._asked):
@@ -242,10 +242,10 @@ class _Rollout:
                 yield self._add_message(Message(0, "assistant", _parts(item.get("content")), at=self._at))
             case "message":
                 yield from self._paired(item)
-                yield from self._heard(item, f"u{key}", self._at)
+                yield from self._read_message(item, f"u{key}", self._at)
             case "agent_message":
                 parts = _parts(item.get("content"))
-                yield self._other(f"n{key}", Message(0, "user", parts, at=self._at), "note")
+                yield self._note_message(f"n{key}", Message(0, "user", parts, at=self._at), "note")
             case "reasoning":
                 pieces = map(obj, [*items(item.get("content")), *items(item.get("summary"))])
                 if reasoning := thought(text(piece.get("text")) for piece in pieces):
@@ -279,13 +279,13 @@ class _Rollout:
         self._last = f"r{self._reply}"
         return Said(self._last, message)
 
-    def _other(self, key: str, message: Message, kind: str = "") -> Said:
+    def _note_message(self, key: str, message: Message, kind: str = "") -> Said:
         self._reply += 1
         self._last = key
         return Said(key, message, "note" if kind else "")
 
     def _result(self, key: str, call: str, content: str | tuple[Part, ...], *, failed: bool = False) -> Said:
-        return self._other(key, Message(0, "tool", content, call_id=call, at=self._at, failed=failed))
+        return self._note_message(key, Message(0, "tool", content, call_id=call, at=self._at, failed=failed))
 
     def _paired(self, item: Object) -> Iterator[Step]:
         """What is told before an item of a person's: all up to the event of the same words, which says nothing new."""
@@ -300,18 +300,18 @@ class _Rollout:
             yield from self.told_alone()
             self._unconfirmed.append(said)
 
-    def _heard(self, item: Object, key: str, at: str) -> Iterator[Step]:
+    def _read_message(self, item: Object, key: str, at: str) -> Iterator[Step]:
         parts = _parts(item.get("content"))
         words = _joined(parts)
         message = Message(0, "user", parts, at=at)
         if not _by_person(item):
-            yield self._other(key, message, "note")
+            yield self._note_message(key, message, "note")
             return
         self._before[key] = self._last
         self._asked.append(key)
         self._texts[words] = key
         self._ids[text(item.get("id"))] = key
-        yield self._other(key, message)
+        yield self._note_message(key, message)
 
     def _compacted(self, payload: Object) -> Iterator[Step]:
         """What stands from now on is told item by item, or (older) is the summary and what the person said."""

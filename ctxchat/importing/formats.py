@@ -112,7 +112,7 @@ class FoundSessions(msgspec.Struct, frozen=True):
         return Path(os.path.commonpath([file.parent for file in self.files]))
 
 
-def at(path: Path, most: int = 2_000) -> list[FoundSessions]:
+def sessions_at(path: Path, most: int = 2_000) -> list[FoundSessions]:
     """What a file or folder holds, as far as so many files of it show; nothing where it cannot be read. Looks into files."""
     files = [path] if path.is_file() else islice((p for p in path.rglob("*") if p.suffix in ENDINGS), most)
     there: dict[str, list[Path]] = {}
@@ -123,7 +123,7 @@ def at(path: Path, most: int = 2_000) -> list[FoundSessions]:
     return [sessions for name, known in there.items() if (sessions := _stated(FORMATS[name], known))]
 
 
-def found(home: Path) -> list[FoundSessions]:
+def find_sessions(home: Path) -> list[FoundSessions]:
     """What there is on this machine, agents without any left out. Looks at names, sizes and times, into no file."""
     return [sessions for form in FORMATS.values() if (sessions := _stated(form, form.files(home)))]
 

@@ -20,10 +20,10 @@ from ctxchat.importing.json_stream import (
     lines,
     number,
     obj,
+    parse_file,
     simple,
     text,
     thought,
-    whole,
 )
 from ctxchat.importing.steps import About, Back, Begin, Compacted, Counted, Damaged, NoPlace, Said, Step
 
@@ -56,7 +56,7 @@ def steps(file: Path, progress: Progress) -> Iterator[Step]:
     if file.suffix == ".jsonl":
         told = [line for _, line in lines(file, progress)]
     else:
-        document = whole(file, progress)
+        document = parse_file(file, progress)
         if isinstance(document, list):
             yield from _saved(document, file)
             return
@@ -75,7 +75,7 @@ def steps(file: Path, progress: Progress) -> Iterator[Step]:
             about |= {name: value for name, value in news.items() if name != "messages"}
             _replaced(items(news.get("messages")), latest, order, checkpoint="$set" in record)
         elif "type" in record and "id" in record:
-            _heard(record, latest, order)
+            _collect_message(record, latest, order)
         else:
             made.append(NoPlace("nameless lines"))
     above = file.parent.name if about.get("kind") == "subagent" else ""
@@ -102,7 +102,7 @@ def _root(place: Path) -> list[str]:
     return []
 
 
-def _heard(message: Object, latest: dict[str, Object], order: list[tuple[str, str]]) -> None:
+def _collect_message(message: Object, latest: dict[str, Object], order: list[tuple[str, str]]) -> None:
     id = text(message.get("id"))
     if id not in latest:
         order.append(("said", id))
@@ -130,7 +130,7 @@ def _replaced(
         order.append(("compressed", " ".join(text(m.get("id")) for m in (summary, *found))))
         latest[text(summary.get("id"))] = summary
     for message in found:
-        _heard(message, latest, order)
+        _collect_message(message, latest, order)
 
 
 def _logged_steps(order: list[tuple[str, str]], latest: dict[str, Object]) -> Iterator[Step]:

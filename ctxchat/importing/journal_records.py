@@ -143,7 +143,7 @@ class Building:
     def finish(self) -> Iterator[Record]:
         """What is left at the end of the session."""
         yield from self._flush()
-        yield from self._settle(turn_end=True, last=True)
+        yield from self._write_usage(turn_end=True, last=True)
         if self.about.title:
             yield Named(self.about.title)
 
@@ -151,7 +151,7 @@ class Building:
 
     def _add_message(self, said: Said) -> Iterator[Record]:
         message = said.message
-        if message.role == "assistant" and (place := self._begun(said.key)) is not None:
+        if message.role == "assistant" and (place := self._waiting_reply(said.key)) is not None:
             self._pending[place] = Said(said.key, _joined(self._pending[place].message, message))
         else:
             if message.role != "tool" and (not self._open.total() or len(self._pending) > MOST_OPEN):
@@ -161,7 +161,7 @@ class Building:
         if message.role == "tool" and self._open[message.call_id]:
             self._open[message.call_id] -= 1
 
-    def _begun(self, key: str) -> int | None:
+    def _waiting_reply(self, key: str) -> int | None:
         """The place of the reply among those waiting that this is a further piece of."""
         for place in range(len(self._pending) - 1, -1, -1):
             if self._pending[place].key == key and self._pending[place].message.role == "assistant":
@@ -203,8 +203,8 @@ class Building:
             self._turn = max(self._turn, began + group.turn)
             kind = "note" if group.kind == "system" and self._turn else group.kind
             group = msgspec.structs.replace(group, kind=kind, turn=self._turn)
-            yield from self._settle(turn_end=kind == "user")
-            self._hold(group)
+            yield from self._write_usage(turn_end=kind == "user")
+            self._keep_group(group)
             yield Sealed((group,), imported=True)
             self._count(group, key)
 
@@ -215,7 +215,7 @@ class Building:
         self._seq += len(fresh)
         return msgspec.structs.replace(group, id=f"g{fresh[0].seq}", messages=fresh)
 
-    def _hold(self, group: Group) -> None:
+    def _keep_group(self, group: Group) -> None:
         depth = self._places[self._tip].depth + 1 if self._tip else 1
         self._places[group.id] = _Place(group.kind, group.turn, tuple(m.seq for m in group.messages), self._tip, depth)
         self._firsts[group.id] = group.first.seq
@@ -262,11 +262,11 @@ class Building:
         self._used = usage.prompt + usage.completion
         self.totals.model = model or self.totals.model
         if self._overhead is None:
-            self._overhead = self._around(group, usage)
+            self._overhead = self._fixed_tokens(group, usage)
         measured = Measured(model or self.totals.model, usage, self._used, at=group.first.at)
         self._measured = measured, group.id
 
-    def _around(self, group: Group, usage: Usage) -> int:
+    def _fixed_tokens(self, group: Group, usage: Usage) -> int:
         """Tokens of the first request beside what was said: the agent's own instructions and tools. -1 where nobody can tell."""
         before = list(takewhile(lambda name: name != group.id, self._in_order()))
         if self._weigh is None or self._changes or any(self._places[name].kind == "summary" for name in before):
@@ -277,7 +277,7 @@ class Building:
         groups, weigh, model = (self._view[name] for name in names), self._weigh, self.totals.model
         return total(weigh(model, m) for g in groups if g for m in g.messages) if weigh else Mix()
 
-    def _settle(self, *, turn_end: bool, last: bool = False) -> Iterator[Record]:
+    def _write_usage(self, *, turn_end: bool, last: bool = False) -> Iterator[Record]:
         if self._measured is None:
             return
         (measured, group), self._measured = self._measured, None
@@ -314,7 +314,7 @@ class Building:
                     Said(f"summary-{self._seq}", Message(0, "user", step.summary, at=step.at), "summary")
                 )
             return
-        yield from self._settle(turn_end=step.manual)
+        yield from self._write_usage(turn_end=step.manual)
         if step.summary:
             digest, room = Digest(summary=step.summary), 0
         else:
@@ -393,7 +393,7 @@ class Building:
                 edits.append(Edit("shrink", (name,), shown))
         if not edits:
             return
-        yield from self._settle(turn_end=False)
+        yield from self._write_usage(turn_end=False)
         name = f"{self._session}-c{self.totals.compactions + 1}"
         covers = tuple(edit.covers[0] for edit in edits)
         stub = msgspec.structs.replace(single("note", Message(0, "user", step.text), 0))
@@ -414,7 +414,7 @@ class Building:
         if step.to and not target:
             return
         leaving, entering = self._ways(target)
-        yield from self._settle(turn_end=True)
+        yield from self._write_usage(turn_end=True)
         gone = dict.fromkeys(name for name in leaving if name in self._view)
         for rewind in dict.fromkeys(self._hidden[name] for name in entering if name in self._hidden):
             yield Undone(rewind, step.at)  # to a branch that was left before

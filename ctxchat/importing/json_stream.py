@@ -80,7 +80,7 @@ def together(text: bytes, where: str) -> Iterator[Object | Damaged]:
         yield parse_object(text, where)
 
 
-def whole(file: Path, progress: Progress = silent) -> Object | list[Any] | Damaged:
+def parse_file(file: Path, progress: Progress = silent) -> Object | list[Any] | Damaged:
     """A file that is one JSON document."""
     size = file.stat().st_size
     if size > MOST_WHOLE:

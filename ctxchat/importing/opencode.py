@@ -21,12 +21,12 @@ from ctxchat.importing.json_stream import (
     model_of,
     number,
     obj,
+    parse_file,
     parse_object,
     simple,
     text,
     thought,
     when,
-    whole,
 )
 from ctxchat.importing.steps import About, Back, Begin, Cleared, Compacted, Counted, Damaged, NoPlace, Said, Step
 
@@ -71,7 +71,7 @@ def steps(file: Path, progress: Progress) -> Iterator[Step]:
     if database:
         yield from _of_database(file, progress)
         return
-    document = whole(file, progress)
+    document = parse_file(file, progress)
     if not isinstance(document, dict):
         yield Begin(file.stem)
         yield document if isinstance(document, Damaged) else Damaged(file.name, "not a JSON object")

@@ -62,7 +62,7 @@ class _Session:
         parent = (
             self._over.get(before, self._tip) if isinstance(before, str) else self._tip if "#" in id or before else ""
         )
-        made = list(self._made(line, kind, id))
+        made = list(self._read_entry(line, kind, id))
         if parent != self._tip and any(isinstance(step, Said | Compacted) for step in made):
             yield Back(parent, text(line.get("timestamp")))
             self._tip = parent
@@ -75,7 +75,7 @@ class _Session:
                 self._waiting = []
         self._over[id] = parent
 
-    def _made(self, line: Object, kind: str, id: str) -> Iterator[Step]:
+    def _read_entry(self, line: Object, kind: str, id: str) -> Iterator[Step]:
         at = text(line.get("timestamp"))
         match kind:
             case "message":

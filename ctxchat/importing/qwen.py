@@ -61,7 +61,7 @@ class _Thread:
         if cwd := text(line.get("cwd")):
             yield About(folder=cwd)
         before = self._over.get(text(line.get("parentUuid")), "")
-        made = list(self._made(line, uuid))
+        made = list(self._read_entry(line, uuid))
         if before != self._tip and any(isinstance(step, Said) for step in made):
             yield Back(before, text(line.get("timestamp")))
             self._asked = self._asked[: self._said_by.get(before, 0)]
@@ -75,7 +75,7 @@ class _Thread:
                 self._said_by[step.key] = len(self._asked)
         self._over[uuid] = before
 
-    def _made(self, line: Object, uuid: str) -> Iterator[Step]:
+    def _read_entry(self, line: Object, uuid: str) -> Iterator[Step]:
         content, at = obj(line.get("message")), text(line.get("timestamp"))
         pieces = [obj(piece) for piece in items(content.get("parts"))]
         match text(line.get("type")):

@@ -271,7 +271,7 @@ class AnthropicReading:
             case "content_block_start":
                 block = _inside(event, "content_block")
                 self._blocks[place] = block
-                return _adding(self._begun(place, block))
+                return _adding(self._block_started(place, block))
             case "content_block_delta":
                 delta = _inside(event, "delta")
                 self._keep(place, delta)
@@ -320,7 +320,7 @@ class AnthropicReading:
         except (msgspec.DecodeError, RecursionError):
             return block  # does not fit the call, and so is not sent
 
-    def _begun(self, place: object, block: Event) -> Event:
+    def _block_started(self, place: object, block: Event) -> Event:
         """A call may come whole, which litellm overlooks. What a server's own tools do is not ours to answer."""
         kinds = [each.get("type") for each in self._blocks.values()]
         match block.get("type"):

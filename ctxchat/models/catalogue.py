@@ -35,7 +35,7 @@ class Hours(msgspec.Struct, frozen=True):
     hours_utc: str | tuple[str, ...] = ()
     weekdays: tuple[int, ...] = ()
 
-    def hold(self, at: datetime) -> bool:
+    def includes(self, at: datetime) -> bool:
         """That moment is among them."""
         spans = (self.hours_utc,) if isinstance(self.hours_utc, str) else self.hours_utc
         times = (span.split("-", 1) for span in spans)
@@ -164,7 +164,7 @@ def prices(name: str, at: datetime | None = None) -> ModelPrices | None:
     if entry is None or (rates := _rates(fields)) is None:
         return None
     cheap = entry.off_peak_pricing
-    if cheap and any(hours.hold(at or datetime.now(UTC)) for hours in cheap.windows):
+    if cheap and any(hours.includes(at or datetime.now(UTC)) for hours in cheap.windows):
         less = {name: price for name, price in msgspec.to_builtins(cheap).items() if price is not None}
         rates = _rates({**fields, **less}) or rates
     life, long = _lives(fields, entry)

@@ -78,7 +78,7 @@ class ModelClient:
         provider = settings.provider
         own_server = bool(settings.api_base) or provider.local
         known = dialects.family(provider.prefix, settings.model, own_server=own_server)
-        self._dialect = dialects.RESPONSES if responses.wanted(settings) else known
+        self._dialect = dialects.RESPONSES if responses.uses_responses_form(settings) else known
         self._transport = transport
         self._find = find
         self._count = counter(settings.name)

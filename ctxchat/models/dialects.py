@@ -165,7 +165,7 @@ def _last_user(messages: Sequence[Wire]) -> int:
 
 def _said_message(item: Item, dialect: Dialect, thoughts: Thoughts, model: str) -> _Said | None:
     """An item as a message with the thoughts this family takes; None where nothing of it is left to say."""
-    sent = _spoken(_known(to_sent(item.message)))
+    sent = _spoken(_name_unknown_parts(to_sent(item.message)))
     if sent is None:
         return None
     if item.message.role == "assistant":
@@ -227,7 +227,7 @@ def _old(blocks: str) -> list[Wire]:
     return msgspec.json.decode(blocks) if blocks else []
 
 
-def _known(message: Wire) -> Wire:
+def _name_unknown_parts(message: Wire) -> Wire:
     """With parts of a kind that nobody takes there (in imported histories) named instead of sent."""
     content = message.get("content")
     if not isinstance(content, list):
@@ -344,7 +344,7 @@ def _renamed(messages: Sequence[_Said], dialect: Dialect) -> list[_Said]:
     renamed: list[_Said] = []
     for said in messages:
         if calls := said.message.get("tool_calls"):
-            fresh = [(call["id"], _fit(call["id"], dialect, used)) for call in calls]
+            fresh = [(call["id"], _fitting_id(call["id"], dialect, used)) for call in calls]
             said = said.but(tool_calls=[{**c, "id": new} for c, (_, new) in zip(calls, fresh, strict=True)])
             open_calls = fresh
         elif said.role == "tool":
@@ -356,7 +356,7 @@ def _renamed(messages: Sequence[_Said], dialect: Dialect) -> list[_Said]:
     return renamed
 
 
-def _fit(id: str, dialect: Dialect, used: set[str]) -> str:
+def _fitting_id(id: str, dialect: Dialect, used: set[str]) -> str:
     """The id itself where it fits and is new, else one made from it; always the same for the same conversation."""
     length = dialect.id_length
     fits = re.fullmatch(dialect.id_pattern, id) and (len(id) == length if length else len(id) <= dialect.id_max)

@@ -76,13 +76,13 @@ class ModelWorker:
                 if id in self._calls:
                     self._calls[id].cancel()
                 else:
-                    self._say(protocol.Done(id))
+                    self._send_news(protocol.Done(id))
 
     def _finish(self, id: int) -> None:
         del self._calls[id]
-        self._say(protocol.Done(id))
+        self._send_news(protocol.Done(id))
 
-    def _say(self, news: protocol.News) -> None:
+    def _send_news(self, news: protocol.News) -> None:
         try:
             self._output.write(protocol.encode(news) + b"\n")
             self._output.flush()
@@ -94,7 +94,7 @@ class ModelWorker:
         await _warm(litellm)
         gc.collect()
         gc.freeze()
-        self._say(protocol.Ready())
+        self._send_news(protocol.Ready())
         return litellm
 
     async def _run(self, call: protocol.Call) -> None:
@@ -115,7 +115,7 @@ class ModelWorker:
                 self._thinking_first.discard(server)
         except Exception as error:
             self._pieces(call.id, reply.flush())
-            self._say(protocol.failed(call.id, failures.failure(error, began=not reply.empty)))
+            self._send_news(protocol.failed(call.id, failures.failure(error, began=not reply.empty)))
 
     async def _stream(self, litellm: Any, call: protocol.Call, reply: ReplyBuilder) -> None:
         import httpx
@@ -132,13 +132,13 @@ class ModelWorker:
             await listener.stream.aclose()
         self._pieces(call.id, reply.flush())
         if failed := failures.of_end(reply, ended=listener.ended):
-            self._say(protocol.failed(call.id, failed))
+            self._send_news(protocol.failed(call.id, failed))
         else:
-            self._say(protocol.Piece(call.id, _end(litellm, listener.stream, reply, raw_usage)))
+            self._send_news(protocol.Piece(call.id, _reply_end(litellm, listener.stream, reply, raw_usage)))
 
     def _pieces(self, id: int, pieces: list[Any]) -> None:
         for piece in pieces:
-            self._say(protocol.Piece(id, piece))
+            self._send_news(protocol.Piece(id, piece))
 
 
 def _ask_straight(*hosts: str) -> None:
@@ -155,7 +155,7 @@ def _give_up_without(loading: asyncio.Task[Any]) -> None:
         os._exit(3)
 
 
-def _end(litellm: Any, stream: Any, reply: ReplyBuilder, raw_usage: Any) -> ReplyEnd:
+def _reply_end(litellm: Any, stream: Any, reply: ReplyBuilder, raw_usage: Any) -> ReplyEnd:
     told = [
         usage for chunk in stream.chunks if (usage := getattr(chunk, "usage", None))
     ]  # else litellm made the figures up

@@ -108,7 +108,7 @@ class ModelProcess:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(process.wait(), 0.5)
             finally:
-                _end(process)
+                _kill(process)
             await process.wait()
         if self._reader:
             await asyncio.gather(self._reader, *self._watches, return_exceptions=True)
@@ -144,7 +144,7 @@ class ModelProcess:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), CANCEL_SECONDS)
         finally:
-            _end(process)  # if it lives, nobody hears it any more
+            _kill(process)  # if it lives, nobody hears it any more
             self._fail(self._death(process), *self._inboxes)
 
     def _handle_line(self, line: bytes) -> None:
@@ -219,7 +219,7 @@ def _end_of(arrived: Sequence[protocol.News]) -> ModelError:
     return ModelError("The model process ended a reply without a word.", "Send the message again.", kind="worker")
 
 
-def _end(process: asyncio.subprocess.Process) -> None:
+def _kill(process: asyncio.subprocess.Process) -> None:
     """Kill it where it lives. Its transport is closed with it, which has no public name: one still open when the loop ends would
     be closed by the collector, too late."""
     if transport := getattr(process, "_transport", None):

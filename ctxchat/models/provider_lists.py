@@ -79,7 +79,7 @@ class ProviderLists:
         prefix = settings.provider.prefix
         if prefix not in self._addresses or settings.base:
             return None
-        return self._kept(prefix).models.get(settings.model)
+        return self._stored_list(prefix).models.get(settings.model)
 
     def renew(self, settings: ModelSettings, key: str) -> asyncio.Task[None] | None:
         """Begin to ask a model's provider where its list is old; None where there is nothing to ask, or no key to ask with."""
@@ -89,7 +89,7 @@ class ProviderLists:
         if prefix in self._under_way:
             return self._under_way[prefix]
         now = self._now()
-        if 0 <= now - self._kept(prefix).at < MAX_AGE_S or 0 <= now - self._asked.get(prefix, 0.0) < RETRY_S:
+        if 0 <= now - self._stored_list(prefix).at < MAX_AGE_S or 0 <= now - self._asked.get(prefix, 0.0) < RETRY_S:
             return None
         self._asked[prefix] = now
         task = self._under_way[prefix] = asyncio.create_task(self._renewed(prefix, key))
@@ -116,7 +116,7 @@ class ProviderLists:
             self._lists[prefix] = ProviderList(self._now(), models)
             await asyncio.to_thread(self._keep, prefix)
 
-    def _kept(self, prefix: str) -> ProviderList:
+    def _stored_list(self, prefix: str) -> ProviderList:
         if prefix not in self._lists:
             self._lists[prefix] = ProviderList()
             with suppress(OSError, msgspec.MsgspecError, UnicodeError):

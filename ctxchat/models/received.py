@@ -29,7 +29,7 @@ def blocks(came: Received, message: Message) -> list[Wire] | None:
     texts = "".join(text for block in found for text in _texts(block))
     if "".join(texts.split()) != "".join(message.text.split()):  # white space is not kept everywhere
         return None
-    made = [_made(block) for block in found if is_call(block)]
+    made = [_call_of(block) for block in found if is_call(block)]
     calls = [(call.name, fields_of(whole_arguments(call.arguments))) for call in message.calls]
     return found if made == calls else None
 
@@ -62,7 +62,7 @@ def _texts(block: Wire) -> Iterator[str]:
             pass
 
 
-def _made(block: Wire) -> tuple[str, Any]:
+def _call_of(block: Wire) -> tuple[str, Any]:
     if block["type"] == "tool_use":
         return str(block.get("name")), block.get("input")
     return str(block.get("name")), fields_of(whole_arguments(str(block.get("arguments"))))

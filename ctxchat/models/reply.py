@@ -461,7 +461,7 @@ class ThinkSplitter:
         """The pieces that are certain by now."""
         self._held += text
         if self._place == "start":
-            self._begin()
+            self._find_opening_tag()
         pieces: Pieces = []
         while True:
             place, left = self._place, len(self._held)
@@ -529,7 +529,7 @@ class ThinkSplitter:
             return []
         return [ReasoningDelta(held) if self._place == "thought" else TextDelta(held)]
 
-    def _begin(self) -> None:
+    def _find_opening_tag(self) -> None:
         start = self._held.lstrip()
         if start.startswith(_HARMONY):
             self._held, self._place, self._marked = start, "harmony", True

@@ -79,7 +79,7 @@ class ResponsesServer(msgspec.Struct, frozen=True):
         return ResponsesReading(name)
 
 
-def wanted(settings: ModelSettings) -> bool:
+def uses_responses_form(settings: ModelSettings) -> bool:
     """True for a model that is asked in this form: it says so in its name, or its provider wants that at its own address."""
     prefix, model = settings.provider.prefix, settings.model
     if not settings.extra.keys() <= _EXTRA or "search" in model:
@@ -95,7 +95,7 @@ def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.envir
     """The server to ask in this form without litellm; None for a model of another form, and where something is set that litellm
     has rules for."""
     prefix = settings.provider.prefix
-    if not wanted(settings) or set_elsewhere(settings, environment):
+    if not uses_responses_form(settings) or set_elsewhere(settings, environment):
         return None
     own = not settings.base
     newest = _version(settings.model.removeprefix(BY_NAME)) >= _REMEMBERS_TURNS
@@ -189,9 +189,9 @@ class ResponsesReading:
             case "created":
                 self.notes = ReplyNotes(message_id=str(_inside(event, "response").get("id") or ""))
             case "output_item.added":
-                return _adding(self._begun(place, _inside(event, "item")))
+                return _adding(self._item_started(place, _inside(event, "item")))
             case "output_item.done":
-                return _adding(self._done(place, _inside(event, "item")))
+                return _adding(self._item_done(place, _inside(event, "item")))
             case "output_text.delta":
                 self._said = True
                 return _adding({"content": delta})
@@ -205,7 +205,7 @@ class ResponsesReading:
                 self._written.add(place)
                 return _adding(self._arguments(place, delta))
             case "completed" | "incomplete":
-                return self._end(_inside(event, "response"))
+                return self._response_end(_inside(event, "response"))
             case "failed":
                 return {"error": _inside(_inside(event, "response"), "error") or {"message": "The response failed."}}
             case "error":
@@ -214,7 +214,7 @@ class ResponsesReading:
                 pass
         return {}
 
-    def _begun(self, place: object, item: Wire) -> Event:
+    def _item_started(self, place: object, item: Wire) -> Event:
         match item.get("type"):
             case "function_call":
                 self._calls.append(place)
@@ -227,13 +227,13 @@ class ResponsesReading:
             case _:
                 return {}
 
-    def _done(self, place: object, item: Wire) -> Event:
+    def _item_done(self, place: object, item: Wire) -> Event:
         """The whole item; arguments that did not come in pieces come with it."""
         if isinstance(place, int):
             self._items[place] = item
         if item.get("type") != "function_call":
             return {}
-        begun = {} if place in self._calls else self._begun(place, item)
+        begun = {} if place in self._calls else self._item_started(place, item)
         if place in self._written or not item.get("arguments"):
             return begun
         self._written.add(place)
@@ -243,7 +243,7 @@ class ResponsesReading:
         fragment = {"index": self._calls.index(place), "function": {"arguments": arguments}}
         return {"tool_calls": [*(begun or {}).get("tool_calls", ()), fragment]}
 
-    def _end(self, response: Event) -> Event:
+    def _response_end(self, response: Event) -> Event:
         reason = _inside(response, "incomplete_details").get("reason")
         finish = {"max_output_tokens": "length"}.get(str(reason), str(reason)) if reason else "stop"
         counts = _inside(response, "usage")

@@ -21,7 +21,7 @@ from ctxchat.models.protocol import sound
 T = TypeVar("T")
 
 
-async def within(seconds: float, awaited: Awaitable[T]) -> T:
+async def wait_within(seconds: float, awaited: Awaitable[T]) -> T:
     """What is waited for. Raises TimeoutError, which says how long nothing came."""
     try:
         async with asyncio.timeout(seconds):
@@ -34,7 +34,7 @@ async def pieces(stream: Any, seconds: float) -> AsyncIterator[Any]:
     """Those of a stream. Raises TimeoutError when none comes in time."""
     while True:
         try:
-            piece = await within(seconds, anext(stream))
+            piece = await wait_within(seconds, anext(stream))
         except StopAsyncIteration:
             return
         yield piece
@@ -85,7 +85,7 @@ class GeminiListener:
 
     async def chunks(self) -> AsyncIterator[Any]:
         """litellm's chunks. Raises TimeoutError when none comes in time."""
-        await within(self._seconds, self.stream.fetch_stream())
+        await wait_within(self._seconds, self.stream.fetch_stream())
         self._watch(self.stream.completion_stream)
         async for chunk in pieces(self.stream, self._seconds):
             yield chunk
@@ -110,7 +110,7 @@ async def listen(stream: Awaitable[Any], model: str, seconds: float) -> Listener
     """The listener for this model's stream, once the provider has begun to answer; `seconds` without a piece are too many where
     litellm does not look at the time. Raises what litellm raises, and TimeoutError."""
     if model.startswith("bedrock/"):
-        return PlainListener(await within(seconds, stream), seconds)
+        return PlainListener(await wait_within(seconds, stream), seconds)
     begun = await stream
     if is_gemini(model):
         return GeminiListener(begun, seconds)

@@ -124,10 +124,10 @@ def vocabulary_of(name: str) -> Vocabulary | None:
 
 def vocabulary_told(told: Sequence[int]) -> Vocabulary | None:
     """The one whose counts of the samples a server gave, to within two tokens each; None for a vocabulary that is not known."""
-    return next((v for v in VOCABULARIES if v.told and _alike(v.told, told)), None)
+    return next((v for v in VOCABULARIES if v.told and _counts_alike(v.told, told)), None)
 
 
-def _alike(known: Sequence[int], told: Sequence[int]) -> bool:
+def _counts_alike(known: Sequence[int], told: Sequence[int]) -> bool:
     return len(known) == len(told) and all(abs(a - b) <= 2 for a, b in zip(known, told, strict=True))
 
 

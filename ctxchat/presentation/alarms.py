@@ -13,7 +13,7 @@ from ctxchat.core.view import View
 from ctxchat.presentation.cache_text import held_words
 from ctxchat.presentation.inventory import Row, offenders
 from ctxchat.presentation.text import short
-from ctxchat.presentation.usage_text import break_words, budget_words, known, money, starts_words
+from ctxchat.presentation.usage_text import break_words, budget_words, is_measured, money, starts_words
 
 CONVERSATION: tuple[SectionName, ...] = tuple(name for name in SECTIONS if name not in OVERHEAD)
 """Parts that are the conversation's."""
@@ -40,7 +40,7 @@ def alarms(context_usage: ContextUsage, view: View) -> dict[str, str]:
 def _in_vain(context_usage: ContextUsage, view: View) -> dict[str, str]:
     """Names what fills the window where compaction cannot help, with what it costs where that is known."""
     held = fixed(context_usage)
-    if not known(context_usage) or held < context_usage.trigger_tokens:
+    if not is_measured(context_usage) or held < context_usage.trigger_tokens:
         return {}
     pins = overhead(context_usage) < context_usage.trigger_tokens
     who = "Pinned messages with system, tools and memory" if pins else "System, tools and memory alone"
@@ -93,7 +93,7 @@ def _capital(text: str) -> str:
 
 def legend(context_usage: ContextUsage, now: float) -> Sequence[str]:
     """What the marks on the bar stand for, one a line: those that are on it at that second of the epoch."""
-    if not known(context_usage):
+    if not is_measured(context_usage):
         return ()
     lines = _marks(context_usage)
     if context_usage.claimed_window > context_usage.window:
@@ -105,7 +105,7 @@ def legend(context_usage: ContextUsage, now: float) -> Sequence[str]:
         lines.append(
             f"┃ learned limit {guess or short(context_usage.window)}, not {short(context_usage.claimed_window)}"
         )
-    if context_usage.cache.hold(now):
+    if context_usage.cache.held_at(now):
         lines.append(f"◂ {held_words(context_usage.cache, now)}")
     if context_usage.price_step and context_usage.price_step.above < context_usage.limit:
         lines.append(f"¦ above {short(context_usage.price_step.above)} all costs ×{context_usage.price_step.times:g}")

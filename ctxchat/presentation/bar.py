@@ -10,7 +10,7 @@ import msgspec
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.sections import OUTSIDE, SectionName
 from ctxchat.core.tokens import apportion
-from ctxchat.presentation.usage_text import PARTS, known
+from ctxchat.presentation.usage_text import PARTS, is_measured
 
 TickName = Literal["", "target", "trigger", "learned", "held", "step"]
 
@@ -68,7 +68,7 @@ def layout_bar(
     """
     if width <= 0:
         return ()
-    if not known(context_usage):
+    if not is_measured(context_usage):
         return (_cell(signs, "free"),) * width
     beyond = _beyond_columns(context_usage, width)
     return _window(context_usage, width - beyond, ghost, signs, held) + _beyond(beyond)

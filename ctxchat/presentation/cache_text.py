@@ -13,7 +13,7 @@ WIDEST_CAUSE = 120
 
 def state_words(cache: CacheState, now: float) -> str:
     """`warm 41 min`, `probably warm`, `cold`; empty where nobody knows. `now` is a second of the epoch."""
-    hold = cache.hold(now)
+    hold = cache.held_at(now)
     match cache.warmth(now):
         case "warm" if hold:
             return f"warm {life_words(hold.until - now)}"
@@ -40,7 +40,7 @@ def call_words(call: NextCall) -> str:
 
 def next_words(cache: CacheState, now: float) -> str:
     """What the next message takes: `next ≈ $0.03, cold $0.41`; empty where that is not known."""
-    hold, cold = cache.hold(now), call_words(cache.cold)
+    hold, cold = cache.held_at(now), call_words(cache.cold)
     if hold and (warm := call_words(hold.next)):
         return f"next ≈ {warm}, cold {cold}"
     return f"next ≈ {cold}" if cold and cold != "$0" else ""
@@ -63,12 +63,12 @@ def cache_lines(cache: CacheState, now: float) -> tuple[str, ...]:
 
 def held_words(cache: CacheState, now: float) -> str:
     """`held up to here, warm 41 min`, for the place where what is held ends; empty where nothing is."""
-    return f"held up to here, {state_words(cache, now)}" if cache.hold(now) else ""
+    return f"held up to here, {state_words(cache, now)}" if cache.held_at(now) else ""
 
 
 def cache_sentences(context_usage: ContextUsage, now: float) -> str:
     """All that is known of it in sentences, for `/cache`."""
-    cache, hold = context_usage.cache, context_usage.cache.hold(now)
+    cache, hold = context_usage.cache, context_usage.cache.held_at(now)
     sign = "about " if hold and (hold.estimated or not hold.promised) else ""
     match cache.warmth(now):
         case "warm" | "probably_warm" if hold:

@@ -7,7 +7,7 @@ from difflib import unified_diff
 
 import msgspec
 
-from ctxchat.core.changes import put_back
+from ctxchat.core.changes import restored_ids
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message
@@ -46,7 +46,7 @@ class CompactionEntry(msgspec.Struct, frozen=True):
         return self.change is not None and not self.undone
 
     @property
-    def standing(self) -> str:
+    def state_word(self) -> str:
         """In a word or two: `in force`, `in part` (some of it came back), `undone`, `rejected`, `failed`."""
         if self.undone or not self.change:
             return "undone" if self.undone else self.record.outcome
@@ -80,7 +80,7 @@ def compaction_entries(state: SessionState) -> tuple[CompactionEntry, ...]:
         *state.compactions,
         *(_record(c) for c in changes.values() if all(c.id != r.id for r in state.compactions)),
     ]
-    back = put_back(state.ledger)
+    back = restored_ids(state.ledger)
     return tuple(
         CompactionEntry(record, changes.get(record.id), record.id in undone, record.id in back)
         for record in reversed(records)

@@ -103,7 +103,7 @@ def _results(value: Any, context_usage: ContextUsage, view: View) -> str:
 
 
 def _newest(value: int, items: Sequence[Item], context_usage: ContextUsage, view: View) -> str:
-    held = _held(items[-value:] if value else (), context_usage, view)
+    held = _held_text(items[-value:] if value else (), context_usage, view)
     return f"the newest {min(value, len(items))} hold {held} now" if items and value >= 0 else ""
 
 
@@ -126,7 +126,7 @@ def _injected(value: Any, context_usage: ContextUsage, view: View) -> str:
     return f"injected context holds {short(context_usage.tokens('injected'))} now"
 
 
-def _held(items: Sequence[Item], context_usage: ContextUsage, view: View) -> str:
+def _held_text(items: Sequence[Item], context_usage: ContextUsage, view: View) -> str:
     scale = context_usage.used / view.raw if view.raw else 1.0
     return short(round(sum(item.tokens for item in items) * scale))
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from ctxchat.core.changes import put_back
+from ctxchat.core.changes import restored_ids
 from ctxchat.core.context_usage import BUDGET
 from ctxchat.core.file_changes import Checkpoint, files_words
 from ctxchat.core.ledger import Change, Ledger
@@ -63,9 +63,9 @@ def items(ledger: Ledger, checkpoints: Sequence[Checkpoint] = ()) -> list[Shown]
         if checkpoint.call_id:
             told.setdefault(checkpoint.turn, {})[checkpoint.call_id] = files_words(checkpoint.changes)
     shown: list[Shown] = []
-    groups = [g for g in ledger.standing if g.kind not in HIDDEN]
+    groups = [g for g in ledger.groups_in_force if g.kind not in HIDDEN]
     place = {g.id: i for i, g in enumerate(groups)}
-    back = put_back(ledger)
+    back = restored_ids(ledger)
     after: dict[int, list[Shown]] = {}
     for change in marks:
         mark = Shown(change=change, facts_back=change.id in back)
@@ -94,7 +94,7 @@ def folded_messages(change: Change, record: CompactionRecord | None) -> int:
 def last_answer(ledger: Ledger) -> str:
     """The words of the last reply that has any, with the half reply it went on with."""
     words = ""
-    for group in reversed(ledger.standing):
+    for group in reversed(ledger.groups_in_force):
         if group.source.startswith(CONTEXT_NOTE):
             continue  # between the halves stands what asked for the rest
         said = group.first.text if group.kind in {"reply", "round"} and group.first.role == "assistant" else ""

@@ -57,7 +57,7 @@ def inventory(view: View, context_usage: ContextUsage, held: int = 0) -> tuple[R
     What the figures hold beyond the view (a draft, a reply that is arriving) belongs to no row yet.
     """
     answered = _answered(view)
-    tools = apportion(_held("tools", view, context_usage), view.tool_tokens)
+    tools = apportion(_section_tokens("tools", view, context_usage), view.tool_tokens)
     rows = [_tool_row(tool, tokens) for tool, tokens in zip(view.tools, tools, strict=True)]
     for place, (item, tokens) in enumerate(zip(view.items, weighed(view, context_usage), strict=True)):
         rows.append(_row(item, answered.get(place), tokens))
@@ -71,7 +71,7 @@ def weighed(view: View, context_usage: ContextUsage) -> list[int]:
         places.setdefault(item.section, []).append(place)
     tokens = [0] * len(view.items)
     for name, at in places.items():
-        parts = apportion(_held(name, view, context_usage), [view.items[i].tokens for i in at])
+        parts = apportion(_section_tokens(name, view, context_usage), [view.items[i].tokens for i in at])
         for place, part in zip(at, parts, strict=True):
             tokens[place] = part
     return tokens
@@ -88,7 +88,7 @@ def offenders(
     for tokens, place in nlargest(count, weighed):
         item = view.items[place - tools] if place >= tools else None
         section = item.section if item else "tools"
-        tokens = round(tokens * _held(section, view, context_usage) / max(1, raw[section]))
+        tokens = round(tokens * _section_tokens(section, view, context_usage) / max(1, raw[section]))
         row = _row(item, answered.get(place - tools), tokens) if item else _tool_row(view.tools[place], tokens)
         found.append(msgspec.structs.replace(row, number=place + 1))
     return found
@@ -106,7 +106,7 @@ def _answered(view: View) -> dict[int, ToolCall]:
     return answered
 
 
-def _held(section: SectionName, view: View, context_usage: ContextUsage) -> int:
+def _section_tokens(section: SectionName, view: View, context_usage: ContextUsage) -> int:
     """Tokens of a section that are in rows: a reply that is still arriving is in the gauge's figure but in no row."""
     shown = context_usage.tokens(section)
     if section != "assistant":

@@ -39,13 +39,13 @@ def _texts(ledger: Ledger, view: View) -> Iterator[tuple[str, str]]:
             yield item.message.text, one_line(item.source, 120) or item.section
     for group in ledger.groups:
         for message in group.messages:
-            yield from _of(message, group)
+            yield from _masked_in(message, group)
     for item in view.items:  # what the record has as it was is masked in the view only
         if item.message.role == "tool" and ledger.holds(item.group):
-            yield from _of(item.message, ledger.group(item.group))
+            yield from _masked_in(item.message, ledger.group(item.group))
 
 
-def _of(message: Message, group: Group) -> Iterator[tuple[str, str]]:
+def _masked_in(message: Message, group: Group) -> Iterator[tuple[str, str]]:
     if message.role == "tool":
         call = next((c for m in group.messages for c in m.calls if c.id == message.call_id), None)
         where = f"{call.name} {key_argument(decoded(call.arguments))}".strip() if call else "a tool's result"

@@ -7,14 +7,14 @@ from ctxchat.core.automatic import standing_words
 from ctxchat.core.context_usage import ContextUsage, fixed, starts_at
 from ctxchat.presentation.cache_text import state_words
 from ctxchat.presentation.text import short
-from ctxchat.presentation.usage_text import known, uncounted
+from ctxchat.presentation.usage_text import is_measured, uncounted
 
 
 def outlook(context_usage: ContextUsage, ghost: int, now: float, key: str) -> tuple[str, ...]:
     """The parts of the line, the most important first: `1.1k until compaction (26.9k)`, `14.6k ready to free F8`, `warm 41 min`.
     `ghost` is what a prepared compaction would leave in tokens, 0 for none; `now` a second of the epoch; `key` the one that makes
     room, empty for none."""
-    if not known(context_usage) or uncounted(context_usage):
+    if not is_measured(context_usage) or uncounted(context_usage):
         return ()
     ready = (
         f"{short(context_usage.used - ghost)} ready to free {key}".rstrip() if 0 < ghost < context_usage.used else ""

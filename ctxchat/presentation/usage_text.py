@@ -129,7 +129,7 @@ def age(at: str, now: datetime) -> str:
     return value.astimezone().strftime("%d %b %Y").lstrip("0")
 
 
-def known(context_usage: ContextUsage) -> bool:
+def is_measured(context_usage: ContextUsage) -> bool:
     """True when there is a window to measure against."""
     return context_usage.window > 0 and context_usage.limit > 0
 
@@ -142,7 +142,7 @@ def tilde(context_usage: ContextUsage) -> str:
 def window_words(context_usage: ContextUsage) -> str:
     """`window 200k, catalogue`; `window 128k, not 200k` for one that a refusal taught, `window ≤131k, not 200k` where the server
     did not say what it holds, `window ≥41k, not 33k` where a success showed more than was assumed."""
-    if not known(context_usage):
+    if not is_measured(context_usage):
         return "window unknown"
     if context_usage.claimed_window and context_usage.refused_window:
         return f"window ≤{brief(context_usage.refused_window)}, not {brief(context_usage.claimed_window)}"
@@ -163,7 +163,7 @@ def remarks(context_usage: ContextUsage) -> tuple[str, ...]:
 
     As many ways to say it as `gauge_words` has lengths.
     """
-    if not known(context_usage):
+    if not is_measured(context_usage):
         return ()
     if context_usage.cut:
         cut = f"server cut ~{short(context_usage.cut)}"
@@ -214,7 +214,7 @@ def gauge_words(context_usage: ContextUsage) -> tuple[str, ...]:
     if uncounted(context_usage):
         return ("counting …", "counting …", "counting …", "…")
     sign = tilde(context_usage)
-    if not known(context_usage):
+    if not is_measured(context_usage):
         return (
             f"{sign}{short(context_usage.used)} used, window unknown",
             f"{sign}{steady(context_usage.used)} of ?",
@@ -239,7 +239,7 @@ def sentence(context_usage: ContextUsage) -> str:
     if uncounted(context_usage):
         return "What the context holds is being counted."
     about = "about " if context_usage.estimated else ""
-    if not known(context_usage):
+    if not is_measured(context_usage):
         return f"{about}{short(context_usage.used)} tokens are used; the window is unknown.".capitalize()
     inside = [s for s in context_usage.sections if s.tokens > 0 and s.name not in ("reserved", "free")]
     inside.sort(key=lambda s: -s.tokens)
@@ -307,7 +307,7 @@ def part_words(context_usage: ContextUsage, name: SectionName) -> str:
     if found is None:
         return PARTS[name].label
     sign = "~" if found.estimated else ""
-    of_limit = f", {share(found.tokens, context_usage.limit)} of the limit" if known(context_usage) else ""
+    of_limit = f", {share(found.tokens, context_usage.limit)} of the limit" if is_measured(context_usage) else ""
     over = f", {short(found.over)} over its budget" if found.over else ""
     return f"{PARTS[name].label}: {sign}{short(found.tokens)} tokens{of_limit}{over}"
 
@@ -317,11 +317,11 @@ def draft_words(context_usage: ContextUsage) -> str:
     draft = context_usage.tokens("draft")
     if draft <= 0:
         return ""
-    if not known(context_usage):
+    if not is_measured(context_usage):
         return f"this message +{short(draft)}"
     ends = f"this message +{short(draft)} → {percent(context_usage.pressure)}"
     if context_usage.used > context_usage.limit:
-        ends += f", over the limit by {short(context_usage.over)}"
+        ends += f", over the limit by {short(context_usage.excess)}"
     if not starts_with_draft(context_usage):
         return ends
     return f"{ends}, {'you would be asked' if context_usage.automatic.by_word else 'compaction would start'}"

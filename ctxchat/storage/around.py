@@ -22,12 +22,14 @@ Read = Callable[[str, Sequence[object]], Iterable[tuple[Any, ...]]]
 
 def rows(read: Read, columns: str, table: str) -> Iterator[tuple[Any, ...]]:
     """These columns of every row that can be read, in the order of their row ids."""
-    return _around(read, columns, table, f"FROM {table} NOT INDEXED WHERE rowid", "rowid", _last(read, table))
+    return _read_around(read, columns, table, f"FROM {table} NOT INDEXED WHERE rowid", "rowid", _last(read, table))
 
 
 def keyed(read: Read, columns: str, table: str, session: str) -> list[tuple[Any, ...]]:
     """The same of one session's rows in a table that is kept by session and `place`, from its first place on."""
-    return list(_around(read, columns, table, f"FROM {table} WHERE session = '{session}' AND place", "place", None))
+    return list(
+        _read_around(read, columns, table, f"FROM {table} WHERE session = '{session}' AND place", "place", None)
+    )
 
 
 class BySession:
@@ -38,7 +40,7 @@ class BySession:
         self._read = read
         self._found: dict[tuple[str, str], dict[str, list[tuple[Any, ...]]]] = {}
 
-    def of(self, session: str, columns: str, table: str) -> Sequence[tuple[Any, ...]]:
+    def rows_of(self, session: str, columns: str, table: str) -> Sequence[tuple[Any, ...]]:
         """These columns of each of its rows that can be read."""
         if (columns, table) not in self._found:
             found: dict[str, list[tuple[Any, ...]]] = {}
@@ -48,7 +50,9 @@ class BySession:
         return self._found[columns, table].get(session, ())
 
 
-def _around(read: Read, columns: str, table: str, where: str, key: str, last: int | None) -> Iterator[tuple[Any, ...]]:
+def _read_around(
+    read: Read, columns: str, table: str, where: str, key: str, last: int | None
+) -> Iterator[tuple[Any, ...]]:
     """Less is asked for until the damage is met, key by key where it lies, and more again behind it: that is one read for each
     key that is lost, and a few for each place where damage begins."""
     types = _types(read, columns, table)

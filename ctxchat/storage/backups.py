@@ -50,11 +50,11 @@ def listed(folder: Path) -> list[Backup]:
     place = folder / FOLDER
     with faults(place):
         found = [(path, path.stat().st_size) for path in place.glob("*.db")] if place.is_dir() else []
-    rows = [Backup(path.name, kind, _at(path), size) for path, size in found if (kind := _kind(path))]
+    rows = [Backup(path.name, kind, _time_of_name(path), size) for path, size in found if (kind := _kind(path))]
     return sorted(rows, key=lambda row: (row.at, row.name), reverse=True)
 
 
-def due(database: Database, kept: int) -> bool:
+def is_due(database: Database, kept: int) -> bool:
     """Something changed since the newest daily copy, and a day has passed, or the clock was set back behind it. Raises
     StorageError."""
     if database.only_read or not kept or database.query("SELECT NOT EXISTS (SELECT 1 FROM journal)")[0][0]:
@@ -167,7 +167,7 @@ def _kind(path: Path) -> Kind | None:
     return _KINDS.get(path.name.partition("-")[0].rstrip("0123456789"))
 
 
-def _at(path: Path) -> str:
+def _time_of_name(path: Path) -> str:
     """`20260102T030405.678Z` in a name as ISO 8601."""
     stamp = path.stem.partition("-")[2]
     if len(stamp) < 15:

@@ -193,7 +193,7 @@ class Database:
         with self._mutex:
             with contextlib.suppress(OSError):
                 (self.folder / RESERVE).unlink(missing_ok=True)
-            index.give_up(self._connection)
+            index.drop_index(self._connection)
 
     def _reserve(self) -> None:
         with contextlib.suppress(OSError):

@@ -159,14 +159,14 @@ def make_anew(connection: sqlite3.Connection) -> None:
             _remove(older)
 
 
-def give_up(connection: sqlite3.Connection) -> None:
+def drop_index(connection: sqlite3.Connection) -> None:
     """Remove the index to make room on a full disk; it is made anew when there is some."""
     detach(connection)
     for path in _folder(connection).glob(_FILES):
         _remove(path)
 
 
-def leave(connection: sqlite3.Connection) -> None:
+def forget_old_index(connection: sqlite3.Connection) -> None:
     """Have the index that was kept among the journal's tables forgotten: dropped where every page is well. Else none of its pages
     is looked at: to drop a damaged one could give free what it wrongly points to, the journal's own pages."""
     try:

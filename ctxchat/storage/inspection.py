@@ -130,14 +130,14 @@ class _Look:
         real = sum(not m.synthetic for m in said)
         if listed and real < listed and not problems:
             yield self._fault(f"lists say {listed:,} messages, the record has {real:,}")
-        yield from self._beside([record for _, record in records], listed)
+        yield from self._check_derived([record for _, record in records], listed)
         for path, message, trouble, mendable in self.missing(loaded.state.ledger):
             yield self._fault(f"{path}, which {message} names, {trouble}", mendable)
 
     def _fault(self, what: str, mendable: bool = False) -> Fault:
         return Fault(f"session {self._session}: {what}", self._session, mendable)
 
-    def _beside(self, records: Sequence[object], listed: int | None) -> Iterator[Fault]:
+    def _check_derived(self, records: Sequence[object], listed: int | None) -> Iterator[Fault]:
         """What lists, search and archive read, against the journal."""
         expected: dict[int, str] = {}
         groups: set[str] = set()

@@ -105,7 +105,7 @@ def read_entries(
         for record in pieces:
             if isinstance(record, Sealed):
                 found += [(lost[0], mark) for mark in place.gap(lost, record)]
-                lost, place = [], place.after(record)
+                lost, place = [], place.place_after(record)
             found.append((seq, record))
     spoken = _last(database, session)
     if spoken is None or any(seq <= spoken for seq in lost):
@@ -155,7 +155,7 @@ def _bodies(database: Database, session: str, keys: around.BySession) -> list[tu
     with suppress(StorageError):  # the covering index has the numbers even where a row's own page is gone
         found = database.query("SELECT seq FROM journal WHERE session = ?", (session,))
         bodies = {seq: None for (seq,) in found if isinstance(seq, int)}
-    for id, seq, _ in keys.of(session, "id, seq, at", "journal"):
+    for id, seq, _ in keys.rows_of(session, "id, seq, at", "journal"):
         bodies[seq] = _body(database, id, session, seq) or bodies.get(seq)
     return [(seq, bodies.get(seq)) for seq in range(1, max([last, *bodies]) + 1)]
 

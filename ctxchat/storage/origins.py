@@ -69,7 +69,7 @@ _LOOKED_AT = "brought in: "
 """How rows of `meta` begin that name a file to which no session points."""
 
 
-def known(database: Database) -> dict[str, tuple[int, int]]:
+def imported_files(database: Database) -> dict[str, tuple[int, int]]:
     """Every file that was brought in, with its size and time then."""
     looked_at = f"SELECT substr(key, {len(_LOOKED_AT) + 1}), value FROM meta WHERE key GLOB '{_LOOKED_AT}*'"
     told = [(path, *map(int, stat.split())) for path, stat in database.query(looked_at)]
@@ -100,7 +100,7 @@ def bring(
     older = session_of(database, origin.source)
     with ExitStack() as held:
         if older:
-            held.enter_context(sessions.held(database, older))
+            held.enter_context(sessions.hold_session(database, older))
         renewed = bool(older) and not _touched(database, older)
         at = database.now()
         row = older if renewed else sessions.new_id(at)

@@ -145,7 +145,7 @@ def rarity_of(holding: int, total: int) -> float:
     return log(1 + (max(total - holding, 0) + 0.5) / (holding + 0.5))
 
 
-def alike(texts: Iterable[tuple[int, str]]) -> dict[int, int]:
+def near_duplicates(texts: Iterable[tuple[int, str]]) -> dict[int, int]:
     """Which of these long texts, in order, says nearly the same as an earlier one: by their keys."""
     seen: list[tuple[int, frozenset[int]]] = []
     same: dict[int, int] = {}

@@ -21,7 +21,7 @@ _AT_ONCE = 200  # rows of a transaction where there is little room
 def remove(database: Database, session: str) -> None:
     """All rows of a session; its folder is left to `finish_deletions`. Raises StorageError, having changed nothing."""
     try:
-        database.write(lambda connection: _whole(connection, session))
+        database.write(lambda connection: _remove_all(connection, session))
     except NoRoom:
         # What can be made anew gives its room to the log in which the deleting is written.
         database.give_room()
@@ -32,7 +32,7 @@ def remove(database: Database, session: str) -> None:
         _piece_by_piece(database, session)
 
 
-def _whole(connection: sqlite3.Connection, session: str) -> None:
+def _remove_all(connection: sqlite3.Connection, session: str) -> None:
     index.remove(connection, session)
     _forget(connection, session)
 

@@ -58,13 +58,13 @@ class Remains:
                 try:
                     rows = self._database.query(sql, (self._session, place))
                 except StorageError:
-                    rows = self._around().get(place, [])
+                    rows = self._group_by_place().get(place, [])
             else:
                 rows = self._by_place.get(place, [])
             found[place] = [row for row in rows if isinstance(row[3], str)]  # else it is a row of another table
         return found
 
-    def _around(self) -> dict[int, list[tuple[Any, ...]]]:
+    def _group_by_place(self) -> dict[int, list[tuple[Any, ...]]]:
         self._by_place = {}
         for place, *row in spoken(self._database.query, self._keys, self._session):
             self._by_place.setdefault(place, []).append(tuple(row))
@@ -73,7 +73,7 @@ class Remains:
 
 def spoken(read: around.Read, keys: around.BySession, session: str) -> Iterator[tuple[int, int, str, str, str]]:
     """Place, seq, role, time and text of each of a session's messages that can be found around damage."""
-    for id, *about in keys.of(session, "id, place, seq, role, at", "messages"):
+    for id, *about in keys.rows_of(session, "id, place, seq, role, at", "messages"):
         with suppress(StorageError):
             for (text,) in read("SELECT text FROM messages NOT INDEXED WHERE id = ?", (id,)):
                 yield (*about, text)
@@ -85,7 +85,7 @@ class RecordPlace(msgspec.Struct, frozen=True):
     message: int = 0
     turn: int = 0
 
-    def after(self, record: Sealed) -> RecordPlace:
+    def place_after(self, record: Sealed) -> RecordPlace:
         """The place behind these groups."""
         numbers = [m.seq for group in record.groups for m in group.messages]
         return RecordPlace(max([self.message, *numbers]), max([self.turn, *(g.turn for g in record.groups)]))

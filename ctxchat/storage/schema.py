@@ -97,7 +97,7 @@ _FOLDER: Migration = (
 )
 
 # The search index moves to a file of its own.
-_OWN_INDEX: Migration = (index.leave,)
+_OWN_INDEX: Migration = (index.forget_old_index,)
 
 # Where a session was brought in from: the agent and its own id for it, the file and what it was like then, and how many
 # entries that made. A session with more entries was gone on with here.

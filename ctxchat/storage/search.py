@@ -14,7 +14,17 @@ from ctxchat.core.search import NEWEST, Hit, Scope
 from ctxchat.storage import index
 from ctxchat.storage.database import Database
 from ctxchat.storage.query import Query, Unit, parse, phrase, split_filters
-from ctxchat.storage.ranking import WEIGHTS, Candidate, Match, MessagePlace, Weights, alike, ranked, rarity_of, scored
+from ctxchat.storage.ranking import (
+    WEIGHTS,
+    Candidate,
+    Match,
+    MessagePlace,
+    Weights,
+    near_duplicates,
+    ranked,
+    rarity_of,
+    scored,
+)
 from ctxchat.storage.snippet import passage, snippet
 from ctxchat.storage.stems import LANGUAGES, mark
 
@@ -64,13 +74,13 @@ def search(
         wanted = parse(query, _languages(database))
         if not wanted.terms and not filtered:
             return []
-        found = _found(database, wanted, within, limit, weights)
+        found = _find_matches(database, wanted, within, limit, weights)
     except StorageError as problem:
         if not (database.fts and index.damaged(problem.__cause__)):
             raise
         database.renew_index()
         wanted = parse(query)
-        found = _found(database, wanted, within, limit, weights)
+        found = _find_matches(database, wanted, within, limit, weights)
     return [_hit(database, match, wanted, marks) for match in found[:limit]]
 
 
@@ -82,7 +92,7 @@ def _languages(database: Database) -> list[str]:
     return [language for language in LANGUAGES if database.query(held, (f'"{mark("language", language)}"',))]
 
 
-def _found(database: Database, query: Query, scope: Scope, limit: int, weights: Weights) -> list[Match]:
+def _find_matches(database: Database, query: Query, scope: Scope, limit: int, weights: Weights) -> list[Match]:
     kind = _Search if database.fts else _Scan
     return kind(database, query, scope, limit, weights).run()
 
@@ -154,7 +164,7 @@ class _Search(_Scan):
         newest = self._database.query("SELECT max(id) FROM messages")[0][0] or 0
         self._rows = self._between()
         often = {unit: self._often(unit, newest) for unit in self._query.units}
-        held = self._held(often)
+        held = self._rows_holding(often)
         rarity = {unit: rarity_of(max(often[unit], len(held[unit])), newest) for unit in self._query.units}
         whole = sum(rarity.values()) or 1.0
         self._worth = {unit: value / whole for unit, value in rarity.items()}
@@ -182,7 +192,7 @@ class _Search(_Scan):
         sql = "SELECT coalesce(min(id), 0), coalesce(max(id), 0) FROM messages WHERE session = ?"
         return tuple(self._database.query(sql, (self._scope.session,))[0])  # type: ignore[return-value]
 
-    def _held(self, often: dict[Unit, int]) -> dict[Unit, set[int]]:
+    def _rows_holding(self, often: dict[Unit, int]) -> dict[Unit, set[int]]:
         """The rows that hold each word; of a word that is everywhere only those that hold a rarer one too."""
         marks = [f'"{mark("role", self._scope.role)}"'] if self._scope.role else []
         marks += [f'"{mark("tool", self._scope.tool)}"'] if self._scope.tool else []
@@ -245,7 +255,7 @@ def json(rows: Sequence[int]) -> str:
 
 def _once(found: list[Match]) -> list[Match]:
     """Of what is said nearly the same several times only the newest, in the place of the best; the others at the end."""
-    same = alike((m.candidate.id, m.candidate.text) for m in found)
+    same = near_duplicates((m.candidate.id, m.candidate.text) for m in found)
     if not same:
         return found
     newest = {first: max([first, *(key for key, of in same.items() if of == first)]) for first in same.values()}

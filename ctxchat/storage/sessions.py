@@ -225,7 +225,7 @@ def latest(database: Database, folder: str = "") -> str:
 
 
 @contextmanager
-def held(database: Database, session: str) -> Generator[None]:
+def hold_session(database: Database, session: str) -> Generator[None]:
     """Hold a session for a short while. Raises SessionBusy while another window or command has it, StorageError when
     it is gone."""
     row(database, session)
@@ -236,7 +236,7 @@ def held(database: Database, session: str) -> Generator[None]:
 
 def rename(database: Database, session: str, title: str) -> None:
     """Give it a new title, as an entry of its journal. Raises SessionBusy and StorageError."""
-    with held(database, session):
+    with hold_session(database, session):
         append(database, session, Named(" ".join(title.split())))
 
 
@@ -268,7 +268,7 @@ def delete(database: Database, session: str) -> None:
     with ExitStack() as locks:
         doomed = [session]
         for one in doomed:
-            locks.enter_context(held(database, one))
+            locks.enter_context(hold_session(database, one))
             doomed += [below for below in sub_agents(database, one) if below not in doomed]
         for one in reversed(doomed):  # what is left where one resists is still found from above
             removal.remove(database, one)

@@ -28,7 +28,7 @@ from ctxchat.tools.diffs import Diff, difference
 from ctxchat.tools.encodings import SNIFF, binary_kind, encoding_of
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.text import size
-from ctxchat.tools.tree import LARGEST, MAX_ENTRIES, TooMany, Tree, changed, look_at, named, written
+from ctxchat.tools.tree import LARGEST, MAX_ENTRIES, TooMany, Tree, changed, named, read_state, written
 
 MOST_BYTES = 1_000_000_000
 """Bytes of contents kept while a session is open; in a larger folder what commands do cannot be kept."""
@@ -66,16 +66,16 @@ class Checkpoints:
 
     # ── around a call ──
 
-    async def begin(self, access: Access, target: str, words: Sequence[str] = ()) -> None:
+    async def begin_call(self, access: Access, target: str, words: Sequence[str] = ()) -> None:
         """A call is about to run. Raises CtxchatError where what it does cannot be undone, and why."""
-        await asyncio.to_thread(self._begin, access, target, words)
+        await asyncio.to_thread(self._begin_call, access, target, words)
 
-    async def settle(self) -> tuple[str, tuple[FileChange, ...], tuple[str, ...]]:
+    async def end_call(self) -> tuple[str, tuple[FileChange, ...], tuple[str, ...]]:
         """An id for the call that began, what it did, and the paths that it does not name; all empty where none began, or nothing
         came of it. Also for one that a kill cut off."""
-        return await asyncio.to_thread(self._settle)
+        return await asyncio.to_thread(self._end_call)
 
-    def _begin(self, access: Access, target: str, words: Sequence[str]) -> None:
+    def _begin_call(self, access: Access, target: str, words: Sequence[str]) -> None:
         with self._working:
             self._begun = None
             self.forget()
@@ -83,19 +83,19 @@ class Checkpoints:
                 return
             with _faults("What this call does to files cannot be undone"):
                 paths = self._touched(target) if access == "write" else None
-                before = self._look(paths, again=False)
+                before = self._scan(paths, again=False)
                 self._begun = Begun(secrets.token_hex(6), before, paths, tuple(words))
                 self._write_file("begun", _coded(self._begun))
 
-    def _settle(self) -> tuple[str, tuple[FileChange, ...], tuple[str, ...]]:
+    def _end_call(self) -> tuple[str, tuple[FileChange, ...], tuple[str, ...]]:
         with self._working:
             begun, self._begun = self._begun or self._cut_off(), None
             if begun is None:
                 return "", (), ()
             with _faults("What the last call did to files cannot be undone"):
-                after = self._look(begun.paths, again=True)
+                after = self._scan(begun.paths, again=True)
                 for path in changed(begun.before, after):
-                    if path not in after and begun.paths is None and (looked := look_at(self._absolute(path))):
+                    if path not in after and begun.paths is None and (looked := read_state(self._absolute(path))):
                         after[path] = looked[0]  # passed over, not gone
                 changes = tuple(self._change(path, begun.before, after) for path in changed(begun.before, after))
                 states = (state for c in changes for state in (c.before, c.after) if state and state.kept)
@@ -104,14 +104,14 @@ class Checkpoints:
                     ((d, data) for d in digests if (data := self._base.get(d)) is not None), sync=True
                 )
             for seen in self.seen:
-                seen.own(self._root, changes)
+                seen.mark_own_changes(self._root, changes)
             if not changes:
                 self.forget()  # or what somebody does later would be taken for the call's
                 return "", (), ()
             return begun.id, changes, unnamed(changes, begun.words, self._root) if begun.paths is None else ()
 
     def _cut_off(self) -> Begun | None:
-        left = self._left("begun", Begun)
+        left = self._left_open("begun", Begun)
         return left and _decoded(left)
 
     def forget(self) -> None:
@@ -125,11 +125,11 @@ class Checkpoints:
         above = [p for p in path.parents if p.is_relative_to(self._root) and not os.path.lexists(p)]
         return tuple(str(p.relative_to(self._root)) for p in (path, *above))
 
-    def _look(self, paths: Sequence[str] | None, *, again: bool) -> dict[str, FileState]:
+    def _scan(self, paths: Sequence[str] | None, *, again: bool) -> dict[str, FileState]:
         """What stands there, its contents in `base`."""
         if paths is None:
             return self._tree.scan(lambda contents: self._save_all(contents, again=again), again=again)
-        found = {path: looked for path in paths if (looked := look_at(self._absolute(path)))}
+        found = {path: looked for path in paths if (looked := read_state(self._absolute(path)))}
         self._base.add_contents((state.digest, data) for state, data in found.values() if data is not None)
         return {path: state for path, (state, _) in found.items()}
 
@@ -149,7 +149,7 @@ class Checkpoints:
         """What stands at these paths."""
         return await asyncio.to_thread(lambda: {path: self._state(path) for path in paths})
 
-    async def kept(self, digests: Collection[str]) -> frozenset[str]:
+    async def stored_digests(self, digests: Collection[str]) -> frozenset[str]:
         """Those whose content is there."""
         return await asyncio.to_thread(lambda: frozenset(d for d in digests if d in self._kept or d in self._base))
 
@@ -204,7 +204,7 @@ class Checkpoints:
         """A restore that a kill cut off, brought to its end now."""
         return await asyncio.to_thread(self._finish)
 
-    def done(self) -> None:
+    def end_restore(self) -> None:
         """The restore is written down."""
         with suppress(OSError):
             (self._folder / "restoring").unlink(missing_ok=True)
@@ -215,7 +215,7 @@ class Checkpoints:
             for change in checkpoint.changes:
                 self._save(change)
             extra = tuple(
-                self._beside(change) for change in checkpoint.changes if change.path in copies and change.before
+                self._copy_of(change) for change in checkpoint.changes if change.path in copies and change.before
             )
             checkpoint = msgspec.structs.replace(checkpoint, changes=(*checkpoint.changes, *extra))
             self._write_file("restoring", msgspec.msgpack.encode(checkpoint))
@@ -223,7 +223,7 @@ class Checkpoints:
                 self._carry_out(checkpoint.changes)
             except (OSError, CtxchatError):
                 self._carry_back(checkpoint.changes)
-                self.done()
+                self.end_restore()
                 raise
             return checkpoint
 
@@ -252,7 +252,7 @@ class Checkpoints:
 
     def _save(self, change: FileChange) -> None:
         """What stands there now is kept before it goes. Raises ToolError where it is not what was looked at."""
-        looked = look_at(self._absolute(written(change.path)))
+        looked = read_state(self._absolute(written(change.path)))
         state, data = looked or (None, None)
         if state != change.before:
             raise ToolError(f"{change.name} changed just now.", "Nothing was restored; look again.")
@@ -267,7 +267,7 @@ class Checkpoints:
         if wanted and wanted.digest and self._stored_bytes(wanted.digest) is None:
             raise ToolError(f"The earlier content of {change.name} is not there any more.", "Nothing was restored.")
 
-    def _beside(self, change: FileChange) -> FileChange:
+    def _copy_of(self, change: FileChange) -> FileChange:
         """A copy of what stands there, under a free name."""
         number, name = 1, f"{change.path}.yours"
         while os.path.lexists(self._absolute(written(name))):
@@ -276,7 +276,7 @@ class Checkpoints:
         return FileChange(name, None, change.before)
 
     def _finish(self) -> Checkpoint | None:
-        checkpoint = self._left("restoring", Checkpoint)
+        checkpoint = self._left_open("restoring", Checkpoint)
         if checkpoint is None:
             return None
         with self._working, _faults("An interrupted restore could not be brought to its end"):
@@ -302,7 +302,7 @@ class Checkpoints:
                     self._remove(change, opened)
             for change in reversed(deepest_first):
                 if change.after:
-                    self._put(change.path, change.after, opened)
+                    self._restore_file(change.path, change.after, opened)
         finally:
             modes = {
                 self._absolute(written(c.path)): c.after.mode for c in changes if c.after and c.after.kind == "folder"
@@ -312,7 +312,7 @@ class Checkpoints:
                     os.chmod(path, modes.get(path, opened.get(path, 0)))  # noqa: PTH101 - strings all the way
 
     def _remove(self, change: FileChange, opened: dict[str, int]) -> None:
-        path = self._within(change.path, opened)
+        path = self._safe_path(change.path, opened)
         try:
             if change.before and change.before.kind == "folder":
                 _let_in(path, opened)
@@ -326,8 +326,8 @@ class Checkpoints:
                 return  # somebody put something into it: that stays, and the folder with it
             raise
 
-    def _put(self, name: str, state: FileState, opened: dict[str, int]) -> None:
-        path = self._within(name, opened)
+    def _restore_file(self, name: str, state: FileState, opened: dict[str, int]) -> None:
+        path = self._safe_path(name, opened)
         if state.kind == "folder":
             if not path.is_dir() or path.is_symlink():
                 path.mkdir(0o700)
@@ -352,7 +352,7 @@ class Checkpoints:
                 beside.unlink(missing_ok=True)
             raise
 
-    def _within(self, name: str, opened: dict[str, int]) -> Path:
+    def _safe_path(self, name: str, opened: dict[str, int]) -> Path:
         """The path, its folder open for writing. Raises ToolError where a link leads out of the way."""
         pure = PurePosixPath(written(name))
         if pure.is_absolute() or ".." in pure.parts or ".git" in pure.parts:
@@ -364,7 +364,7 @@ class Checkpoints:
         return path
 
     def _state(self, name: str) -> FileState | None:
-        looked = look_at(self._absolute(written(name)))
+        looked = read_state(self._absolute(written(name)))
         return looked[0] if looked else None
 
     def _absolute(self, path: str) -> str:
@@ -389,7 +389,7 @@ class Checkpoints:
             file.write(data)
         beside.replace(self._folder / name)
 
-    def _left(self, name: str, kind: type[Left]) -> Left | None:
+    def _left_open(self, name: str, kind: type[Left]) -> Left | None:
         """What a kill left open, None for nothing."""
         try:
             return msgspec.msgpack.decode((self._folder / name).read_bytes(), type=kind)

@@ -34,19 +34,19 @@ class Contents:
         self._lock = threading.RLock()
 
     def __contains__(self, digest: str) -> bool:
-        return digest in self._known()
+        return digest in self._places_known()
 
     @property
     def size(self) -> int:
         """Bytes on disk."""
-        self._known()
+        self._places_known()
         return self._end
 
     def add_contents(self, contents: Iterable[tuple[str, bytes]], *, sync: bool = False) -> None:
         """Keep these, each under its digest, asked for one after the other; what is there already costs nothing. `sync`: they are
         on the disk when it returns. Raises OSError, and then nothing that was there is touched."""
         with self._lock, ExitStack() as opened:
-            known, end = self._known(), self._end
+            known, end = self._places_known(), self._end
             places: dict[str, tuple[int, int, int]] = {}
             file: BinaryIO | None = None
             for digest, data in contents:
@@ -69,7 +69,7 @@ class Contents:
 
     def get(self, digest: str) -> bytes | None:
         """One content, None where it is not there or no longer what it was. Raises OSError."""
-        place = self._known().get(digest)
+        place = self._places_known().get(digest)
         if place is None:
             return None
         offset, length, packed = place
@@ -97,7 +97,7 @@ class Contents:
         file.seek(self._end)
         return file
 
-    def _known(self) -> dict[str, tuple[int, int, int]]:
+    def _places_known(self) -> dict[str, tuple[int, int, int]]:
         """Where each content lies, read from the heads the first time."""
         with self._lock:
             if self._places is None:

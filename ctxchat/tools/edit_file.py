@@ -110,7 +110,7 @@ class WriteFile(_WritingTool[WriteArguments]):
         if before is None:
             stated, agreed = declared(_head(content)), agreed_encoding(place)
             by = "it states" if stated else ".editorconfig says"
-            fits = agreed == "latin-1" and _fits(content, Encoding(agreed))
+            fits = agreed == "latin-1" and _can_encode(content, Encoding(agreed))
             encoding = Encoding(stated or (agreed if fits else "utf-8"))
             recoded = "" if encoding == Encoding() else f"{encoding.codec}, as {by}"
             return Rewrite(
@@ -130,7 +130,7 @@ class WriteFile(_WritingTool[WriteArguments]):
         if (
             not stated
             and not declared(_head(content))
-            and (_doubtful(content, old, wanted) or not _fits(content, wanted))
+            and (_doubtful(content, old, wanted) or not _can_encode(content, wanted))
         ):
             wanted = Encoding()
         after = _encoded(content, wanted, place)
@@ -215,7 +215,7 @@ def _recoded(was: Encoding, now: Encoding, after: bytes) -> str:
     return "" if same else f"{was.codec} becomes {now.codec}"
 
 
-def _fits(text: str, encoding: Encoding) -> bool:
+def _can_encode(text: str, encoding: Encoding) -> bool:
     try:
         encoding.encode(text)
     except UnicodeEncodeError:

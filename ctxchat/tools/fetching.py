@@ -123,7 +123,7 @@ class Fetcher:
     async def _follow(self, url: httpx.URL) -> Fetched | Elsewhere:
         start, allowed = url, near_only(url, self._allowed)
         for _ in range(MAX_REDIRECTS + 1):
-            got = await self._get(url, allowed)
+            got = await self._request_once(url, allowed)
             if isinstance(got, Fetched):
                 return got
             if not _same_place(start, got.url):
@@ -131,7 +131,7 @@ class Fetcher:
             url = got.url
         raise ToolError(f"{start} redirects more than {MAX_REDIRECTS} times.")
 
-    async def _get(self, url: httpx.URL, allowed: Callable[[IPAddress], bool]) -> Fetched | Elsewhere:
+    async def _request_once(self, url: httpx.URL, allowed: Callable[[IPAddress], bool]) -> Fetched | Elsewhere:
         """One request, to one of the addresses that were judged: a name that changes its mind meanwhile changes nothing."""
         if proxy := proxy_for(url):
             async with self._open(url, url.host, proxy) as response:

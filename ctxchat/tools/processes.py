@@ -126,7 +126,7 @@ async def child(
     finally:
         if not begun.done() or not (begun.cancelled() or begun.exception()):
             try:
-                await _end(await begun)
+                await _terminate(await begun)
             finally:
                 if foreign:
                     await asyncio.shield(asyncio.to_thread(_end_escaped, f"{_MARK}={mark}".encode()))
@@ -149,7 +149,7 @@ async def lines(stream: asyncio.StreamReader, deadline: float | None = None) -> 
         rest += last
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _terminate(process: asyncio.subprocess.Process) -> None:
     """SIGTERM and a while to obey where it still runs, then SIGKILL for what is left; also when this is cancelled in turn."""
     try:
         if process.returncode is None and _signal(process.pid, signal.SIGTERM):

@@ -136,7 +136,7 @@ class Sandbox(msgspec.Struct, frozen=True):
                 return [*_bubblewrap_reading(here, workspace), *_emptied(unreadable), "--chdir", workspace, "--", *argv]
             case "bubblewrap":
                 mounts = _bubblewrap(here, workspace, scratch, guarded, sockets)
-                held = sorted({path for place in unreadable for path in _held(place, workspace)})
+                held = sorted({path for place in unreadable for path in _folders_between(place, workspace)})
                 mounts += [word for path in held for word in ("--bind", path, path)]
                 return [*mounts, *_emptied(unreadable), "--chdir", workspace, "--", *argv]
             case "seatbelt":
@@ -225,7 +225,7 @@ def _bubblewrap(
     argv += ["--bind" if writable else "--ro-bind", workspace, workspace] if workspace != "/" else []
     for folder in sandbox.writable:
         argv += ["--bind-try", folder, folder]
-    held = [_held(place, folder) for folder in sandbox.writable for place in guarded]
+    held = [_folders_between(place, folder) for folder in sandbox.writable for place in guarded]
     for path in sorted({path for mounts in held for path in mounts}):
         argv += ["--bind", path, path]
     for place in guarded:
@@ -307,12 +307,12 @@ def _fixed(folders: Sequence[str]) -> list[str]:
         for folder in folders:
             if not Path(place).is_relative_to(folder):
                 continue
-            argv += [word for path in _held(place, folder) for word in ("--bind", path, path)]
+            argv += [word for path in _folders_between(place, folder) for word in ("--bind", path, path)]
             argv += ["--ro-bind-try", place, place]
     return argv
 
 
-def _held(place: str, folder: str) -> list[str]:
+def _folders_between(place: str, folder: str) -> list[str]:
     """The folders between a folder and a place in it: they are mounted, so that none can be moved and what is known of the place
     stays true."""
     if not Path(place).is_relative_to(folder):

@@ -40,7 +40,7 @@ class SeenFiles:
         """The agent has seen this file, or written it so. What cannot be written down is remembered for now."""
         digest = digest_of(data)
         with self._lock:
-            known = self._known()
+            known = self._digests_seen()
             if known.get(str(path)) == digest:
                 return
             known[str(path)] = digest
@@ -52,14 +52,14 @@ class SeenFiles:
     def changed(self, path: Path, now: bytes) -> bool:
         """The agent saw this file, and it is another by now."""
         with self._lock:
-            seen = self._known().get(str(path))
+            seen = self._digests_seen().get(str(path))
         return seen is not None and seen != digest_of(now)
 
     def check(self, place: Place, now: bytes, *, whole: bool) -> None:
         """The file as it is may be changed. Raises ToolError, saying what changed since it was seen: with all of that told, it
         counts as seen. `whole`: all of it would be replaced, so it has to have been seen at all."""
         with self._lock:
-            seen = self._known().get(str(place.path))
+            seen = self._digests_seen().get(str(place.path))
         if seen == digest_of(now) or (seen is None and not (whole and now)):
             return
         if seen is None:
@@ -79,11 +79,11 @@ class SeenFiles:
             "Keep that change: work from the file as it is now.",
         )
 
-    def own(self, root: str, changes: Iterable[FileChange]) -> None:
+    def mark_own_changes(self, root: str, changes: Iterable[FileChange]) -> None:
         """A call of the agent's changed these: what was seen as it stood before, or was made by it, counts as seen now."""
         fresh: dict[str, str] = {}
         with self._lock:
-            known = self._known()
+            known = self._digests_seen()
             for change in changes:
                 path = os.path.join(root, written(change.path))  # noqa: PTH118 - strings all the way
                 before, after = change.before, change.after
@@ -105,7 +105,7 @@ class SeenFiles:
             return "" if text.count("\n") > TOLD_LINES else text
         return ""
 
-    def _known(self) -> dict[str, str]:
+    def _digests_seen(self) -> dict[str, str]:
         if self._digests is None:
             self._digests = dict(_read_log(self._log)) if self._log else {}
         return self._digests

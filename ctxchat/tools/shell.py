@@ -233,10 +233,10 @@ class _Run:
         if many := self._redraws.redrawn:
             text += f"\n[drawn over {many:,} times: lines are shown as they were last]"
         if self._timed_out:
-            return ToolOutput(_with(text, f"[stopped after {seconds:g} s: time-out]"), "timeout")
+            return ToolOutput(_with_note(text, f"[stopped after {seconds:g} s: time-out]"), "timeout")
         status: ToolStatus = "ok" if code == 0 else "error"
         note = "" if code == 0 else f"[exit code {code}]" if code is None or code >= 0 else f"[ended by signal {-code}]"
-        return ToolOutput(_with(text or "[no output]", note), status, exit_code=code)
+        return ToolOutput(_with_note(text or "[no output]", note), status, exit_code=code)
 
 
 def _beyond(asks: Grant, why: str, sandboxed: bool) -> str:
@@ -248,5 +248,5 @@ def _beyond(asks: Grant, why: str, sandboxed: bool) -> str:
     return f" (asks for {' and '.join(wanted)}{reason})" if wanted else ""
 
 
-def _with(text: str, note: str) -> str:
+def _with_note(text: str, note: str) -> str:
     return f"{text}\n{note}".strip("\n") if note else text

@@ -53,7 +53,7 @@ class Tool(ABC, Generic[A]):
 
     def access_request(self, arguments: dict[str, object], context: ToolContext) -> AccessRequest:
         """What the call would do. May read files: call it off the event loop. Raises ToolError."""
-        access_request = self._wants(self._decode(arguments), context)
+        access_request = self._judged_access(self._decode(arguments), context)
         self._judged.pop(context.call_id, None)
         self._judged[context.call_id] = access_request
         while len(self._judged) > _REMEMBERED:
@@ -64,7 +64,7 @@ class Tool(ABC, Generic[A]):
         """Texts while it works, then one ToolOutput. Raises ToolError, also when the call is no longer what was judged."""
         decoded = self._decode(arguments)
         judged = self._judged.pop(context.call_id, None)
-        if judged is not None and judged != await asyncio.to_thread(self._wants, decoded, context):
+        if judged is not None and judged != await asyncio.to_thread(self._judged_access, decoded, context):
             raise ToolError(
                 f"{judged.target} changed after this call was approved; nothing was done.",
                 "Read it again, then try again.",
@@ -84,7 +84,7 @@ class Tool(ABC, Generic[A]):
     def execute(self, arguments: A, context: ToolContext) -> Pieces:
         """Do it. Raises ToolError or OSError."""
 
-    def _wants(self, arguments: A, context: ToolContext) -> AccessRequest:
+    def _judged_access(self, arguments: A, context: ToolContext) -> AccessRequest:
         try:
             return self.access_needed(arguments, context)
         except OSError as error:

@@ -175,7 +175,7 @@ def state_of(path: str, st: os.stat_result) -> tuple[FileState, bytes | None] | 
     return FileState("file", mode, digest_of(data), len(data)), data
 
 
-def look_at(path: str) -> tuple[FileState, bytes | None] | None:
+def read_state(path: str) -> tuple[FileState, bytes | None] | None:
     """As `state_of`, None too where nothing stands."""
     try:
         return state_of(path, os.lstat(path))

@@ -53,7 +53,7 @@ def _walk(folder: str, rules: Rules, hidden: bool, depth: int, level: int) -> It
     for entry in entries:
         if entry.name == ".git" or (not hidden and entry.name.startswith(".")) or entry.path in SYSTEM:
             continue
-        kind, size = _look(entry)
+        kind, size = _kind_and_size(entry)
         if ignored(entry.path, kind == "folder", rules):
             continue
         yield FolderEntry(entry.path, kind, level, size)
@@ -61,7 +61,7 @@ def _walk(folder: str, rules: Rules, hidden: bool, depth: int, level: int) -> It
             yield from _walk(entry.path, rules, hidden, depth, level + 1)
 
 
-def _look(entry: os.DirEntry[str]) -> tuple[str, int]:
+def _kind_and_size(entry: os.DirEntry[str]) -> tuple[str, int]:
     try:
         if entry.is_symlink():
             return "link", 0

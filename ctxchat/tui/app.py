@@ -245,7 +245,7 @@ class CtxchatApp(InOrder):
                 words = f"{type(error).__name__}: {one_line(str(error), 300)}"
                 self.chat.failed(words, f"{said} The session is kept; you can go on.")
         if self.controller.is_of(event.worker) and event.worker.is_finished:
-            self.call_next(self.controller.go_on)
+            self.call_next(self.controller.send_next)
 
     # ── what nobody expected ──
 
@@ -290,12 +290,12 @@ class CtxchatApp(InOrder):
         """Start a command in a worker of its own. Of those that open a screen the last one counts; one that is told
         a name opens none."""
         if not command.screen or (argument and command.argument == "[name]"):
-            self.begin(handler(command), argument)
+            self.start_action(handler(command), argument)
             return
         if self._opener and self._on_its_way:
             self._opener.cancel()
         self._opened, self._expected = command.name, self.expect_screen()
-        self._opener = self.begin(partial(self._opening, handler(command)), argument)
+        self._opener = self.start_action(partial(self._opening, handler(command)), argument)
 
     @staticmethod
     async def _opening(action: Handler, app: CtxchatApp, argument: str) -> None:
@@ -313,7 +313,7 @@ class CtxchatApp(InOrder):
         """The screen that was asked for is not there yet."""
         return not self._expected.done() or self._opener in self._waiting
 
-    def begin(self, action: Handler, argument: str) -> Worker[Any]:
+    def start_action(self, action: Handler, argument: str) -> Worker[Any]:
         """Run it in a worker of its own; what needs a session, once that is open."""
 
         async def run() -> None:
@@ -337,7 +337,7 @@ class CtxchatApp(InOrder):
             return  # it is on its way
         if over and self._opened == name:
             if len(over) == 1 and isinstance(over[0], Panel):
-                over[0].again()
+                over[0].opened_again()
             else:
                 self.close_screens()
             return
@@ -397,7 +397,7 @@ class CtxchatApp(InOrder):
         session = self.controller.session
         if _MEMORY_LINE.fullmatch(draft.text) and not draft.along:
             self.chat.composer.sent()
-            self.begin(keep_line, draft.text)
+            self.start_action(keep_line, draft.text)
             return
         if isinstance(said, commands.Unknown) and session and called_prompt(draft.text, session.setup.prompts):
             said = None  # a message, which the session fills in
@@ -415,7 +415,7 @@ class CtxchatApp(InOrder):
             self.chat.composer.sent()
         else:
             self.chat.composer.sent()
-            self.controller.say(draft)
+            self.controller.send_draft(draft)
 
     def _not_sent(self, why: str, way_out: str) -> None:
         self.chat.notice("warning", f"{why} Nothing was sent; your message is still here. {way_out}")
@@ -442,7 +442,7 @@ class CtxchatApp(InOrder):
             self.run_command(commands.BY_NAME["archive"], event.change.id)
             return
         self.expect_screen()
-        self.begin(partial(self._after_asking, event.what), event.change.id)
+        self.start_action(partial(self._after_asking, event.what), event.change.id)
 
     @staticmethod
     async def _after_asking(what: str, app: CtxchatApp, change: str) -> None:
@@ -464,12 +464,12 @@ class CtxchatApp(InOrder):
     def on_first_choice_chosen(self, event: FirstChoice.Chosen) -> None:
         event.stop()
         self.chat.composer.prompt.focus()
-        self.begin(models.first_choice, event.name)
+        self.start_action(models.first_choice, event.name)
 
     def on_prompt_path_pasted(self, event: Prompt.PathPasted) -> None:
         """What is found there is offered, never taken."""
         event.stop()
-        self.begin(importing.offer_path, event.path)
+        self.start_action(importing.offer_path, event.path)
 
     def on_import_offer_answered(self, event: ImportOffer.Answered) -> None:
         event.stop()
@@ -477,13 +477,13 @@ class CtxchatApp(InOrder):
         if event.agreed:
             if event.path and event.path in self.chat.composer.draft:  # it was meant for this
                 self.chat.composer.set_draft(self.chat.composer.draft.replace(event.path, "", 1).strip(" '\""))
-            self.begin(importing.import_from, event.path)
+            self.start_action(importing.import_from, event.path)
 
     def on_unreached_panel_answered(self, event: UnreachedPanel.Answered) -> None:
         event.stop()
         self.chat.composer.prompt.focus()
         if event.way:
-            self.begin(partial(models.go_on, event.way, event.waiting), "")
+            self.start_action(partial(models.go_on_with, event.way, event.waiting), "")
 
     def on_suggestion_panel_replied(self, event: SuggestionPanel.Replied) -> None:
         event.stop()

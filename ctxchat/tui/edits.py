@@ -13,7 +13,7 @@ import msgspec
 
 from ctxchat.config.consistency import for_agent
 from ctxchat.config.effective import Loaded
-from ctxchat.config.news import news
+from ctxchat.config.news import compare_settings
 from ctxchat.config.problems import Problem
 from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
@@ -66,16 +66,16 @@ class Edits:
             loaded = await asyncio.to_thread(self._load)
             await asyncio.to_thread(self._watch.add_places, loaded.files)
         except CtxchatError as problem:
-            self._say(str(problem), warning=True)
+            self._notify(str(problem), warning=True)
             return
         before, self._loaded = self._loaded, loaded
         self._still("settings", loaded.notices)
         if loaded.broken:
             if loaded.broken != before.broken:
                 stays = "Not in force: the last good settings stay."
-                self._say("\n".join((*self._problem_lines(loaded.broken), stays)), warning=True)
+                self._notify("\n".join((*self._problem_lines(loaded.broken), stays)), warning=True)
             return
-        lines = news(self._good, loaded).lines
+        lines = compare_settings(self._good, loaded).lines
         known = {p.text for p in self._good.problems}
         problems = self._problem_lines([*wrong, *(p for p in loaded.problems if p.text not in known)])
         mended, self._good = bool(before.broken), loaded
@@ -83,7 +83,7 @@ class Edits:
         if mended and not lines:
             lines = ("The settings are whole again; nothing else changed.",)
         if lines or problems:
-            self._say("\n".join((*problems, *few(lines))), warning=bool(problems))
+            self._notify("\n".join((*problems, *few(lines))), warning=bool(problems))
 
     async def _take_themes(self) -> Sequence[Problem]:
         found = await asyncio.to_thread(load_themes, self._folder)
@@ -111,11 +111,11 @@ class Edits:
         try:
             context_usage = await session.setup.adapt()
         except CtxchatError as problem:
-            self._say(str(problem), warning=True)
+            self._notify(str(problem), warning=True)
             return
         for notice in session.setup.notices:
             if notice not in before:
-                self._say(notice, warning=True)
+                self._notify(notice, warning=True)
         app.chat.show_figures(context_usage)
         app.chat.show_header()
         # Beside the rest: a slow one must not hold up what is told of this edit, nor the next edit.
@@ -125,7 +125,7 @@ class Edits:
         """Of what was said at the start about this, only these are still true."""
         self._app.chat.banner.only(about, [spoken(self._app, text) for text in notices])
 
-    def _say(self, text: str, warning: bool = False) -> None:
+    def _notify(self, text: str, warning: bool = False) -> None:
         """In a corner, for as long as it takes to read; what was said before goes."""
         self._app.clear_notifications()
         severity = "warning" if warning else "information"

@@ -102,7 +102,7 @@ class SessionController:
             self._chat.tell_page(session.id)
         self.settled.set()
         if not session.read_only:
-            left = await self._drafts.left(session.id)
+            left = await self._drafts.load_draft(session.id)
             if not left.empty:
                 self._chat.composer.put_back(left)
         if before is not None:
@@ -112,7 +112,7 @@ class SessionController:
             await before.close()
             arriving = partial(arrive, self._chat, session)
             self._chat.run_worker(arriving, group="arrive", exclusive=True, exit_on_error=False)
-        self.go_on()
+        self.send_next()
 
     def cannot_open(self, why: str) -> None:
         """There is no session to write to: what waited for it goes back to where it can be seen."""
@@ -127,7 +127,7 @@ class SessionController:
     def unsent(self) -> Draft:
         """What is on its way, what waits, and what is being written."""
         waiting = [self._leaving] if self._leaving else []
-        return joined([*waiting, *self._queue, self._chat.composer.whole])
+        return joined([*waiting, *self._queue, self._chat.composer.whole_draft])
 
     async def keep_draft(self) -> bool:
         """Keep what is unsent. False where it could not be kept with the session."""
@@ -158,10 +158,10 @@ class SessionController:
 
     # ── messages ──
 
-    def say(self, draft: Draft | str) -> None:
+    def send_draft(self, draft: Draft | str) -> None:
         """A message, or just its words: for now, for the next boundary of the work under way, or for the end of the turn."""
         self._queue.append(Draft(draft) if isinstance(draft, str) else draft)
-        self.go_on()
+        self.send_next()
 
     def take_back(self, draft: Draft) -> bool:
         """A message that waits is not to go out; False where it is gone already."""
@@ -171,7 +171,7 @@ class SessionController:
             self._chat.composer.queued.show_drafts(self._queue)
         return place is not None
 
-    def go_on(self) -> None:
+    def send_next(self) -> None:
         """The next message that waits, when nothing runs."""
         if not self._chat.is_running or not self._chat.is_attached:
             return  # on the way out
@@ -179,17 +179,17 @@ class SessionController:
             self._bring_back()  # stopped before its turn began
             if self._queue and self.session:
                 self._leaving = self._queue.pop(0)
-                self._begin(self._turn(self.session, self._leaving), WAITING)
+                self._start_run(self._turn_events(self.session, self._leaving), WAITING)
         self._chat.composer.queued.show_drafts(self._queue)
 
-    async def _turn(self, session: Session, draft: Draft | None = None) -> AsyncGenerator[Stamped, None]:
+    async def _turn_events(self, session: Session, draft: Draft | None = None) -> AsyncGenerator[Stamped, None]:
         """The turn of a message, without one on from where the last broke off; with an eye on what is leaving: in the record it
         has left; what could not be written down goes back to where it was written."""
         next_steering_message = self._next_of(session)
         try:
             if draft:
                 events = session.send(
-                    draft.text, await self._leave(session, draft), next_steering_message=next_steering_message
+                    draft.text, await self._mark_leaving(session, draft), next_steering_message=next_steering_message
                 )
             else:
                 events = session.resume(next_steering_message=next_steering_message)
@@ -215,7 +215,7 @@ class SessionController:
             for draft in self._queue:
                 if not draft.later and self.take_back(draft):
                     try:
-                        return draft.text, await self._leave(session, draft)
+                        return draft.text, await self._mark_leaving(session, draft)
                     except CtxchatError as problem:  # the turn goes on without it
                         self._bring_back()
                         self._chat.notice(
@@ -226,7 +226,7 @@ class SessionController:
 
         return next_steering_message
 
-    async def _leave(self, session: Session, draft: Draft) -> Sequence[Part]:
+    async def _mark_leaving(self, session: Session, draft: Draft) -> Sequence[Part]:
         """On its way from now on; what goes along with it. Raises StorageError."""
         self._leaving, self._place = draft, session.state.ledger.next_seq
         return await prepared(draft, session, self._services.workspace)
@@ -243,20 +243,20 @@ class SessionController:
     def resume(self) -> None:
         """Go on where the last turn broke off."""
         if self.session and not self.busy:
-            self._begin(self._turn(self.session), WAITING)
+            self._start_run(self._turn_events(self.session), WAITING)
 
     # ── compactions ──
 
     def run_pass(self, events: AsyncGenerator[Stamped, None]) -> None:
         """Run a compaction a person asked for."""
         if not self.busy:
-            self._begin(events, MAKING_ROOM, NOT_MADE)
+            self._start_run(events, MAKING_ROOM, NOT_MADE)
 
     def agree(self, reply: Reply, instructions: str = "") -> None:
         """What a person said to the question whether to make room; beside a turn, the turn does it at the right place."""
         session = self.open_session()
         if reply == "later":
-            session.policy.rest(SNOOZE)
+            session.policy.pause_for(SNOOZE)
             self._chat.notice("info", f"Not for this turn and the next {SNOOZE}. F8 makes room whenever you like.")
         elif self.busy:
             session.policy.agree(reply, instructions)
@@ -277,14 +277,14 @@ class SessionController:
         """That worker runs, or ran, our turn."""
         return worker is self._worker
 
-    def _begin(self, events: AsyncGenerator[Stamped, None], what: str, stopped: str = "") -> None:
+    def _start_run(self, events: AsyncGenerator[Stamped, None], what: str, stopped: str = "") -> None:
         run = partial(self._run, events, what, stopped)
         self._worker = self._chat.app.run_worker(run, group="turn", exclusive=True, exit_on_error=False)
 
     async def _run(self, events: AsyncGenerator[Stamped, None], what: str, stopped: str) -> None:
         interrupted, began, made = True, _now(), False
         try:
-            await self._chat.begin(what)
+            await self._chat.begin_work(what)
             async with aclosing(events):
                 async for stamped in events:
                     made = made or isinstance(stamped.event, CompactionRecord)

@@ -100,7 +100,7 @@ async def arrive(chat: ChatScreen, session: Session) -> None:
 async def offer_room(chat: ChatScreen, session: Session) -> None:
     """The question whether to make room, where the session does not fit as it stands; why not, where that cannot help."""
     context_usage = session.context_usage
-    if not context_usage.over or session.busy or session.read_only:
+    if not context_usage.excess or session.busy or session.read_only:
         return
     try:
         preview = await session.preview()

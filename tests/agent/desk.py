@@ -132,7 +132,7 @@ class Around:
         self.late_sources: frozenset[str] = frozenset()
         self.asked = 0
 
-    async def around(self) -> Surroundings:
+    async def gather(self) -> Surroundings:
         self.asked += 1
         return Surroundings(self.memory, self.context, self.late_sources)
 

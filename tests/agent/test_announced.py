@@ -89,7 +89,7 @@ async def kept(chosen: Options, backoff: str, turns: list[int], draft: int, *, h
     if not any(p.reason == "context_overflow" for p in passes):
         assert ("compaction would start" in said) == bool(by_itself or (vain and chosen.policy == "auto")), said
     else:
-        assert context_usage.over, "what nobody announced is an emergency"
+        assert context_usage.excess, "what nobody announced is an emergency"
     assert ("you would be asked" in said) == bool(asked or (vain and chosen.policy == "ask"))
     for shown in (before, context_usage):
         at_trigger = shown.automatic.at_trigger
@@ -196,7 +196,7 @@ class Growing(Around):
 
     text = "- be brief"
 
-    async def around(self) -> Surroundings:
+    async def gather(self) -> Surroundings:
         return Surroundings((ContextBlock("AGENTS.md", self.text),) if self.text else ())
 
 

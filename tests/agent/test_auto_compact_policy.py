@@ -60,7 +60,7 @@ def desk_pressure(event: CompactionSuggested) -> float:
 async def test_a_suggestion_snoozed_is_not_made_again_for_so_many_turns():
     desk = desk_of("ask", window=40_000)
     await until_due(desk)
-    desk.session.policy.rest(2)
+    desk.session.policy.pause_for(2)
     assert [len(of(await desk.say("short"), CompactionSuggested)) for _ in range(3)] == [0, 0, 1]
 
 
@@ -128,7 +128,7 @@ async def test_what_was_undone_does_not_come_back_with_the_next_message():
     while not desk.state.ledger.compactions:
         await desk.say(f"question {LONG}")
     context_usage = await desk.session.changes.undo()
-    assert context_usage.used >= context_usage.trigger_tokens and not context_usage.over
+    assert context_usage.used >= context_usage.trigger_tokens and not context_usage.excess
     for _ in range(3):
         assert not of(await desk.say("short"), CompactionStarted)
     assert of(await desk.say("short"), CompactionRecord)[0].outcome == "compacted"
@@ -139,10 +139,10 @@ async def test_after_a_failed_pass_rest_does_not_shorten_the_wait():
     desk = desk_of("auto", writer, window=8_000)
     while not desk.state.ledger.compactions:
         await desk.say("question " + LONG)
-    while not (await desk.session.measure()).over:
+    while not (await desk.session.measure()).excess:
         for change in reversed(desk.state.ledger.compactions):
             await desk.session.changes.undo(change.id)
-        if not desk.session.context_usage.over:
+        if not desk.session.context_usage.excess:
             await desk.say("more " + LONG)
     writer.text, asked = ModelError("down", kind="server"), len(writer.asked)
     [told] = [n.text for n in of(await desk.say("one"), Notice) if "Next try" in n.text]
@@ -162,7 +162,7 @@ async def test_an_undo_that_no_longer_fits_says_by_how_much_and_room_is_made_aga
         await desk.say(f"more {number} {LONG}")
     over = 0
     while desk.state.ledger.changes:
-        over = (await desk.session.changes.undo()).over
+        over = (await desk.session.changes.undo()).excess
     assert over == desk.session.context_usage.used - desk.session.context_usage.limit > 0
     events = await desk.say("go on")
     assert of(events, CompactionRecord)[0].outcome == "compacted"

@@ -182,7 +182,7 @@ async def live(server: StrictServer, clock: WallClock, names: Sequence[str], bas
 
 
 def holds_true(said: CacheState, model: Watched, server: StrictServer, place: int, now: float, *, seen: bool) -> None:
-    exchange, warmth, hold = server.exchanges[place], said.warmth(now), said.hold(now)
+    exchange, warmth, hold = server.exchanges[place], said.warmth(now), said.held_at(now)
     at = f"request {place}: {warmth}, {hold}, read {exchange.read} of {exchange.prompt}"
     prices = model.prices()
     assert prices is not None

@@ -217,7 +217,7 @@ async def test_a_call_that_is_stopped_can_be_undone(tmp_path: Path) -> None:
 async def test_a_kill_in_a_command_is_found_when_the_session_opens(tmp_path: Path) -> None:
     room = Room(tmp_path, [DONE])
     await room.say()
-    await room.port.begin("run", "x", ("touch", "a"))
+    await room.port.begin_call("run", "x", ("touch", "a"))
     (room.root / "a").write_text("half")
     later = Room(tmp_path, [DONE], room.desk.journal)
     assert "1 file created" in await later.files.recover()

@@ -89,7 +89,7 @@ async def test_the_model_writes_it_on_request_and_its_cost_is_booked_even_where_
 async def test_the_session_says_where_its_work_went() -> None:
     desk = working()
     await desk.say("Find out why.")
-    await desk.session.handoff.done("s2", "the drift")
+    await desk.session.handoff.record_handoff("s2", "the drift")
     note = desk.state.ledger.groups[-1]
     assert (note.kind, note.source) == ("note", "handoff:s2")
     assert "session s2 (“the drift”)" in note.first.text and desk.folded() == desk.state

@@ -26,11 +26,11 @@ async def test_a_count_in_a_refusal_is_what_the_gauge_stands_on() -> None:
     before = conversation.knowledge.calibration
     counted = conversation.knowledge.refused(2_000, conversation.view, "")
     assert counted is not None
-    conversation.note(counted)
+    conversation.apply_now_write_later(counted)
     context_usage = conversation.remeasured()
     assert (context_usage.used, context_usage.estimated) == (2_000, False)
     assert conversation.knowledge.calibration.samples == before.samples + 1
-    await conversation.settle()
+    await conversation.flush()
     assert desk.folded() == desk.state
 
 

@@ -263,8 +263,8 @@ async def test_a_look_that_was_overtaken_by_a_turn_leaves_its_view_alone():
     class Late(Around):
         free = asyncio.Event()
 
-        async def around(self) -> Surroundings:
-            now = await super().around()
+        async def gather(self) -> Surroundings:
+            now = await super().gather()
             if self.asked == 1:
                 await self.free.wait()
                 return Surroundings((ContextBlock("old", "what was so before"),))

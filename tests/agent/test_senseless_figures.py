@@ -80,7 +80,7 @@ async def test_one_senseless_figure_poisons_neither_this_session_nor_a_new_one(u
 
 
 def level(calibration: Calibration) -> bool:
-    return 0.5 < calibration.whole(Mix(10_000)) / 10_000 < 2
+    return 0.5 < calibration.estimate_request(Mix(10_000)) / 10_000 < 2
 
 
 class Kept:
@@ -117,7 +117,7 @@ async def test_figures_of_old_databases_are_made_sound_when_they_are_read() -> N
 @given(rates=st.lists(st.floats(), min_size=12, max_size=12), doubts=st.lists(st.floats(), min_size=12, max_size=12))
 def test_any_stored_rates_estimate_within_bounds(rates: list[float], doubts: list[float]) -> None:
     made = Calibration(tuple(rates), tuple(doubts))
-    assert 0 <= made.whole(Mix(1_000)) <= most_tokens(1_000)
+    assert 0 <= made.estimate_request(Mix(1_000)) <= most_tokens(1_000)
     assert 0 <= made.error(Mix(1_000), whole=True) < INFINITE
 
 

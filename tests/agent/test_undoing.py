@@ -101,7 +101,7 @@ async def test_the_part_that_fits_comes_back_and_the_rest_stays_put_away():
     put_away = [g for e in change.edits for g in e.covers]
     estimated = desk.conversation.expected(desk.session.view, 1)
     looked = await desk.session.changes.undoing(change.id)
-    assert looked.after.over > 0 and looked.part is not None and not looked.fits
+    assert looked.after.excess > 0 and looked.part is not None and not looked.fits
     assert looked.groups == tuple(put_away[-len(looked.groups) :]) != tuple(put_away), "the newest of them"
     assert desk.state.ledger.group(looked.groups[0]).kind == "user", "from a question on"
     context_usage = await desk.session.changes.undo(change.id, looked.groups)
@@ -166,7 +166,7 @@ async def test_nothing_is_offered_where_no_part_fits():
     await desk.session.setup.switch_model("small/model")
     looked = await desk.session.changes.undoing()
     assert looked.before.used >= looked.before.trigger_tokens, "it is too full already"
-    assert looked.after.over > 0 and looked.part is None and looked.groups == ()
+    assert looked.after.excess > 0 and looked.part is None and looked.groups == ()
 
 
 async def test_a_part_under_a_later_pass_cannot_come_back_alone():

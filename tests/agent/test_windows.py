@@ -185,7 +185,7 @@ async def test_a_smaller_model_makes_room_first_and_its_summariser_reads_in_part
     )
     await fill(desk, 14)
     context_usage = await desk.session.setup.switch_model("small/model")
-    assert context_usage.model == "small/model" and context_usage.over and context_usage.estimated
+    assert context_usage.model == "small/model" and context_usage.excess and context_usage.estimated
     assert not asked, "nothing is sent before the next message"
     events = await desk.say("go on")
     passes = of(events, CompactionRecord)
@@ -335,7 +335,7 @@ async def test_a_reply_longer_than_the_window_left_room_for_is_counted_in_full()
     )
     await desk.say(LONG)
     context_usage = desk.session.context_usage
-    assert context_usage.used == 10_400 and context_usage.over > 0 and context_usage.pressure > 1
+    assert context_usage.used == 10_400 and context_usage.excess > 0 and context_usage.pressure > 1
 
 
 async def test_recent_messages_that_fill_a_small_window_alone_are_fewer_then():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ctxchat.config.news import news
+from ctxchat.config.news import compare_settings
 from ctxchat.config.trust import trust
 from ctxchat.config.watch import Watch
 
@@ -16,7 +16,7 @@ def test_an_edit_is_told_with_the_old_and_the_new_value(home: Home) -> None:
     home.file.write_text(
         'model = "a/b"\ntheme = "light"\n[context]\ncompression_trigger = 0.8\n[keys]\nsearch = "ctrl+r"\n[models.x]\nwindow=9\n'
     )
-    told = news(before, home.load())
+    told = compare_settings(before, home.load())
     assert set(told.now) == {
         "theme dark → light",
         "compression_trigger 0.75 → 0.8",
@@ -24,7 +24,7 @@ def test_an_edit_is_told_with_the_old_and_the_new_value(home: Home) -> None:
         "models.x is new",
     }
     assert told.later == ('model "" → a/b, from the next session on',)
-    assert told and not news(before, before)
+    assert told and not compare_settings(before, before)
 
 
 def test_hooks_are_told_by_name(home: Home) -> None:
@@ -36,7 +36,7 @@ def test_hooks_are_told_by_name(home: Home) -> None:
     home.file.write_text(hook.format("b", 'name = "one"') + hook.format("c", ""))
     two = home.load()
     home.file.write_text(hook.format("b", 'name = "two"') + hook.format("c", ""))
-    assert [news(a, b).now for a, b in ((one, edited), (edited, two), (two, home.load()))] == [
+    assert [compare_settings(a, b).now for a, b in ((one, edited), (edited, two), (two, home.load()))] == [
         ("hooks edited",),
         ("hooks 1 → 2",),
         ("hooks one → two",),
@@ -46,7 +46,7 @@ def test_hooks_are_told_by_name(home: Home) -> None:
 def test_long_and_strange_values_stay_one_short_line(home: Home) -> None:
     before = home.load()
     home.file.write_text(f'permissions.rules = ["shell: {"x" * 500}"]\ninterface.editor = "a\\u001b[2Jb"\n')
-    lines = news(before, home.load()).now
+    lines = compare_settings(before, home.load()).now
     assert len(lines) == 2 and all(line.isprintable() and len(line) < 80 for line in lines)
 
 
@@ -98,6 +98,6 @@ def test_whole_agents_and_servers_come_and_go_in_one_line(home: Home) -> None:
     bare = home.load()
     home.file.write_text(agent + '[mcp.files]\ncommand = "x"\nargs = ["y"]\n')
     both = home.load()
-    assert news(bare, both).lines == ("agents.a is new", "mcp.files is new")
+    assert compare_settings(bare, both).lines == ("agents.a is new", "mcp.files is new")
     home.file.write_text(agent.replace('"x"', '"y"'))
-    assert news(both, home.load()).lines == ("agents.a.prompt x → y", "mcp.files is gone")
+    assert compare_settings(both, home.load()).lines == ("agents.a.prompt x → y", "mcp.files is gone")

@@ -82,7 +82,7 @@ def test_what_is_no_plain_file_of_the_repository_is_left_out(tmp_path: Path, kin
 async def test_a_faulty_file_is_among_the_troubles_that_a_person_is_told(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").mkdir()
     around = WorkspaceSources(tmp_path, tmp_path / "none.md", [])
-    assert (await around.around()).memory == ()
+    assert (await around.gather()).memory == ()
     assert dict(around.troubles) == {"AGENTS.md": "is no regular file"}
 
 

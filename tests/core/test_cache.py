@@ -62,7 +62,7 @@ def test_a_hit_renews_what_was_read_and_nothing_longer() -> None:
     held = held_after(held, sent(9, "b", 10, life=300), Usage(3_000, 1, cached=1_000, written=2_000))
     assert {h.digest: round(h.until - START) // 60 for h in held} == {"a": 70, "b": 15}
     now = state(tuple(held), used=3_500)
-    at = [now.hold(START + 60 * minute) for minute in (14, 16, 71)]
+    at = [now.held_at(START + 60 * minute) for minute in (14, 16, 71)]
     assert [hold.tokens if hold else 0 for hold in at] == [3_000, 1_000, 0]
 
 
@@ -70,7 +70,7 @@ def test_a_head_is_held_by_itself_and_counted_when_it_is_read() -> None:
     held = held_after((), sent(5, "a", head="h"), Usage(1_000, 1, written=1_000))
     head = next(h for h in held if h.digest == "h")
     assert head.estimated
-    hold = state((head,)).hold(START)
+    hold = state((head,)).held_at(START)
     assert hold and hold.tokens == 900 and hold.estimated
     held = held_after(held, sent(3, "s", 1, head="h"), Usage(2_000, 1, cached=870, written=1_130))
     assert next(h for h in held if h.digest == "h").tokens == 870
@@ -89,7 +89,7 @@ def test_where_nothing_is_promised_what_was_read_last_time_is_probably_there() -
 def test_both_prices_are_those_of_the_calls(held: int, new: int, reply: int, long: bool) -> None:
     part = HeldPrefix(5, "a", held, START + 300, 300)
     told = state((part,), used=held + new, reply=reply, rules=CacheRules(300, long))
-    hold = told.hold(START)
+    hold = told.held_at(START)
     assert told.cold.usd == next_cost(PRICES, 0, held + new, reply, long_life=long)
     assert hold and hold.next.usd == next_cost(PRICES, held, new, reply, long_life=long)
     assert told.cold.usd >= hold.next.usd  # type: ignore[operator]
@@ -97,7 +97,7 @@ def test_both_prices_are_those_of_the_calls(held: int, new: int, reply: int, lon
 
 def test_a_server_of_ones_own_takes_seconds() -> None:
     told = state((HeldPrefix(5, "a", 8_000, START + 9, 0, False),), prices=None, prefill=500.0, rules=CacheRules())
-    hold = told.hold(START)
+    hold = told.held_at(START)
     assert hold and (hold.next, told.cold.seconds) == (msgspec.structs.replace(hold.next, usd=None, seconds=4.0), 20.0)
 
 

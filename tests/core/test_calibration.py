@@ -83,7 +83,7 @@ def test_the_band_is_narrow_for_what_was_seen_and_wide_for_what_was_not() -> Non
 
 def test_what_a_request_costs_besides_is_not_taken_for_a_rate() -> None:
     knowledge = Calibration().learn(440, Mix(100))
-    assert 300 < knowledge.whole(Mix(0, 0)) < 345
+    assert 300 < knowledge.estimate_request(Mix(0, 0)) < 345
     assert 90 < knowledge.part(Mix(100)) < 125
 
 
@@ -95,7 +95,7 @@ def test_whatever_it_is_taught_it_stays_within_bounds(samples: list[tuple[float,
         assert all(LEAST_RATE <= rate <= MAX_RATE for rate in knowledge.rates[:RATIOS])
         assert all(math.isfinite(number) for number in (*knowledge.rates, *knowledge.doubts))
         assert all(doubt > 0 for doubt in knowledge.doubts)
-    assert knowledge.whole(asked) >= 0 and knowledge.error(asked, whole=True) > 0
+    assert knowledge.estimate_request(asked) >= 0 and knowledge.error(asked, whole=True) > 0
 
 
 def test_senseless_figures_change_nothing() -> None:
@@ -141,7 +141,7 @@ def test_kinds_of_a_message() -> None:
 def test_a_prior_for_every_kind() -> None:
     kinds = len(Mix.__struct_fields__)
     assert len(PRIOR) == len(DOUBT) == len(LEAST_DOUBT) == kinds + 1, "and what a request costs besides"
-    assert Calibration().whole(Mix(10, 10, 10, 10)) == 40
+    assert Calibration().estimate_request(Mix(10, 10, 10, 10)) == 40
 
 
 def test_scripts_that_tokenizers_cut_differently_are_told_apart() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.core.clip import around, clip
+from ctxchat.core.clip import clip, clip_around
 from ctxchat.core.tokens import rough_count
 
 MARK = "\n[… {lines}{tokens} tokens left out …]\n"
@@ -50,7 +50,7 @@ def test_one_long_line_is_cut_inside_and_names_no_lines() -> None:
 
 @given(texts, st.integers(0, 1_000), st.integers(60, 400))
 def test_what_lies_around_a_place_is_one_piece_within_its_room(text: str, place: int, most: int) -> None:
-    shown = around(text, min(place, len(text)), most, rough_count, MARK)
+    shown = clip_around(text, min(place, len(text)), most, rough_count, MARK)
     assert rough_count(shown) <= most or rough_count(text) <= most
     pieces = re.split(r"\n?\[… lines \d+–\d+ \(start_line=\d+\), \d+ tokens left out …\]\n?", shown)
     assert len(pieces) <= 3 and all(piece.strip("\n") in text for piece in pieces)
@@ -62,13 +62,13 @@ def test_a_place_in_a_long_line_is_shown(before: int, most: int) -> None:
     lines = [f"{n:>5}\tline {n}" for n in range(1, 2_000)]
     lines[1_500] = f" 1501\t{'a' * before} the place {'b' * 1_500}"
     text = "\n".join(lines)
-    shown = around(text, text.index("the place"), most, rough_count, MARK)
+    shown = clip_around(text, text.index("the place"), most, rough_count, MARK)
     assert "the place" in shown and most * 0.7 < rough_count(shown) <= most
 
 
 def test_the_lines_around_a_place_are_shown_and_those_left_out_are_named() -> None:
     text = "\n".join(f"{n:>5}\tline {n} of a file that is read in part" for n in range(1, 201))
-    shown = around(text, text.index("line 120 "), 400, rough_count, MARK).split("\n")
+    shown = clip_around(text, text.index("line 120 "), 400, rough_count, MARK).split("\n")
     assert all(line.count("left out") == 1 for line in (shown[0], shown[-1]))
     assert shown[0].startswith("[… lines 1–") and "–200 (start_line=" in shown[-1]
     numbers = [int(line.split("\t")[0]) for line in shown[1:-1]]

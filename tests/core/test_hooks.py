@@ -162,7 +162,7 @@ def test_cooldown_and_limit_hold_over_any_run_of_turns(cooldown: int, limit: int
     for step in steps:
         turn += step
         if firing([hook], "turn_finished", Moment(turn_count=turn), {"h": tally}):
-            tally = tally.after(turn)
+            tally = tally.count_turn(turn)
             fired.append(turn)
     assert tally.fires == len(fired)
     assert not limit or len(fired) <= limit

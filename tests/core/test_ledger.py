@@ -39,7 +39,7 @@ def changed(draw: st.DrawFn) -> tuple[Ledger, list[Ledger]]:
         match draw(st.sampled_from(["digest", "drop", "shrink", "pin", "undo", "rewind"])):
             case "undo" if ledger.changes:
                 ledger = ledger.undo(draw(st.sampled_from(ledger.changes)).id)
-            case "rewind" if said := [g.id for g in ledger.standing if g.kind == "user"]:
+            case "rewind" if said := [g.id for g in ledger.groups_in_force if g.kind == "user"]:
                 change = rewound(ledger, draw(st.sampled_from(said)), "")
                 ledger = ledger.apply(msgspec.structs.replace(change, id=f"c{number}"))
             case "pin" if ids:

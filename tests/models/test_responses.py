@@ -12,7 +12,7 @@ from ctxchat.core.messages import Message, Reasoning
 from ctxchat.core.ports import ModelRequest
 from ctxchat.models.client import ModelClient
 from ctxchat.models.direct import Connections, DirectTransport
-from ctxchat.models.responses import ResponsesServer, server_of, wanted
+from ctxchat.models.responses import ResponsesServer, server_of, uses_responses_form
 from ctxchat.models.settings import ModelSettings
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import breaks
@@ -101,7 +101,7 @@ async def test_ends_and_faults(connections: Connections) -> None:
     ],
 )
 async def test_who_is_asked_in_this_form(settings: ModelSettings, expected: bool) -> None:
-    assert wanted(settings) is expected and (server_of(settings, {}) is not None) is expected
+    assert uses_responses_form(settings) is expected and (server_of(settings, {}) is not None) is expected
     assert server_of(settings, {"SSL_CERTIFICATE": "x"}) is None
 
 

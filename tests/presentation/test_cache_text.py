@@ -25,7 +25,7 @@ states = st.builds(
 @given(states)
 def test_what_is_said_holds(cache: CacheState) -> None:
     lines = cache_lines(cache, NOW)
-    hold = cache.hold(NOW)
+    hold = cache.held_at(NOW)
     said = " ".join(lines)
     assert ("warm" in said) == (hold is not None) == bool(held_words(cache, NOW))
     if found := re.search(r"warm (\d+) (min|h)", said):

@@ -28,16 +28,16 @@ def aged(folder: Path, seconds: float) -> None:
 
 def test_one_a_day_when_something_changed(tmp_path: Path) -> None:
     with Database(tmp_path) as database:
-        assert not backups.due(database, 3)  # there is nothing in it
+        assert not backups.is_due(database, 3)  # there is nothing in it
         session = sessions.create(database, records=turns(3))
-        assert backups.due(database, 3) and not backups.due(database, 0)
+        assert backups.is_due(database, 3) and not backups.is_due(database, 0)
         copy = backups.daily(database, 3, MUCH)
         assert copy and copy.stat().st_mode & 0o077 == 0
-        assert not backups.due(database, 3)
+        assert not backups.is_due(database, 3)
         sessions.append(database, session, *turns(4)[-3:])
-        assert not backups.due(database, 3)
+        assert not backups.is_due(database, 3)
         aged(tmp_path, DAY + 1)
-        assert backups.due(database, 3)
+        assert backups.is_due(database, 3)
         backups.daily(database, 3, MUCH)
         now = time.time() + 2 * DAY  # the clock is set back by two days
         newest = max((tmp_path / "backups").glob("daily-*"), key=lambda p: p.name)

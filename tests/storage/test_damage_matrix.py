@@ -218,7 +218,7 @@ class Heard(Database):
 
     passes = 0
 
-    def read(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def query(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         self.passes += "FROM journal NOT INDEXED WHERE rowid BETWEEN" in sql and values[0] == 1
         return super().query(sql, values)
 

@@ -34,7 +34,7 @@ def test_everything_is_private_and_a_loose_file_is_closed(tmp_path: Path) -> Non
     try:
         with Database(folder) as database:
             session = sessions.create(database, records=turns(1))
-            with sessions.held(database, session):
+            with sessions.hold_session(database, session):
                 kept = {path: mode(path) for path in folder.rglob("*")}
     finally:
         os.umask(old)

@@ -186,6 +186,6 @@ def test_files_in_which_nothing_is_new_are_known(tmp_path: Path) -> None:
         bring(database, 2)
         origins.seen(database, SessionOrigin("agent:1", "/copy", 5, 5))
         origins.seen(database, SessionOrigin("", "/empty", 0, 7))
-        assert origins.known(database) == {"/f": (1, 1), "/copy": (5, 5), "/empty": (0, 7)}
+        assert origins.imported_files(database) == {"/f": (1, 1), "/copy": (5, 5), "/empty": (0, 7)}
         origins.seen(database, SessionOrigin("agent:1", "/f", 2, 9))
-        assert origins.known(database)["/f"] == (2, 9)
+        assert origins.imported_files(database)["/f"] == (2, 9)

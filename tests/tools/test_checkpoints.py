@@ -31,9 +31,9 @@ class Session:
 
     async def call(self, work, access: str = "run", target: str = "") -> None:
         """One call of the turn."""
-        await self.port.begin(access, target)  # type: ignore[arg-type]
+        await self.port.begin_call(access, target)  # type: ignore[arg-type]
         work()
-        name, changes, _ = await self.port.settle()
+        name, changes, _ = await self.port.end_call()
         if name:
             self.done.append(Checkpoint(name, self.turn, changes, seq=self.turn))
 
@@ -41,14 +41,14 @@ class Session:
         steps = tuple(steps)
         now = await self.port.now([c.path for s in steps for c in s.changes])
         digests = {c.before.digest for s in steps for c in s.changes if c.before}
-        return file_changes.restoring(steps, now, await self.port.kept(digests))
+        return file_changes.restoring(steps, now, await self.port.stored_digests(digests))
 
     async def take_back(self, wanted: file_changes.Restoring, *, copy: bool = False) -> Checkpoint:
         stays = set() if copy else {m.path for m in wanted.mine}
         changes = tuple(c for c in wanted.changes if c.path not in stays)
         planned = Checkpoint(f"u{len(self.done)}", self.turn, changes, undoes=wanted.undoes)
         made = await self.port.restore(planned, {m.path for m in wanted.mine} if copy else ())
-        self.port.done()
+        self.port.end_restore()
         self.done.append(made)
         return made
 
@@ -211,7 +211,7 @@ class Breaking(Checkpoints):
 
     def _put(self, name: str, state: file_changes.FileState, opened: dict[str, int]) -> None:
         self._step()
-        super()._put(name, state, opened)
+        super()._restore_file(name, state, opened)
 
 
 def tree(root: Path) -> None:
@@ -267,16 +267,16 @@ async def test_a_disk_that_fails_in_the_middle_leaves_all_as_it_was(
 async def test_a_kill_in_the_middle_of_a_command_loses_nothing(session: Session, tmp_path: Path) -> None:
     tree(session.root)
     before = snapshot(session.root)
-    await session.port.begin("run", "a command")
+    await session.port.begin_call("run", "a command")
     havoc(session.root)
     session.port = Checkpoints(session.root, tmp_path / "kept")
-    name, changes, unnamed = await session.port.settle()
+    name, changes, unnamed = await session.port.end_call()
     session.done.append(Checkpoint(name, 1, changes))
-    assert await Checkpoints(session.root, tmp_path / "kept").settle() == (name, changes, unnamed), (
+    assert await Checkpoints(session.root, tmp_path / "kept").end_call() == (name, changes, unnamed), (
         "until it is written down"
     )
     session.port.forget()
-    assert await session.port.settle() == ("", (), ())
+    assert await session.port.end_call() == ("", (), ())
     await session.take_back(await session.look(session.done))
     assert snapshot(session.root) == before
 
@@ -363,7 +363,7 @@ async def test_in_a_folder_that_is_too_large_commands_are_said_not_to_be_kept(
     monkeypatch.setattr("ctxchat.tools.tree.MAX_ENTRIES", 3)
     tree(session.root)
     with pytest.raises(CtxchatError, match="cannot be undone: this folder holds more than"):
-        await session.port.begin("run", "a command")
+        await session.port.begin_call("run", "a command")
     await session.call(lambda: (session.root / "image").write_text("x"), "write", str(session.root / "image"))
     assert [c.path for c in session.done[0].changes] == ["image"]
 

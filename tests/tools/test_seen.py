@@ -90,11 +90,11 @@ async def test_what_its_own_command_did_is_not_somebody_elses(
         (workspace / name).write_text("one\n")
         await call(agent.read, path=name)
     (workspace / "theirs").write_text("a person was here\n")
-    await port.begin("run", "a command")
+    await port.begin_call("run", "a command")
     for name in ("mine", "theirs", "made"):
         with (workspace / name).open("a") as file:
             file.write("by the command\n")
-    await port.settle()
+    await port.end_call()
     await call(agent.write, path="mine", content="x")
     await call(agent.write, path="made", content="x")
     with pytest.raises(ToolError, match="somebody else"):

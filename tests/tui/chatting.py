@@ -67,7 +67,7 @@ async def idle(app: CtxchatApp, pilot: Pilot[int]) -> None:
 
 def blocks(app: CtxchatApp, kind: type[Kind]) -> list[Kind]:
     """What of this kind stands in the conversation, as far as it was looked at."""
-    return list(app.chat.transcript.made(kind))
+    return list(app.chat.transcript.drawn_blocks(kind))
 
 
 def focus_on(app: CtxchatApp, block: Block) -> None:

@@ -18,7 +18,7 @@ from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.cache_state import NOTHING_KNOWN
 from ctxchat.core.calibration import Calibration, Mix
-from ctxchat.core.changes import Undoing, found, in_part, preview_undo, redone, reinserted
+from ctxchat.core.changes import Undoing, find_change, in_part, preview_undo, redone, reinserted
 from ctxchat.core.context_usage import ContextUsage, Counting, Past, TokenPrice, measure
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.events import Event, Stamped, Steered, TextDelta, TurnFinished, TurnStarted
@@ -247,7 +247,7 @@ class FakeSession:
     def mask(self, text: str) -> str:
         return text
 
-    def weigh(self, part: Part) -> int:
+    def count_tokens(self, part: Part) -> int:
         return self.counter.part(part)
 
     async def carried(self, groups: Sequence[Group]) -> tuple[Group, ...]:
@@ -316,7 +316,7 @@ class FakeSession:
         turn = self.state.ledger.turn + 1
         content = (Text(text), *attachments) if attachments else text
         message = Message(seq=self.state.ledger.next_seq, role="user", content=content, at=self.at)
-        along = attached(content, [0, *map(self.weigh, attachments)] if attachments else [])
+        along = attached(content, [0, *map(self.count_tokens, attachments)] if attachments else [])
         self.seal(single("user", message, turn))
         answer = ""
         self.busy = True
@@ -439,7 +439,7 @@ class FakeSession:
         return preview_undo(self.state.ledger, change_id, self._measured, TokenCounter().count_text, Memory())
 
     async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> ContextUsage:
-        undone = found(self.state.ledger, change_id)
+        undone = find_change(self.state.ledger, change_id)
         left = (
             [
                 Changed(

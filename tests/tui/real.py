@@ -88,6 +88,6 @@ async def talking(
 async def say(app: CtxchatApp, pilot: Pilot[int], text: str) -> None:
     """A message, and its turn to the end."""
     before = app.session.state.ledger.turn
-    app.controller.say(text)
+    app.controller.send_draft(text)
     await until(pilot, lambda: app.session.state.ledger.turn > before)
     await idle(app, pilot)

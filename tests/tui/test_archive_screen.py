@@ -23,7 +23,7 @@ from ctxchat.storage.archive import Archived
 from ctxchat.storage.exporting import FOLDER, write_pass
 from ctxchat.tui.panels.archive import ArchiveScreen
 from ctxchat.tui.panels.panel import Confirm, Heading
-from ctxchat.tui.panels.reader import MAX_SHOWN_CHARS, ReaderScreen, whole
+from ctxchat.tui.panels.reader import MAX_SHOWN_CHARS, ReaderScreen, whole_message
 from ctxchat.tui.panels.undoing import UndoScreen
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Rows
@@ -243,7 +243,7 @@ async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(t
         await sure(pilot, "u")
         await pilot.pause()
         assert isinstance(app.screen, UndoScreen)
-        assert f"{short(looked.after.over)} more than the window holds" in app.text("#why")
+        assert f"{short(looked.after.excess)} more than the window holds" in app.text("#why")
         assert f"newest {looked.part_messages} messages fit" in app.text("#ways")
         triggers = {
             gauge.render_line(0).text.index("╷") for gauge in app.screen.query(Gauge) if "over" not in gauge.words
@@ -394,7 +394,7 @@ def test_secrets_do_not_leave_with_an_export(tmp_path: Path) -> None:
 def test_the_previous_summary_is_that_of_the_one_before() -> None:
     found = compaction_entries(state(30))
     assert [p.id for p in found] == ["k3", "k2", "k1"]
-    assert [p.standing for p in found] == ["failed", "in force", "in force"]
+    assert [p.state_word for p in found] == ["failed", "in force", "in force"]
     before = previous(found[1], found)
     assert before is not None and before.id == "k1"
     assert previous(found[2], found) is None
@@ -402,7 +402,7 @@ def test_the_previous_summary_is_that_of_the_one_before() -> None:
 
 
 def test_a_message_longer_than_can_be_shown_says_so() -> None:
-    text = whole(Message(1, "tool", "x" * (MAX_SHOWN_CHARS + 1_234), call_id="c"))
+    text = whole_message(Message(1, "tool", "x" * (MAX_SHOWN_CHARS + 1_234), call_id="c"))
     assert text.endswith("1,234 more characters: the export holds them")
 
 

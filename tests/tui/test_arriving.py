@@ -62,12 +62,12 @@ async def test_one_larger_than_the_window_offers_room_and_n_makes_it(tmp_path: P
     app, desk, model = opened(tmp_path, await stored(), 4_000)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: bool(app.chat.query(SuggestionPanel)))
-        assert desk.session.context_usage.over > 0 and not desk.state.compactions
+        assert desk.session.context_usage.excess > 0 and not desk.state.compactions
         assert "Free up context?" in str(app.chat.query_one(".question").render())
         await pilot.press("tab", "n")
         await until(pilot, lambda: bool(desk.state.compactions))
         await idle(app, pilot)
-        assert desk.session.context_usage.over == 0 and not app.chat.query(SuggestionPanel)
+        assert desk.session.context_usage.excess == 0 and not app.chat.query(SuggestionPanel)
         assert model.requests == [], "before anything was sent"
 
 
@@ -91,7 +91,7 @@ async def test_what_went_along_says_its_tokens_once_they_are_known(tmp_path: Pat
 async def test_where_nothing_can_be_freed_that_is_said(tmp_path: Path) -> None:
     app, desk, _ = opened(tmp_path, [], 2_000, system="rule " * 3_000)
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: desk.session.context_usage.over > 0)
+        await until(pilot, lambda: desk.session.context_usage.excess > 0)
         await until(pilot, lambda: "larger than the window" in str(app.chat.query_one(Banner).render()) or _said(app))
         assert not app.chat.query(SuggestionPanel)
 

@@ -150,7 +150,7 @@ async def test_a_message_that_waits_keeps_what_goes_along(tmp_path: Path) -> Non
         await pilot.press("y", "enter")
         await until(pilot, lambda: app.chat.composer.queued.drafts and "shot.png" in words(app))
         await pilot.press("up")
-        await until(pilot, lambda: app.chat.composer.whole == Draft("y", (Picture("shot.png", SHOT, 64, 48),)))
+        await until(pilot, lambda: app.chat.composer.whole_draft == Draft("y", (Picture("shot.png", SHOT, 64, 48),)))
         assert not app.chat.composer.queued.drafts
 
 
@@ -167,7 +167,7 @@ async def test_what_could_not_be_written_is_back_in_the_composer(tmp_path: Path)
         app.chat.composer.attached.attach(Picture("shot.png", SHOT, 64, 48))
         await pilot.press(*"look", "enter")
         await until(pilot, lambda: "The disk is full." in words(app))
-        assert app.chat.composer.whole == Draft("look", (Picture("shot.png", SHOT, 64, 48),)) and not session.sent
+        assert app.chat.composer.whole_draft == Draft("look", (Picture("shot.png", SHOT, 64, 48),)) and not session.sent
 
 
 # ── the clipboard ──
@@ -206,9 +206,9 @@ async def test_a_draft_is_there_again_after_a_kill(tmp_path: Path) -> None:
     async with chatting(tmp_path, session, data_folder=data) as (app, pilot):
         app.chat.composer.put_back(left)
         await until(pilot, lambda: list(data.rglob("draft.json")))
-        assert await Drafts(data).left(session.id) == left  # what a process that was killed now would leave
+        assert await Drafts(data).load_draft(session.id) == left  # what a process that was killed now would leave
     async with chatting(tmp_path, session, data_folder=data) as (app, pilot):
-        await until(pilot, lambda: app.chat.composer.whole == left)
+        await until(pilot, lambda: app.chat.composer.whole_draft == left)
         await pilot.press("enter")
         await until(pilot, lambda: session.sent == ["half a thought"])
         await until(pilot, lambda: not list(data.rglob("draft.json")))
@@ -222,7 +222,7 @@ async def test_what_waits_is_unsent_too_and_what_went_out_is_not(tmp_path: Path)
         await until(pilot, lambda: session.sent == ["a"])
         await pilot.press("b", "enter", "c")
         await until(pilot, lambda: any(r"b\n\nc" in file.read_text() for file in data.rglob("draft.json")))
-        assert await Drafts(data).left(session.id) == Draft("b\n\nc")
+        assert await Drafts(data).load_draft(session.id) == Draft("b\n\nc")
 
 
 async def test_a_broken_draft_and_a_folder_in_its_place_cost_nothing_else(tmp_path: Path) -> None:
@@ -230,11 +230,11 @@ async def test_a_broken_draft_and_a_folder_in_its_place_cost_nothing_else(tmp_pa
     folder.mkdir(parents=True)
     (folder / "draft.json").write_text("{broken")
     drafts = Drafts(tmp_path)
-    assert await drafts.left("0123456789ab") == Draft()
+    assert await drafts.load_draft("0123456789ab") == Draft()
     (folder / "draft.json").unlink()
     (folder / "draft.json").mkdir()
     await drafts.keep("0123456789ab", Draft("x"))
-    assert await drafts.left("0123456789ab") == Draft()
+    assert await drafts.load_draft("0123456789ab") == Draft()
     await Drafts().keep("x", Draft("x"))
 
 

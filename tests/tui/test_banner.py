@@ -110,7 +110,7 @@ async def test_a_notice_of_the_settings_goes_when_the_file_is_mended_or_the_fold
         assert "! config.toml:2: context.keep_recnt" in above(app)
         assert "work: not in force until you trust this folder (/trust): permissions.mode" in above(app)
         trust.trust(home.config, home.work, home.load().project)
-        await app.edits.take()
+        await app.edits.reload_settings()
         await pilot.pause()
         assert "keep_recnt" in above(app) and "until you trust" not in above(app)
         await saved(pilot, home, "[context]\nkeep_recent = 3\n")

@@ -39,7 +39,7 @@ async def test_beside_a_turn_the_messages_wait_in_order_and_outlive_a_kill(tmp_p
         await until(pilot, lambda: any(r"b\n\nc\n\nd" in file.read_text() for file in data.rglob("draft.json")))
         assert session.sent == ["a"] and app.chat.composer.draft == "d"
         assert [draft.text for draft in app.chat.composer.queued.drafts] == ["b", "c"]
-        assert await Drafts(data).left(session.id) == Draft("b\n\nc\n\nd")
+        assert await Drafts(data).load_draft(session.id) == Draft("b\n\nc\n\nd")
 
 
 async def test_a_paste_goes_with_the_message_it_was_pasted_into(tmp_path: Path) -> None:

@@ -427,7 +427,7 @@ async def test_a_question_is_told_to_the_terminal_of_someone_who_is_elsewhere(tm
         await until(pilot, lambda: not app.controller.busy)
         app.post_message(AppBlur())
         await until(pilot, lambda: not app.app_focus)
-        app.controller.say("again")
+        app.controller.send_draft("again")
         await until(pilot, lambda: app.query(ApprovalPanel))
         assert app.told == "\x1b]9;ctxchat asks before it goes on\x07"
 

@@ -24,7 +24,7 @@ from ctxchat.core.options import AutoCold, Options
 from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import compile
 from ctxchat.tui.chat.chips import Chip
-from ctxchat.tui.chat.completion import Wanted, command_choices, file_choices, wanted
+from ctxchat.tui.chat.completion import Wanted, command_choices, completable, file_choices
 from ctxchat.tui.chat.composer import draft_line
 from ctxchat.tui.chat.empty_chat import Example
 from ctxchat.tui.graphemes import sign_after, sign_before
@@ -72,7 +72,7 @@ def test_signs_are_taken_whole(signs: list[str]) -> None:
 async def test_backspace_and_arrows_take_a_whole_sign(tmp_path: Path, sign: str) -> None:
     async with chatting(tmp_path, FakeSession()) as (app, pilot):
         prompt = app.chat.composer.prompt
-        prompt.put(f"a{sign}b")
+        prompt.set_text(f"a{sign}b")
         await pilot.press("left", "left", "x", "delete", "right", "backspace")
         assert prompt.text == "ax"
         for event in InputParser(False).feed(sign):  # a keyboard of emoji sends them one by one
@@ -215,7 +215,7 @@ async def test_an_example_is_reached_by_tab_and_sent_by_two_enters(tmp_path: Pat
     ],
 )
 def test_what_can_be_completed(before: str, found: Wanted | None) -> None:
-    assert wanted(before) == found
+    assert completable(before) == found
 
 
 def test_the_best_matches_come_first() -> None:
@@ -236,7 +236,7 @@ async def test_a_hostile_file_name_is_written_out_in_the_message(tmp_path: Path)
         await until(pilot, lambda: app.chat.composer.attached.named)
         assert prompt.text == '@"osc\\x1b]52;c;aGk=\\x07\\u202etxt" '
         assert app.chat.composer.attached.named[0].text == "needle"
-        prompt.put("from \x1b[2J elsewhere")
+        prompt.set_text("from \x1b[2J elsewhere")
         assert prompt.text == "from  elsewhere"
 
 

@@ -97,7 +97,7 @@ def test_passes_stand_where_they_happened() -> None:
         (UNDONE, ("k3",)),
         ("", ()),
     ]
-    assert [(p.id, p.standing, p.record.at) for p in compaction_entries(flight())] == [
+    assert [(p.id, p.state_word, p.record.at) for p in compaction_entries(flight())] == [
         ("k3", "undone", at(61)),
         ("k2", "failed", at(51)),
         ("k1", "in force", at(30)),

@@ -25,4 +25,4 @@ async def test_the_gauge_is_read_out_as_a_line_of_the_chat(tmp_path: Path) -> No
         await until(pilot, lambda: blocks(app, NoticeBlock))
         words = said(app, NoticeBlock)
         assert "The context is" in words and "Compaction starts after" in words
-        assert not app.chat.side.shown, "the panel stays as it was"
+        assert not app.chat.side.is_shown, "the panel stays as it was"

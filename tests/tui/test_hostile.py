@@ -52,7 +52,7 @@ async def test_hostile_text_is_text_on_every_screen(tmp_path: Path, size: tuple[
     tools = [Echo(), Echo("write", writes=True)]
     async with talking(tmp_path, chain(script, repeat(says(HOSTILE))), size=size, window=400_000, tools=tools) as there:
         app, pilot, desk = there
-        app.controller.say(HOSTILE + much)
+        app.controller.send_draft(HOSTILE + much)
         await until(pilot, lambda: app.query(ApprovalPanel))
         assert not set(words(app)) & EVIL
         await pilot.press("tab", "y")

@@ -39,7 +39,7 @@ async def test_what_a_screen_asked_the_store_is_over_before_it_closes(tmp_path: 
     session = FakeSession(lambda text: [Pause(), *reply("late")])
     services = Slow(tmp_path, session)
     async with chatting(tmp_path, session, services=services) as (app, pilot):
-        app.controller.say("go on")
+        app.controller.send_draft("go on")
         await until(pilot, lambda: app.controller.busy)
         app.run_command(BY_NAME["sessions"])
         await until(pilot, lambda: services.done)

@@ -91,7 +91,7 @@ def test_a_link_says_where_it_leads_and_a_file_name_is_none() -> None:
 def test_heights_add_up_whatever_is_changed(heights: list[int], data: st.DataObject) -> None:
     held = Heights([4] * len(heights))
     for place, height in enumerate(heights):
-        held.put(place, height)
+        held.set_height(place, height)
     start = data.draw(st.integers(0, len(heights)))
     stop = data.draw(st.integers(start, len(heights)))
     more = data.draw(st.lists(st.integers(0, 9), max_size=4))
@@ -102,5 +102,5 @@ def test_heights_add_up_whatever_is_changed(heights: list[int], data: st.DataObj
     assert held.top(place) == sum(heights[:place])
     if held.total:
         y = data.draw(st.integers(0, held.total - 1))
-        at, line = held.at(y)
+        at, line = held.block_at(y)
         assert sum(heights[:at]) + line == y and line < heights[at]

@@ -49,7 +49,7 @@ async def appear(app: CtxchatApp, pilot: Pilot[int], session: FakeSession) -> As
 
 async def wait(app: CtxchatApp, pilot: Pilot[int], watch: Watch, seconds: float) -> None:
     watch.time += seconds
-    app.chat.questions._look()
+    app.chat.questions._release_held()
     await pilot.pause()
 
 
@@ -115,13 +115,13 @@ async def test_a_sentence_typed_at_a_question_is_the_draft_and_approves_nothing(
         panel = app.query_one(Asked)
         for sentence in SENTENCES:
             watch.time += 60  # it is open for long, and nobody has written anything
-            app.chat.questions._look()
+            app.chat.questions._release_held()
             panel.focus()
             await until(pilot, lambda: panel.has_focus)
             for letter in sentence:
                 await pilot.press("space" if letter == " " else letter)
                 watch.time += KEY_PAUSE_S * 0.9
-                app.chat.questions._look()
+                app.chat.questions._release_held()
             assert app.chat.composer.draft == sentence and not panel.has_focus
             await wait(app, pilot, watch, 60)
             app.chat.composer.set_draft("")

@@ -60,7 +60,7 @@ class Home:
 
     @property
     def held(self) -> list[str]:
-        return [rule.text for rule in self.approvals.held]
+        return [rule.text for rule in self.approvals.all_rules]
 
     @asynccontextmanager
     async def opened(self, size: tuple[int, int] = (100, 30)) -> AsyncIterator[tuple[Any, Any]]:
@@ -70,7 +70,7 @@ class Home:
         async with chatting(self.workspace, session, size, **more) as (app, pilot):
             await pilot.press(*"/permissions", "enter")
             await until(pilot, lambda: isinstance(app.screen, PermissionsScreen) and app.screen.query(Rows))
-            await until(pilot, lambda: len(app.screen.query_one(Rows).items) == len(self.approvals.held))
+            await until(pilot, lambda: len(app.screen.query_one(Rows).items) == len(self.approvals.all_rules))
             yield app, pilot
             while app.screen is not app.chat:
                 await pilot.press("escape")
@@ -145,7 +145,7 @@ async def test_a_rule_of_this_session_is_edited_and_removed(home: Home) -> None:
         await pilot.press("enter")
         await write(pilot, app, "deny shell: uv **")
         await until(pilot, lambda: "deny shell: uv **" in words(app))
-        assert "deny shell: uv **" in [rule.text for rule in below.held]  # a sub-agent at work goes by it as well
+        assert "deny shell: uv **" in [rule.text for rule in below.all_rules]  # a sub-agent at work goes by it as well
         await pilot.press("d")
         await until(pilot, lambda: isinstance(app.screen, Confirm))  # what it forbids would be allowed
         await pilot.press("n")
@@ -155,7 +155,7 @@ async def test_a_rule_of_this_session_is_edited_and_removed(home: Home) -> None:
         await until(pilot, lambda: isinstance(app.screen, Confirm))
         await pilot.press("enter")
         await said(pilot, "No longer in force: deny shell: uv **")
-        assert "deny shell: uv **" not in [rule.text for rule in (*home.approvals.held, *below.held)]
+        assert "deny shell: uv **" not in [rule.text for rule in (*home.approvals.all_rules, *below.all_rules)]
         assert home.stored == ["write_file: src/**", "shell: ls"]
 
 

@@ -80,7 +80,7 @@ async def test_what_is_marked_stays_marked_while_more_arrives(tmp_path: Path) ->
     session.script = lambda _: [TextDelta("new line\n\n" * 3), Pause(), *reply("end")]
     async with chatting(tmp_path, session, (80, 30), app=Copied) as (app, pilot):
         await pilot.click(offset=where(app, "First words"), times=2)
-        app.controller.say("go")
+        app.controller.send_draft("go")
         await until(pilot, lambda: "new line" in words(app))
         await pilot.press("ctrl+c")
         await until(pilot, lambda: app.copied == "First words. Second words.")
@@ -90,7 +90,7 @@ async def test_what_is_marked_stays_marked_while_more_arrives(tmp_path: Path) ->
 
 async def test_a_fold_is_opened_with_a_click_and_marking_across_it_opens_nothing(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession(lambda _: TOOLS), (80, 24)) as (app, pilot):
-        app.controller.say("go")
+        app.controller.send_draft("go")
         await until(pilot, lambda: "done" in words(app) and not app.controller.busy)
         await pilot.click(offset=where(app, "▸ grep"))
         await until(pilot, lambda: "one hit" in words(app) and "the file" not in words(app))
@@ -104,7 +104,7 @@ async def test_a_fold_is_opened_with_a_click_and_marking_across_it_opens_nothing
 
 async def test_tab_goes_from_fold_to_fold_and_out_again_and_letters_go_to_the_composer(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession(lambda _: TOOLS), (80, 24)) as (app, pilot):
-        app.controller.say("go")
+        app.controller.send_draft("go")
         await until(pilot, lambda: "done" in words(app) and not app.controller.busy)
         app.chat.transcript.focus()
         await pilot.press("enter")
@@ -137,7 +137,7 @@ async def test_a_reply_that_streams_lays_nothing_out(tmp_path: Path) -> None:
     laid_out, pieces = 0, 20
     session = FakeSession(lambda _: [*(TextDelta(f"word {n} and more\n\n") for n in range(10)), Pause("a"), Pause("b")])
     async with chatting(tmp_path, session, (80, 24)) as (app, pilot):
-        app.controller.say("go")
+        app.controller.send_draft("go")
         await until(pilot, lambda: "word 9" in words(app))
         transcript = app.chat.transcript
         reflow = app.chat._compositor.reflow
@@ -164,7 +164,7 @@ async def test_a_reply_that_streams_lays_nothing_out(tmp_path: Path) -> None:
 async def test_of_a_line_that_grows_nothing_else_is_painted(tmp_path: Path) -> None:
     session = FakeSession(lambda _: [TextDelta("first\n\nsecond"), Pause(), *reply("")])
     async with chatting(tmp_path, session, (80, 24)) as (app, pilot):
-        app.controller.say("go")
+        app.controller.send_draft("go")
         await until(pilot, lambda: "second" in words(app))
         painted: list[int] = []
         line = app.chat.transcript.render_line

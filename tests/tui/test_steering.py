@@ -96,7 +96,7 @@ async def test_stopped_before_its_turn_began_a_message_comes_back(tmp_path: Path
     """Enter and Esc in one go, each so many steps of the loop behind the other."""
     session = FakeSession(lambda text: [Pause(), *reply("done")])
     async with chatting(tmp_path, session) as (app, pilot):
-        app.controller.say("words")
+        app.controller.send_draft("words")
         assert app.controller.unsent.text == "words"
         for _ in range(steps):
             await asyncio.sleep(0)
@@ -111,7 +111,7 @@ async def test_a_message_sent_while_another_session_is_opened_keeps_its_own_on_s
     class Slow(FakeServices):
         async def open(self, session_id: str = "") -> FakeSession | Session:
             if session_id:
-                app.controller.say("x")
+                app.controller.send_draft("x")
                 await until(pilot, lambda: bool(session.state.ledger.groups))
             return await super().open(session_id)
 
@@ -128,10 +128,10 @@ async def test_what_cannot_be_kept_comes_back_and_the_turn_goes_on(tmp_path: Pat
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")
         await until(pilot, lambda: app.controller.busy)
-        app.controller.say(Draft("look", (Picture("a.png", png(4, 4), 4, 4),)))
+        app.controller.send_draft(Draft("look", (Picture("a.png", png(4, 4), 4, 4),)))
         session.approvals().set()
         await idle(app, pilot)
-        assert session.sent == ["x"] and app.chat.composer.draft == "look" and app.chat.composer.whole.along
+        assert session.sent == ["x"] and app.chat.composer.draft == "look" and app.chat.composer.whole_draft.along
         assert "it is back in the editor" in words(app) and "done" in words(app)
 
 

@@ -148,7 +148,7 @@ async def test_the_end_stays_in_sight_for_one_who_did_not(tmp_path: Path) -> Non
 
 async def test_what_was_said_here_is_forgotten_and_made_again_like_the_rest(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession(messages=long_talk(2 * MAX_DRAWN_ITEMS))) as (app, pilot):
-        app.controller.say("question one")
+        app.controller.send_draft("question one")
         await until(
             pilot, lambda: len(app.chat.transcript.items) == 2 * MAX_DRAWN_ITEMS + 2 and not app.controller.busy
         )
@@ -287,7 +287,7 @@ async def test_a_call_that_is_stopped_as_it_comes_into_the_record_spins_no_more(
         call.progress("working")  # drawn at once; what follows is due a moment later
         call.stop()
         group = single("reply", Message(1, "assistant", "one line", at=AT), 1)
-        app.chat.transcript.settle([Shown(group)], {}, {"g1": [answer, call]})
+        app.chat.transcript.extend_record([Shown(group)], {}, {"g1": [answer, call]})
         await until(pilot, lambda: "cancelled" in words(app))
 
 
@@ -333,7 +333,7 @@ def test_words_of_ours_stand_above_what_happened_after_them() -> None:
     session, column = FakeSession(messages=long_talk(30)), TranscriptColumn(lambda stack: None)
     ledger = session.state.ledger
     column.set_record(items(ledger), {})
-    column.fit(80)
+    column.set_width(80)
     asked, waiting, told = (
         NoticeBlock("info", "The agent asks for room"),
         Waiting("making room"),
@@ -342,7 +342,7 @@ def test_words_of_ours_stand_above_what_happened_after_them() -> None:
     for block in (asked, waiting, told):
         column.add_block(block)
     change = msgspec.structs.replace(compacted(session), at="9999-01-01T00:00:00Z")
-    column.settle(items(ledger.apply(change)), {}, {})
+    column.extend_record(items(ledger.apply(change)), {}, {})
     column.discard(waiting)
     *_, above, mark, below = reversed(list(column.upwards()))
     assert (above, below) == (asked, told) and isinstance(mark, CompactionMark)

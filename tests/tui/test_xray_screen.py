@@ -17,7 +17,7 @@ from ctxchat.presentation.inventory import inventory
 from ctxchat.tui.panels.panel import Confirm, Heading
 from ctxchat.tui.panels.xray import RULE, XrayScreen
 from ctxchat.tui.widgets.gauge import Gauge
-from ctxchat.tui.widgets.rows import Column, Rows, fit, fitted
+from ctxchat.tui.widgets.rows import Column, Rows, fit_columns, fitted
 from tests.tui.chatting import sure, until
 from tests.tui.harbour import HarbourSession, state
 from tests.tui.panel_app import PanelApp
@@ -341,7 +341,7 @@ async def test_ten_thousand_rows_are_drawn_only_where_they_are_seen() -> None:
 @given(st.integers(0, 200))
 def test_columns_fit_and_the_lowest_ranks_stay(width: int) -> None:
     columns = [Column("a", 6, rank=2), Column("b"), Column("c", 8, rank=1), Column("d", 3)]
-    shown = fit(columns, width)
+    shown = fit_columns(columns, width)
     places = [place for place, _, _ in shown]
     assert places == sorted(places) and {1, 3} <= set(places)
     assert 0 not in places or 2 in places, "the higher rank goes first"
@@ -353,8 +353,8 @@ def test_columns_fit_and_the_lowest_ranks_stay(width: int) -> None:
 
 def test_a_sign_stands_by_what_it_belongs_to_and_columns_stand_apart_where_there_is_room() -> None:
     columns = [Column("", 1), Column("name"), Column("tokens", 6, right=True, rank=1)]
-    assert fit(columns, 40) == [(0, 0, 1), (1, 2, 30), (2, 34, 6)]
-    assert fit(columns, 21) == [(0, 0, 1), (1, 2, 12), (2, 15, 6)]
+    assert fit_columns(columns, 40) == [(0, 0, 1), (1, 2, 30), (2, 34, 6)]
+    assert fit_columns(columns, 21) == [(0, 0, 1), (1, 2, 12), (2, 15, 6)]
 
 
 @given(st.text(max_size=30), st.integers(0, 20), st.booleans())

@@ -65,16 +65,16 @@ class Compactor:
         await emit(context_usage)
         for text in self._conversation.troubles():
             await emit(Notice("warning", text))
-        if agreed := self.policy.taken("now"):
+        if agreed := self.policy.take_agreed("now"):
             await self._as_agreed(agreed, emit)
         else:
-            await self._due(context_usage, emit, inside=inside)
+            await self._announce_due(context_usage, emit, inside=inside)
         if self.scheduler.too_long():
-            await self.recovery().fit(self.scheduler.reason("context_overflow"), emit)
+            await self.recovery().make_fit(self.scheduler.reason("context_overflow"), emit)
         self.scheduler.room_made()
 
-    async def _due(self, context_usage: ContextUsage, emit: Emit, *, inside: bool) -> None:
-        standing = self.scheduler.standing(context_usage, inside=inside)
+    async def _announce_due(self, context_usage: ContextUsage, emit: Emit, *, inside: bool) -> None:
+        standing = self.scheduler.what_is_due(context_usage, inside=inside)
         if standing == "prepare" and not inside and self._goes_in_cold(context_usage):
             standing = "compact"
         if standing == "overhead":
@@ -109,7 +109,7 @@ class Compactor:
             if self._conversation.ledger.changes == changes:
                 self.policy.stopped()
             raise
-        for notice in self.policy.learn(record, inside=inside):
+        for notice in self.policy.record_result(record, inside=inside):
             await emit(notice)
         return record
 
@@ -117,7 +117,7 @@ class Compactor:
 
     async def after_turn(self, emit: Emit, *, agreed: bool) -> None:
         """What was put off until the turn had ended (unless it ended badly), and the next summary made ahead."""
-        outstanding = self.policy.taken("now", "after") if agreed else None
+        outstanding = self.policy.take_agreed("now", "after") if agreed else None
         if outstanding:
             await self._as_agreed(outstanding, emit)
         self._prepare(inside=False)

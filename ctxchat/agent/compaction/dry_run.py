@@ -96,7 +96,7 @@ def tried(
     covered = [ledger.group(g) for edit in change.edits for g in edit.covers]
     staying = ledger.staying(g.id for g in covered)
     evidence = collect(covered, None, options.memory, per_kind=None, staying=staying)
-    facts, lost = _kept(evidence, view, change, ledger, options.memory)
+    facts, lost = _kept_facts(evidence, view, change, ledger, options.memory)
     digest = next((e.digest for e in change.edits if e.digest), None)
     folded = _fresh(ledger, covered)
     messages, shortened = ledger.touches(change.edits, {g.id for g in folded})
@@ -144,7 +144,7 @@ def missed(plan: Plan, view: View, after: ContextUsage, scale: float) -> str:
     return f"That is {short(used - target)} above the target of {short(target)}: {held}."
 
 
-def _kept(
+def _kept_facts(
     evidence: Evidence, view: View, change: Change, ledger: Ledger, memory: Memory
 ) -> tuple[FactCount, tuple[Fact, ...]]:
     """Facts that the view holds or has one read away, and the lost ones. What only became shorter names its whole text."""

@@ -95,10 +95,10 @@ class OverflowRecovery:
             await conversation.knowledge.learn_window(stated)
         elif not stated and cautious < believed:
             await conversation.knowledge.learn_window(cautious, refused=before.used)
-        await conversation.again()
+        await conversation.remeasure()
         refused = max(before.used, stated)  # the server's count may be far above ours
         goal = min(self._planner.raw_budget().limit, int(raw * conversation.budget.limit / max(1, refused)))
-        record = await self._climb(goal, "context_overflow", emit)
+        record = await self._apply_step(goal, "context_overflow", emit)
         freed = record.before.used - record.after.used if record and record.outcome == "compacted" else 0
         if freed <= 0:
             raise self._given_up(problem)
@@ -116,14 +116,14 @@ class OverflowRecovery:
         conversation = self._conversation
         counted = conversation.knowledge.refused(stated_prompt(problem), conversation.view, conversation.clock.now())
         if counted:
-            conversation.note(counted)
+            conversation.apply_now_write_later(counted)
         return conversation.streaming(Mix())
 
-    async def fit(self, reason: Reason, emit: Emit) -> None:
+    async def make_fit(self, reason: Reason, emit: Emit) -> None:
         """One step before anything is sent, for a conversation that its window cannot hold."""
-        await self._climb(self._planner.raw_budget().limit, reason, emit)
+        await self._apply_step(self._planner.raw_budget().limit, reason, emit)
 
-    async def _climb(self, goal: int, reason: Reason, emit: Emit) -> CompactionRecord | None:
+    async def _apply_step(self, goal: int, reason: Reason, emit: Emit) -> CompactionRecord | None:
         """The first step that comes down to `goal` raw tokens, else the one that frees most; None where none frees any."""
         best: tuple[Plan, RecoveryStep] | None = None
         for step in self._left:

@@ -155,7 +155,7 @@ class Planner:
         if self._files_now is None or not conversation.options.working_set:
             self._files = ()
             return
-        paths = touched(conversation.ledger.standing, NAMED)
+        paths = touched(conversation.ledger.groups_in_force, NAMED)
         found = [file for file in await asyncio.gather(*map(self._files_now, paths)) if file is not None]
         self.memory.names = {name: file.names for file in found for name in file.written}
         near = set(paths[:MAX_FILES])
@@ -173,7 +173,7 @@ class Planner:
                 )
             else:
                 known[file.path] = msgspec.structs.replace(before, written=(*before.written, *file.written))
-        lines = worked_on(self._conversation.ledger.standing)  # the newest first
+        lines = worked_on(self._conversation.ledger.groups_in_force)  # the newest first
         put = {f.path: next((line for path, line in lines.items() if path in f.written), ()) for f in known.values()}
         return tuple(msgspec.structs.replace(file, edited=put[file.path]) for file in known.values())
 

@@ -16,7 +16,7 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.core.automatic import AGAIN
 from ctxchat.core.backoff import BREAKER, Backoff
 from ctxchat.core.budget import make_budget
-from ctxchat.core.context_usage import FIXED, ContextUsage, due, fixed, overhead, starts_at
+from ctxchat.core.context_usage import FIXED, ContextUsage, compaction_due, fixed, overhead, starts_at
 from ctxchat.core.events import Notice
 from ctxchat.core.quantities import percent, short
 from ctxchat.core.record import CompactionRecord, Reason
@@ -58,7 +58,7 @@ class AutoCompactPolicy:
         self._agreed = self._agreed or Agreed("now", keep, "auto")
         return "Room is made before your next step, as far as there is something that can go."
 
-    def taken(self, *times: When) -> Agreed | None:
+    def take_agreed(self, *times: When) -> Agreed | None:
         """What was agreed for one of these times; it is no longer outstanding then."""
         agreed = self._agreed
         if agreed is None or agreed.when not in times:
@@ -66,7 +66,7 @@ class AutoCompactPolicy:
         self._agreed = None
         return agreed
 
-    def rest(self, turns: int) -> None:
+    def pause_for(self, turns: int) -> None:
         """Nothing by itself and no question for the rest of this turn and `turns` more, unless the window cannot hold it."""
         self._agreed = None
         self._use(self._conversation.backoff.rested(self._conversation.ledger.turn, turns))
@@ -77,12 +77,12 @@ class AutoCompactPolicy:
 
     def start_over(self) -> None:
         """What compactions were stopped by may be another now: a model was chosen, or a setting edited."""
-        self._use(self._conversation.backoff.again())
+        self._use(self._conversation.backoff.reset())
 
     def _use(self, backoff: Backoff) -> None:
         conversation = self._conversation
-        if backoff.kept != conversation.backoff.kept:
-            conversation.owe(backoff.kept)
+        if backoff.saved_state != conversation.backoff.saved_state:
+            conversation.write_later(backoff.saved_state)
         conversation.backoff = backoff
         conversation.remeasured()
 
@@ -102,13 +102,13 @@ class AutoCompactPolicy:
             return False
         standing = self.standing
         rests = standing == "resting" and not self._conversation.backoff.waits(self._conversation.clock.seconds())
-        return standing == "free" or (context_usage.over > 0 and (inside or rests))
+        return standing == "free" or (context_usage.excess > 0 and (inside or rests))
 
     def may_ask(self, context_usage: ContextUsage) -> bool:
         """True where a person wants to be asked, and was not in this turn; what rests does so while the request fits."""
         if self._conversation.options.auto_compact != "ask" or self._agreed:
             return False
-        if self.standing == "resting" and not context_usage.over:
+        if self.standing == "resting" and not context_usage.excess:
             return False
         return self._told != self._conversation.ledger.turn
 
@@ -118,7 +118,7 @@ class AutoCompactPolicy:
         """A compaction that somebody asked for made room: everything may run again."""
         self._use(self._conversation.backoff.closed())
 
-    def learn(self, result: CompactionRecord, *, inside: bool) -> Sequence[Notice]:
+    def record_result(self, result: CompactionRecord, *, inside: bool) -> Sequence[Notice]:
         """What is made of a compaction that started by itself, and what the user is told of it. `inside` a turn it is no
         refill."""
         if result.outcome == "compacted":
@@ -173,7 +173,7 @@ class AutoCompactPolicy:
 
     def about_trigger(self, context_usage: ContextUsage, *, inside: bool) -> Sequence[Notice]:
         """Why nothing is done where the trigger is reached: it may not be, or there is nothing that could go."""
-        if due(context_usage) != "compact":
+        if compaction_due(context_usage) != "compact":
             return ()
         if context_usage.automatic.standing == "off":
             ways = "F8 frees up context; nothing is done by itself."

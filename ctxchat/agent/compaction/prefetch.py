@@ -15,7 +15,7 @@ from ctxchat.agent.compaction.dry_run import estimated, look_ahead
 from ctxchat.agent.compaction.planner import Planner
 from ctxchat.agent.compaction.run import CompactionRequest, Prepared, SummaryDraft, bearing, shorter, writing
 from ctxchat.agent.conversation import Conversation
-from ctxchat.core.context_usage import due
+from ctxchat.core.context_usage import compaction_due
 from ctxchat.core.journal import Spent
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.folding import NEAR
@@ -42,7 +42,7 @@ class Prefetch:
     @property
     def prepared(self) -> Prepared | None:
         """The summary that stands ready and still fits."""
-        return self._made if self._made and self._made.fits(self._conversation.ledger) else None
+        return self._made if self._made and self._made.is_current(self._conversation.ledger) else None
 
     @property
     def busy(self) -> bool:
@@ -57,7 +57,7 @@ class Prefetch:
             return
         if self.busy or self._closed or self._failures >= MAX_FAILURES:
             return
-        if due(self._conversation.context_usage, options.soft_mark) in {"prepare", "compact"}:
+        if compaction_due(self._conversation.context_usage, options.soft_mark) in {"prepare", "compact"}:
             self._task = asyncio.create_task(self._make(inside=inside))
 
     async def _make(self, *, inside: bool) -> None:
@@ -97,7 +97,7 @@ class Prefetch:
         if too_long(whole, step.summary_tokens, conversation.counter.count_text):
             whole, more = await shorter(whole, step.summary_tokens, summariser, conversation.counter.count_text)
             if more:
-                conversation.note(Spent(summariser.model, more, "summaries"))
+                conversation.apply_now_write_later(Spent(summariser.model, more, "summaries"))
         if conversation.counter.count_text(whole) > 2 * step.summary_tokens:
             return None
         paid = draft.cost_usd + more + (before.cost_usd if before else 0.0)
@@ -126,11 +126,11 @@ class Prefetch:
         if request.reason == "manual":  # a person has seen what goes: no more, and no less
             return msgspec.structs.replace(request, prepared=prepared) if covered <= fold else request
         as_it_is = self._folding(request.plan, step, covered)
-        enough = await self._after(as_it_is, prepared.text) <= self._goal(request)
+        enough = await self._tokens_after(as_it_is, prepared.text) <= self._goal(request)
         plan = as_it_is if enough else self._folding(request.plan, step, covered | fold)
         return msgspec.structs.replace(request, plan=plan, prepared=prepared)
 
-    async def _after(self, plan: Plan, summary: str) -> int:
+    async def _tokens_after(self, plan: Plan, summary: str) -> int:
         """Raw tokens of the view that a plan leaves with this summary."""
         conversation, options = self._conversation, self._planner.options()
         return (

@@ -51,7 +51,7 @@ class Prepared(msgspec.Struct, frozen=True):
     freed: int
     cost_usd: float = 0.0
 
-    def fits(self, ledger: Ledger) -> bool:
+    def is_current(self, ledger: Ledger) -> bool:
         """True while nothing it was made of has changed since."""
         if bearing(ledger) != self.changes:
             return False
@@ -122,7 +122,7 @@ class CompactionRun:
             self._request = await self._complete(request)
             steps = [step for step in self._request.plan.steps if step.needs_summary]
             written = "".join([await self._written(step, emit) for step in steps])
-            ended = await self._swapped(self._held(written.strip()))
+            ended = await self._swapped(self._accepted_summary(written.strip()))
         except asyncio.CancelledError:
             if (made := self._in_force) is None:
                 await to_the_end(self._ended("failed", "Cancelled; everything is as it was."))
@@ -181,7 +181,7 @@ class CompactionRun:
         self._cost += cost
         return text
 
-    def _held(self, summary: str) -> str:
+    def _accepted_summary(self, summary: str) -> str:
         """The summary as it was written: what was accepted is never cut. Raises Refused for one that goes on and on."""
         most = sum(step.summary_tokens for step in self._request.plan.steps)
         if self._request.summary is None and self._model and self._conversation.counter.count_text(summary) > 2 * most:
@@ -214,7 +214,7 @@ class CompactionRun:
             raise Refused(f"{why} Nothing was changed.")
         for spill in (spill for step in plan.steps for spill in step.spills):
             await conversation.journal.spill(spill.name, spill.text)
-        record = self._made(dry_run)
+        record = self._record_of(dry_run)
         await to_the_end(self._in_force_now(msgspec.structs.replace(dry_run.change, record=record)))
         if record.filled:
             await conversation.knowledge.wrote(self._model, record.filled)
@@ -222,7 +222,7 @@ class CompactionRun:
 
     async def _in_force_now(self, change: Change) -> None:
         await self._conversation.write(Changed(change, self._conversation.as_counted))
-        await self._conversation.again()
+        await self._conversation.remeasure()
 
     async def _ended(self, outcome: Outcome, detail: str) -> CompactionRecord:
         record = self._record(outcome, detail)
@@ -248,7 +248,7 @@ class CompactionRun:
             detail=detail,
         )
 
-    def _made(self, dry_run: DryRun) -> CompactionRecord:
+    def _record_of(self, dry_run: DryRun) -> CompactionRecord:
         """The record of a compaction that is put in force."""
         conversation, request = self._conversation, self._request
         expected = conversation.expected(dry_run.view, dry_run.changes)
@@ -361,7 +361,7 @@ class SummaryDraft:
                         yield piece
         finally:
             if self.cost_usd:
-                self._talk.note(Spent(self._model, self.cost_usd, "summaries"))
+                self._talk.apply_now_write_later(Spent(self._model, self.cost_usd, "summaries"))
 
 
 def side(context_usage: ContextUsage, view: View) -> SideUsage:

@@ -6,7 +6,7 @@ from ctxchat.agent.compaction.planner import Planner
 from ctxchat.agent.compaction.policy import AutoCompactPolicy
 from ctxchat.agent.compaction.run import CompactionRequest
 from ctxchat.agent.conversation import Conversation
-from ctxchat.core.context_usage import ContextUsage, Due, due, inside_tokens, overhead
+from ctxchat.core.context_usage import ContextUsage, Due, compaction_due, inside_tokens, overhead
 from ctxchat.core.events import CompactionSuggested
 from ctxchat.core.record import Reason
 from ctxchat.core.summaries import too_little
@@ -34,10 +34,10 @@ class Scheduler:
         """Why a compaction is made now: for a model with a smaller window than the one of the last request, else `otherwise`."""
         return "model_switch" if self._conversation.context_usage.window < self._window_before else otherwise
 
-    def standing(self, context_usage: ContextUsage, *, inside: bool) -> Due:
+    def what_is_due(self, context_usage: ContextUsage, *, inside: bool) -> Due:
         """What is due: inside a turn the marks for that decide, since it is not to be interrupted for less."""
         options = self._conversation.options
-        standing = due(context_usage, options.soft_mark)
+        standing = compaction_due(context_usage, options.soft_mark)
         if not inside or standing == "overhead":
             return standing
         if context_usage.used >= inside_tokens(context_usage, options.micro_trigger):
@@ -76,7 +76,7 @@ class Scheduler:
     async def suggestion(self, context_usage: ContextUsage) -> CompactionSuggested | None:
         """A question to the person, where they want to be asked and a compaction would help."""
         if (
-            due(context_usage) != "compact"
+            compaction_due(context_usage) != "compact"
             or self._conversation.automatic.few
             or not self._policy.may_ask(context_usage)
         ):

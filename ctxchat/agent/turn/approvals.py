@@ -46,7 +46,7 @@ class Approvals:
 
     def judge(self, tool: str, access_request: AccessRequest, more: Sequence[Rule] = ()) -> Judgement:
         """What mode and rules say, and what they would say with some `more`; `ask` only where somebody can be asked."""
-        judgement = judge(tool, access_request, self._in_force, (*self.held, *more), self._folder)
+        judgement = judge(tool, access_request, self._in_force, (*self.all_rules, *more), self._folder)
         if judgement.verdict == "ask" and not self._interactive:
             reason = f"Nobody can be asked here and no rule allows it: {tool} was not run. {judgement.reason}".rstrip()
             return Judgement("deny", "nobody to ask", reason)
@@ -60,17 +60,17 @@ class Approvals:
 
     def offers(self, tool: str, access_request: AccessRequest) -> tuple[str, ...]:
         """The rules that can be offered to the person who is asked, each as it would be stored."""
-        return offers(tool, access_request, self._in_force, self.held, self._folder)
+        return offers(tool, access_request, self._in_force, self.all_rules, self._folder)
 
     @property
-    def held(self) -> tuple[Rule, ...]:
+    def all_rules(self) -> tuple[Rule, ...]:
         """The rules in force here: those a person gave since the session was opened, then those in writing; each once."""
         return tuple(r for r in dict.fromkeys((*self._given, *self.rules)) if r.folder in {"", self._folder})
 
     @property
     def unreadable(self) -> tuple[str, ...]:
         """The patterns of paths that rules forbid to read."""
-        return tuple(rule.pattern for rule in self.held if rule.denies and rule.tool == READS)
+        return tuple(rule.pattern for rule in self.all_rules if rule.denies and rule.tool == READS)
 
     @property
     def _in_force(self) -> Mode:

@@ -37,7 +37,7 @@ class InFlight:
         self.results: dict[str, Message] = {}
         self.text = ""  # of the last reply that said something
 
-    def heard(self, message: Message, before: str = "") -> None:
+    def set_reply(self, message: Message, before: str = "") -> None:
         """A reply has come; `before` is what it goes on with."""
         self.reply, self.results, self.draft = message, {}, ArrivingReply()
         self.text = f"{before}{message.text}" if message.text else self.text
@@ -50,7 +50,7 @@ class InFlight:
         if group is not None:
             await conversation.write_or_owe(Sealed((group,)))
         with suppress(Exception):  # the next request compiles anew, and then says what is wrong
-            await conversation.again()
+            await conversation.remeasure()
 
     def _group(self, closing: str) -> Group | None:
         """A half reply as interrupted, a round with `closing` for calls without a result; None where nothing is open."""
@@ -70,7 +70,7 @@ class InFlight:
         return close_round(reply, list(results.values()), conversation.ledger.turn, free, closing)
 
     def _half_reply(self) -> Group | None:
-        if not self.draft.begun:
+        if not self.draft.has_begun:
             return None
         conversation = self._conversation
         message = self.draft.message(conversation.ledger.next_seq, conversation.clock.now(), interrupted=True)

@@ -54,7 +54,7 @@ class ArrivingReply:
         return "".join(self._text)
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         """True when something a person could have seen has come."""
         return bool(self.text.strip() or self._reasoning)
 

@@ -72,7 +72,7 @@ class Replies:
         while self._open.draft.end is None:
             self._open.draft, asked = ArrivingReply(), self._conversation.model
             try:
-                await self._listen(recovery.output)
+                await self._stream_call(recovery.output)
             except ModelError as problem:
                 if self._first and problem.kind == "empty":  # it was whole but for its end
                     self._open.draft, self.goes_on, self._before, self._first = ArrivingReply(), False, "", ""
@@ -82,7 +82,7 @@ class Replies:
                 if self._conversation.model is not asked:
                     recovery = self._compactor.recovery()
         self._fallback.answered()
-        await self._heard()
+        await self._accept_reply()
         self._before = self._first = self._open.text if self.goes_on else ""
 
     async def _ready(self, *, inside: bool) -> None:
@@ -92,7 +92,7 @@ class Replies:
         await self._compactor.make_room(self._emit, inside=inside)
         await self._hooks.between(self._emit)
         if await conversation.tell_budget():
-            await self._emit(await conversation.again())
+            await self._emit(await conversation.remeasure())
 
     async def _helped(self, problem: ModelError, recovery: OverflowRecovery, *, inside: bool) -> None:
         """What lets the request be made again: it is made to fit, or another model takes over. Raises the problem where that
@@ -106,7 +106,7 @@ class Replies:
             self._open.draft = ArrivingReply()  # what an overflowing call said is no answer
             await mend(self._emit)
             await self._hooks.between(self._emit)
-        elif not self._open.draft.begun and (
+        elif not self._open.draft.has_begun and (
             said := await self._left_out(problem) or await self._fallback.step_in(problem)
         ):
             self._open.draft = ArrivingReply()
@@ -135,7 +135,7 @@ class Replies:
             return f"The server refused {left}, left out from now on (undo brings it back): {problem.text}"
         return ""
 
-    async def _listen(self, output: int) -> None:
+    async def _stream_call(self, output: int) -> None:
         """The stream of one call as events; the gauge grows with it. Raises ModelError."""
         conversation, draft, continuation = self._conversation, self._open.draft, Continuation(self._before)
         tally, shown = TokenTally(conversation.counter.text_mix), conversation.clock.seconds()
@@ -172,8 +172,8 @@ class Replies:
         """Why what came is no reply."""
         usage = draft.end.usage if draft.end else None
         if usage and usage.cost_usd:  # no reply, but paid for
-            self._conversation.note(Spent(self._conversation.model.name, usage.cost_usd, "replies"))
-        if draft.begun and draft.end:
+            self._conversation.apply_now_write_later(Spent(self._conversation.model.name, usage.cost_usd, "replies"))
+        if draft.has_begun and draft.end:
             return ModelError(
                 "The model thought, and then said nothing.",
                 "Its thoughts are kept; ask again, or let it think less."
@@ -181,7 +181,7 @@ class Replies:
                 else "They filled the output limit: raise it (max_output), or let it think less (/effort).",
                 kind="empty",
             )
-        if draft.begun:
+        if draft.has_begun:
             return ModelError(
                 "The reply broke off before its end.", "What came of it is kept; ask for the rest.", kind="interrupted"
             )
@@ -191,7 +191,7 @@ class Replies:
             "The model sent an empty reply.", "Its server may have cut the prompt: check the window.", kind="empty"
         )
 
-    async def _heard(self) -> None:
+    async def _accept_reply(self) -> None:
         """Take in a whole reply: seal it, or keep it open for its calls; anchor the gauge on what the server counted."""
         conversation, end = self._conversation, self._open.draft.end
         assert end is not None
@@ -199,7 +199,7 @@ class Replies:
         message = self._open.draft.message(
             conversation.ledger.next_seq, conversation.clock.now(), interrupted=unfinished
         )
-        self._open.heard(message, self._first)
+        self._open.set_reply(message, self._first)
         usage = end.usage if end.usage and end.usage.prompt > 0 else self._own_count(message, end.usage)
         self.cut_at = (end.limit or usage.completion) if end.finish == "length" else 0
         self.goes_on, self._went_on = unfinished and not self._went_on, self._went_on or unfinished
@@ -212,13 +212,13 @@ class Replies:
         )
         measured = conversation.as_sent(measured, end.notes)
         if message.calls:
-            conversation.note(measured)
+            conversation.apply_now_write_later(measured)
             await conversation.keep(message)
             context_usage = conversation.streaming(conversation.knowledge.weight(message))
         else:
             await conversation.write(Sealed((single("reply", message, conversation.ledger.turn),)), measured)
             self._open.reply = None
-            context_usage = await conversation.again()
+            context_usage = await conversation.remeasure()
         said = remarks(end, message, measured.cut, goes_on=self.goes_on)
         cache = (context_usage.cache,) if context_usage.cache != NOTHING_KNOWN else ()
         notices = (Notice("info" if self.goes_on else "warning", text) for text in said)

@@ -103,9 +103,9 @@ class ToolRounds:
             if isinstance(event, Delegated) and self._pay(event):
                 await conversation.keep(reply, tuple(results.values()))
             if isinstance(event, FilesChanged) and self._files:
-                self._files.note(event)
+                self._files.add_change(event)
                 if await conversation.keep(reply, tuple(results.values())):
-                    self._files.noted()
+                    self._files.wait_until_written()
             await emit(event)
 
         self._tool_runner.begun.clear()
@@ -120,7 +120,7 @@ class ToolRounds:
         more = sub.cost_usd - self._paid.get(sub.sub_session, 0.0)
         if more > 0:
             self._paid[sub.sub_session] = sub.cost_usd
-            self._conversation.note(Spent(sub.model, more, "sub-agents"))
+            self._conversation.apply_now_write_later(Spent(sub.model, more, "sub-agents"))
         return more > 0
 
     def _cap(self, calls: int, left: int, taken: int) -> int:

@@ -424,7 +424,7 @@ class ToolRunner:
         self.begun[job.call.id] = ""
 
         def waited() -> None:
-            if event := self._heard(job.call.id, ToolText(shown.waited())):
+            if event := self._event_of(job.call.id, ToolText(shown.waited())):
                 news.put_nowait(event)
 
         pause: asyncio.TimerHandle | None = None
@@ -442,7 +442,7 @@ class ToolRunner:
                             pause.cancel()
                         piece = ToolText(await asyncio.to_thread(shown.feed, piece.text))
                         pause = asyncio.get_running_loop().call_later(HALF_LINE_PAUSE_S, waited)
-                    if event := self._heard(job.call.id, piece):
+                    if event := self._event_of(job.call.id, piece):
                         news.put_nowait(event)
         except (Exception, asyncio.CancelledError) as problem:
             if _ends_us(problem):
@@ -468,7 +468,7 @@ class ToolRunner:
         ):
             return None
         try:
-            await self._files.begin(
+            await self._files.begin_call(
                 job.access_request.access, job.access_request.target, job.access_request.changing_words
             )
         except CtxchatError as problem:
@@ -478,7 +478,7 @@ class ToolRunner:
 
     async def _tell(self, files: WorkspaceFiles, job: Job, news: News) -> None:
         try:
-            name, changes, unnamed = await files.settle()
+            name, changes, unnamed = await files.end_call()
         except CtxchatError as problem:
             self._warn(str(problem), news)
             return
@@ -493,7 +493,7 @@ class ToolRunner:
             self._warned.add(text)
             news.put_nowait(Notice("warning", text))
 
-    def _heard(self, call_id: str, piece: ToolText | ToolQuestion | ToolLeave | ToolNews) -> Event | None:
+    def _event_of(self, call_id: str, piece: ToolText | ToolQuestion | ToolLeave | ToolNews) -> Event | None:
         """What a call at work lets be known, as an event; None where there is nobody whom it could concern."""
         match piece:
             case ToolText(text=text):

@@ -120,7 +120,7 @@ class Turn:
         """What was edited meanwhile is in force, what was owed to the journal is in it."""
         await self._setup.catch_up()
         self._began = self._conversation.clock.seconds()
-        await self._conversation.settle()
+        await self._conversation.flush()
 
     async def _steered(self) -> None:
         """What was said meanwhile, each message as its own, in the order in which it was said."""
@@ -158,7 +158,7 @@ class Turn:
 
         async def tell(event: Event) -> None:
             if isinstance(event, FilesChanged) and self._files:
-                self._files.note(event)
+                self._files.add_change(event)
             if isinstance(event, ApprovalRequested | ApprovalResolved | FilesChanged | Notice):
                 await self._emit(event)  # the calls themselves are no part of the record: what they print is
 
@@ -194,7 +194,7 @@ class Turn:
         try:
             status = await self._rounds_until_done(before)
             self._conversation.under_way = False
-            await self._after(agreed=status == "done")
+            await self._finish(agreed=status == "done")
         except asyncio.CancelledError:
             self._conversation.under_way = False
             await to_the_end(self._stop())
@@ -228,7 +228,7 @@ class Turn:
                     if replies.follow_up and self._rounds < conversation.options.max_rounds:
                         await conversation.write_note(replies.follow_up)
                         continue
-                    if self._rounds < conversation.options.max_rounds and await self._hooks.go_on(
+                    if self._rounds < conversation.options.max_rounds and await self._hooks.wants_more(
                         self._open.text, emit
                     ):
                         continue
@@ -239,7 +239,7 @@ class Turn:
                 await self._conversation.tell_memory_below()
                 await self._steered()
         except Exception as problem:  # of a third party's strategy or provider, too; what was said is kept
-            begun = self._open.draft.begun
+            begun = self._open.draft.has_begun
             await to_the_end(self._open.seal(FAILED))
             await emit(failure(problem, begun, conversation.model.name))
             return "error"
@@ -250,19 +250,19 @@ class Turn:
     async def _stop(self) -> None:
         """A cancelled call may have changed files before it ended."""
         if self._files:
-            await self._files.settle()
+            await self._files.finish_cancelled_call()
         await self._open.seal(CANCELLED)
 
-    async def _after(self, *, agreed: bool) -> None:
+    async def _finish(self, *, agreed: bool) -> None:
         """The gauge, what was put off until now, the chosen model in force again."""
         await self._emit(self._conversation.remeasured())
         if said := self._conversation.knowledge.unknown():
             await self._emit(Notice("warning", said))
         await self._compactor.after_turn(self._emit, agreed=agreed)
         if self._fallback.step_back():
-            await self._emit(await self._conversation.again())
+            await self._emit(await self._conversation.remeasure())
         with suppress(StorageError):  # what is still owed is asked for again at the next turn
-            await self._conversation.settle()
+            await self._conversation.flush()
 
 
 def failure(problem: Exception, partial: bool, model: str = "") -> Failed:

@@ -155,7 +155,7 @@ def merged(several: Iterable[Evidence], per_kind: int | None = PER_KIND) -> Evid
         dropped += evidence.dropped
         for fact in still_true(evidence.facts, gone):
             thing = _thing(fact)
-            kept[thing] = _one(kept[thing], fact) if thing in kept else fact
+            kept[thing] = _merged(kept[thing], fact) if thing in kept else fact
     standing = _standing(kept.values())
     carried = {fact for some in ranked(standing).values() for fact in some[:per_kind]}
     facts = sorted((fact for fact in standing if fact in carried), key=lambda f: f.seq)
@@ -255,7 +255,7 @@ def _solved(fact: Fact, runs: _Runs, edits: Iterable[Fact]) -> bool:
     return runs.passed_since(fact)
 
 
-def _one(before: Fact, fact: Fact) -> Fact:
+def _merged(before: Fact, fact: Fact) -> Fact:
     """Another mention of a thing: the newer's value stands, whoever counts for most, and a turn counts once."""
     new = fact if fact.seq >= before.seq else before
     kind = before.kind if KINDS.index(before.kind) < KINDS.index(fact.kind) else fact.kind
@@ -276,7 +276,7 @@ def survival(evidence: Evidence, view: View) -> tuple[FactCount, tuple[Fact, ...
     nothing: they are in it still."""
     shown = _Shown(view)
     own = [fact for fact in evidence.facts if fact.by != "tool"]
-    lost = tuple(fact for fact in own if not _held(fact, shown))
+    lost = tuple(fact for fact in own if not _is_shown(fact, shown))
     return FactCount(found=len(own), kept=len(own) - len(lost)), lost
 
 
@@ -306,7 +306,7 @@ def _view_texts(view: View) -> Iterator[str]:
             yield use_of(call).target
 
 
-def _held(fact: Fact, shown: _Shown) -> bool:
+def _is_shown(fact: Fact, shown: _Shown) -> bool:
     key = plain(fact.key)
     if key.endswith(CUT) or (fact.kind == "command" and CUT in key):
         key = key.partition(CUT)[0].rpartition(" ")[0] or key  # the last word may be a half one

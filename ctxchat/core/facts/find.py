@@ -252,11 +252,11 @@ def _paths(text: str, *, by_person: bool = False) -> Iterator[str]:
         path = match.group().rstrip(".")
         at = by_person and path.startswith("@")
         path = path[at:]
-        if _is_path(path) and (at or not _SLASHED.fullmatch(path) or _QUOTES.issuperset(_around(text, match))):
+        if _is_path(path) and (at or not _SLASHED.fullmatch(path) or _QUOTES.issuperset(_text_around(text, match))):
             yield path
 
 
-def _around(text: str, match: re.Match[str]) -> str:
+def _text_around(text: str, match: re.Match[str]) -> str:
     """The characters before and after."""
     return (text[match.start() - 1 : match.start()] or " ") + (text[match.end() : match.end() + 1] or " ")
 
@@ -303,7 +303,7 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
         case _:
             pass
     where = use.target if use.kind in {"change", "read"} else patch[0] if len(patch) == 1 else ""
-    for symbol in symbols(_wanted(call, use, result)):
+    for symbol in symbols(_written_text(call, use, result)):
         yield Fact("symbol", symbol, where, *at)
     if use.kind == "ask":
         for symbol in symbols(_PATH.sub(" ", _URL.sub(" ", _WRAPPED.sub("", result.text[:_WRITTEN])))):
@@ -393,7 +393,7 @@ def _outcome(result: Message, *, masked: bool, alone: bool) -> str:
     return ", ".join([*words, *tally[-4:]])
 
 
-def _wanted(call: ToolCall, use: Use, result: Message) -> str:
+def _written_text(call: ToolCall, use: Use, result: Message) -> str:
     """What a call puts into a file or looks for: the texts of its arguments, its command or path aside."""
     if use.kind == "search":
         return "" if _NOTHING_FOUND.match(result.text) else use.target[:_WRITTEN]

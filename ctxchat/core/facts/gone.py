@@ -81,7 +81,7 @@ def newest(several: Iterable[Gone]) -> tuple[Gone, ...]:
 def still_true(facts: Iterable[Fact], gone: Iterable[Gone]) -> list[Fact]:
     """The facts without what is gone, files that were moved under the name they have now."""
     found = _Found(gone)
-    return [now for fact in facts if (now := found.after(fact)) is not None]
+    return [now for fact in facts if (now := found.fact_now(fact)) is not None]
 
 
 class _Found:
@@ -107,11 +107,11 @@ class _Found:
                 if one.kind == "file" and not one.now and "." in name:
                     self._removed[name].append(one)
 
-    def after(self, fact: Fact) -> Fact | None:
+    def fact_now(self, fact: Fact) -> Fact | None:
         """The fact as it is now; None where it is no more."""
         now: Fact | None = fact
         for one in self._about(fact):
-            now = now and _after(now, one)
+            now = now and _fact_after(now, one)
         if now and now.kind == "changed" and any(self._undoes(one, now) for one in self._taken_out):
             return None
         return now
@@ -143,7 +143,7 @@ class _Found:
                 return ()
 
 
-def _after(fact: Fact, gone: Gone) -> Fact | None:
+def _fact_after(fact: Fact, gone: Gone) -> Fact | None:
     match gone.kind:
         case "file" if fact.kind in FILES:
             said_since = fact.kind == "path" and not gone.now

@@ -179,7 +179,11 @@ class Reading:
         """Of a reply's choices only why they ended, and an error that came instead."""
         for part in _first(cast("Iterable[object]", value), 8) if isinstance(value, list | tuple) else [value]:
             for key in ("finish_reason", "stop_reason", "native_finish_reason", "error"):
-                found = cast("Mapping[str, object]", part).get(key) if isinstance(part, Mapping) else _get(part, key)
+                found = (
+                    cast("Mapping[str, object]", part).get(key)
+                    if isinstance(part, Mapping)
+                    else _safe_getattr(part, key)
+                )
                 if isinstance(found, str | Mapping):
                     self.add_value(cast("object", found), _normalized_key(key), depth + 1)
 
@@ -191,24 +195,26 @@ class Reading:
             for key, part in (("status", value.status), ("code", value.code), ("", value.body), ("", value.text)):
                 self.add_value(part, key, depth + 1)
             return
-        self._usage(_get(value, "usage"))
-        choices = _get(value, "choices")
+        self._usage(_safe_getattr(value, "usage"))
+        choices = _safe_getattr(value, "choices")
         if isinstance(choices, list | tuple):
             self._endings(cast("object", choices), depth)
             return
         for name in _ATTRIBUTES:
-            self.add_value(_get(value, name), _normalized_key(name), depth + 1)
+            self.add_value(_safe_getattr(value, name), _normalized_key(name), depth + 1)
         if isinstance(value, BaseException):
             self.names |= {base.__name__ for base in type(value).__mro__}
             self.add_value(_text_of(value), "", depth + 1)
-        elif not _get(value, "text"):
-            self.add_value(_called(_get(value, "json")), "", depth + 1)
+        elif not _safe_getattr(value, "text"):
+            self.add_value(_called(_safe_getattr(value, "json")), "", depth + 1)
 
     def _usage(self, usage: object) -> None:
         def count(*names: str) -> int:
             for name in names:
                 found = (
-                    cast("Mapping[str, object]", usage).get(name) if isinstance(usage, Mapping) else _get(usage, name)
+                    cast("Mapping[str, object]", usage).get(name)
+                    if isinstance(usage, Mapping)
+                    else _safe_getattr(usage, name)
                 )
                 if isinstance(found, int) and not isinstance(found, bool) and found > 0:
                     return found
@@ -236,14 +242,14 @@ def readings(error: object) -> Iterator[Reading]:
         reading.add_value(current)
         yield reading
         with suppress(Exception):
-            waiting += _behind(current)
+            waiting += _causes_of(current)
 
 
-def _behind(error: object) -> Iterator[object]:
+def _causes_of(error: object) -> Iterator[object]:
     """The errors that one came from, wrapped, or keeps in an attribute."""
-    kept = _get(error, "__dict__")
+    kept = _safe_getattr(error, "__dict__")
     attributes = _first(cast("dict[str, object]", kept).values(), 100) if isinstance(kept, dict) else []
-    for held in [*(_get(error, name) for name in _INNER), *attributes]:
+    for held in [*(_safe_getattr(error, name) for name in _INNER), *attributes]:
         parts = _first(cast("Iterable[object]", held), _CAUSES) if isinstance(held, tuple | list) else [held]
         yield from (part for part in parts if isinstance(part, BaseException))
 
@@ -257,7 +263,7 @@ def _is_reply(value: Mapping[object, object]) -> bool:
 # ── looking at an object of any kind without being hurt ──
 
 
-def _get(value: object, name: str) -> object:
+def _safe_getattr(value: object, name: str) -> object:
     """An attribute, None where there is none or it cannot be had."""
     try:
         return cast("object", getattr(value, name, None))

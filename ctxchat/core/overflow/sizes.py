@@ -274,7 +274,7 @@ _CODES = {1039, 1261, 2013}
 
 def named_window(words: str) -> int:
     """The window in tokens that a refusal names; 0 where it names none."""
-    return next((tokens for pattern, _ in WINDOWS for tokens in _found(pattern, words)), 0)
+    return next((tokens for pattern, _ in WINDOWS for tokens in _find_sizes(pattern, words)), 0)
 
 
 def named_prompt(words: str) -> int:
@@ -286,7 +286,7 @@ def named_prompt(words: str) -> int:
     if parts:
         return parts
     window = named_window(words)
-    return next((t for pattern, _ in PROMPTS for t in _found(pattern, words) if t != window), 0)
+    return next((t for pattern, _ in PROMPTS for t in _find_sizes(pattern, words) if t != window), 0)
 
 
 def room_for_output(words: str, estimated_tokens: int | None) -> int:
@@ -315,7 +315,7 @@ def _input_parts(words: str) -> int:
     return sum(_number(text) for pattern, _ in INPUTS for text in dict.fromkeys(m[1] for m in pattern.finditer(words)))
 
 
-def _found(pattern: re.Pattern[str], words: str) -> list[int]:
+def _find_sizes(pattern: re.Pattern[str], words: str) -> list[int]:
     """The numbers a pattern finds that can be tokens of a prompt or a window."""
     numbers: list[int] = []
     for match in pattern.finditer(words):

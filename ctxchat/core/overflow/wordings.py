@@ -373,15 +373,15 @@ def too_long(words: str) -> bool:
     """True where a text says that a prompt, or prompt and output together, was longer than it may be."""
     if _PHRASES.search(words):
         return True
-    for before, verb, after in _around(_EXCESS, words):
+    for before, verb, after in _with_context(_EXCESS, words):
         clause = before + verb + after
         told = _PROMPT.search(clause) or (_WORDING.search(clause) and _TOKENS.search(clause))
         if told and not _of_another(before, after):
             return True
-    for before, verb, after in _around(_NORM, words):
+    for before, verb, after in _with_context(_NORM, words):
         if _OWN.search(before) and _CAP.search(verb + after) and not _of_another(before, after):
             return True
-    for before, verb, after in _around(_LIMIT, words):
+    for before, verb, after in _with_context(_LIMIT, words):
         clause = before + verb + after
         if _MEASURED.search(clause) and _FIGURE.search(clause) and not _of_another(before, after):
             return True
@@ -393,7 +393,7 @@ def _of_another(before: str, after: str) -> bool:
     return bool(_OTHER.search(before) and not _OWN.search(before) and not _WINDOW.search(after))
 
 
-def _around(pattern: Wordings, words: str) -> Iterator[tuple[str, str, str]]:
+def _with_context(pattern: Wordings, words: str) -> Iterator[tuple[str, str, str]]:
     """For each match what stands before it in its sentence, itself, and what stands after it."""
     for match in islice(pattern.finditer(words), _MOST):
         before = words[max(0, match.start() - _BEFORE) : match.start()]

@@ -67,7 +67,7 @@ def clip_kept(basis: Basis, strategy: Strategy, planned: Plan | None, budget: Bu
     be cut in turn. What the person said stays, and so does the round under way, which the model has not seen yet."""
     raw, best = basis.view.raw, planned
     rest = planned or Plan("oversize", (), raw, raw, basis.options.keep_recent)
-    while (step := _kept_step(basis, _gone(rest), budget, rest.after - budget.target)) is not None:
+    while (step := _kept_step(basis, _removed_groups(rest), budget, rest.after - budget.target)) is not None:
         view, ledger = after_step(basis.view, basis.ledger, step, basis.options.counter)
         again = strategy.plan(view, ledger, budget) or msgspec.structs.replace(rest, steps=(), after=view.raw)
         after = rest.after - step.tokens_freed
@@ -82,7 +82,7 @@ def clip_kept(basis: Basis, strategy: Strategy, planned: Plan | None, budget: Bu
     return best
 
 
-def _gone(plan: Plan) -> frozenset[str]:
+def _removed_groups(plan: Plan) -> frozenset[str]:
     """The groups that a plan takes out of the view; of those it makes shorter, more can be cut."""
     gone = (c for step in plan.steps for edit in step.edits if edit.kind != "shrink" for c in edit.covers)
     return frozenset(gone).union(*(step.fold for step in plan.steps))

@@ -32,7 +32,7 @@ class ReactiveMicro:
         best: Step | None = None
         end, needed = 0, view.raw - goal
         while end < len(entries):
-            end = self._end(basis, entries, end + size, needed)
+            end = self._batch_end(basis, entries, end + size, needed)
             step = _fold(self.name, basis, entries[:end], budget)
             best = step or best
             short = view.raw - goal - (step.tokens_freed if step else 0)
@@ -41,7 +41,7 @@ class ReactiveMicro:
             needed += short  # what stands for them takes
         return one_step(self.name, basis, best)
 
-    def _end(self, basis: Basis, entries: list[Entry], least: int, needed: int) -> int:
+    def _batch_end(self, basis: Basis, entries: list[Entry], least: int, needed: int) -> int:
         """The first end of a batch, from `least` on, where the entries before it weigh what is needed."""
         size = max(1, self.options.micro_batch_groups)
         weight = sum(basis.weight(e) for e in entries[:least])

@@ -182,8 +182,8 @@ class Ranking:
 
     def _score(self, key: tuple[str, int]) -> float:
         line, here = self._lines[key], self._terms[key]
-        close = self._within(key, CLOSE) - here
-        near = self._within(key, REACH) - here - close
+        close = self._words_near(key, CLOSE) - here
+        near = self._words_near(key, REACH) - here - close
         beside = self._paths[line.path] - here - close - near
         shares = ((here, 1.0), (close, 0.5), (near, 0.35), (beside, 0.3))
         score = sum(share * self._weight(t) for found, share in shares for t in found) + 2.0 * self._count_named(key)
@@ -194,7 +194,7 @@ class Ranking:
             score *= 0.4  # only words of an earlier question, or of like meaning
         return (score + (wished > 1)) * wished * self._fitness(line)
 
-    def _within(self, key: tuple[str, int], reach: int) -> frozenset[str]:
+    def _words_near(self, key: tuple[str, int], reach: int) -> frozenset[str]:
         path, number = key
         nothing: frozenset[str] = frozenset()
         keys = ((path, n) for n in range(number - reach, number + reach + 1))
@@ -220,7 +220,7 @@ class Ranking:
     def _passage(self, key: tuple[str, int], score: float) -> Passage:
         path, number = key
         around = [self._lines[k] for n in range(number - REACH, number + REACH + 1) if (k := (path, n)) in self._lines]
-        return Passage(self._lines[key], tuple(around), score, self._within(key, REACH) | self._paths[path])
+        return Passage(self._lines[key], tuple(around), score, self._words_near(key, REACH) | self._paths[path])
 
 
 # ── how they are quoted ──

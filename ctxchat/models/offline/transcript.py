@@ -111,7 +111,7 @@ def read_view(view: View) -> ReadView:
     asked = [i for i, item in enumerate(view.items) if item.kind == "user" and item.message.role == "user"]
     at = asked[-1] if asked else len(view.items)
     turn = view.items[at].turn if asked else -1
-    done = _done(view.items[at:])
+    done = _done_calls(view.items[at:])
     folded = any(item.kind == "summary" and turn > 0 and item.turn == turn for item in view.items)
     replies = [item for item in view.items[:at] if item.message.role == "assistant" and not item.message.calls]
     return ReadView(
@@ -147,7 +147,7 @@ def _sound(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _done(items: tuple[Item, ...]) -> tuple[DoneCall, ...]:
+def _done_calls(items: tuple[Item, ...]) -> tuple[DoneCall, ...]:
     done: list[DoneCall] = []
     waiting: list[tuple[str, str, dict[str, Any], int]] = []
     number = 0

@@ -53,7 +53,7 @@ class McpHost:
                 line.send(protocol.Open(id, address, workspace, str(log)))
                 try:
                     connection = ConnectionHandle(line, id, inbox)
-                    await connection.heard()
+                    await connection.wait_for_tools()
                     yield connection
                 finally:
                     await _closed(line, id, inbox)
@@ -67,7 +67,7 @@ class ConnectionHandle:
         self.tools: tuple[OfferedTool, ...] = ()
         self.left_out: tuple[str, ...] = ()
 
-    async def heard(self) -> None:
+    async def wait_for_tools(self) -> None:
         """Wait until the server has said what it offers, the first time or anew. Raises ToolError where it is down."""
         tools: list[OfferedTool] = []
         while True:

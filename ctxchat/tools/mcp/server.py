@@ -283,13 +283,13 @@ class McpServer:
         """What it offers, whenever it says that it is something else."""
         with suppress(ToolError):
             while True:
-                await connection.heard()
+                await connection.wait_for_tools()
                 self._adopt_connection(connection)
 
     def _adopt_connection(self, connection: ConnectionHandle) -> None:
-        self._offered, self._left_out = self._wanted(connection.tools), connection.left_out
+        self._offered, self._left_out = self._wanted_tools(connection.tools), connection.left_out
 
-    def _wanted(self, found: Sequence[OfferedTool]) -> tuple[ToolPort, ...]:
+    def _wanted_tools(self, found: Sequence[OfferedTool]) -> tuple[ToolPort, ...]:
         named = zip(found, names_of(self.name, [offered.name for offered in found]), strict=True)
         return tuple(
             McpTool(self, offered, name) for offered, name in named if self._only is None or offered.name in self._only

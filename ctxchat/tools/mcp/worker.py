@@ -60,24 +60,24 @@ class McpWorker:
         match order:
             case Open():
                 self._leave[order.id] = asyncio.Event()
-                self._begin(order.id, self._serve(order))
+                self._start_task(order.id, self._serve(order))
             case RunTool():
-                self._begin(order.id, self._call(order))
+                self._start_task(order.id, self._call(order))
             case End():
-                self._end(order.id)
+                self._end_task(order.id)
 
     async def close(self) -> None:
         """End everything, and wait for that."""
         for id in list(self._tasks):
-            self._end(id)
+            self._end_task(id)
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=_CLOSING)
 
-    def _begin(self, id: int, work: Coroutine[Any, Any, None]) -> None:
+    def _start_task(self, id: int, work: Coroutine[Any, Any, None]) -> None:
         task = self._tasks[id] = asyncio.create_task(work)
         task.add_done_callback(lambda _: self._tasks.pop(id, None))
 
-    def _end(self, id: int) -> None:
+    def _end_task(self, id: int) -> None:
         """An open connection closes by itself; what is still opening, and a call, is cancelled, once: a second time would
         reach the ending of the server's process, and leave it behind."""
         leave, task = self._leave.get(id), self._tasks.get(id)
@@ -111,14 +111,14 @@ class McpWorker:
             why = reason(problem)
         finally:
             self._connections.pop(order.id, None)
-        await self._say(Down(order.id, why))
+        await self._send_news(Down(order.id, why))
         self._leave.pop(order.id, None)
 
     async def _tell_tools(self, id: int, connection: Connection) -> None:
         offered, left_out = await connection.tools()
         for tool in offered:
-            await self._say(ServerTool(id, tool))
-        await self._say(Up(id, tuple(left_out)))
+            await self._send_news(ServerTool(id, tool))
+        await self._send_news(Up(id, tuple(left_out)))
 
     async def _follow(self, id: int, connection: Connection) -> None:
         """Tell of the tools anew whenever they are others. A server that cannot say which keeps those it had."""
@@ -137,19 +137,19 @@ class McpWorker:
             result = await connection.call(order.tool, order.arguments, address.timeout)
             text = clip(without_zeros(result.text), MOST_TEXT)
             for start in range(0, len(text), _PIECE):
-                await self._say(ResultPiece(order.id, text[start : start + _PIECE]))
+                await self._send_news(ResultPiece(order.id, text[start : start + _PIECE]))
             for place, image in enumerate(result.images):
                 for start in range(0, len(image), _PIECE):
-                    await self._say(ImagePiece(order.id, place, image[start : start + _PIECE]))
-            await self._say(CallEnded(order.id, result.failed))
+                    await self._send_news(ImagePiece(order.id, place, image[start : start + _PIECE]))
+            await self._send_news(CallEnded(order.id, result.failed))
         except ConnectionAbortedError as problem:
-            await self._say(Down(order.id, str(problem), forgotten=True))
+            await self._send_news(Down(order.id, str(problem), forgotten=True))
         except ConnectionResetError:
-            await self._say(Down(order.id, gone=True))
+            await self._send_news(Down(order.id, gone=True))
         except Exception as problem:  # as above
-            await self._say(Down(order.id, reason(problem)))
+            await self._send_news(Down(order.id, reason(problem)))
 
-    async def _say(self, news: News) -> None:
+    async def _send_news(self, news: News) -> None:
         self._out.write(encode(news) + b"\n")
         await self._out.drain()
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from ctxchat.agent.compaction.preview import Preview
-from ctxchat.core.changes import put_back
+from ctxchat.core.changes import restored_ids
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.quantities import count
 
@@ -75,7 +75,7 @@ async def compact(app: CtxchatApp, argument: str = "") -> None:
 async def reinsert(app: CtxchatApp, argument: str) -> None:
     """The facts that a compaction lost, back at the end; those of the newest that lost any, without an id."""
     session = app.controller.idle_session()
-    back = put_back(session.state.ledger)
+    back = restored_ids(session.state.ledger)
     losing = [c.id for c in session.state.ledger.compactions if c.record and c.record.lost and c.id not in back]
     if not argument and not losing:
         app.notify("Nothing to put back: no compaction in force lost facts that are not back.")

@@ -49,12 +49,12 @@ async def first_choice(app: CtxchatApp, name: str) -> None:
     session = app.controller.idle_session()
     name = name or await app.ask(ModelsScreen(app.services, session, app.settings_file, "")) or ""
     if name:
-        await _switch(app, name, await kept(app, name))
+        await _switch(app, name, await save_default_model(app, name))
         await app.chat.questions.choose_no_model()
     await app.chat.refresh_session()
 
 
-async def kept(app: CtxchatApp, name: str) -> str:
+async def save_default_model(app: CtxchatApp, name: str) -> str:
     """Write the model to begin with into the person's own settings; what came of it, in a sentence."""
     from ctxchat.config.write import set_value
 
@@ -74,7 +74,7 @@ async def resume(app: CtxchatApp, argument: str = "") -> None:
         app.controller.resume()
 
 
-async def go_on(way: Way, waiting: bool, app: CtxchatApp, argument: str = "") -> None:
+async def go_on_with(way: Way, waiting: bool, app: CtxchatApp, argument: str = "") -> None:
     """As was chosen where the model cannot be reached; a message that is `waiting` gets its answer then."""
     from ctxchat.tui.panels.models import ModelsScreen
 

@@ -70,9 +70,9 @@ async def handoff(app: CtxchatApp, argument: str = "") -> None:
     title = one_line(argument, 60) or clean(session.state.title)
     fresh = await app.services.hand_off(session.id, title)
     if not session.read_only:
-        await session.handoff.done(fresh, title)
+        await session.handoff.record_handoff(fresh, title)
     await app.controller.switch(fresh)
-    app.controller.say(Draft(text, pasted=tuple(mentions(text))))  # it quotes what was said, mentions too
+    app.controller.send_draft(Draft(text, pasted=tuple(mentions(text))))  # it quotes what was said, mentions too
 
 
 async def rename(app: CtxchatApp, argument: str = "") -> None:

@@ -130,7 +130,9 @@ class ApprovalPanel(Offered):
         request = self.request
         sign, name = ("? ", "bold $text-warning"), (_first_lines(request.name, 1), "bold")
         above = "question above" if request.preview.strip() else "question"
-        yield Static(Content.assemble(sign, name, "  ", _first_lines(beside(request), 2)), markup=False, classes=above)
+        yield Static(
+            Content.assemble(sign, name, "  ", _first_lines(summary_beside(request), 2)), markup=False, classes=above
+        )
         if request.harms:
             harms = f"✗ {', '.join(request.harms)}: this once, or not at all"
             yield Static(Content.styled(harms, "bold $text-error"), markup=False, classes="harms")
@@ -192,13 +194,13 @@ class ApprovalPanel(Offered):
         """A verdict."""
         verdict = VERDICTS[VERDICTS.index(what)] if what in VERDICTS else "deny"
         if verdict == "deny":
-            self.say(self.Answered(self.request, Answer("deny")))
+            self.post_answer(self.Answered(self.request, Answer("deny")))
             return
         rule = self.rule if verdict in {"session", "always"} else ""
-        self.say(self.Answered(self.request, Answer(verdict, rule=rule, allowance=self._allowance())))
+        self.post_answer(self.Answered(self.request, Answer(verdict, rule=rule, allowance=self._allowance())))
 
     def worded(self, text: str) -> None:
-        self.say(self.Answered(self.request, Answer("deny", text)))
+        self.post_answer(self.Answered(self.request, Answer("deny", text)))
 
     def action_answer(self, what: str) -> None:
         tick = what.removeprefix("tick ")
@@ -316,7 +318,7 @@ def extras(allowance: Grant) -> tuple[tuple[str, Grant], ...]:
     return (*network, *folders, *outside)[:9]
 
 
-def beside(request: ApprovalRequested) -> str:
+def summary_beside(request: ApprovalRequested) -> str:
     """What the summary says that the command below it does not say again."""
     first = "run " + request.preview.partition("\n")[0]
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(request.summary, first, strict=False)))

@@ -46,7 +46,7 @@ class AnswerButton(Pressable):
         self.post_message(self.Pressed(self.what))
 
 
-def whole(line: Static) -> bool:
+def is_whole(line: Static) -> bool:
     """All its words are in sight."""
     try:
         seen = line.screen.find_widget(line).visible_region
@@ -99,7 +99,7 @@ class Asked(Widget):
         """The focus is on it."""
         return self.has_focus or self.has_pseudo_class("focus-within")
 
-    def hold(self, until: float) -> None:
+    def hold_until(self, until: float) -> None:
         """Nothing answers it before this moment."""
         self._until = max(self._until, until)
         self._set_held(True)
@@ -142,7 +142,7 @@ class Asked(Widget):
             return self.own_keys
         return (*([] if self.says_tab else [TO_IT]), ("send", "queue"), ("interrupt", "stop"))
 
-    def say(self, message: Message) -> None:
+    def post_answer(self, message: Message) -> None:
         """The answer, once."""
         if not self._done:
             self._done = True
@@ -204,11 +204,11 @@ class Offered(Asked, can_focus=True):
         answers = self.query(f".answers.{'confirm' if self._confirming else 'offers'} AnswerButton").results(
             AnswerButton
         )
-        return (*((f"={answer.key}", answer.words) for answer in answers if not whole(answer)), *MOVING)
+        return (*((f"={answer.key}", answer.words) for answer in answers if not is_whole(answer)), *MOVING)
 
     @property
     def says_tab(self) -> bool:
-        return any(whole(hint) for hint in self.query(".hint").results(Static))
+        return any(is_whole(hint) for hint in self.query(".hint").results(Static))
 
     def compose(self) -> ComposeResult:
         yield from self.body()

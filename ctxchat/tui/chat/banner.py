@@ -58,7 +58,7 @@ class AllNotices(Line):
         self._notices = 0
         self.display = False
 
-    def say(self, notices: int) -> None:
+    def show_count(self, notices: int) -> None:
         """So many, none for nothing to say."""
         self._notices = notices
         self.display = notices > 0
@@ -86,7 +86,7 @@ class Banner(Vertical):
         yield Vertical(id="notices")
         yield AllNotices()
 
-    def say(self, text: str, level: Level = "warning", about: str = "", *, shown: bool = True) -> bool:
+    def add_notice(self, text: str, level: Level = "warning", about: str = "", *, shown: bool = True) -> bool:
         """One more, only remembered where it is not to be `shown` here. False for what was said and still stands."""
         told = Told(text, level, about)
         if told in self.told and about:
@@ -139,4 +139,4 @@ class Banner(Vertical):
         notices = self.query_one("#notices")
         self.set_class(bool(self._blocks), "-some")
         hidden = notices.virtual_size.height > notices.size.height
-        self.query_one(AllNotices).say(len(self._blocks) if hidden else 0)
+        self.query_one(AllNotices).show_count(len(self._blocks) if hidden else 0)

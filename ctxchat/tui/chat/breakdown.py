@@ -29,7 +29,7 @@ from ctxchat.presentation.usage_text import (
     PARTS,
     count,
     forecast_words,
-    known,
+    is_measured,
     money,
     off_by,
     percent,
@@ -80,7 +80,7 @@ class PartTable(Widget):
         row = self._rows[y]
         style = self._style("parts--over" if row.over else "parts--quiet" if not row.tokens else "", plain)
         tokens = f"{'~' if row.estimated and row.tokens else ''}{short(row.tokens)}"
-        shown = width >= 30 and known(self._context_usage)
+        shown = width >= 30 and is_measured(self._context_usage)
         of_limit = (
             ("" if row.name == "reserved" else share(row.tokens, self._context_usage.limit)).rjust(6) if shown else ""
         )
@@ -118,17 +118,17 @@ class HeadLine(Line):
         if context_usage is None:
             return Content("")
         sign = tilde(context_usage)
-        head = f"{sign}{percent(context_usage.pressure)}" if known(context_usage) else "? %"
+        head = f"{sign}{percent(context_usage.pressure)}" if is_measured(context_usage) else "? %"
         style = (
             "$text-error"
             if context_usage.used > context_usage.limit
             else "$text-warning"
-            if _due(context_usage)
+            if _is_due(context_usage)
             else "$text-accent"
         )
         of = (
             f"{sign}{short(context_usage.used)} of {short(context_usage.limit)}"
-            if known(context_usage)
+            if is_measured(context_usage)
             else f"{sign}{short(context_usage.used)}"
         )
         band = f"±{off} %" if (off := off_by(context_usage)) else ""
@@ -202,11 +202,11 @@ class Breakdown(VerticalScroll):
         line = self.query_one(FillLine)
         line.display = len(points) > 1
         line.show_points(points, context_usage.limit, context_usage.trigger_tokens)
-        self._say("forecast", forecast_words(context_usage))
-        self._say("money", _money(context_usage))
+        self._show_words("forecast", forecast_words(context_usage))
+        self._show_words("money", _money(context_usage))
         self._context_usage = context_usage
         self._say_cache()
-        self._say("alarm", "\n".join(f"! {text}" for text in alarms(context_usage, view).values()))
+        self._show_words("alarm", "\n".join(f"! {text}" for text in alarms(context_usage, view).values()))
         if self._view is not view:
             self.query_one(Offenders).show_biggest(offenders(view, context_usage, OFFENDERS, CONVERSATION))
             self._view = view
@@ -218,21 +218,21 @@ class Breakdown(VerticalScroll):
         """What the server holds goes by the clock, whatever else happens."""
         if self._context_usage:
             now = time.time()
-            self._say("cache", "\n".join(cache_lines(self._context_usage.cache, now)))
-            self._say("legend", "\n".join(legend(self._context_usage, now)))
+            self._show_words("cache", "\n".join(cache_lines(self._context_usage.cache, now)))
+            self._show_words("legend", "\n".join(legend(self._context_usage, now)))
 
-    def _say(self, which: str, words: str) -> None:
+    def _show_words(self, which: str, words: str) -> None:
         place = self.query_one(f".{which}", Words)
         place.display = bool(words)
-        place.say(words)
+        place.set_words(words)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         event.stop()
         self.post_message(self.FreeUpPressed())
 
 
-def _due(context_usage: ContextUsage) -> bool:
-    return known(context_usage) and context_usage.used >= context_usage.trigger_tokens
+def _is_due(context_usage: ContextUsage) -> bool:
+    return is_measured(context_usage) and context_usage.used >= context_usage.trigger_tokens
 
 
 def _money(context_usage: ContextUsage) -> str:

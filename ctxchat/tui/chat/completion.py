@@ -42,7 +42,7 @@ class Wanted(msgspec.Struct, frozen=True):
     length: int
 
 
-def wanted(before: str) -> Wanted | None:
+def completable(before: str) -> Wanted | None:
     """What could be completed in the text before the cursor (of the cursor's line)."""
     if match := _COMMAND.search(before):
         return Wanted("command", match[1], len(match[0]))

@@ -57,14 +57,14 @@ class DraftLine(Words):
         whole = any(isinstance(each, Paste) and not each.as_file for each in along)
         offer = OFFER if whole and context_usage.used > context_usage.limit else ""
         words = "\n".join(filter(None, (UNSEEN if unseen else "", draft_line(context_usage), cold, offer)))
-        self.say(words)
+        self.set_words(words)
         return bool(words)
 
 
 def draft_line(context_usage: ContextUsage) -> str:
     """`this message +18k → 92 %, compaction would start`; empty where it hardly matters."""
     draft = context_usage.tokens("draft")
-    worth = context_usage.over or draft >= context_usage.limit * WORTH_SAYING or starts_with_draft(context_usage)
+    worth = context_usage.excess or draft >= context_usage.limit * WORTH_SAYING or starts_with_draft(context_usage)
     return draft_words(context_usage) if worth else ""
 
 
@@ -120,7 +120,7 @@ class Composer(Widget):
         return re.sub(r"\A(?:[^\S\n]*\n)+", "", self.prompt.text).rstrip()
 
     @property
-    def whole(self) -> Draft:
+    def whole_draft(self) -> Draft:
         """The message as it would be sent."""
         named = mentions(self.draft) if self._pasted or self._agreed else ()
         pasted, agreed = (tuple(each for each in named if each in of) for of in (self._pasted, self._agreed))
@@ -133,13 +133,13 @@ class Composer(Widget):
 
     def set_draft(self, text: str) -> None:
         """Another text in the editor; attachments stay."""
-        self.prompt.put(text)
+        self.prompt.set_text(text)
         self.prompt.focus()
 
     def put_back(self, draft: Draft) -> None:
         """A message that is not to go out after all: before what is being written."""
         words = [text for text in (draft.text, self.prompt.text) if text.strip()]
-        self.prompt.put("\n\n".join(words))
+        self.prompt.set_text("\n\n".join(words))
         self._pasted += draft.pasted
         self._agreed += draft.agreed
         if draft.along:
@@ -155,8 +155,8 @@ class Composer(Widget):
         self._changed()
 
     def _send(self, later: bool) -> None:
-        if not self.whole.empty:
-            self.submit(msgspec.structs.replace(self.whole, later=later))
+        if not self.whole_draft.empty:
+            self.submit(msgspec.structs.replace(self.whole_draft, later=later))
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         event.stop()
@@ -179,7 +179,7 @@ class Composer(Widget):
         self._timer = None
         if "@" in self.prompt.text or self.attached.named:
             most = self._context_usage.limit if self._context_usage else LONGEST_TEXT
-            rules = mention_rules(self.whole, self._judge)
+            rules = mention_rules(self.whole_draft, self._judge)
             look = partial(self.attached.find_mentions, self.prompt.text, self.workspace, most, rules)
             looking = partial(look, typing=lambda: self.prompt.typed_file)
             self.run_worker(looking, group="mentions", exclusive=True, exit_on_error=False)

@@ -174,10 +174,10 @@ class SuggestionPanel(Offered):
 
     def answer(self, what: str) -> None:
         """When, if at all."""
-        self.say(self.Replied(REPLIES[REPLIES.index(what)]))
+        self.post_answer(self.Replied(REPLIES[REPLIES.index(what)]))
 
     def worded(self, text: str) -> None:
-        self.say(self.Replied("now", text))
+        self.post_answer(self.Replied("now", text))
 
 
 Way = Literal["again", "another", "offline"]
@@ -218,7 +218,7 @@ class UnreachedPanel(Offered):
 
     def answer(self, what: str) -> None:
         """Once; what comes of it may ask again."""
-        self.say(self.Answered(next((way for way in WAYS if way == what), None), self._waiting))
+        self.post_answer(self.Answered(next((way for way in WAYS if way == what), None), self._waiting))
 
 
 class ImportOffer(Offered):
@@ -244,7 +244,7 @@ class ImportOffer(Offered):
         yield Static(Content.assemble(("? ", "bold $text-warning"), (words, "bold")), markup=False, classes="question")
 
     def answer(self, what: str) -> None:
-        self.say(self.Answered(self._path, what == "import"))
+        self.post_answer(self.Answered(self._path, what == "import"))
 
 
 class ImportLine(Pressable):

@@ -15,7 +15,7 @@ from textual.strip import Strip
 from ctxchat.core.prompt_files import PromptFile
 from ctxchat.presentation.text import harmless
 from ctxchat.tools.mentions import MentionedFile, pasted_data, pasted_images, pasted_path, read_mention
-from ctxchat.tui.chat.completion import Completion, CompletionList, Wanted, command_choices, file_choices, wanted
+from ctxchat.tui.chat.completion import Completion, CompletionList, Wanted, command_choices, completable, file_choices
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.terminal.first_frame import invitation
 from ctxchat.tui.unsent.input_history import InputHistory
@@ -105,14 +105,14 @@ class Prompt(TextEditor):
     # ── keys ──
 
     async def _on_key(self, event: Key) -> None:
-        if self._completing(event.key) or self._own(event.key):
+        if self._completing(event.key) or self._handle_key(event.key):
             event.prevent_default()
             event.stop()
 
     def type_key(self, event: Key) -> bool:
         """A key that came before the focus: letters, Enter, a new line, a letter taken back. False for any other."""
         if event.key in self._send_keys | self._line_keys:
-            return self._own(event.key)
+            return self._handle_key(event.key)
         if event.key == "backspace":
             self.action_delete_left()
         elif event.is_printable and event.character:
@@ -149,7 +149,7 @@ class Prompt(TextEditor):
         typed = self.document.get_line(row)[column - wanted.length : column] if wanted else ""
         return choice is None or typed == choice.insert.strip()
 
-    def _own(self, key: str) -> bool:
+    def _handle_key(self, key: str) -> bool:
         if key in self._send_keys:
             self._completion.offer(())
             self._send(False)
@@ -189,11 +189,11 @@ class Prompt(TextEditor):
     def _recall(self, text: str | None) -> bool:
         if text is None:
             return False
-        self.put(text)
+        self.set_text(text)
         self._recalled = text
         return True
 
-    def put(self, text: str) -> None:
+    def set_text(self, text: str) -> None:
         """Replace the text; the cursor at its end. Can be undone with ctrl+z."""
         self.replace(harmless(with_newlines(text)), (0, 0), self.document.end)
         self.move_cursor(self.document.end)
@@ -215,7 +215,7 @@ class Prompt(TextEditor):
     def _word(self) -> Wanted | None:
         """The word at the cursor, where it can be completed."""
         row, column = self.cursor_location
-        found = wanted(self.document.get_line(row)[:column])
+        found = completable(self.document.get_line(row)[:column])
         if found and found.kind == "command" and (row or self.text == self._recalled):
             return None
         return found

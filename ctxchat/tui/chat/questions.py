@@ -89,7 +89,7 @@ class QuestionPanel(Asked):
 
     def action_say(self, text: str) -> None:
         """Say it, once."""
-        self.say(self.Answered(self._asked, text))
+        self.post_answer(self.Answered(self._asked, text))
 
 
 EVERY = 0.05
@@ -152,7 +152,7 @@ class Questions(Vertical):
     async def suggest(self, suggested: CompactionSuggested) -> None:
         """Room could be made; a newer suggestion takes the place of an older one."""
         await self.unsuggest()
-        await self._put(SuggestionPanel(suggested), before=0)
+        await self._mount_panel(SuggestionPanel(suggested), before=0)
 
     def keep_up(self, context_usage: ContextUsage) -> None:
         """The window is fuller or emptier than when room was suggested."""
@@ -166,7 +166,7 @@ class Questions(Vertical):
     async def choose_model(self, look: FirstChoice) -> None:
         """No model is set, and some were found."""
         await self.choose_no_model()
-        await self._put(look, before=0)
+        await self._mount_panel(look, before=0)
 
     async def choose_no_model(self) -> None:
         """One was chosen, or none is wanted."""
@@ -176,13 +176,13 @@ class Questions(Vertical):
     async def unreached(self, model: str, address: str, *, waiting: bool) -> None:
         """Nobody is there to answer; `waiting` where a message wants its answer."""
         await self.choose_no_model()
-        await self._put(UnreachedPanel(model, address, waiting=waiting), before=0)
+        await self._mount_panel(UnreachedPanel(model, address, waiting=waiting), before=0)
 
     async def offer_import(self, offer: ImportOffer) -> None:
         """Sessions of other agents were found."""
         await self.query(ImportOffer).remove()
         if not self.importing:
-            await self._put(offer, before=0)
+            await self._mount_panel(offer, before=0)
 
     @property
     def importing(self) -> bool:
@@ -227,7 +227,7 @@ class Questions(Vertical):
             return False
         for panel in self.query(Asked):
             self._wanted = panel
-            self._look()
+            self._release_held()
             return True
         return False
 
@@ -288,8 +288,8 @@ class Questions(Vertical):
         for panel in self.query(Asked):
             if panel.held or not panel.answering:
                 pause = AFTER_TAB_S if key == "tab" and not panel.held else KEY_PAUSE_S
-                panel.hold(self._now() + pause)
-        self._look()
+                panel.hold_until(self._now() + pause)
+        self._release_held()
 
     def take_back(self) -> str:
         """The letters pressed on a question that turn out to be the beginning of a sentence."""
@@ -301,16 +301,16 @@ class Questions(Vertical):
 
     def on_asked_key_taken(self, event: Asked.KeyTaken) -> None:
         event.stop()
-        self._look()
+        self._release_held()
 
-    async def _put(self, panel: Asked, before: int | None = None) -> None:
+    async def _mount_panel(self, panel: Asked, before: int | None = None) -> None:
         panel.now = self._now
-        panel.hold(self._now() + KEY_PAUSE_S)
+        panel.hold_until(self._now() + KEY_PAUSE_S)
         self.take_room()
         await self.mount(panel, before=before)
-        self._look()
+        self._release_held()
 
-    def _look(self) -> None:
+    def _release_held(self) -> None:
         """Let go of what was held long enough; look again soon where something still is."""
         panels = list(self.query(Asked))
         for panel in panels:
@@ -323,7 +323,7 @@ class Questions(Vertical):
             self._wanted = None
         held = any(panel.waits for panel in panels)
         if held and self._watching is None:
-            self._watching = self.set_interval(EVERY, self._look)
+            self._watching = self.set_interval(EVERY, self._release_held)
         elif not held and self._watching:
             self._watching.stop()
             self._watching = None
@@ -366,7 +366,7 @@ class Questions(Vertical):
             await self._clear_panels()
             panel = self._panel(self._calls[0]) if self._calls else None
             if panel:
-                await self._put(panel)
+                await self._mount_panel(panel)
         self.post_message(self.Changed(panel))
 
     async def _clear_panels(self) -> None:

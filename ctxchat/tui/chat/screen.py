@@ -187,7 +187,7 @@ class ChatScreen(CurrentSizeScreen[None]):
     async def refresh_session(self) -> None:
         """The record or its changes may be others than those shown."""
         if self._session and not self.presenter.running:
-            self.presenter.settle()
+            self.presenter.update_record()
             self._show_all(self._session)
 
     def _show_all(self, session: Session) -> None:
@@ -222,7 +222,7 @@ class ChatScreen(CurrentSizeScreen[None]):
     def on_side_changed(self, event: Side.Changed) -> None:
         event.stop()
         self._show_keys()
-        if self.side.shown:
+        if self.side.is_shown:
             self.gauges.show_again()
 
     def on_resize(self) -> None:
@@ -232,14 +232,14 @@ class ChatScreen(CurrentSizeScreen[None]):
 
     # ── a turn ──
 
-    async def begin(self, what: str) -> None:
+    async def begin_work(self, what: str) -> None:
         """Work has begun."""
         self._begun, self._away, self._retrying = True, False, False
         self.remove_class("-empty")
         self.banner.clear()
         await self.questions.choose_no_model()
         self._ghost.stop()
-        self.presenter.begin(what)
+        self.presenter.begin_work(what)
         self._show_keys()
 
     async def end(self, interrupted: bool = False) -> None:
@@ -297,7 +297,7 @@ class ChatScreen(CurrentSizeScreen[None]):
     def announce(self, text: str, level: Level = "warning", about: str = "", *, above: bool = False) -> None:
         """Something to know before the next message: above the conversation, until one is sent; in it, once one was, below the
         answer that is under way, or `above` its question. What is `about` something is said once, as long as it is true."""
-        if self.banner.say(text, level, about, shown=not self._begun) and self._begun:
+        if self.banner.add_notice(text, level, about, shown=not self._begun) and self._begun:
             if above:
                 self.presenter.notice_above(level, text)
             elif self.presenter.running:
@@ -349,7 +349,7 @@ class ChatScreen(CurrentSizeScreen[None]):
 
     def _show_keys(self) -> None:
         keys = BUSY_KEYS if self.presenter.running else IDLE_KEYS
-        if self.side.over:  # esc closes it before it stops anything
+        if self.side.covers_chat:  # esc closes it before it stops anything
             keys = (("interrupt", "back"), *(pair for pair in keys if pair[0] not in ("interrupt", "context")))
         if not self.questions.says_tab:
             keys = (TO_IT, *keys)

@@ -30,7 +30,7 @@ class Side(Vertical):
         self._width = 0
 
     @property
-    def shown(self) -> bool:
+    def is_shown(self) -> bool:
         """It is to be seen."""
         return (self._width >= WIDE if self._wanted is None else self._wanted) and self.fits
 
@@ -40,16 +40,16 @@ class Side(Vertical):
         return self._width >= LEAST
 
     @property
-    def over(self) -> bool:
+    def covers_chat(self) -> bool:
         """It hides a part of the chat."""
-        return self.shown and self._width < WIDE
+        return self.is_shown and self._width < WIDE
 
     async def lay_out(self, width: int) -> None:
         """Open or closed in a chat of so many columns."""
         self._width = width
-        self.screen.set_class(self.shown, "-panel")
-        self.screen.set_class(self.over, "-panel-over")
-        if self.shown and self._panel is None:
+        self.screen.set_class(self.is_shown, "-panel")
+        self.screen.set_class(self.covers_chat, "-panel-over")
+        if self.is_shown and self._panel is None:
             from ctxchat.tui.chat.breakdown import Breakdown
 
             self._panel = Breakdown()
@@ -58,12 +58,12 @@ class Side(Vertical):
 
     def toggle(self) -> None:
         """Open or close it from now on."""
-        self._wanted = not self.shown
+        self._wanted = not self.is_shown
         self.call_next(self.lay_out, self._width)
 
     def close(self) -> bool:
         """As wide as it likes again; True when it lay over the chat."""
-        over = self.over
+        over = self.covers_chat
         if over:
             self._wanted = None
             self.call_next(self.lay_out, self._width)
@@ -71,5 +71,5 @@ class Side(Vertical):
 
     def show_figures(self, context_usage: ContextUsage, session: Session) -> None:
         """What it says from now on."""
-        if self._panel and self.shown:
+        if self._panel and self.is_shown:
             self._panel.show_breakdown(context_usage, session.view, session.state)

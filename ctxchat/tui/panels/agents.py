@@ -56,7 +56,7 @@ class AgentsScreen(Listing[str]):
 
     def apply_filter(self) -> None:
         agents = self._settings.all_agents
-        self.put(
+        self.set_items(
             self.holding(["", *agents], lambda n: f"{n or USUAL} {agents[n].description if n else ''}"), at=self._now
         )
         yours = count(len(self._settings.agents), "agent")

@@ -120,7 +120,7 @@ class ArchiveScreen(Panel[str]):
         if action == "change":
             return one.in_force if parameters == ("undo",) else one.undone
         if action == "restore":
-            return (kept := self.detail.kept) is not None and kept.nested is None
+            return (kept := self.detail.current_message) is not None and kept.nested is None
         return action == "choose" or one.change is not None
 
     def action_back(self) -> None:
@@ -132,7 +132,7 @@ class ArchiveScreen(Panel[str]):
 
     def action_choose(self) -> None:
         """From the list into the detail; from a message to the whole of it, from a nested compaction to that one."""
-        kept = self.detail.kept if self.detail.messages.has_focus else None
+        kept = self.detail.current_message if self.detail.messages.has_focus else None
         if kept is None:
             self.add_class("-open")
             self.detail.enter()
@@ -151,21 +151,21 @@ class ArchiveScreen(Panel[str]):
     def action_change(self, how: str) -> None:
         """Undo the chosen one, or redo it."""
         if (one := self.chosen) and how == "undo":
-            self._do(partial(undo, self._session, self.app.push_screen_wait, one.id), "Undo this compaction?")
+            self._make_change(partial(undo, self._session, self.app.push_screen_wait, one.id), "Undo this compaction?")
         elif one:
-            self._do(partial(redo, self._session, self.app.push_screen_wait, one.id), "Redo this compaction?")
+            self._make_change(partial(redo, self._session, self.app.push_screen_wait, one.id), "Redo this compaction?")
 
     def action_restore(self) -> None:
-        if kept := self.detail.kept:
-            self._do(partial(restore, self._session, kept.group.id), "Put this message back, at the end?")
+        if kept := self.detail.current_message:
+            self._make_change(partial(restore, self._session, kept.group.id), "Put this message back, at the end?")
 
     @work(group="verb", exit_on_error=False)
-    async def _do(self, change: Callable[[], Awaitable[UndoDone | None]], question: str) -> None:
+    async def _make_change(self, change: Callable[[], Awaitable[UndoDone | None]], question: str) -> None:
         """Make a change that is wanted, say what came of it, and show the session as it is now."""
         at = self.chosen
         done = await self.attempt(change()) if await self.sure(question) else None
         if done is not None:
-            self.notify(done.words, severity="warning" if done.context_usage.over else "information", markup=False)
+            self.notify(done.words, severity="warning" if done.context_usage.excess else "information", markup=False)
             self.refresh_passes(at.id if at else "")
             self.refresh_bindings()
 
@@ -173,7 +173,7 @@ class ArchiveScreen(Panel[str]):
     async def action_branch(self) -> None:
         """From the message under the cursor, else right after the compaction, with what it put away still put away."""
         if (one := self.chosen) and await self.sure("Branch here, and go on in the copy?"):
-            place = kept.message.id if (kept := self.detail.kept) else one.id
+            place = kept.message.id if (kept := self.detail.current_message) else one.id
             made = await self.attempt(self._services.fork(self._session.id, place))
             if made is not None:
                 self.dismiss(made)
@@ -188,4 +188,4 @@ class ArchiveScreen(Panel[str]):
         archived = Archived(self._session.id, one.change, groups, undone=one.undone)
         written = await self.attempt(asyncio.to_thread(write_pass, self._services.workspace / FOLDER, archived))
         if written is not None:
-            self.say(f"Written to {written}")
+            self.notify_here(f"Written to {written}")

@@ -92,7 +92,7 @@ class CompactionDetail(Vertical):
         return self.query_one("#archived", Rows)
 
     @property
-    def kept(self) -> Kept | None:
+    def current_message(self) -> Kept | None:
         """The message under the cursor, where the messages are on screen."""
         return self.messages.current if self.tab == "messages" else None
 

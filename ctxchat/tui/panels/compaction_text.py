@@ -39,10 +39,10 @@ MESSAGES = (
 def compaction_cells(one: CompactionEntry) -> tuple[Cell, ...]:
     """Its line; what is not in force is dim and says so."""
     record, style = one.record, "" if one.in_force else "dim"
-    why = ("" if one.standing == "in force" else f"{one.standing}, ") + REASONS[record.reason]
+    why = ("" if one.state_word == "in force" else f"{one.state_word}, ") + REASONS[record.reason]
     return (
         (clock(record.at) or "  ·", "dim"),
-        (why, "warn" if one.standing in ("failed", "rejected") else style),
+        (why, "warn" if one.state_word in ("failed", "rejected") else style),
         (f"{short(record.before.used)} → {short(record.stands)}" if record.outcome == "compacted" else "", style),
         (gain(record.freed) if one.in_force else "", "good"),
         (one_line(record.strategy, 20), "dim"),
@@ -69,7 +69,7 @@ def message_cells(kept: Kept) -> tuple[Cell, ...]:
 def summary(one: CompactionEntry) -> str:
     """Its summary as Markdown, or why there is none; above it, where it is not in force, that it is not."""
     if one.change is None:
-        return f"*{clean(one.record.detail) or f'This compaction is {one.standing}: it changed nothing.'}*"
+        return f"*{clean(one.record.detail) or f'This compaction is {one.state_word}: it changed nothing.'}*"
     if not one.summary:
         words = "it dropped or shortened messages, which are under Messages as they were."
         return f"*{'Undone. ' if one.undone else ''}This compaction left no summary: {words}*"
@@ -138,14 +138,14 @@ def record(one: CompactionEntry, width: int = 0) -> Content:
             ("put away", _put_away(written)),
             ("put back since", back_words(one)),
             ("kept verbatim", count(written.keep_recent, "message") if written.keep_recent else ""),
-            ("facts", _kept(written, one.facts_back)),
+            ("facts", _kept_words(written, one.facts_back)),
         ]
     rows += [
         ("before → after", f"{short(before)} → {short(after)}   {gain(before - after)}" if one.change else ""),
         ("took", f"{elapsed(written.seconds)}   {money(written.cost_usd)}   {written.model or 'no model'}"),
         ("how", written.strategy),
         ("why", REASONS[written.reason]),
-        ("outcome", one.standing),
+        ("outcome", one.state_word),
         ("when", day_and_clock(written.at)),
         ("id", one.id),
     ]
@@ -177,7 +177,7 @@ def _author(written: CompactionRecord) -> str:
     return f"{written.author}{draft}" if written.author else ""
 
 
-def _kept(written: CompactionRecord, facts_back: bool) -> str:
+def _kept_words(written: CompactionRecord, facts_back: bool) -> str:
     kept = f"kept {written.facts.kept} of {written.facts.found}" if written.facts.found else ""
     return f"{kept}, {len(written.lost)} put back" if facts_back else kept
 

@@ -56,13 +56,13 @@ class RewindScreen(Panel[RewindChoice]):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self._session = session
-        self._checkpoints = file_changes.standing(session.state.checkpoints)
+        self._checkpoints = file_changes.checkpoints_in_force(session.state.checkpoints)
 
     def body(self) -> ComposeResult:
         yield Rows(self.COLUMNS, self._cells, empty="Nothing was said in this session yet.")
 
     def on_mount(self) -> None:
-        said = [g for g in self._session.state.ledger.standing if g.kind == "user"]
+        said = [g for g in self._session.state.ledger.groups_in_force if g.kind == "user"]
         self.rows.show_items(said, at=len(said) - 1)
         self.head("The message comes back to be edited. The record keeps everything.", "")
 
@@ -152,7 +152,7 @@ class DiffScreen(Panel[None]):
 
     def _show_diff(self) -> None:
         checkpoints = self._session.state.checkpoints
-        done: Sequence[Checkpoint] = file_changes.standing(checkpoints)
+        done: Sequence[Checkpoint] = file_changes.checkpoints_in_force(checkpoints)
         if done and not self._all:
             done = file_changes.last_turn(checkpoints)
         changes = [one.change for one in file_changes.net(done).values()]

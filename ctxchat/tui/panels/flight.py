@@ -90,7 +90,7 @@ class FlightScreen(Panel[str]):
             (one_line(record.model.rpartition("/")[2], 40) or "no model", "dim"),
             (elapsed(record.seconds), "dim"),
             (money(record.cost_usd), "dim"),
-            (one.standing, "warn" if one.standing in ("failed", "rejected") else style),
+            (one.state_word, "warn" if one.state_word in ("failed", "rejected") else style),
         )
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
@@ -121,7 +121,7 @@ class FlightScreen(Panel[str]):
         path = self._services.workspace / f"ctxchat-flight-{self._session.id[:8]}.md"
         written = await self.attempt(asyncio.to_thread(lambda: write_beside(path, self._report())))
         if written is not None:
-            self.say(f"Written to {written}")
+            self.notify_here(f"Written to {written}")
 
     def _report(self) -> bytes:
         """The session's flight as Markdown, secrets taken out. Slow for a long one."""

@@ -40,13 +40,13 @@ class HandoffScreen(Writing):
             return
         self._writer, self._writing, self._since = self._handoff.writer, True, monotonic()
         draft = self.query_one(SummaryEditor)
-        before, draft.read_only = draft.whole, True
+        before, draft.read_only = draft.whole_text, True
         draft.start_anew()
         self._beat = self.set_interval(BEAT, self._show_draft)
-        self._pieces = self._around(before)
+        self._pieces = self._stream_draft(before)
         self.run_worker(self._write_summary, group="summary", exit_on_error=False)
 
-    async def _around(self, before: str) -> AsyncGenerator[str, None]:
+    async def _stream_draft(self, before: str) -> AsyncGenerator[str, None]:
         """The record as the model writes it, then the whole message; where it fails, what stood there before."""
         draft, written = self.query_one(SummaryEditor), list[str]()
         try:

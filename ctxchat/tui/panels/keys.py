@@ -76,7 +76,7 @@ class KeysScreen(EditableListing):
 
     def apply_filter(self) -> None:
         shown = self.holding(ACTIONS, self._search_text)
-        self.put(shown, at=self.rows.current)
+        self.set_items(shown, at=self.rows.current)
         preset = self._loaded.settings.interface.keys
         self.head(f"{count(len(shown), 'action')}, preset {preset}, in {clean(str(self._file))}", f"preset {preset}")
 

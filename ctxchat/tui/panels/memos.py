@@ -71,7 +71,7 @@ class MemosScreen(Listing[str]):
 
     def apply_filter(self) -> None:
         shown = self.holding(self._memos, lambda memo: f"{memo.name} {memo.text}")
-        self.put(shown, self.rows.current.name if self.rows.current else "", lambda memo: memo.name)
+        self.set_items(shown, self.rows.current.name if self.rows.current else "", lambda memo: memo.name)
         held = sum(len(memo.name) + len(memo.text) for memo in self._memos)
         told = count(len(self._memos), "memo")
         self.head(f"{told}, {held:,} of {MAX_TOTAL_CHARS:,} characters", told)
@@ -88,13 +88,13 @@ class MemosScreen(Listing[str]):
     # ── what is done ──
 
     def action_choose(self) -> None:
-        if memo := self._mine(changing=False):
+        if memo := self._editable_memo(changing=False):
             self.dismiss(memo.group)
 
     @work(group="write", exit_on_error=False)
     async def action_edit(self) -> None:
         """Its text in an editor; the agent reads the new one in a note."""
-        memo = self._mine()
+        memo = self._editable_memo()
         text = await self.app.push_screen_wait(MemoEditor(memo)) if memo else None
         if memo and text and text != memo.text:
             await self.attempt(self._session.changes.memo(memo.name, text))
@@ -103,15 +103,15 @@ class MemosScreen(Listing[str]):
     @work(group="write", exit_on_error=False)
     async def action_remove(self) -> None:
         """Kept no longer; undo brings it back."""
-        memo = self._mine()
+        memo = self._editable_memo()
         if memo and await self.sure(f"Remove the memo {one_line(memo.name)}? Undo brings it back."):
             await self.attempt(self._session.changes.memo(memo.name, ""))
             self._list_memos()
 
-    def _mine(self, *, changing: bool = True) -> Memo | None:
+    def _editable_memo(self, *, changing: bool = True) -> Memo | None:
         """The memo under the cursor, where it can be changed; else it is said why not."""
         memo: Memo | None = self.rows.current
         if memo and changing and self._session.read_only:
-            self.say(self._session.read_only)
+            self.notify_here(self._session.read_only)
             return None
         return memo

@@ -112,7 +112,7 @@ class ModelsScreen(Listing[str]):
 
     def apply_filter(self, at: str = "") -> None:
         shown = matching(self._all, self.words)
-        self.put(shown, at, lambda row: row.name)
+        self.set_items(shown, at, lambda row: row.name)
         found = count(len(shown), "model")
         self.head(f"{found}, this session holds {short(self._session.context_usage.used)}", found)
 
@@ -146,11 +146,11 @@ class ModelsScreen(Listing[str]):
         try:
             await to_thread(set_value, self._file, "model", row.name)
         except (CtxchatError, OSError) as problem:
-            self.say(f"Not kept: {problem}", error=True)
+            self.notify_here(f"Not kept: {problem}", error=True)
             return
         self._default = row.name
         self.apply_filter(row.name)
-        self.say(f"Sessions begin with {one_line(row.name)} from now on ({self._file.name}).")
+        self.notify_here(f"Sessions begin with {one_line(row.name)} from now on ({self._file.name}).")
 
     def action_choose(self) -> None:
         """This one, if it can be had."""

@@ -167,11 +167,11 @@ class Panel(Over[Result]):
     def reread(self, loaded: Loaded) -> None:
         """The settings were edited."""
 
-    def again(self) -> None:
+    def opened_again(self) -> None:
         """The key that opened this was pressed once more."""
         self.dismiss(None)
 
-    def say(self, text: str, *, error: bool = False) -> None:
+    def notify_here(self, text: str, *, error: bool = False) -> None:
         """In a corner."""
         self.notify(clean(text), severity="error" if error else "information", markup=False)
 
@@ -184,7 +184,7 @@ class Panel(Over[Result]):
         try:
             return await work
         except CtxchatError as problem:
-            self.say(str(problem), error=True)
+            self.notify_here(str(problem), error=True)
             return None
 
 
@@ -245,7 +245,7 @@ class Listing(Panel[Result]):
         wanted = self.words.casefold().split()
         return [item for item in items if all(word in text(item).casefold() for word in wanted)]
 
-    def put(self, items: Sequence[Value], at: object, key: Callable[[Value], object] = lambda item: item) -> None:
+    def set_items(self, items: Sequence[Value], at: object, key: Callable[[Value], object] = lambda item: item) -> None:
         """Show these, with the cursor on the one that has this key, else on the first."""
         place = next((place for place, item in enumerate(items) if key(item) == at), 0)
         self.rows.show_items(items, at=place, empty=self.nothing)
@@ -286,15 +286,15 @@ class EditableListing(Listing[bool]):
         if isinstance(self.focused, Input):
             super().action_back()
         else:
-            self.again()
+            self.opened_again()
 
-    def again(self) -> None:
-        leaving = asyncio.create_task(self._leave(), name="leaving")
+    def opened_again(self) -> None:
+        leaving = asyncio.create_task(self._leave_when_written(), name="leaving")
         if isinstance(self.app, InOrder):  # what is typed from now on is for the screen below
             gone = self.app.expect_screen()
             leaving.add_done_callback(lambda _: None if gone.done() else gone.set_result(None))
 
-    async def _leave(self) -> None:
+    async def _leave_when_written(self) -> None:
         """Once what is being written is in the file: only then is it known whether anything was."""
         async with self._writing:
             self.dismiss(True if self._touched else None)
@@ -309,9 +309,9 @@ class EditableListing(Listing[bool]):
             try:
                 await asyncio.to_thread(change, self._file, *given())
             except CtxchatError as problem:
-                self.say(str(problem), error=True)
+                self.notify_here(str(problem), error=True)
             except OSError as problem:
-                self.say(f"{self._file}: {problem.strerror or problem}", error=True)
+                self.notify_here(f"{self._file}: {problem.strerror or problem}", error=True)
             else:
                 self._touched = True
                 self.reread(await asyncio.to_thread(self._load))

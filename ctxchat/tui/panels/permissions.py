@@ -51,7 +51,7 @@ def listed(approvals: Approvals, loaded: Loaded, stored: Sequence[Rule]) -> tupl
         parse_rule(text): origin for text, origin in zip(loaded.settings.permissions.rules, loaded.rules, strict=True)
     }
     found: list[Listed] = []
-    for rule in approvals.held:
+    for rule in approvals.all_rules:
         if rule in stored:
             found.append(Listed(rule, "folder", "this folder", "always"))
         elif rule.folder:
@@ -142,7 +142,7 @@ class PermissionsScreen(Listing[None]):
     def apply_filter(self, at: Rule | None = None) -> None:
         shown = self.holding(self._listed, lambda each: f"{each.rule.text} {each.holds} {each.place}")
         at = at or (self.rows.current.rule if self.rows.current else None)
-        self.put(shown, at, lambda each: each.rule)
+        self.set_items(shown, at, lambda each: each.rule)
         forbid = sum(each.rule.denies for each in self._listed)
         told = count(len(self._listed), "rule")
         self.head(*([f"{told}, {forbid} forbid{'s' if forbid == 1 else ''}"] if forbid else []), told)
@@ -170,20 +170,20 @@ class PermissionsScreen(Listing[None]):
 
     # ── what is done ──
 
-    def _mine(self, what: str) -> Listed | None:
+    def _editable_rule(self, what: str) -> Listed | None:
         """The rule under the cursor where it can be changed from here; else it is said why not."""
         each: Listed | None = self.rows.current
         if each is None:
-            self.say(f"There is no rule to {what}. a adds one.")
+            self.notify_here(f"There is no rule to {what}. a adds one.")
         elif each.origin == "settings":
-            self.say(f"This rule is written in {each.place}: {what} it there. It counts as soon as you save.")
+            self.notify_here(f"This rule is written in {each.place}: {what} it there. It counts as soon as you save.")
             return None
         return each
 
     @work(group="write", exit_on_error=False)
     async def action_choose(self) -> None:
         """Another rule in the place of this one."""
-        if (each := self._mine("edit")) is None:
+        if (each := self._editable_rule("edit")) is None:
             return
         for_how_long = "in this session" if each.origin == "session" else "always"
         rule = await self.app.push_screen_wait(RuleScreen(f"In this folder, {for_how_long}:", each.rule.text))
@@ -198,14 +198,14 @@ class PermissionsScreen(Listing[None]):
     @work(group="write", exit_on_error=False)
     async def action_remove(self) -> None:
         """No longer in force; of one that forbids it is asked first."""
-        if (each := self._mine("remove")) is None:
+        if (each := self._editable_rule("remove")) is None:
             return
         sure = f"Without `{one_line(each.rule.text)}` this is no longer forbidden. Take the rule out?"
         if each.rule.denies and not await self.app.push_screen_wait(Confirm(sure)):
             return
         if each.origin == "session" or await self._written(remove_rule, each.rule):
             self._approvals.withdraw(each.rule)
-            self.say(f"No longer in force: {one_line(each.rule.text)}")
+            self.notify_here(f"No longer in force: {one_line(each.rule.text)}")
             await self._list_rules()
 
     @work(group="write", exit_on_error=False)
@@ -218,8 +218,8 @@ class PermissionsScreen(Listing[None]):
         try:
             await self._approvals.allow([rule], verdict)
         except CtxchatError as problem:
-            self.say(f"The rule holds for this session only. {problem}", error=True)
-        await self._list_rules(next((held for held in self._approvals.held if held.text == rule.text), None))
+            self.notify_here(f"The rule holds for this session only. {problem}", error=True)
+        await self._list_rules(next((held for held in self._approvals.all_rules if held.text == rule.text), None))
 
     async def _written(self, change: Callable[..., bool], *about: Rule) -> bool:
         """The stored rules are others now; False, and it is said, where that failed."""
@@ -228,9 +228,9 @@ class PermissionsScreen(Listing[None]):
                 return True
         except OSError as problem:
             why = str(problem) if isinstance(problem, CtxchatError) else problem.strerror or str(problem)
-            self.say(f"The rules could not be written: {why}", error=True)
+            self.notify_here(f"The rules could not be written: {why}", error=True)
             return False
-        self.say("The rule is no longer stored: somebody took it out meanwhile.")
+        self.notify_here("The rule is no longer stored: somebody took it out meanwhile.")
         await self._list_rules()
         return False
 

@@ -179,10 +179,10 @@ class PreviewScreen(Panel[PreviewResult]):
         context_usage = self._seen.after if self.ticked else preview.before
         self.query_one(Steps).show_items(preview.steps)
         self.query_one(Steps).display = some
-        self._say("calm", clean(self._seen.missed if some else preview.reason or "Nothing to free."))
+        self._show_words("calm", clean(self._seen.missed if some else preview.reason or "Nothing to free."))
         self.set_class(not some, "-empty")
         self._show_step()
-        self._say("stays", self._stays() if some else "")
+        self._show_words("stays", self._stays() if some else "")
         self.query_one(Field).display = any(s.needs_model for s in preview.steps)
         both = (preview.before, context_usage)
         self.query_one("#before", Gauge).show_usage(preview.before, among=both)
@@ -190,7 +190,7 @@ class PreviewScreen(Panel[PreviewResult]):
         self.query_one(Stepper).display = some or self._asked
         self.query_one(".-after").display = some
         self.query_one(".-before Label", Label).update("before" if some else "now")
-        self._say("sent", self._sent() if some else "")
+        self._show_words("sent", self._sent() if some else "")
         self._show_heading()
 
     @property
@@ -208,7 +208,7 @@ class PreviewScreen(Panel[PreviewResult]):
         whole = Content.assemble(change, (f" of {short(before.limit)}   ", MUTED), freed)
         self.head(*((whole, change, freed) if self._preview.steps else ()))
 
-    def _say(self, which: str, words: str) -> None:
+    def _show_words(self, which: str, words: str) -> None:
         place = self.query_one(f"#{which}", Static)
         place.display = bool(words)
         place.update(Content(words))
@@ -371,7 +371,7 @@ class PreviewScreen(Panel[PreviewResult]):
         """Agree to the ticked steps once the summary has been read and mended."""
         self._agree(edit=True)
 
-    def again(self) -> None:
+    def opened_again(self) -> None:
         """The key that opened the preview runs what it shows."""
         self.action_apply() if self._preview.plan else self.dismiss(None)
 

@@ -14,7 +14,7 @@ MAX_SHOWN_CHARS = 400_000
 """Characters that are shown; what is longer says so and is whole in an export."""
 
 
-def whole(message: Message) -> str:
+def whole_message(message: Message) -> str:
     """All there is to read of a message: reasoning, words, calls."""
     parts = [f"(reasoning)\n{message.reasoning.text}"] if message.reasoning else []
     parts += [message.text] if message.text else []
@@ -33,7 +33,7 @@ class ReaderScreen(Panel[str]):
         self._message = message
 
     def body(self) -> ComposeResult:
-        yield TextArea(whole(self._message), read_only=True, id="reading", show_cursor=False)
+        yield TextArea(whole_message(self._message), read_only=True, id="reading", show_cursor=False)
 
     def on_mount(self) -> None:
         message = self._message

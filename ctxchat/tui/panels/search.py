@@ -177,12 +177,12 @@ class SearchScreen(Panel[tuple[str, str]]):
         hit = self.chosen
         if hit is None or not await self.sure("Put this back at the end of this session?"):
             return
-        if context_usage := await self.attempt(put_back(self._services, self._session, hit)):
-            severity = "warning" if context_usage.over else "information"
+        if context_usage := await self.attempt(restore_hit(self._services, self._session, hit)):
+            severity = "warning" if context_usage.excess else "information"
             self.notify(put_back_words(context_usage), severity=severity, markup=False)
 
 
-async def put_back(services: Services, session: Session, hit: Hit) -> ContextUsage:
+async def restore_hit(services: Services, session: Session, hit: Hit) -> ContextUsage:
     """What was found at the end of this session, as a quotation: its own as restored, another session's with its title."""
     if hit.session == session.id:
         return await session.changes.restore(hit.group)

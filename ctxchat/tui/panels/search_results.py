@@ -77,7 +77,9 @@ def lines_of(hit: Hit, here: bool, width: int) -> Content:
 def put_back_words(context_usage: ContextUsage) -> str:
     """How full the window is after something was put back, and by how much too full."""
     full = f"Put back at the end, as a quotation: the window is {tilde(context_usage)}{percent(context_usage.pressure)} full."
-    return f"{full} That is {short(context_usage.over)} too much: free up some of it." if context_usage.over else full
+    return (
+        f"{full} That is {short(context_usage.excess)} too much: free up some of it." if context_usage.excess else full
+    )
 
 
 class Hits(AnySizeList):

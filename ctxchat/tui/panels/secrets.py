@@ -77,7 +77,7 @@ class SecretsScreen(EditableListing):
 
     def apply_filter(self) -> None:
         shown = self.holding(self._masked, lambda each: f"{each.kind} #{each.id} {' '.join(each.places)}")
-        self.put(shown, self.rows.current.id if self.rows.current else "", lambda each: each.id)
+        self.set_items(shown, self.rows.current.id if self.rows.current else "", lambda each: each.id)
         off = not self._loaded.settings.secrets.mask
         found = f"{count(len(self._masked), 'secret')} masked"
         self.head(*(("masking is switched off", "off") if off else (f"{found} in this session", found)))
@@ -128,16 +128,16 @@ class SecretsScreen(EditableListing):
             return
         entry = self._allowed(each)
         if entry and entry != each.id:
-            self.say(f"{KEY} allows it already: {entry}")
+            self.notify_here(f"{KEY} allows it already: {entry}")
             return
         await self.change_file(_allow, each.id, not entry)
         now = self._allowed(each)
         if now and not entry:
-            self.say(f'Written: "{each.id}" in {KEY} of {self._file}. What comes from now on stays as it is.')
+            self.notify_here(f'Written: "{each.id}" in {KEY} of {self._file}. What comes from now on stays as it is.')
         elif entry and not now:
-            self.say(f"{each.id} was taken out of {KEY} in {self._file}: it is masked from now on.")
+            self.notify_here(f"{each.id} was taken out of {KEY} in {self._file}: it is masked from now on.")
         elif entry:
-            self.say(f"{KEY} allows it elsewhere than in {self._file}: take {each.id} out there.")
+            self.notify_here(f"{KEY} allows it elsewhere than in {self._file}: take {each.id} out there.")
 
 
 def _allow(file: Path, id: str, allow: bool) -> None:

@@ -76,7 +76,7 @@ class ServersScreen(Listing[None]):
     def apply_filter(self) -> None:
         self._prices = prices(self._session)
         at = self.rows.current.name if self.rows.current else ""
-        self.put(self.holding(self._servers, lambda row: row.name), at, lambda row: row.name)
+        self.set_items(self.holding(self._servers, lambda row: row.name), at, lambda row: row.name)
         theirs = sum(self._cost(row) for row in self._servers)
         told = f"{count(len(self._servers), 'server')}, {short(theirs)} of {short(self._session.context_usage.used)} in use"
         self.head(told if self._servers else "")

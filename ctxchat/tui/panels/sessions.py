@@ -34,7 +34,7 @@ REST = 0.08
 """Seconds the cursor rests before the session under it is looked into."""
 
 
-def _fit(used: int, limit: int, estimated: bool) -> str:
+def _share_of_limit(used: int, limit: int, estimated: bool) -> str:
     """The share of the limit it would take, or by how much it is over; empty where there is nothing in it."""
     if limit <= 0 or not used:
         return ""
@@ -146,7 +146,7 @@ class SessionsScreen(Listing[str]):
             (age(row.updated, self._now), "dim"),
             (f"{row.messages:,}", ""),
             (("~" if row.estimated else "") + short(row.used) if row.used else "", ""),
-            (_fit(row.used, limit, row.estimated), "warn" if over else "dim"),
+            (_share_of_limit(row.used, limit, row.estimated), "warn" if over else "dim"),
             (str(row.compactions) if row.compactions else "", "dim"),
             (one_line(row.model, 60).rsplit("/", 1)[-1], "dim"),
         )

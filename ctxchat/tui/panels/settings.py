@@ -185,7 +185,7 @@ class SettingsScreen(EditableListing):
     def apply_filter(self, at: str = "") -> None:
         some = [row for row in self._rows if not self._only_changed or row.origin.layer != "default"]
         shown = self.holding(some, lambda row: f"{row.key} {row.option.facts.help}")
-        self.put(shown, at, lambda row: row.key)
+        self.set_items(shown, at, lambda row: row.key)
         words = count(len(shown), "option")
         self.head(f"{words} of {clean(str(self._file))}", words)
 
@@ -231,7 +231,7 @@ class SettingsScreen(EditableListing):
         """To the option the first advice is about; pressed there, to the next one's."""
         keys = [a.key for a in self._advice]
         if not keys:
-            self.say("Nothing to advise: this session went well so far.")
+            self.notify_here("Nothing to advise: this session went well so far.")
             return
         at = self.chosen.key if self.chosen else ""
         self._only_changed = False
@@ -265,4 +265,4 @@ class SettingsScreen(EditableListing):
         if (row := self.chosen) and row.origin.layer == "user":
             await self.change_file(unset_value, row.key)
         elif row and row.origin.layer != "default":
-            self.say(f"Set by {row.origin.text}, not by your own file.")
+            self.notify_here(f"Set by {row.origin.text}, not by your own file.")

@@ -34,7 +34,7 @@ class SummaryEditor(Editor):
         self.behind = ""
 
     @property
-    def whole(self) -> str:
+    def whole_text(self) -> str:
         """What stands in the editor and behind it."""
         return self.text + self.behind
 
@@ -112,7 +112,7 @@ class Writing(Panel[str]):
             draft.append_text("".join(self._coming))
             self._coming.clear()
         seconds = monotonic() - self._since
-        self.head(f"~{short(max(1, len(draft.whole) // 4))} tokens")
+        self.head(f"~{short(max(1, len(draft.whole_text) // 4))} tokens")
         if self._writing:
             who = one_line(self._writer, 60) or "written"
             self._tell(f"{spin(seconds)} {who} writes it, {seconds:.0f} s   esc leaves everything as it is")
@@ -129,7 +129,7 @@ class Writing(Panel[str]):
         event.stop()
         self.action_apply()
 
-    def again(self) -> None:
+    def opened_again(self) -> None:
         """The key that opened it applies it."""
         self.action_apply()
 
@@ -138,7 +138,7 @@ class Writing(Panel[str]):
 
     def action_apply(self) -> None:
         """Use it as it stands."""
-        text = self.query_one(SummaryEditor).whole.strip()
+        text = self.query_one(SummaryEditor).whole_text.strip()
         if self._writing:
             self.notify("It is still being written.", markup=False, timeout=3)
         elif not text:

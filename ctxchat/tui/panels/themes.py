@@ -54,7 +54,7 @@ class ThemesScreen(Listing[str]):
 
     def apply_filter(self) -> None:
         shown = self.holding(self._names, str)
-        self.put(shown, at=self.app.theme)
+        self.set_items(shown, at=self.app.theme)
         found = count(len(shown), "theme")
         self.head(f"{found}; yours go into the themes folder", found)
 

@@ -94,7 +94,7 @@ async def undo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | No
         context_usage = await session.files.unrewind(looked.change.id, wanted, keep)
     else:
         context_usage = await session.changes.undo(looked.change.id, wish.groups)
-    return UndoDone(context_usage, _done(looked, wish, context_usage))
+    return UndoDone(context_usage, _result_words(looked, wish, context_usage))
 
 
 async def redo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | None:
@@ -105,8 +105,8 @@ async def redo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | No
         return await _back(session, session.files, ask, await session.files.redoing(), "Redone", "/undo")
     context_usage = await session.changes.redo(change_id)
     change = session.state.ledger.changes[-1]
-    words = BY_HAND[change.kind][1] if change.kind in BY_HAND else _again(change)
-    return UndoDone(context_usage, f"Redone: {words}.{_over(context_usage)}")
+    words = BY_HAND[change.kind][1] if change.kind in BY_HAND else _redo_words(change)
+    return UndoDone(context_usage, f"Redone: {words}.{_excess_words(context_usage)}")
 
 
 async def agreed(ask: Ask, wanted: Restoring) -> Keep | None:
@@ -158,30 +158,30 @@ def _names(names: Sequence[str]) -> str:
 async def restore(session: Session, group_id: str) -> UndoDone:
     """Put a group back at the end. Raises CtxchatError."""
     context_usage = await session.changes.restore(group_id)
-    return UndoDone(context_usage, f"Put back at the end, as a quotation.{_over(context_usage)}")
+    return UndoDone(context_usage, f"Put back at the end, as a quotation.{_excess_words(context_usage)}")
 
 
-def _over(context_usage: ContextUsage) -> str:
+def _excess_words(context_usage: ContextUsage) -> str:
     return (
-        f" That is {short(context_usage.over)} too much for the window: free up some of it."
-        if context_usage.over
+        f" That is {short(context_usage.excess)} too much for the window: free up some of it."
+        if context_usage.excess
         else ""
     )
 
 
-def _again(change: Change) -> str:
+def _redo_words(change: Change) -> str:
     shortened = change.record.shortened if change.record else 0
     return made_smaller(folded_messages(change, change.record), shortened)
 
 
-def _done(looked: Undoing, wish: UndoChoice, context_usage: ContextUsage) -> str:
+def _result_words(looked: Undoing, wish: UndoChoice, context_usage: ContextUsage) -> str:
     back = looked.part_messages if wish.groups else looked.messages
     if words := BY_HAND.get(looked.change.kind):
-        return f"Undone: {words[0]}.{_over(context_usage)}"
+        return f"Undone: {words[0]}.{_excess_words(context_usage)}"
     if not back:
         return "Undone. A later compaction stands for these messages: undo that to see them again."
     words = f"{count(back, 'message')} {'is' if back == 1 else 'are'} in the view as before"
-    told = _over(context_usage)
+    told = _excess_words(context_usage)
     if context_usage.automatic.standing == "snoozed":  # its ticks are gone from the bar
         told += f" Compaction is snoozed for {count(context_usage.automatic.turns, 'turn')}."
     if wish.groups:
@@ -255,8 +255,8 @@ class UndoScreen(Panel[UndoChoice]):
         looked = self._looked
         after = looked.after
         words = f"{count(looked.messages, 'message')} would come back. "
-        if after.over:
-            return f"{words}That is {short(after.over)} more than the window holds."
+        if after.excess:
+            return f"{words}That is {short(after.excess)} more than the window holds."
         past = f"{percent(after.pressure)} full, {short(after.used - after.trigger_tokens)} past the trigger"
         return f"{words}The window would be {past}: the next message would start a compaction."
 

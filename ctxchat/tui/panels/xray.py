@@ -111,7 +111,7 @@ class XrayScreen(Listing[str]):
         view = await self._session.seen_view()
         self._context_usage = self._session.context_usage
         self.query_one(Gauge).show_usage(self._context_usage)
-        hold = self._context_usage.cache.hold(time.time())
+        hold = self._context_usage.cache.held_at(time.time())
         self._rows = await asyncio.to_thread(inventory, view, self._context_usage, hold.tokens if hold else 0)
         self._list_rows(group)
 
@@ -242,9 +242,9 @@ class XrayScreen(Listing[str]):
         return done.context_usage if done else None
 
     def _start(self, work: Callable[[], Awaitable[ContextUsage | None]], group: str, question: str) -> None:
-        self.run_worker(partial(self._do, work, group, question), group="verb", exit_on_error=False)
+        self.run_worker(partial(self._make_change, work, group, question), group="verb", exit_on_error=False)
 
-    async def _do(self, work: Callable[[], Awaitable[ContextUsage | None]], group: str, question: str) -> None:
+    async def _make_change(self, work: Callable[[], Awaitable[ContextUsage | None]], group: str, question: str) -> None:
         if not await self.sure(question):
             return
         before = alarms(self._context_usage, self._session.view)

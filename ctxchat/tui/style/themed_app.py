@@ -156,7 +156,7 @@ class ThemedApp(App[int]):
         self._uncoloured = NoColour(lambda: self.theme_variables["background"])
         self._themes: list[str] = []
         self._take_in(themes)
-        worn = self._known(theme)
+        worn = self._known_theme(theme)
         if worn in self._themes:  # before anything is painted: setting it later parses all style sheets once more
             self.set_reactive(App.theme, worn)
             self.stylesheet.set_variables(self.get_css_variables())
@@ -167,7 +167,7 @@ class ThemedApp(App[int]):
             self.register_theme(theme)
         self._themes = [theme.name for theme in found]
 
-    def _known(self, theme: str) -> str:
+    def _known_theme(self, theme: str) -> str:
         return theme if theme in self._themes else USUAL
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -201,7 +201,7 @@ class ThemedApp(App[int]):
 
     def wear(self, theme: str) -> None:
         """Another theme, where there is one of that name; else the usual one."""
-        self.theme = self._known(theme)
+        self.theme = self._known_theme(theme)
 
     def notify(self, message: str, *, title: str = "", markup: bool = False, **more: Any) -> None:
         """As Textual's, but text is text, and leaves room for what it is about: three lines in a narrow window."""

@@ -41,7 +41,7 @@ class Terminal(LinuxDriver):
         super().__init__(app, **more)
         self._in_order, self._first = app, first
         self._settings = first.settings if first else None
-        self._file = _Output(sys.__stderr__, self._gone)  # type: ignore[assignment]
+        self._file = _Output(sys.__stderr__, self._terminal_closed)  # type: ignore[assignment]
 
     def start_application_mode(self) -> None:
         self._stop_reading, self._stopped = socket.socketpair()
@@ -128,7 +128,7 @@ class Terminal(LinuxDriver):
         try:
             self.run_input_thread()
         except (OSError, EOFError):
-            self._gone()
+            self._terminal_closed()
         except Exception as fault:
             self._loop.call_soon_threadsafe(self._app._handle_exception, fault)
 
@@ -161,7 +161,7 @@ class Terminal(LinuxDriver):
         for event in found:
             self.process_message(event)
 
-    def _gone(self) -> None:
+    def _terminal_closed(self) -> None:
         """It was closed, whether or not the system says so too."""
         if self._app.is_running:
             signal.raise_signal(signal.SIGHUP)
@@ -175,12 +175,12 @@ class _Output:
         self._stream, self._gone = stream, gone
 
     def write(self, text: str) -> None:
-        self._do("write", text)
+        self._try_stream("write", text)
 
     def flush(self) -> None:
-        self._do("flush")
+        self._try_stream("flush")
 
-    def _do(self, what: str, *text: str) -> None:
+    def _try_stream(self, what: str, *text: str) -> None:
         if self._stream is None:
             return
         try:

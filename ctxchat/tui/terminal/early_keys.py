@@ -49,7 +49,7 @@ class EarlyKeys:
         if left[0] != "\x1b":
             return left[0]
         if self._pasting:
-            return _begun(left, PASTED) and (PASTED if left.startswith(PASTED) else left[0])
+            return _without_partial(left, PASTED) and (PASTED if left.startswith(PASTED) else left[0])
         if len(left) < 3 or left[1] not in "[O":
             return left[:2] if len(left) > 1 and left[1] not in "[O" else ""
         end = next((at for at in range(2, len(left)) if "@" <= left[at] <= "~"), 0)
@@ -93,7 +93,7 @@ class EarlyKeys:
         self.text, self.cursor = before + after, len(before)
 
 
-def _begun(text: str, mark: str) -> str:
+def _without_partial(text: str, mark: str) -> str:
     """The text, or nothing while it may be the beginning of the mark."""
     return "" if len(text) < len(mark) and mark.startswith(text) else text
 

@@ -182,7 +182,7 @@ class RetryBlock(Block):
     def moving(self) -> bool:  # type: ignore[override]
         return not self._over
 
-    def over(self, *, stopped: bool = False) -> None:
+    def end_retry(self, *, stopped: bool = False) -> None:
         """The request went out again and was answered, or the wait was stopped."""
         again = "tried again" if self._attempt == 1 else f"{self._attempt} more tries"
         self._over = "stopped" if stopped else again

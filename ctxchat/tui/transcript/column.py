@@ -46,7 +46,7 @@ class Heights:
         """Lines of all of them."""
         return sum(self._sums)
 
-    def put(self, index: int, height: int) -> int:
+    def set_height(self, index: int, height: int) -> int:
         """It is so high; by how much that is more than before."""
         more = height - self._heights[index]
         self._heights[index] = height
@@ -63,7 +63,7 @@ class Heights:
         chunk = index // CHUNK_ITEMS
         return sum(self._sums[:chunk]) + sum(self._heights[chunk * CHUNK_ITEMS : index])
 
-    def at(self, y: int) -> tuple[int, int]:
+    def block_at(self, y: int) -> tuple[int, int]:
         """Which one stands at a line, and which of its lines that is; the nearest where there is none. Empty: (0, 0)."""
         if not self._heights or y < 0:
             return 0, 0
@@ -143,7 +143,9 @@ class TranscriptColumn:
         """This record and nothing else. What was there already stays as it is drawn."""
         known = {s.key: (s, stack) for s, stack in zip(self._things, self._stacks, strict=True) if s and stack}
         found = [known.get(shown.key) for shown in items] if known else [None] * len(items)
-        self._stacks = [was[1] if was and _same(was[0], now) else None for was, now in zip(found, items, strict=True)]
+        self._stacks = [
+            was[1] if was and _is_same(was[0], now) else None for was, now in zip(found, items, strict=True)
+        ]
         self.items, self._settled, self._apart = items, len(items), []
         self._things = list[Shown | None](items)
         self.heights = Heights(len(s.lines) if s and s.lines is not None else GUESS for s in self._stacks)
@@ -152,16 +154,16 @@ class TranscriptColumn:
     def grows_to(self, items: Sequence[Shown]) -> bool:
         """These are the items there are, and perhaps more behind them."""
         known = self.items
-        return len(items) >= len(known) and all(map(_same, known, items))
+        return len(items) >= len(known) and all(map(_is_same, known, items))
 
-    def settle(self, items: Sequence[Shown], tokens: Tokens, places: Mapping[str, list[Block]]) -> None:
+    def extend_record(self, items: Sequence[Shown], tokens: Tokens, places: Mapping[str, list[Block]]) -> None:
         """More items: `places` says which blocks stand for which of them already."""
         fresh, self.items = items[len(self.items) :], items
         for shown in fresh:
-            self._settle(shown, places.get(shown.key, []))
+            self._place_blocks(shown, places.get(shown.key, []))
         self.set_tokens(tokens)
 
-    def _settle(self, shown: Shown, blocks: list[Block]) -> None:
+    def _place_blocks(self, shown: Shown, blocks: list[Block]) -> None:
         stacks = {i: s for i in range(self._settled, len(self)) if (s := self._stacks[i]) and s.blocks[0] in blocks}
         first, last = min(stacks, default=self._settled), max(stacks, default=self._settled - 1) + 1
         self._settled = last if last - first > len(stacks) else first + 1
@@ -244,7 +246,7 @@ class TranscriptColumn:
 
     # ── lines ──
 
-    def fit(self, width: int) -> None:
+    def set_width(self, width: int) -> None:
         """Lines are so wide from now on."""
         if width != self.width:
             self.width = width
@@ -284,9 +286,9 @@ class TranscriptColumn:
                 lines += (DrawnLine(Content("")) for _ in range(max(below, block.above)))
                 lines += block.draw(self.width)
                 stack.ends.append(len(lines))
-                below = self._behind(block)
+                below = self._gap_below(block)
             stack.lines = lines
-            self.heights.put(place, len(lines))
+            self.heights.set_height(place, len(lines))
             self._drawn += 1
         return stack.lines
 
@@ -294,9 +296,9 @@ class TranscriptColumn:
         """The empty lines that the nearest thing above wants behind it."""
         while place >= 0 and not self.blocks(place):
             place -= 1
-        return self._behind(self.blocks(place)[-1]) if place >= 0 else 0
+        return self._gap_below(self.blocks(place)[-1]) if place >= 0 else 0
 
-    def _behind(self, block: Block) -> int:
+    def _gap_below(self, block: Block) -> int:
         return 0 if block.yields and self.width < NARROW else block.below
 
     def draw_anew(self, place: int) -> tuple[int, Sequence[int]]:
@@ -313,7 +315,7 @@ class TranscriptColumn:
 
     def draw_from(self, y: int, up: int, down: int) -> int:
         """Draw what is at a line, and so many lines above and below it. Where what was at that line is now."""
-        place, line = self.heights.at(y)
+        place, line = self.heights.block_at(y)
         line = max(0, min(line, len(self.lines(place)) - 1))
         self._draw(range(place, len(self)), down + line)
         self._draw(range(place - 1, -1, -1), up - line)
@@ -333,7 +335,7 @@ class TranscriptColumn:
         """Where many were drawn, those far from this line go; what a person unfolded stays so."""
         if self._drawn <= MAX_DRAWN_ITEMS:
             return
-        reading, self._drawn = self.heights.at(y)[0], 0
+        reading, self._drawn = self.heights.block_at(y)[0], 0
         for place, stack in enumerate(self._stacks):
             if stack and abs(place - reading) <= MAX_DRAWN_ITEMS // 4:
                 self._drawn += stack.lines is not None
@@ -345,9 +347,9 @@ class TranscriptColumn:
 
     # ── where things are ──
 
-    def at(self, y: int) -> tuple[int, int] | None:
+    def block_at(self, y: int) -> tuple[int, int] | None:
         """The thing at a line, and which of its lines it is."""
-        return self.heights.at(y) if 0 <= y < self.heights.total else None
+        return self.heights.block_at(y) if 0 <= y < self.heights.total else None
 
     def place(self, key: str) -> int | None:
         """Where an item of the record begins."""
@@ -374,7 +376,7 @@ class TranscriptColumn:
         """The stack a block is in."""
         return next(stack for stack in reversed(self._stacks) if stack and block in stack.blocks)
 
-    def made(self, kind: type[Kind]) -> Iterator[Kind]:
+    def drawn_blocks(self, kind: type[Kind]) -> Iterator[Kind]:
         """The blocks of a kind that were looked at, and those in no record, top to bottom."""
         return (block for stack in self._stacks if stack for block in stack.blocks if isinstance(block, kind))
 
@@ -426,5 +428,5 @@ def _joined(stacks: Sequence[Stack]) -> Stack:
     return joined
 
 
-def _same(one: Shown, other: Shown) -> bool:
+def _is_same(one: Shown, other: Shown) -> bool:
     return one.group is other.group and one.change is other.change and one.facts_back == other.facts_back

@@ -169,7 +169,7 @@ class LiveTurn:
 
     def _arrived(self) -> None:
         if self._retry:
-            self._retry.over()
+            self._retry.end_retry()
             self._retry = None
         if self._waiting:
             waiting, self._waiting = self._waiting, None
@@ -221,7 +221,7 @@ class LiveTurn:
     def end(self, interrupted: bool = False) -> None:
         """The turn is over, whatever came of it."""
         if interrupted and self._retry:
-            self._retry.over(stopped=True)
+            self._retry.end_retry(stopped=True)
             self._retry = None
         self._arrived()
         self.compacted(kept=False)
@@ -276,13 +276,13 @@ class TranscriptPresenter:
         self._transcript.show_record(shown, _tokens(session))
         self._offer_to_go_on()
 
-    def settle(self) -> None:
+    def update_record(self) -> None:
         """What the record holds by now takes the place of what grew; changes in force are drawn."""
         if (session := self._session) is None:
             return
         shown = items(session.state.ledger, session.state.checkpoints)
         places = self.live.places(shown[len(self._transcript.items) :]) if self.live else {}
-        self._transcript.settle(shown, _tokens(session), places)
+        self._transcript.extend_record(shown, _tokens(session), places)
         self._groups = len(session.state.ledger.groups)
 
     def refresh_tokens(self) -> None:
@@ -293,7 +293,7 @@ class TranscriptPresenter:
     def catch_up(self) -> None:
         """As `settle`, where the record has more groups than are shown."""
         if self._session and len(self._session.state.ledger.groups) != self._groups:
-            self.settle()
+            self.update_record()
 
     def last_answer(self) -> str:
         """The newest answer: on screen, else in the record."""
@@ -303,7 +303,7 @@ class TranscriptPresenter:
 
     # ── a turn ──
 
-    def begin(self, what: str) -> None:
+    def begin_work(self, what: str) -> None:
         """Work has begun."""
         self.live = LiveTurn(self._transcript, show_reasoning=self.show_reasoning)
         self._offer_to_go_on()
@@ -317,7 +317,7 @@ class TranscriptPresenter:
             return
         self.live.compacted(kept=event.outcome == "compacted")
         if event.outcome == "compacted":
-            self.settle()
+            self.update_record()
         else:
             self._in_vain = NoticeBlock(LEVELS.get(event.outcome, "info"), event.detail or event.outcome)
             self._transcript.add_block(self._in_vain)
@@ -331,7 +331,7 @@ class TranscriptPresenter:
     def end(self, interrupted: bool) -> None:
         """Work is over, whatever came of it."""
         self.close_turn(interrupted)
-        self.settle()
+        self.update_record()
         self.live = None
         end = open_end(self._session.state.ledger) if self._session and interrupted else None
         if end is not None and end.kind != "reply":

@@ -100,19 +100,19 @@ class Transcript(ScrollView, can_focus=True):
         self._set_record(items, tokens)
         self.to_end()
 
-    def settle(self, items: Sequence[Shown], tokens: Tokens, places: Mapping[str, list[Block]]) -> None:
+    def extend_record(self, items: Sequence[Shown], tokens: Tokens, places: Mapping[str, list[Block]]) -> None:
         """The record has grown: `places` says which blocks of the turn now stand for which item. In one that is another, what
         stays is not drawn anew, and is where it was read."""
         self._draw_stale()  # blocks that come to stand together do so as they are now, and what they say later is of the whole
         column = self._column
         if column.grows_to(items):
-            column.settle(items, tokens, places)
+            column.extend_record(items, tokens, places)
         else:
-            place, line = column.heights.at(round(self.scroll_y))
+            place, line = column.heights.block_at(round(self.scroll_y))
             reading = column.key(place)
             self._set_record(items, tokens)
             place = column.place(reading)
-            self._put(column.heights.top(place) + line if place is not None else 0)
+            self._jump_to_line(column.heights.top(place) + line if place is not None else 0)
         self._look_around()
         self.refresh()
 
@@ -124,7 +124,7 @@ class Transcript(ScrollView, can_focus=True):
         self._focused = self._hovered = self._offered = None
         if self.is_attached and self.text_selection:
             self.screen.clear_selection()
-        self._column.fit(self._pane.width)
+        self._column.set_width(self._pane.width)
         self._column.set_record(items, tokens)
 
     # ── the turn in progress ──
@@ -145,7 +145,7 @@ class Transcript(ScrollView, can_focus=True):
             return
         place, heights = self._column.add_above(block), self._column.heights
         if not self._follows and heights.top(place) < self.scroll_y:
-            self._put(round(self.scroll_y) + heights[place])
+            self._jump_to_line(round(self.scroll_y) + heights[place])
         self._look_around()
         self.refresh()
 
@@ -198,7 +198,7 @@ class Transcript(ScrollView, can_focus=True):
             for n in other:
                 self.refresh_line(top + n)
         elif top + lines <= seen and not self._follows:  # above what is seen
-            self._put(seen + more)
+            self._jump_to_line(seen + more)
             self._look_around()
         else:
             first = top + min([*other, lines, lines + more])
@@ -229,7 +229,7 @@ class Transcript(ScrollView, can_focus=True):
         total = column.heights.total
         y = max(0, min(y, total - height))
         self.virtual_size = Size(column.width, total)
-        self._put(y)
+        self._jump_to_line(y)
         self._scroll_update(self.virtual_size)
         if y != before:
             self.refresh()
@@ -238,7 +238,7 @@ class Transcript(ScrollView, can_focus=True):
     def _is_kept(self, stack: Stack) -> bool:
         return stack is self._found or self._focused in stack.blocks or self._offered in stack.blocks
 
-    def _put(self, y: int) -> None:
+    def _jump_to_line(self, y: int) -> None:
         """Be at this line, where what is seen is the same: nothing is painted for it."""
         self.set_reactive(Widget.scroll_y, float(y))  # pyright: ignore[reportArgumentType]
         self.set_reactive(Widget.scroll_target_y, float(y))  # pyright: ignore[reportArgumentType]
@@ -247,7 +247,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
         changed = super()._size_updated(size, virtual_size, container_size, layout)
-        self._column.fit(self._pane.width)
+        self._column.set_width(self._pane.width)
         self._look_around()
         return changed
 
@@ -287,7 +287,7 @@ class Transcript(ScrollView, can_focus=True):
         self._found = stack = self._column.stack(place)
         self.set_timer(STANDS_OUT, partial(self._lose, stack))
         gap = stack.span(stack.blocks[0])[0] if self._column.lines(place) else 0
-        self._put(self._column.heights.top(place) + gap)
+        self._jump_to_line(self._column.heights.top(place) + gap)
         self._look_around()
         self._check_anchor()
         self.refresh()
@@ -305,9 +305,9 @@ class Transcript(ScrollView, can_focus=True):
 
     # ── what it holds ──
 
-    def made(self, kind: type[Kind]) -> Iterator[Kind]:
+    def drawn_blocks(self, kind: type[Kind]) -> Iterator[Kind]:
         """The blocks of a kind that were looked at, and those of the turn in progress, top to bottom."""
-        return self._column.made(kind)
+        return self._column.drawn_blocks(kind)
 
     def words(self, block: Block) -> str:
         """What a block says, as it is drawn."""
@@ -339,12 +339,12 @@ class Transcript(ScrollView, can_focus=True):
         super().notify_style_update()
         self._look += 1
 
-    def _at(self, y: int) -> tuple[int, int] | None:
+    def _block_at(self, y: int) -> tuple[int, int] | None:
         """The thing at a line of the screen, and which of its lines it is."""
-        return self._column.at(y + round(self.scroll_y))
+        return self._column.block_at(y + round(self.scroll_y))
 
     def render_line(self, y: int) -> Strip:
-        at = self._at(y)
+        at = self._block_at(y)
         if at is None or not self._column.width:
             return Strip.blank(self._pane.width, self.visual_style.rich_style)
         (place, n), key = at, _key(at)
@@ -441,7 +441,7 @@ class Transcript(ScrollView, can_focus=True):
     def _seen(self) -> Iterator[Block]:
         """The blocks in sight, top to bottom."""
         for y in range(self._pane.height):
-            if (at := self._at(y)) and (block := self._column.stack(at[0]).block_at(at[1])):
+            if (at := self._block_at(y)) and (block := self._column.stack(at[0]).block_at(at[1])):
                 yield block
 
     def _in_sight(self, block: Block) -> bool:
@@ -451,7 +451,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def _under(self, event: MouseMove | Click) -> tuple[int, int] | None:
         place = event.get_content_offset(self)
-        return self._at(place.y) if place else None
+        return self._block_at(place.y) if place else None
 
     def _hover_at(self, hovered: tuple[int, object] | None) -> None:
         if hovered != self._hovered:
@@ -497,7 +497,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def text_at(self, x: int, y: int) -> Offset | None:
         """The place in the text, as marks have it, of a cell of the pane; None below all text."""
-        if (at := self._at(y)) is None:
+        if (at := self._block_at(y)) is None:
             return None
         lines = self._column.lines(at[0])
         line = lines[at[1]] if at[1] < len(lines) else DrawnLine(Content(""))
@@ -520,7 +520,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """What was marked, without signs and indents; where the mouse has left the transcript, as far as it was in sight."""
-        top, bottom = self._at(0), self._at(self._pane.height - 1) or (len(self._column), 0)
+        top, bottom = self._block_at(0), self._block_at(self._pane.height - 1) or (len(self._column), 0)
         if top is None:
             return None
         start, end = selection

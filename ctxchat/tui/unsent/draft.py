@@ -116,7 +116,7 @@ class Drafts:
                 return False
         return True
 
-    async def left(self, session: str) -> Draft:
+    async def load_draft(self, session: str) -> Draft:
         """What was unsent when the session was last on screen; empty for nothing, and for what cannot be read."""
         if self._data is None:
             return Draft()

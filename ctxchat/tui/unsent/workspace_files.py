@@ -63,7 +63,7 @@ def examples(files: tuple[str, ...]) -> list[str]:
     readmes = [f for f in files if f.rpartition("/")[2].lower() in _READMES]
     readme = min(readmes, key=lambda f: (f.count("/"), _READMES.index(f.rpartition("/")[2].lower())), default="")
     programs = [f for f in files if f.endswith(_CODE)]
-    packages = Counter(_package(f) for f in programs if not _beside(f))
+    packages = Counter(_package(f) for f in programs if not _is_secondary(f))
     code = min(programs, key=lambda f: _far_from_the_heart(f, packages), default="")
     others = [f for f in files if f not in {readme, code} and _says_something(f)]
     other = min(others, key=lambda f: (bool(_FORMAL.search(f)), f.endswith(_CODE), f.count("/")), default="")
@@ -88,7 +88,7 @@ def _far_from_the_heart(file: str, packages: Mapping[str, int]) -> tuple[bool, b
     stem = file.rpartition("/")[2].lower().partition(".")[0]
     begins = stem.strip("_") in _MAIN or stem == package.rpartition("/")[2].lower()
     rank = -packages.get(package, 0)
-    return bool(_TECHNICAL.search(stem)), _beside(file), rank, file.count("/"), not begins, stem.startswith("_")
+    return bool(_TECHNICAL.search(stem)), _is_secondary(file), rank, file.count("/"), not begins, stem.startswith("_")
 
 
 def _package(file: str) -> str:
@@ -97,7 +97,7 @@ def _package(file: str) -> str:
     return "/".join(folders[: 2 if folders[:1] == ["src"] else 1])
 
 
-def _beside(file: str) -> bool:
+def _is_secondary(file: str) -> bool:
     return any(
         p.startswith(("test", "doc", "example", "script", "bench", "extra", ".")) for p in file.lower().split("/")
     )

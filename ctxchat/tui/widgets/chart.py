@@ -90,7 +90,7 @@ class FillChart(Widget):
             char = column(moment.used, top, height)[level]
             bar = wide - (wide > 2) if char != " " else 0
             high = moment.used >= self._trigger > 0
-            segments.append(Segment(char * bar, self._of(moment, "high" if high else "bar")))
+            segments.append(Segment(char * bar, self._style_of(moment, "high" if high else "bar")))
             segments.append(Segment((LINE if at_trigger else " ") * (wide - bar), self._part_style("axis")))
         rest = self.size.width - self._axis - len(shown) * wide
         return [*segments, Segment((LINE if at_trigger else " ") * max(0, rest), self._part_style("axis"))]
@@ -106,10 +106,11 @@ class FillChart(Widget):
 
     def _sign(self, moment: FlightPoint) -> Segment:
         return Segment(
-            (moment.sign or " ").ljust(self._wide), self._of(moment, "refused" if moment.sign == REFUSED else "done")
+            (moment.sign or " ").ljust(self._wide),
+            self._style_of(moment, "refused" if moment.sign == REFUSED else "done"),
         )
 
-    def _of(self, moment: FlightPoint, part: str) -> Style:
+    def _style_of(self, moment: FlightPoint, part: str) -> Style:
         return self._part_style("chosen" if self._chosen and self._chosen in moment.compactions else part)
 
     def _part_style(self, name: str) -> Style:

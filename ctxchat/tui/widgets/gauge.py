@@ -19,7 +19,7 @@ from textual.widget import Widget
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.sections import OUTSIDE, SECTIONS, SectionName
 from ctxchat.presentation.bar import SIGNS, Cell, layout_bar
-from ctxchat.presentation.usage_text import gauge_words, known, part_words, sentence
+from ctxchat.presentation.usage_text import gauge_words, is_measured, part_words, sentence
 
 GAUGE_COLOURS: dict[str, str] = {
     "gauge-system": "#5d6b89",
@@ -138,9 +138,9 @@ class Gauge(Widget):
         """Draw these figures; `ghost` is the tokens a prepared compaction would leave, 0 for none, `among` what the bars
         above and below show."""
         self._context_usage, self._ghost, self._among = context_usage, ghost, among
-        self.set_class(known(context_usage) and context_usage.used >= context_usage.trigger_tokens * 0.9, "-near")
-        self.set_class(known(context_usage) and context_usage.used >= context_usage.trigger_tokens, "-due")
-        self.set_class(known(context_usage) and context_usage.used > context_usage.limit, "-over")
+        self.set_class(is_measured(context_usage) and context_usage.used >= context_usage.trigger_tokens * 0.9, "-near")
+        self.set_class(is_measured(context_usage) and context_usage.used >= context_usage.trigger_tokens, "-due")
+        self.set_class(is_measured(context_usage) and context_usage.used > context_usage.limit, "-over")
         self.tooltip = sentence(context_usage)
         self.refresh()
 
@@ -156,7 +156,7 @@ class Gauge(Widget):
         text = self.words
         gap = min(2, max(0, width - cell_len(text))) if text else 0
         pad = len(text) - len(text.lstrip())
-        columns, held = max(0, width - cell_len(text) - gap), self._context_usage.cache.hold(time.time())
+        columns, held = max(0, width - cell_len(text) - gap), self._context_usage.cache.held_at(time.time())
         self._cells = layout_bar(
             self._context_usage, columns, self._ghost, signs_of(self.app), held.tokens if held else 0
         )

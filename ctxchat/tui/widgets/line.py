@@ -27,7 +27,7 @@ class Words(Static):
         super().__init__(id=id, classes=classes, markup=False)
         self._words = ""
 
-    def say(self, words: str) -> None:
+    def set_words(self, words: str) -> None:
         """From now on; around it all stays where it is, unless it is higher or lower than before."""
         if words == self._words:
             return

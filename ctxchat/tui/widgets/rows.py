@@ -44,7 +44,7 @@ class Column(msgspec.Struct, frozen=True):
     share: int = 1
 
 
-def fit(columns: Sequence[Column], width: int) -> list[tuple[int, int, int]]:
+def fit_columns(columns: Sequence[Column], width: int) -> list[tuple[int, int, int]]:
     """Of the columns that are shown in so many cells: the place of each, where it begins, how wide it is."""
     shown = _fitting_columns(columns, width)
     gaps = [_gap(columns[i]) for i in shown[:-1]]
@@ -278,7 +278,7 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
     def _row_strip(self, cells: Sequence[tuple[str, str]], width: int, ground: Style) -> Strip:
         segments: list[Segment] = []
         end = 0
-        for place, start, room in fit(self._columns, width):
+        for place, start, room in fit_columns(self._columns, width):
             text, name = cells[place] if place < len(cells) else ("", "")
             column = self._columns[place]
             text = path_end(text, room) if column.path else text
@@ -297,7 +297,7 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
         )
 
     def _title_at(self, x: int) -> str:
-        for place, start, room in fit(self._columns, self._width):
+        for place, start, room in fit_columns(self._columns, self._width):
             if start <= x < start + room:
                 return self._columns[place].title
         return ""
