@@ -262,7 +262,7 @@ class WorkspaceFiles(Protocol):
         ...
 
     def forget(self) -> None:
-        """What `settle` told is in the journal."""
+        """What `end_call` gave is in the journal."""
         ...
 
     async def now(self, paths: Sequence[str]) -> dict[str, FileState | None]:

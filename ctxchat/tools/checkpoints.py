@@ -115,7 +115,7 @@ class Checkpoints:
         return left and _decoded(left)
 
     def forget(self) -> None:
-        """What `settle` told is written down."""
+        """What `end_call` gave is written down."""
         with suppress(OSError):
             (self._folder / "begun").unlink(missing_ok=True)
 

@@ -291,7 +291,7 @@ class TranscriptPresenter:
             self._transcript.set_tokens(_tokens(self._session))
 
     def catch_up(self) -> None:
-        """As `settle`, where the record has more groups than are shown."""
+        """As `update_record`, where the record has more groups than are shown."""
         if self._session and len(self._session.state.ledger.groups) != self._groups:
             self.update_record()
 
