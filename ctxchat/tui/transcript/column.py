@@ -117,8 +117,8 @@ class Stack:
 
 
 class TranscriptColumn:
-    """All blocks of the conversation, top to bottom, with their heights: `set_record` gives it a record, `extend_record` what became of
-    blocks that were added. `changed` is called when the blocks of a stack say something else."""
+    """All blocks of the conversation, top to bottom, with their heights: `set_record` gives it a record, `extend_record` what
+    became of blocks that were added. `changed` is called when the blocks of a stack say something else."""
 
     def __init__(self, changed: Callable[[Stack], None]) -> None:
         self.items: Sequence[Shown] = ()
