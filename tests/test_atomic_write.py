@@ -131,7 +131,7 @@ def test_what_cannot_be_written_whole_is_put_back(tmp_path: Path) -> None:
     program = (
         "import resource, signal, sys; from pathlib import Path; from ctxchat import atomic_write\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        "try: atomic_write.write(Path(sys.argv[1]), b'after' * 1000)\n"
+        "try: atomic_write.write_atomically(Path(sys.argv[1]), b'after' * 1000)\n"
         "except OSError: sys.exit(3)\n"
     )
     ended = subprocess.run([sys.executable, "-c", program, str(file)], check=False, capture_output=True)

@@ -30,7 +30,7 @@ READERS = {
         "from ctxchat.tui.unsent.workspace_files import files_of; print(files_of(root))",
     ),
     "walk": (".gitignore", "from ctxchat.tools.walking import walk; print(list(walk(str(root))))"),
-    "checkpoint": (".gitignore", "from ctxchat.tools.tree import Tree; print(Tree(str(root)).look(lambda new: None))"),
+    "checkpoint": (".gitignore", "from ctxchat.tools.tree import Tree; print(Tree(str(root)).scan(lambda new: None))"),
     "exclude": (".git/info/exclude", "from ctxchat.tools.walking import walk; print(list(walk(str(root))))"),
     "mention": ("notes.md", "from ctxchat.tools.mentions import look_all; print(look_all('@notes.md', root))"),
 }

@@ -48,7 +48,7 @@ from ctxchat.storage.database import Database
 try:
     with Database(Path(sys.argv[1])) as store:
         store.write(lambda to: to.execute("INSERT OR REPLACE INTO meta VALUES ('seen', 'yes')"))
-        print(store.alone, store.fts, store.read("SELECT value FROM meta WHERE key = 'seen'"), flush=True)
+        print(store.alone, store.fts, store.query("SELECT value FROM meta WHERE key = 'seen'"), flush=True)
         sys.stdin.read()
 except StorageError as problem:
     print(problem)

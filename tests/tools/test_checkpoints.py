@@ -209,7 +209,7 @@ class Breaking(Checkpoints):
         self._step()
         super()._remove(change, opened)
 
-    def _put(self, name: str, state: file_changes.FileState, opened: dict[str, int]) -> None:
+    def _restore_file(self, name: str, state: file_changes.FileState, opened: dict[str, int]) -> None:
         self._step()
         super()._restore_file(name, state, opened)
 
