@@ -95,6 +95,7 @@ class LazyProgram:
         assert self._running
         return self._running.masking
 
+    branch = later(lambda program: program.branch)
     open = later(lambda program: program.open)
     sessions = later(lambda program: program.sessions)
     glance = later(lambda program: program.glance)

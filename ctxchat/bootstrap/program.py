@@ -28,6 +28,7 @@ from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.config import paths
 from ctxchat.config.effective import Loaded
 from ctxchat.config.schema.program import Storage
+from ctxchat.context.workspace import branch_of
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import CtxchatError, StorageError, UsageError
 from ctxchat.core.messages import Group
@@ -170,6 +171,10 @@ class Program(Shared):
     def sandboxed(self) -> bool:
         """Shell commands run in a sandbox."""
         return bool(self.sandbox.kind)
+
+    async def branch(self) -> str:
+        """The git branch of the folder; empty where there is none."""
+        return await asyncio.to_thread(branch_of, self.workspace)
 
     # ── sessions ──
 

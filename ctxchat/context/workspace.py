@@ -33,7 +33,7 @@ class Workspace:
     async def provide(self) -> str:
         """Branch, changed files, top-level names, each capped with the number left out."""
         status, names = await asyncio.gather(self._status(), asyncio.to_thread(_listing, self._root))
-        said = _git_text(status) or await asyncio.to_thread(_branch, self._root)
+        said = _git_text(status) or await asyncio.to_thread(_branch_line, self._root)
         return "\n".join(part for part in (said, names) if part)
 
     async def _status(self) -> str:
@@ -73,8 +73,9 @@ def _git_text(status: str) -> str:
     return "\n".join([*lines, *_left_out(len(changed) - MOST_STATUS)])
 
 
-def _branch(root: Path) -> str:
-    """The branch by git's own file, without git."""
+def branch_of(root: Path) -> str:
+    """The branch of a folder's git repository by git's own file, without git; empty where there is none, or no branch is checked
+    out. Blocking."""
     try:
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         with os.fdopen(os.open(root / ".git" / "HEAD", flags), "rb") as file:
@@ -83,7 +84,12 @@ def _branch(root: Path) -> str:
     except OSError:
         return ""
     branch = said.removeprefix("ref: refs/heads/")
-    return f"Git branch: {_one_line(branch)}" if branch != said else ""
+    return _one_line(branch) if branch != said else ""
+
+
+def _branch_line(root: Path) -> str:
+    branch = branch_of(root)
+    return f"Git branch: {branch}" if branch else ""
 
 
 def _listing(root: Path) -> str:

@@ -49,6 +49,10 @@ class Services(Protocol):
         """Edited settings, for sessions opened from now on."""
         ...
 
+    async def branch(self) -> str:
+        """The git branch of the folder; empty where there is none."""
+        ...
+
     async def open(self, session_id: str = "") -> Session:
         """A new session, or a stored one (unique prefix enough). Raises CtxchatError."""
         ...

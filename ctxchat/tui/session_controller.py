@@ -98,6 +98,7 @@ class SessionController:
             self._chat.banner.clear()
         before, self.session, self.trouble = self.session, session, ""
         await self._chat.show_session(session)
+        self._look_up_branch()
         if session.state.ledger.groups:
             self._chat.tell_page(session.id)
         self.settled.set()
@@ -281,6 +282,14 @@ class SessionController:
         run = partial(self._run, events, what, stopped)
         self._worker = self._chat.app.run_worker(run, group="turn", exclusive=True, exit_on_error=False)
 
+    def _look_up_branch(self) -> None:
+        """Beside everything else: the header says it when it is known."""
+
+        async def look_up() -> None:
+            self._chat.show_branch(await self._services.branch())
+
+        self._chat.run_worker(look_up, group="branch", exclusive=True, exit_on_error=False)
+
     async def _run(self, events: AsyncGenerator[Stamped, None], what: str, stopped: str) -> None:
         interrupted, began, made = True, _now(), False
         try:
@@ -297,6 +306,7 @@ class SessionController:
             self._chat.failed(problem.text, problem.hint)
         finally:
             await self._chat.end(interrupted)
+            self._look_up_branch()
             if interrupted and stopped and not made:
                 self._chat.notice("info", stopped)
             if not interrupted and _now() - began >= LONG_WORK:

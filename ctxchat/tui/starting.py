@@ -61,7 +61,7 @@ async def list_files(app: CtxchatApp) -> None:
 
     files = await to_thread(files_of, app.services.workspace)
     app.chat.composer.prompt.files = files
-    app.chat.empty.offer(await to_thread(examples, files))
+    app.chat.empty.offer_questions(await to_thread(examples, files))
 
 
 async def get_ready(app: CtxchatApp) -> None:
@@ -70,12 +70,17 @@ async def get_ready(app: CtxchatApp) -> None:
     if session := app.controller.session:
         await arrive(app.chat, session)
     session = app.controller.session
+    if app.chat.presenter.empty:
+        offline = session is None or session.context_usage.model.startswith("offline/")
+        own = session.id if session else ""
+        earlier = any(row.messages and row.id != own for row in await app.services.sessions())
+        app.chat.empty.offer_ways(has_model=not offline, has_sessions=earlier)
     if session is None or session.context_usage.model.startswith(
         "offline/"
     ):  # one with a model of its own goes on with it
         look = await app.services.first_look()
         if look.note:
-            app.chat.announce(look.note, about="model", above=True)
+            app.chat.no_model(look.note)
         if look.offers and session and not app.controller.busy:
             await app.chat.questions.choose_model(FirstChoice(look.offers))
     await servers_arrive(app)

@@ -421,7 +421,7 @@ class FakeSession:
     def agree(self, when: str, instructions: str = "") -> None:
         self.agreed.append((when, instructions))
 
-    def rest(self, turns: int) -> None:
+    def pause_for(self, turns: int) -> None:
         self.snoozed.append(turns)
 
     async def make_room(self) -> AsyncGenerator[Stamped, None]:
@@ -526,6 +526,9 @@ class FakeServices:
 
     def adopt(self, loaded: Loaded) -> None:
         self.adopted.append(loaded)
+
+    async def branch(self) -> str:
+        return ""
 
     async def open(self, session_id: str = "") -> FakeSession | Session:
         if not session_id:

@@ -85,7 +85,7 @@ async def test_further_lines_of_an_example_do_so_too_and_a_toast_covers_whole_li
     async with chatting(tmp_path, FakeSession(), (40, 20)) as (app, pilot):
         await until(pilot, lambda: "@README.md" in words(app))
         lines = [line.rstrip() for line in words(app).split("\n")]
-        assert lines[lines.index(" › What is this folder about?") + 1] == "   @README.md"
+        assert lines[lines.index(" 1 What is this folder about?") + 1] == "   @README.md"
         app.notify("There is nothing to undo.")
         await until(pilot, lambda: app.screen.query(Toast) and app.screen.query_one(Toast).region.right == 40)
 
@@ -134,10 +134,11 @@ async def test_without_a_model_is_said_until_there_is_one(tmp_path: Path) -> Non
     services = FakeServices(tmp_path, FakeSession(model="offline/assistant"))
     services.note = "No key or local server found"
     async with chatting(tmp_path, services.first, (80, 24), services=services) as (app, pilot):
-        await until(pilot, lambda: "No key" in above(app))
+        await until(pilot, lambda: "No key" in words(app))
+        assert "No key" not in above(app), "no warning first"
         await pilot.press(*"/model x/y", "enter")
         await until(pilot, lambda: "From here on x/y answers" in above(app))
-        assert "No key" not in above(app)
+        assert "No key" not in words(app)
 
 
 async def test_effort_is_set_said_and_refused_with_the_models_own_levels(tmp_path: Path) -> None:

@@ -28,21 +28,23 @@ def test_a_models_name_loses_its_left_part_first(name: str, room: int, shown: st
 @given(st.text(max_size=80), st.text(max_size=80), st.integers(1, 150))
 def test_it_is_one_line_of_the_width_there_is(title: str, model: str, width: int) -> None:
     header = Header()
-    header._heading = HeaderState(title, model, "ask", sandboxed=False)
+    header._heading = HeaderState("folder", "main", title, model, "ask", sandboxed=False)
     line = header.draw_line(width)
     assert line.cell_length <= max(width, 8) and "\n" not in line.plain
 
 
 def test_a_long_title_stands_apart_from_the_model() -> None:
     header = Header()
-    header._heading = HeaderState("Harbour logger: gaps at night, and why", "offline/assistant", "ask", sandboxed=False)
+    header._heading = HeaderState(
+        title="Harbour logger: gaps at night, and why", model="offline/assistant", mode="ask", sandboxed=False
+    )
     line = header.draw_line(78).plain
     assert "…   offline assistant" in line or "…  offline" in line
 
 
 def test_the_level_of_effort_stands_with_the_model() -> None:
     header = Header()
-    header._heading = HeaderState("", "openai/gpt-6.2-sol", "ask", effort="high")
+    header._heading = HeaderState(model="openai/gpt-6.2-sol", mode="ask", effort="high")
     assert "gpt-6.2-sol · high" in header.draw_line(80).plain
     assert "high" not in header.draw_line(50).plain, "the model's name first"
 

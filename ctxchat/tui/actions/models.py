@@ -96,7 +96,7 @@ async def go_on_with(way: Way, waiting: bool, app: CtxchatApp, argument: str = "
 
 async def _switch(app: CtxchatApp, name: str, more: str = "") -> None:
     context_usage = await app.controller.idle_session().setup.switch_model(name)
-    app.chat.banner.only("model", ())
+    app.chat.has_model()
     who = "the offline assistant" if name == OFFLINE else one_line(name, 80)
     words = f"From here on {who} answers. {more}".strip()
     if app.chat.presenter.empty:

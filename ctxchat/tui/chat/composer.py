@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from asyncio import to_thread
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,14 +21,14 @@ from textual.widgets import TextArea
 
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.messages import Image, Part
-from ctxchat.core.permissions import AccessRequest
+from ctxchat.core.permissions import AccessRequest, Mode
 from ctxchat.presentation.text import clean
 from ctxchat.presentation.usage_text import draft_words, starts_with_draft
 from ctxchat.tools.mentions import LONGEST_TEXT, Verdict, free_inside, mentions
 from ctxchat.tui.chat.chips import AttachedBox, MentionToAgree, Queued
 from ctxchat.tui.chat.completion import CompletionList
 from ctxchat.tui.chat.prompt import Prompt
-from ctxchat.tui.commands import Keys
+from ctxchat.tui.commands import Keys, shown_key
 from ctxchat.tui.unsent.draft import REST, Along, Draft, Paste, mention_rules
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.unsent.outside_editor import edited
@@ -68,6 +68,15 @@ def draft_line(context_usage: ContextUsage) -> str:
     return draft_words(context_usage) if worth else ""
 
 
+MODE_WORDS: Mapping[Mode, str] = {
+    "ask": "ask",
+    "read-only": "read-only: nothing is changed",
+    "plan": "plan: looks and proposes, nothing is changed",
+    "auto-edit": "auto-edit: files here are changed unasked",
+    "all": "ALL: nothing asks",
+}
+"""What a permission mode comes to, in the composer's border."""
+
 DEBOUNCE = 0.1
 """Seconds from a change to its news."""
 
@@ -84,7 +93,7 @@ class Composer(Widget):
 
     def __init__(self, keys: Keys, history: InputHistory) -> None:
         super().__init__(id="composer")
-        self._completion = CompletionList()
+        self._completion, self._frame = CompletionList(), Widget(id="frame")
         self.attached, self.queued, self._line = AttachedBox(), Queued(), DraftLine()
         self.prompt = Prompt(keys, history, self._completion, send=self._send, fold=self._fold, pasted=self._note_paste)
         self.submit: Callable[[Draft], None] = lambda draft: None  # the app's; it calls `sent` when it took the draft
@@ -101,7 +110,7 @@ class Composer(Widget):
     def compose(self) -> ComposeResult:
         yield self._completion
         yield self.queued
-        with Widget(id="frame"):
+        with self._frame:
             yield self.attached
             yield self.prompt
         yield self._line
@@ -111,6 +120,21 @@ class Composer(Widget):
         self._attachments, self._judge = attachments, judge
         self.attached.weigh = attachments.count_tokens
         self.attached.redraw()
+
+    # ── the mode ──
+
+    @property
+    def shows_mode(self) -> bool:
+        """Whether there is a border for it: low windows have none."""
+        return self._frame.styles.border_top[0] != ""
+
+    def show_mode(self, mode: Mode, keys: Keys) -> None:
+        """What calls may do without asking, in the border, and the key that changes it."""
+        key = next(iter(keys.get("mode", ())), "")
+        words = MODE_WORDS[mode].partition(":")[0] if self.size.width < 50 else MODE_WORDS[mode]
+        self._frame.border_title = f"{words}   {shown_key(key)}" if key else words
+        self._frame.set_class(mode == "all", "-all")
+        self._frame.set_class(mode == "plan", "-plan")
 
     # ── the draft ──
 

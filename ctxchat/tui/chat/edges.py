@@ -14,8 +14,10 @@ from ctxchat.tui.widgets.lines import spread
 
 
 class HeaderState(msgspec.Struct, frozen=True):
-    """What the header says."""
+    """What the header says. `mode` is empty where the composer says it."""
 
+    folder: str = ""
+    branch: str = ""
     title: str = ""
     model: str = ""
     mode: str = ""
@@ -38,7 +40,7 @@ def model_words(name: str, room: int) -> str:
 
 
 class Header(Line):
-    """`ctxchat  title      model  mode  sandboxed`, shorter where there is less room."""
+    """`ctxchat  folder ⎇ branch · title      model  sandboxed`, shorter where there is less room."""
 
     def __init__(self) -> None:
         super().__init__(id="header")
@@ -66,8 +68,12 @@ class Header(Line):
             words = words[2:]
         right = Content("   " if width >= 70 else "  ").join([Content.styled(w, s) for w, s in words if w])
         left = Content.styled("ctxchat", "bold $accent")
-        if heading.title and width >= 56:
-            left = left.append("  ").append(Content(one_line(heading.title, 120)))
+        if width >= 56:
+            branch = f" ⎇ {one_line(heading.branch, 40)}" if heading.branch else ""
+            place = Content.styled(f"{one_line(heading.folder, 40)}{branch}", "$text-muted")
+            title = Content(one_line(heading.title, 120))
+            named = [each for each in (place, title) if each]
+            left = left.append("  ").append(Content.styled(" · ", "$text-muted").join(named))
         return spread(left, Content("  ").append(right), width)
 
 

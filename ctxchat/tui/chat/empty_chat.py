@@ -1,4 +1,4 @@
-"""An empty chat: what can be asked here, three examples from the folder, and the gauge in a line."""
+"""An empty chat: what can be asked here, three examples from the folder, ways to begin, and the gauge in a line."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from ctxchat.presentation.text import one_line
 from ctxchat.tui.widgets.notice import Hanging
 from ctxchat.tui.widgets.pressable import Pressable
 
+MAX_EXAMPLES = 3
+
 
 class Example(Pressable):
-    """A question to begin with."""
+    """A way to begin, with its key: a question for the composer, or a command."""
 
     BINDINGS = [
         ("up", "app.focus_previous", "Before"),
@@ -25,37 +27,54 @@ class Example(Pressable):
     ]
 
     class Pressed(Message):
-        """Take it into the composer."""
+        """Take the words into the composer, or run the command."""
 
-        def __init__(self, text: str) -> None:
+        def __init__(self, text: str, command: str) -> None:
             super().__init__()
-            self.text = text
+            self.text, self.command = text, command
 
-    def __init__(self, text: str) -> None:
-        sign = Content.styled("›", "$text-accent")
-        super().__init__(Hanging(sign, Content(one_line(text))), markup=False, classes="example")
-        self._question = text
+    def __init__(self, key: str, text: str, command: str = "") -> None:
+        super().__init__(Hanging(Content.styled(key, "$text-accent"), Content(one_line(text))), markup=False)
+        self.add_class("example")
+        self.key, self._text, self._command = key, text, command
 
     def action_press(self) -> None:
-        self.post_message(self.Pressed(self._question))
+        self.post_message(self.Pressed(self._text, self._command))
 
 
 class EmptyChat(Widget):
-    """Shown until something is said."""
+    """Shown until something is said. Its keys work where one of its lines has the focus: `tab` in an empty draft goes there."""
+
+    BINDINGS = [(key, f"choose('{key}')") for key in ("1", "2", "3", "m", "s")]  # as in `offer_ways`
 
     def __init__(self, folder: str) -> None:
         super().__init__(id="empty")
         self._folder = folder
+        self._questions: Sequence[str] = ()
+        self._ways: Sequence[tuple[str, str, str]] = ()
 
     def compose(self) -> ComposeResult:
         folder = one_line(self._folder, 60) or "this folder"
         yield Static(
-            Content.assemble("Ask about the files in ", (folder, "bold"), ", or have them changed and commands run."),
+            Content.assemble(
+                "Ask about the files in ",
+                (folder, "bold"),
+                ", or have them changed and commands run. Or press ",
+                ("tab", "$text-accent"),
+                ", then:",
+            ),
             markup=False,
         )
         yield Vertical(id="examples")
         gauge = "The bar below is the context window: letters name what fills it; compaction starts at ╷ and ends at ╎."
+        yield Static("", markup=False, id="first-note")
         yield Static(Content.styled(gauge, "$text-muted"), markup=False, classes="explain")
+
+    def action_choose(self, key: str) -> None:
+        """The line with this key, where there is one."""
+        for each in self.query(Example):
+            if each.key == key:
+                each.action_press()
 
     def focus_example(self) -> bool:
         """From the empty editor to the first of them; False where none is to be seen."""
@@ -64,8 +83,27 @@ class EmptyChat(Widget):
             seen[0].focus()
         return bool(seen)
 
-    def offer(self, questions: Sequence[str]) -> None:
+    def offer_questions(self, questions: Sequence[str]) -> None:
         """Examples made from the folder."""
+        self._questions = questions[:MAX_EXAMPLES]
+        self._show_ways()
+
+    def offer_ways(self, *, has_model: bool, has_sessions: bool) -> None:
+        """A model to connect where there is none, earlier sessions where there are some."""
+        self._ways = (
+            *(() if has_model else (("m", "connect a model", "model"),)),
+            *((("s", "go on with an earlier session", "sessions"),) if has_sessions else ()),
+        )
+        self._show_ways()
+
+    def say(self, note: str) -> None:
+        """A sentence below the examples; empty for none any more."""
+        place = self.query_one("#first-note", Static)
+        place.update(Content.styled(note, "$text-muted"))
+        place.set_class(bool(note), "-said")
+
+    def _show_ways(self) -> None:
+        questions = [Example(str(n), text) for n, text in enumerate(self._questions, 1)]
         box = self.query_one("#examples")
         box.remove_children()
-        box.mount(*[Example(q) for q in questions])
+        box.mount(*questions, *(Example(*way) for way in self._ways))

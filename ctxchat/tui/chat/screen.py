@@ -76,7 +76,7 @@ class ChatScreen(CurrentSizeScreen[None]):
     ) -> None:
         super().__init__(id="chat")
         self._compositor = CroppingCompositor()
-        self._sandboxed = sandboxed
+        self._sandboxed, self._folder, self._branch = sandboxed, folder, ""
         self.header, self.gauge, self.key_line = Header(), Gauge(id="gauge"), KeyLine(keys)
         self.outlook = OutlookLine()
         self.transcript, self.composer = Transcript(), Composer(keys, history)
@@ -84,6 +84,7 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.questions, self.side = Questions(now), Side()
         self.gauges = Gauges(self.gauge, self.outlook, self.composer, self.side)
         self.gauges.use_keys(keys)
+        self._keys = keys
         self._ghost = PrefetchWatch(self, soft_mark, self.gauges.show_again)
         self.presenter = TranscriptPresenter(self.transcript, show_reasoning=show_reasoning)
         self.guide: Guide | None = None  # of the tour
@@ -154,6 +155,7 @@ class ChatScreen(CurrentSizeScreen[None]):
 
     def use_keys(self, keys: Keys) -> None:
         """These from now on."""
+        self._keys = keys
         self.composer.prompt.use_keys(keys)
         self.gauges.use_keys(keys)
         self.key_line.use_keys(keys)
@@ -199,18 +201,26 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.set_class(self.presenter.empty and not self.composer.queued.drafts, "-empty")
 
     def show_header(self) -> None:
-        """Title, model, mode as they are now."""
+        """Folder, title, model and mode as they are now. The mode stands at the composer, where that has a border."""
         if session := self._session:
+            self.composer.show_mode(session.permissions.mode, self._keys)
             heading = HeaderState(
+                folder=self._folder,
+                branch=self._branch,
                 title=session.state.title,
                 model=session.context_usage.model,
-                mode=session.permissions.mode,
+                mode="" if self.composer.shows_mode else session.permissions.mode,
                 sandboxed=self._sandboxed,
                 read_only=bool(session.read_only),
                 agent=session.setup.agent,
                 effort=session.setup.effort,
             )
             self.header.show_state(heading)
+
+    def show_branch(self, branch: str) -> None:
+        """The git branch of the folder, which may be another after each turn."""
+        self._branch = branch
+        self.show_header()
 
     def show_figures(self, context_usage: ContextUsage) -> None:
         """The gauge and the panel, with the draft in it where there is one; and what is asked about the gauge."""
@@ -228,6 +238,7 @@ class ChatScreen(CurrentSizeScreen[None]):
     def on_resize(self) -> None:
         self.call_next(self.side.lay_out, self.size.width)
         self.questions.take_room()
+        self.call_after_refresh(self.show_header)
         self.call_after_refresh(self._show_keys)
 
     # ── a turn ──
@@ -304,6 +315,19 @@ class ChatScreen(CurrentSizeScreen[None]):
                 self._after.append((level, text))
             else:
                 self.presenter.notice(level, text)
+
+    def no_model(self, note: str) -> None:
+        """That the offline assistant answers: below the examples of an empty chat where there is room, as a warning elsewhere."""
+        room = (self.has_class("-tall") or self.has_class("-high")) and not self.has_class("-narrow")
+        if self._begun or not self.presenter.empty or not room:
+            self.announce(note, about="model", above=True)
+        elif self.banner.add_notice(note, "warning", "model", shown=False):
+            self.empty.say(note)
+
+    def has_model(self) -> None:
+        """A model answers from now on."""
+        self.banner.only("model", ())
+        self.empty.say("")
 
     def notice(self, level: Level, text: str) -> None:
         """A sentence for a person who did something, at the end of the transcript and in sight, wherever they were reading."""
@@ -388,6 +412,9 @@ class ChatScreen(CurrentSizeScreen[None]):
         else:
             self.transcript.scroll_page_down(animate=False)
 
-    def on_example_pressed(self, event: Example.Pressed) -> None:
+    async def on_example_pressed(self, event: Example.Pressed) -> None:
         event.stop()
-        self.composer.set_draft(event.text)
+        if event.command:
+            await self.app.run_action(f"app.command('{event.command}')")
+        else:
+            self.composer.set_draft(event.text)

@@ -62,6 +62,9 @@ class Block:
         """A key or a click on a target. What the program is to know of it, None for nothing."""
         return None
 
+    def show_focus(self, focused: bool) -> None:
+        """Its keys work from now on, or no longer."""
+
 
 class UserBlock(Block):
     """What the person said, with a bar at its left. Very long texts show their head and tail; the record has it all."""
@@ -347,7 +350,7 @@ class CompactionMark(Block):
             self.change, self.what = change, what
 
     def __init__(self, change: Change, facts_back: bool = False) -> None:
-        self._change, self._facts_back = change, facts_back
+        self._change, self._facts_back, self._focused = change, facts_back, False
 
     def draw(self, width: int) -> list[DrawnLine]:
         """Rule, figures, and the words to choose from; as many lines as they need where one is too narrow."""
@@ -398,7 +401,14 @@ class CompactionMark(Block):
         return [*verbs, ("re-insert", f"re-insert {lost}")] if lost and not self._facts_back else verbs
 
     def _verb(self, what: str, words: str) -> Content:
-        return target(Content.styled(words, "$text-accent").append(Content.styled(f" {what[0]}", "$text-muted")), what)
+        key = (
+            what[0] if self._focused else " "
+        )  # a key is shown where it works; its room is kept, so that nothing moves
+        return target(Content.styled(words, "$text-accent").append(Content.styled(f" {key}", "$text-muted")), what)
+
+    def show_focus(self, focused: bool) -> None:
+        self._focused = focused
+        self.changed()
 
     def press(self, what: str) -> Message | None:
         return self.Chosen(self._change, what) if what in dict(self._verbs()) else None

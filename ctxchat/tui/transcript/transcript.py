@@ -402,7 +402,12 @@ class Transcript(ScrollView, can_focus=True):
         if self._focused is None or not self._in_sight(self._focused):
             self._focus_on(next((block for block in self._seen() if block.keys), None))
 
+        elif self._focused:
+            self._focused.show_focus(True)
+
     def on_blur(self, event: Blur) -> None:
+        if self._focused:
+            self._focused.show_focus(False)
         self.refresh()
 
     def on_key(self, event: Key) -> None:
@@ -419,7 +424,11 @@ class Transcript(ScrollView, can_focus=True):
             self.post_message(message)
 
     def _focus_on(self, block: Block | None) -> bool:
+        if self._focused and self._focused is not block:
+            self._focused.show_focus(False)
         self._focused = block
+        if block:
+            block.show_focus(True)
         if block and not self._in_sight(block):
             self.scroll_to(y=self._top(self._column.stack_of(block), block) - 1)
         self.refresh()
