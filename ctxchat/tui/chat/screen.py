@@ -31,10 +31,12 @@ from ctxchat.core.events import (
     Retry,
     Stamped,
     ToolFinished,
+    ToolStarted,
     TurnFinished,
     Usage,
 )
 from ctxchat.core.record import CompactionRecord
+from ctxchat.tools.todo import last_list
 from ctxchat.tui.chat.asked import TO_IT
 from ctxchat.tui.chat.banner import Banner
 from ctxchat.tui.chat.composer import Composer
@@ -45,6 +47,7 @@ from ctxchat.tui.chat.outlook_line import OutlookLine
 from ctxchat.tui.chat.prompt import Prompt
 from ctxchat.tui.chat.questions import Questions
 from ctxchat.tui.chat.side_panel import Side
+from ctxchat.tui.chat.work_line import WorkLine, items_of
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.style.compositor import CroppingCompositor
 from ctxchat.tui.transcript.presenter import TranscriptPresenter
@@ -56,6 +59,10 @@ from ctxchat.tui.widgets.gauge import Gauge
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
     from ctxchat.tui.guide import Guide
+
+
+RECENT_GROUPS = 400
+"""Of the record, in which the to-do list is looked for."""
 
 
 class ChatScreen(CurrentSizeScreen[None]):
@@ -78,7 +85,7 @@ class ChatScreen(CurrentSizeScreen[None]):
         self._compositor = CroppingCompositor()
         self._sandboxed, self._folder, self._branch = sandboxed, folder, ""
         self.header, self.gauge, self.key_line = Header(), Gauge(id="gauge"), KeyLine(keys)
-        self.outlook = OutlookLine()
+        self.outlook, self.work = OutlookLine(), WorkLine()
         self.transcript, self.composer = Transcript(), Composer(keys, history)
         self.empty, self.banner = EmptyChat(folder), Banner()
         self.questions, self.side = Questions(now), Side()
@@ -114,6 +121,7 @@ class ChatScreen(CurrentSizeScreen[None]):
                 yield self.banner
                 yield self.empty
                 yield self.transcript
+                yield self.work
                 yield self.questions
                 if self.guide:
                     yield self.guide
@@ -251,12 +259,15 @@ class ChatScreen(CurrentSizeScreen[None]):
         await self.questions.choose_no_model()
         self._ghost.stop()
         self.presenter.begin_work(what)
+        if self._session:
+            self.work.show_items(last_list(self._session.state.ledger.groups[-RECENT_GROUPS:]))
         self._show_keys()
 
     async def end(self, interrupted: bool = False) -> None:
         """Work is over."""
         await self.questions.no_calls()
         self.remove_class("-approval")
+        self.work.show_items(())
         self.presenter.end(interrupted)
         told, self._after = self._after, []
         for level, text in told:
@@ -301,6 +312,8 @@ class ChatScreen(CurrentSizeScreen[None]):
                 if isinstance(event, Failed):
                     self._away = event.kind in ("connection", "auth")
                 self._retrying = isinstance(event, Retry)
+                if isinstance(event, ToolStarted) and (items := items_of(event)) is not None:
+                    self.work.show_items(items)
                 if isinstance(event, ToolFinished):
                     await self.questions.answered(event.call_id)  # what it asked matters no longer
                 live.show_event(event, stamped.at)
@@ -346,6 +359,14 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.show_figures(context_usage)
         self.call_next(self.refresh_session)
         self.call_next(self.notice, "info", text)  # last: a mark that comes or goes draws the transcript anew
+
+    def on_transcript_unread(self, event: Transcript.Unread) -> None:
+        event.stop()
+        self.work.show_unread(event.lines)
+
+    def on_work_line_pressed(self, event: WorkLine.Pressed) -> None:
+        event.stop()
+        self.transcript.to_end()
 
     # ── what waits for a word ──
 

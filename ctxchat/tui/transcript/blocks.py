@@ -211,9 +211,9 @@ class Fold(Block):
         """The line in this many cells."""
         raise NotImplementedError
 
-    def foot(self, width: int) -> Content:
-        """A line below it that is there folded as well; empty for none."""
-        return NOTHING
+    def foot(self, width: int) -> Sequence[Content]:
+        """Lines below it that are there folded as well."""
+        return ()
 
     def body(self) -> Content:
         """What unfolds."""
@@ -232,8 +232,7 @@ class Fold(Block):
     def draw(self, width: int) -> list[DrawnLine]:
         room = max(1, width - 1)
         lines = [DrawnLine(target(self.head(room), "fold"), INDENT)]
-        if foot := self.foot(room):
-            lines.append(DrawnLine(foot, INDENT))
+        lines += [DrawnLine(line, INDENT) for line in self.foot(room)]
         if self.unfolded and (body := self.body()):
             bar = Content.assemble("   ", ("│", "$rule"), " ") if width >= MIN_TEXT_CELLS else INDENT
             lines += hung(wrapped(body, max(1, width - bar.cell_length)), bar, bar)

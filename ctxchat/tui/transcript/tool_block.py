@@ -15,7 +15,7 @@ from ctxchat.presentation.text import clean, elapsed, one_line, short
 from ctxchat.presentation.tool_words import SIGNS, key_argument, lines_of, outcome
 from ctxchat.presentation.usage_text import percent
 from ctxchat.tui.transcript.blocks import Fold, spin
-from ctxchat.tui.widgets.lines import NOTHING, excerpt, spread
+from ctxchat.tui.widgets.lines import excerpt, spread
 
 COLUMNS = 20
 """Of the bar, where there is room."""
@@ -40,6 +40,9 @@ OUTCOME_AT = 34
 """The column where outcomes begin when the call itself is shorter, so that they stand under each other."""
 
 HEAD_LINES, TAIL_LINES = 80, 40
+LIVE_LINES, MAX_LIVE_CHARS = 3, 4_000
+"""Lines of a call at work that are shown while it is folded, and the characters they are looked for in."""
+
 MAX_OUTPUT_CHARS = 65_536
 """Characters kept of the output of a tool at work; what it wrote is whole in its result."""
 
@@ -107,8 +110,17 @@ class ToolBlock(Fold):
             seconds = monotonic() - self._since
             self.finish(ToolFinished(self.call_id, self._tool, "cancelled", self._progress, 0, seconds))
 
-    def foot(self, width: int) -> Content:
-        return sub_gauge(self._delegated, width) if self._delegated else NOTHING
+    def foot(self, width: int) -> Sequence[Content]:
+        """A sub-agent's gauge, and the newest lines of a call at work."""
+        gauge = (sub_gauge(self._delegated, width),) if self._delegated else ()
+        return gauge if self.unfolded or self._result is not None else (*gauge, *self._live_lines(width))
+
+    def _live_lines(self, width: int) -> list[Content]:
+        lines = [line for line in clean(self._progress[-MAX_LIVE_CHARS:]).split("\n") if line.strip()]
+        return [
+            Content.styled(f"    {one_line(line, 1_000)}", "$text-muted").truncate(width)
+            for line in lines[-LIVE_LINES:]
+        ]
 
     def head(self, width: int) -> Content:
         """`▸ grep "tide gauge"   3 hits  0.1 s   412`, or with a spinner while it runs."""

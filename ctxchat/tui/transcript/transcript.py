@@ -68,8 +68,16 @@ class Transcript(ScrollView, can_focus=True):
             super().__init__()
             self.href = href
 
+    class Unread(Message):
+        """So many lines have come below what is being read, since the reader left the end; 0 at the end."""
+
+        def __init__(self, lines: int) -> None:
+            super().__init__()
+            self.lines = lines
+
     def __init__(self) -> None:
         super().__init__(id="transcript")
+        self._read_to = self._unread = 0  # lines there were when the end was last in sight, and those that came since
         self._column = TranscriptColumn(self._changed)
         self._look = 0  # how often the colours changed
         self._strips: LRUCache[tuple[DrawnLine, int, int], Strip] = LRUCache(
@@ -234,6 +242,11 @@ class Transcript(ScrollView, can_focus=True):
         if y != before:
             self.refresh()
         column.forget(y, self._is_kept)
+        if y >= total - height:
+            self._read_to = total
+        if (unread := max(0, total - self._read_to)) != self._unread:
+            self._unread = unread
+            self.post_message(self.Unread(unread))
 
     def _is_kept(self, stack: Stack) -> bool:
         return stack is self._found or self._focused in stack.blocks or self._offered in stack.blocks

@@ -1,0 +1,77 @@
+"""What is seen of the work while it runs: the to-do list, the newest lines of a command, what came below what is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxchat.core.events import ToolProgress, ToolStarted
+from ctxchat.tools.todo import TodoItem
+from ctxchat.tui.chat.work_line import WorkLine, items_of
+from tests.tui.chatting import chatting, idle, until, words
+from tests.tui.fakes import FakeSession, Pause, reply
+
+STEPS = [
+    {"text": "find themes", "status": "done"},
+    {"text": "write doc", "status": "in_progress"},
+    {"text": "ask for the name", "status": "pending"},
+]
+
+
+async def test_the_plan_and_the_newest_lines_are_seen_while_the_work_runs(tmp_path: Path) -> None:
+    script = [
+        ToolStarted("t", "todo", {"items": STEPS}),
+        ToolStarted("a", "shell", {"command": "pytest"}),
+        ToolProgress("a", "one\ntwo\n\x1b[31mthree\x1b[0m\nfour\n"),
+        Pause(),
+        *reply("done"),
+    ]
+    session = FakeSession(lambda _: script)
+    async with chatting(tmp_path, session, (100, 36)) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: "plan 1/3  ✓ find themes  ▸ write doc  ○ ask for the name" in words(app))
+        await until(pilot, lambda: "four" in words(app))
+        assert "three" in words(app) and "two" in words(app) and "  one " not in words(app)
+        session.approvals().set()
+        await idle(app, pilot)
+        assert "plan 1/3" not in words(app) and "four" not in words(app)
+
+
+@pytest.mark.parametrize("size", [(40, 20), (100, 30)])
+async def test_what_came_below_is_counted_and_a_click_goes_there(tmp_path: Path, size: tuple[int, int]) -> None:
+    long = "\n\n".join(f"line {n}" for n in range(60))
+    session = FakeSession(lambda text: [*([Pause()] if text == "y" else []), *reply(f"{long}\n\nlast of {text}")])
+    async with chatting(tmp_path, session, size) as (app, pilot):
+        await pilot.press("x", "enter")
+        await idle(app, pilot)
+        await until(pilot, lambda: "last of x" in words(app))
+        await pilot.press("y", "enter")
+        app.chat.transcript.scroll_to(y=3)
+        session.approvals().set()
+        await idle(app, pilot)
+        await until(pilot, lambda: "new lines" in words(app))
+        await pilot.click(WorkLine)
+        await until(pilot, lambda: "last of y" in words(app) and "new lines" not in words(app))
+
+
+@given(
+    st.lists(st.tuples(st.text(max_size=60), st.sampled_from(["pending", "in_progress", "done"])), max_size=6),
+    st.integers(0, 10_000),
+    st.integers(10, 140),
+)
+def test_it_is_one_line_of_the_width_there_is(steps: list[tuple[str, str]], unread: int, width: int) -> None:
+    line = WorkLine()
+    line._items, line._unread = [TodoItem(text, status) for text, status in steps], unread  # type: ignore[arg-type]
+    drawn = line.draw_line(width)
+    assert drawn.cell_length <= max(width, 8) and "\n" not in drawn.plain
+
+
+@pytest.mark.parametrize(
+    "arguments", ["no JSON", {}, {"items": "x"}, {"items": [{"text": 1}]}, {"items": STEPS, "more": 1}]
+)
+def test_a_list_the_tool_could_not_read_is_none(arguments: dict[str, object] | str) -> None:
+    assert items_of(ToolStarted("t", "todo", arguments)) is None
+    assert items_of(ToolStarted("t", "grep", {"items": STEPS})) is None
