@@ -196,12 +196,12 @@ def tight() -> HarbourSession:
     return HarbourSession(fold([Changed(digest(begun.ledger, "k2", ids, SUMMARY_B, minute=200))], begun), window=20_000)
 
 
-async def test_where_there_is_room_the_record_stands_beside_what_it_is_of(tmp_path: Path) -> None:
+async def test_where_there_is_room_a_story_stands_beside_what_it_is_of(tmp_path: Path) -> None:
     app = Opened(tight(), tmp_path)
     async with app.run_test(size=(120, 36)) as pilot:
         await app.at_rest(pilot)
         beneath = app.screen.query_one("#beneath")
-        assert beneath.region.height > 10 and "before → after" in app.text("#beneath Static")
+        assert beneath.region.height > 10 and "All of it is here, whole." in app.text("#beneath Static")
         lines = app.text("#beneath Static").splitlines()
         assert 50 < max(map(len, lines)) <= beneath.size.width - 2, "a cell is free beside the scrollbar"
         await pilot.resize_terminal(40, 20)

@@ -18,7 +18,7 @@ from ctxchat.presentation.text import one_line
 from ctxchat.storage.archive import Archived
 from ctxchat.storage.exporting import FOLDER, write_pass
 from ctxchat.tui.panels import compaction_text
-from ctxchat.tui.panels.compaction_detail import TABS, CompactionDetail, CompactionReport
+from ctxchat.tui.panels.compaction_detail import TABS, CompactionDetail, CompactionStory
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.panels.reader import ReaderScreen
 from ctxchat.tui.panels.undoing import UndoDone, redo, restore, undo
@@ -43,6 +43,8 @@ class ArchiveScreen(Panel[str]):
         Binding("r", "restore", "put back"),
         Binding("b", "branch", "branch here"),
         Binding("x", "export", "export"),
+        Binding("i", "tab('record')", "details"),
+        Binding("slash", "find", "find", key_display="/"),
         Binding("right", "tab('', 1)", "tabs", show=False),
         Binding("left", "tab('', -1)", "tabs", show=False),
         *(Binding(str(i + 1), f"tab('{name}')", show=False) for i, name in enumerate(TABS)),
@@ -57,7 +59,7 @@ class ArchiveScreen(Panel[str]):
         with Horizontal(classes="panel-body"):
             with Vertical(id="timeline"):
                 yield Rows(compaction_text.COLUMNS, compaction_text.compaction_cells, id="passes", empty=EMPTY)
-                yield CompactionReport(id="beneath")
+                yield CompactionStory(id="beneath")
                 yield FillLine()
             yield CompactionDetail(self._session)
 
@@ -96,9 +98,9 @@ class ArchiveScreen(Panel[str]):
         self._show_beneath()
 
     def _show_beneath(self) -> None:
-        """The record of the chosen one, where there is room below the list; unless it is looked at in its tab."""
+        """What the chosen one did, where there is room below the list; unless its record is looked at."""
         away = self.chosen is None or self.detail.tab == "record"
-        self.query_one("#beneath", CompactionReport).set_class(away, "-away").show_compaction(self.chosen)
+        self.query_one("#beneath", CompactionStory).set_class(away, "-away").show_compaction(self.chosen)
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         if event.rows.id == "passes":
@@ -147,6 +149,10 @@ class ArchiveScreen(Panel[str]):
         if self.chosen and not self.detail.display:
             self.add_class("-open")
             self.detail.enter()
+
+    async def action_find(self) -> None:
+        """Search everything ever said, this session's first."""
+        await self.app.run_action("app.command('search')")
 
     def action_change(self, how: str) -> None:
         """Undo the chosen one, or redo it."""

@@ -19,6 +19,9 @@ from ctxchat.presentation.usage_text import count, day_and_clock, gain, money
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.rows import Cell, Column
 
+MIN_SHOWN_S = 0.05
+"""Seconds below which it is not said how long something took."""
+
 COLUMNS = (
     Column("when", 6),
     Column("why", least=13),
@@ -123,11 +126,37 @@ def difference(one: CompactionEntry, found: Sequence[CompactionEntry]) -> Conten
     return Content("\n").join([Content.styled(f"{head}{'' if lines else ': they are equal'}", MUTED), *lines])
 
 
+def story(one: CompactionEntry, width: int = 0) -> Content:
+    """What a compaction did, in sentences: what became of which messages, what that gave, and that nothing is lost. In lines of
+    so many cells (0: as long as they are)."""
+    written = one.record
+    if one.change is None:
+        said = [written.detail or f"This compaction is {one.state_word}.", "Nothing was changed."]
+    else:
+        words = len(one.summary.split())
+        kept = f" and {count(written.facts.kept, 'fact')}" if words and written.facts.kept else ""
+        became = f"became a summary of {count(words, 'word')}{kept}" if words else "left the window"
+        shorter = f", {written.shortened:,} of them only shortened" if written.shortened else ""
+        author = _author(written) or written.model or "code alone"
+        took = f" in {elapsed(written.seconds)}" if written.seconds >= MIN_SHOWN_S else ""
+        cost = f" for {money(written.cost_usd)}" if written.cost_usd else ""
+        said = [
+            f"{count(written.folded_messages, 'message')} {became}{shorter}.",
+            f"{short(written.before.used)} tokens became {short(written.after.used)}; written by {author}{took}{cost}.",
+            "Undone since: all of it is in the window again." if one.undone else "All of it is here, whole.",
+            *([f"Put back since: {back}."] if (back := back_words(one)) else []),
+            *([written.missed] if written.missed else []),
+        ]
+    lines = [part for line in said for part in (wrap(clean(line), width) if width > 20 else [clean(line)])]
+    return Content("\n").join([Content.styled(line, MUTED if n else "") for n, line in enumerate(lines)])
+
+
 def record(one: CompactionEntry, width: int = 0) -> Content:
     """All that was written down of it, what its row in a list does not say first; what is longer than so many cells goes on under
     itself (0: as long as it is)."""
     written = one.record
     before, after = written.before.used, written.after.used
+    took = f"{elapsed(written.seconds)}   " if written.seconds >= MIN_SHOWN_S else ""
     rows = [("said", " ".join(filter(None, (written.detail, written.missed))))]
     if one.change:
         rows += [
@@ -135,14 +164,14 @@ def record(one: CompactionEntry, width: int = 0) -> Content:
             for s in written.steps
         ]
         rows += [
-            ("put away", _put_away(written)),
+            ("archived", _put_away(written)),
             ("put back since", back_words(one)),
             ("kept verbatim", count(written.keep_recent, "message") if written.keep_recent else ""),
             ("facts", _kept_words(written, one.facts_back)),
         ]
     rows += [
         ("before → after", f"{short(before)} → {short(after)}   {gain(before - after)}" if one.change else ""),
-        ("took", f"{elapsed(written.seconds)}   {money(written.cost_usd)}   {written.model or 'no model'}"),
+        ("took", f"{took}{money(written.cost_usd)}   {written.model or 'no model'}"),
         ("how", written.strategy),
         ("why", REASONS[written.reason]),
         ("outcome", one.state_word),
@@ -155,7 +184,7 @@ def record(one: CompactionEntry, width: int = 0) -> Content:
             ("attempts", str(written.attempts) if written.attempts > 1 else ""),
             ("tools then", ", ".join(written.tools)),
             ("memory then", ", ".join(written.memory)),
-            ("last calls", "\n".join(written.recent_calls)),
+            ("last calls", "\n".join(map(_call_words, written.recent_calls))),
         ]
     lines: list[Content] = []
     for key, value in rows:
@@ -164,6 +193,12 @@ def record(one: CompactionEntry, width: int = 0) -> Content:
         ]
         lines += [Content.assemble((f"{'' if n else key:<16}", MUTED), part) for n, part in enumerate(parts)]
     return Content("\n").join(lines)
+
+
+def _call_words(call: str) -> str:
+    """`read_file {"path": "a.py"}` as `read_file a.py`."""
+    name, _, arguments = call.partition(" ")
+    return f"{name} {key_argument(decoded(arguments))}".rstrip()
 
 
 def _put_away(written: CompactionRecord) -> str:
