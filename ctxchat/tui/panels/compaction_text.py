@@ -133,22 +133,30 @@ def story(one: CompactionEntry, width: int = 0) -> Content:
     if one.change is None:
         said = [written.detail or f"This compaction is {one.state_word}.", "Nothing was changed."]
     else:
-        words = len(one.summary.split())
+        words, gone = len(one.summary.split()), written.folded_messages - written.shortened
         kept = f" and {count(written.facts.kept, 'fact')}" if words and written.facts.kept else ""
         became = f"became a summary of {count(words, 'word')}{kept}" if words else "left the window"
-        shorter = f", {written.shortened:,} of them only shortened" if written.shortened else ""
-        author = _author(written) or written.model or "code alone"
+        what = [f"{count(gone, 'message')} {became}"] if gone or words else []
+        what += [f"{count(written.shortened, 'message')} shortened"] if written.shortened else []
         took = f" in {elapsed(written.seconds)}" if written.seconds >= MIN_SHOWN_S else ""
         cost = f" for {money(written.cost_usd)}" if written.cost_usd else ""
+        by = (
+            f"; written by {_author(written) or one_line(written.model, 60) or 'code alone'}{took}{cost}"
+            if words
+            else ""
+        )
+        back = back_words(one)
         said = [
-            f"{count(written.folded_messages, 'message')} {became}{shorter}.",
-            f"{short(written.before.used)} tokens became {short(written.after.used)}; written by {author}{took}{cost}.",
+            f"{', '.join(what)}.",
+            f"{short(written.before.used)} tokens became {short(written.after.used)}{by}.",
             "Undone since: all of it is in the window again." if one.undone else "All of it is here, whole.",
-            *([f"Put back since: {back}."] if (back := back_words(one)) else []),
+            *([f"Put back since: {back}."] if back else []),
             *([written.missed] if written.missed else []),
         ]
-    lines = [part for line in said for part in (wrap(clean(line), width) if width > 20 else [clean(line)])]
-    return Content("\n").join([Content.styled(line, MUTED if n else "") for n, line in enumerate(lines)])
+    lines = [
+        (part, n) for n, line in enumerate(said) for part in (wrap(clean(line), width) if width > 20 else [clean(line)])
+    ]
+    return Content("\n").join([Content.styled(line, MUTED if n else "") for line, n in lines])
 
 
 def record(one: CompactionEntry, width: int = 0) -> Content:
