@@ -31,7 +31,7 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Notice, Stamped
 from ctxchat.core.journal import Named, SessionState
 from ctxchat.core.messages import Part
-from ctxchat.core.ports import WorkspaceFiles
+from ctxchat.core.ports import BackgroundCommands, WorkspaceFiles
 from ctxchat.core.prompt_files import called_prompt
 from ctxchat.core.record import Reason
 from ctxchat.core.view import View
@@ -172,6 +172,11 @@ class Session:
         async with self._lock.alone():
             await self._conversation.write(Named(title))
 
+    @property
+    def background(self) -> BackgroundCommands | None:
+        """Commands that go on beside the conversation, where there can be any."""
+        return self._tool_runner.background
+
     async def close(self) -> tuple[Notice, ...]:
         """End what is being prepared, and give the session free for others. What hooks had to say at the end. A second time
         does nothing. Raises CtxchatError while a turn or a compaction is under way: it would go on to write without the lock."""
@@ -183,6 +188,8 @@ class Session:
             return () if self.read_only else await self._hooks.finish()
         finally:
             await self.compaction.close()
+            if self.background:
+                await self.background.close()
             await self._conversation.stop_background_work()
             with suppress(CtxchatError):  # nobody is left who could mend it
                 await self._conversation.flush()

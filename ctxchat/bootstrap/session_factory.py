@@ -44,6 +44,7 @@ from ctxchat.tools.catalogue import standard_tools
 from ctxchat.tools.checkpoints import Checkpoints
 from ctxchat.tools.conversation import MakeRoom
 from ctxchat.tools.delegating import Delegate
+from ctxchat.tools.jobs import JobList, Jobs
 from ctxchat.tools.memos import WriteMemo
 from ctxchat.tools.read_file import ReadNow
 from ctxchat.tools.seen import SeenFiles
@@ -52,7 +53,7 @@ from ctxchat.tools.todo import Todo, TodoList
 
 
 def tools_for(
-    shared: Shared, session: str, memory_file: Path, seen: SeenFiles, continues: str = ""
+    shared: Shared, session: str, memory_file: Path, seen: SeenFiles, jobs: Jobs, continues: str = ""
 ) -> tuple[ToolPort, ...]:
     """Every tool the session offers, in the order a model is told of them."""
     recall = Recollection(shared.database, session, continues)
@@ -65,6 +66,7 @@ def tools_for(
         show=recall.fetch_text,
         web=True,
         seen=seen,
+        jobs=jobs,
     )
 
 
@@ -302,10 +304,11 @@ class Opening:
         seen = SeenFiles(kept)
         checkpoints = self._checkpoints or Checkpoints(shared.workspace, kept, (str(shared.database.folder),))
         checkpoints.seen.append(seen)
-        tools = list(tools_for(shared, session, paths.config_dir() / "AGENTS.md", seen, state.continues))
+        jobs = Jobs()
+        tools = list(tools_for(shared, session, paths.config_dir() / "AGENTS.md", seen, jobs, state.continues))
         for todo in (tool for tool in tools if isinstance(tool, Todo)):
             todo.resume(state.ledger.groups)
-            self._configuring.own = (TodoList(todo),)
+            self._configuring.own = (TodoList(todo), JobList(jobs))
         tools.append(MakeRoom(lambda keep: self._policy.wanted_by_model(keep)))
         tools.append(WriteMemo(lambda: {m.name: m.text for m in memos_of(self._conversation.ledger).values()}))
         if self._above is None:  # a sub-agent has none of its own
@@ -324,6 +327,7 @@ class Opening:
             guests=shared.servers.tools,
             guests_arrive=partial(shared.servers.settled, FIRST_WAIT_S) if shared.servers.rows else None,
             files=checkpoints,
+            background=jobs,
             mask=shared.masking,
         )
         self._configuring.tools = lambda: tool_runner.every

@@ -93,6 +93,7 @@ ACTIONS: tuple[Action, ...] = (
         "archive", ("f3",), "Archive: every compaction, and what it put away", "archive", "views.archive", screen=True
     ),
     Action("xray", ("f4",), "X-ray: every message and its price in tokens", "xray", "views.xray", screen=True),
+    Action("jobs", ("ctrl+f5",), "Background commands: look at them, end one", "jobs", "views.jobs", screen=True),
     Action(
         "memos",
         ("alt+d",),
@@ -231,6 +232,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "cache": ("alt+home",),
         "cost": ("alt+end",),
         "memos": ("alt+insert",),
+        "jobs": ("alt+pagedown",),
         "settings": ("alt+i",),
         "reinsert": ("ctrl+r",),
         "help": ("alt+h",),
@@ -249,6 +251,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "handoff": ("ctrl+f10",),
         "rename": ("ctrl+b",),
         "effort": ("ctrl+f5",),
+        "jobs": ("ctrl+pagedown",),
         "cache": ("ctrl+f7",),
         "cost": ("ctrl+f2",),
         "memos": ("ctrl+f8",),

@@ -22,6 +22,7 @@ from ctxchat.core.events import (
     Usage,
 )
 from ctxchat.core.file_changes import Checkpoint, FileChange, FileState
+from ctxchat.core.jobs import JobRow
 from ctxchat.core.journal import Partial, Record
 from ctxchat.core.messages import Group, Received, ToolCall
 from ctxchat.core.permissions import Access, AccessRequest, Answer, Grant
@@ -245,6 +246,23 @@ class ToolPort(Protocol):
 
     def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolPiece]:
         """Pieces while it works, then one ToolOutput. Raises ToolError. Closing it ends what it started."""
+        ...
+
+
+class BackgroundCommands(Protocol):
+    """Commands that go on beside the conversation."""
+
+    @property
+    def rows(self) -> Sequence[JobRow]:
+        """All of this session, the newest first."""
+        ...
+
+    async def stop(self, id: str) -> None:
+        """End it and all it began. Raises ToolError where there is none of that id."""
+        ...
+
+    async def close(self) -> None:
+        """End all of them."""
         ...
 
 

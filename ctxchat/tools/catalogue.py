@@ -8,6 +8,7 @@ from pathlib import Path
 from ctxchat.core.ports import ToolPort
 from ctxchat.tools.conversation import AskUser, Recall, Remember, Search, Show
 from ctxchat.tools.edit_file import EditFile, WriteFile
+from ctxchat.tools.jobs import Jobs, JobTool
 from ctxchat.tools.read_file import ReadFile
 from ctxchat.tools.sandbox import Sandbox
 from ctxchat.tools.searching import Glob, Grep, ListFiles
@@ -28,6 +29,7 @@ def standard_tools(
     show: Show | None = None,
     web: bool = True,
     seen: SeenFiles | None = None,
+    jobs: Jobs | None = None,
 ) -> tuple[ToolPort, ...]:
     """All tools in the order a model is told of them, new ones for each session.
 
@@ -36,7 +38,8 @@ def standard_tools(
     out: `remember` without a memory file, `recall` without both `search` and `fetch_text`.
     """
     tools: list[ToolPort] = [ReadFile(seen), ListFiles(), Glob(), Grep(), WriteFile(seen), EditFile(seen)]
-    tools.append(Shell(sandbox, environ, keep_environ, asks_everything=asks_everything))
+    jobs = jobs or Jobs()
+    tools += [Shell(sandbox, environ, keep_environ, jobs=jobs, asks_everything=asks_everything), JobTool(jobs)]
     if web:
         tools.append(WebFetch())
     tools += [Todo(), AskUser()]

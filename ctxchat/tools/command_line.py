@@ -82,6 +82,22 @@ def parts_of(command: str, workspace: str) -> tuple[Part, ...]:
     return _Line(command, os.path.realpath(workspace)).parts()
 
 
+def leaves_something_running(command: str) -> bool:
+    """Whether the line ends a command with `&` and waits for none. False where that is not known."""
+    if "&" not in command or re.search(r"\bwait\b", command) or len(command) > MAX_LINE_CHARS:
+        return False
+    try:
+        nodes = [_parser().parse(command.encode()).root_node]
+    except (ImportError, ValueError, UnicodeError):
+        return False
+    while nodes:
+        node = nodes.pop()
+        if node.type == "&":
+            return True
+        nodes += node.children
+    return False
+
+
 @cache
 def _parser() -> Parser:
     """Some 20 ms to import, when the first command is judged. Raises ImportError where there is none for this machine."""

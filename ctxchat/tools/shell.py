@@ -17,7 +17,8 @@ from ctxchat.core.patterns import Word
 from ctxchat.core.permissions import AccessRequest, Grant, Part
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.own_processes import find_program
-from ctxchat.tools.command_line import parts_of
+from ctxchat.tools.command_line import leaves_something_running, parts_of
+from ctxchat.tools.jobs import FIRST_LOOK_S, Jobs, report
 from ctxchat.tools.processes import child, environment
 from ctxchat.tools.redraws import Redraws
 from ctxchat.tools.sandbox import PRIVATE, Sandbox, known_needs, stopped_by_sandbox, taken_away
@@ -45,9 +46,15 @@ MAX_TIMEOUT_S = 600.0
 """Seconds a call may ask for, where the settings do not allow more anyway."""
 
 
+ENDED_WITH_CALL = (
+    "[what this command put into the background has ended with the call; `background` keeps a command running]"
+)
+
+
 class ShellArguments(Arguments, frozen=True):
     command: str
     timeout: Annotated[int | None, msgspec.Meta(description="Seconds, at most 600; usually left out")] = None
+    background: Annotated[bool, msgspec.Meta(description="It goes on after the call, e.g. a server; see `job`")] = False
     network: Annotated[bool, msgspec.Meta(description="It needs the network")] = False
     folders: Annotated[tuple[str, ...], msgspec.Meta(description="Other folders it must write in")] = ()
     why: Annotated[str, msgspec.Meta(description="Why it needs them, for the user")] = ""
@@ -60,16 +67,23 @@ class Shell(Tool[ShellArguments]):
     name = "shell"
     about = (
         "Run a command line with bash in the workspace: build, test, git, what no other tool does. No input; what it leaves "
-        "in the background ends with the call. Long output keeps its beginning and its end. /tmp is private to commands. No "
-        "network, and no writing outside the workspace, unless you ask for it."
+        "running ends with the call, unless `background`. Long output keeps its beginning and its end. /tmp is private to "
+        "commands. No network, and no writing outside the workspace, unless you ask for it."
     )
     arguments = ShellArguments
     reads_only = False
 
     def __init__(
-        self, sandbox: Sandbox, environ: Mapping[str, str], keep: Sequence[str] = (), *, asks_everything: bool = False
+        self,
+        sandbox: Sandbox,
+        environ: Mapping[str, str],
+        keep: Sequence[str] = (),
+        *,
+        jobs: Jobs | None = None,
+        asks_everything: bool = False,
     ) -> None:
         super().__init__()
+        self._jobs = jobs or Jobs()
         self._asks_everything = asks_everything
         self._sandbox = sandbox
         self._environment = environment(environ, keep)
@@ -90,7 +104,10 @@ class Shell(Tool[ShellArguments]):
             )
         first, _, more = command.partition("\n")
         asks = self._asks(arguments)
-        summary = f"run {clip_line(first, 200)}{' …' if more else ''}{_beyond(asks, arguments.why, bool(self.sandbox))}"
+        how = "run in the background" if arguments.background else "run"
+        summary = (
+            f"{how} {clip_line(first, 200)}{' …' if more else ''}{_beyond(asks, arguments.why, bool(self.sandbox))}"
+        )
         bash = bool(find_program("bash", context.workspace))  # what another shell makes of a line nobody knows here
         parts = parts_of(command, context.workspace) if bash else (Part((Word(command, False),)),)
         return AccessRequest(
@@ -142,18 +159,27 @@ class Shell(Tool[ShellArguments]):
         sandboxed = bool(self.sandbox) and not allowed.outside
         if context.read_only and not sandboxed:
             raise ToolError("This command was to run in a sandbox, and there is none.", "Call again.")
+        command_ready = shut_in(
+            self._sandbox,
+            [shell, "-c", os.fsdecode(command)],
+            workspace,
+            self._environment,
+            session_folder=context.session_folder,
+            allowed=allowed,
+            read_only=context.read_only,
+            unreadable=context.unreadable,
+        )
+        if arguments.background:
+            limit = float(arguments.timeout) if arguments.timeout else None
+            job = await self._jobs.start(
+                arguments.command.strip(), command_ready, context, foreign=not sandboxed, seconds=limit
+            )
+            await job.wait(FIRST_LOOK_S)
+            yield ToolOutput(report(job))
+            return
         run = _Run(context.max_chars)
         async with (
-            shut_in(
-                self._sandbox,
-                [shell, "-c", os.fsdecode(command)],
-                workspace,
-                self._environment,
-                session_folder=context.session_folder,
-                allowed=allowed,
-                read_only=context.read_only,
-                unreadable=context.unreadable,
-            ) as ready,
+            command_ready as ready,
             child(
                 ready.argv, foreign=not sandboxed, cwd=workspace, env=ready.environ, stderr=asyncio.subprocess.STDOUT
             ) as process,
@@ -166,6 +192,8 @@ class Shell(Tool[ShellArguments]):
                 reader.cancel()
         output = run.output(process.returncode, seconds)
         notes = [taken_away(ready.taken, ready.kept)] if ready.taken else []
+        if output.status == "ok" and leaves_something_running(arguments.command):
+            notes.append(ENDED_WITH_CALL)
         if sandboxed:
             failed = output.status != "ok"
             said = (arguments.command, output.text)

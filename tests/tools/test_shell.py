@@ -20,7 +20,7 @@ from ctxchat.core.permissions import Grant
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.tools.processes import child, environment
 from ctxchat.tools.sandbox import Sandbox, find_sandbox, known_needs, seatbelt_profile, stopped_by_sandbox
-from ctxchat.tools.shell import Shell
+from ctxchat.tools.shell import ENDED_WITH_CALL, Shell
 from ctxchat.tools.text import HeadTail, clip, clip_line
 
 bare = Shell(Sandbox(), os.environ)
@@ -196,7 +196,7 @@ async def test_closing_the_iterator_ends_it(context: ToolContext, workspace: Pat
 async def test_an_orphan_that_holds_the_pipe_does_not_hang_it(call: Callable, workspace: Path) -> None:
     start = time.monotonic()
     found = await call(bare, command="(sleep 60 & echo $! > pids); echo done", timeout=50)
-    assert (found.text, found.status) == ("done", "ok")
+    assert (found.text, found.status) == (f"done\n{ENDED_WITH_CALL}", "ok")
     assert time.monotonic() - start < 40
     assert await gone(int((workspace / "pids").read_text()))
 
@@ -440,7 +440,9 @@ def test_clips_count_what_they_leave_out(text: str, limit: int, at: int) -> None
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc")
 async def test_a_daemon_ends_with_the_call_that_began_it(call: Callable, workspace: Path) -> None:
     daemon = "(setsid bash -c 'echo $$ > pid; exec sleep 3000' &)"
-    assert (await call(bare, command=f"{daemon}; until test -s pid; do sleep 0.02; done; echo begun")).text == "begun"
+    assert (await call(bare, command=f"{daemon}; until test -s pid; do sleep 0.02; done; echo begun")).text.startswith(
+        "begun"
+    )
     assert await gone(*await pids(workspace / "pid", 1))
 
 
@@ -456,7 +458,7 @@ async def test_a_daemon_that_forgets_where_it_comes_from_ends_with_the_call_too(
     async with aclosing(pieces):
         assert await anext(pieces) == ToolText("begun\n")
         if how == "ended":
-            assert [piece async for piece in pieces] == [ToolOutput("begun", exit_code=0)]
+            assert [piece async for piece in pieces] == [ToolOutput(f"begun\n{ENDED_WITH_CALL}", exit_code=0)]
     assert await gone(*await pids(workspace / "pid", 1))
 
 

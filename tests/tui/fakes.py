@@ -38,6 +38,7 @@ from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import TokenCounter, rough_count
 from ctxchat.core.view import View, compile
+from ctxchat.tools.jobs import Jobs
 
 if TYPE_CHECKING:  # a start is measured with these: what they stand for is heavy
     from ctxchat.agent.session import Session
@@ -150,6 +151,7 @@ class FakeSession:
         self.agreed: list[tuple[str, str]] = []
         self.snoozed: list[int] = []
         self.asked: list[tuple[str, int | None]] = []
+        self.background: Jobs | None = None
         self.weighed: list[tuple[str, ...]] = []
         self.replies: list[tuple[str, str]] = []
         self.answers: list[tuple[str, Answer]] = []

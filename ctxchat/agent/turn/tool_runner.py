@@ -35,6 +35,7 @@ from ctxchat.core.messages import ToolCall
 from ctxchat.core.notes import CALL_TOOL
 from ctxchat.core.permissions import AccessRequest, Answer, parse_rules
 from ctxchat.core.ports import (
+    BackgroundCommands,
     Clock,
     ToolContext,
     ToolLeave,
@@ -180,6 +181,7 @@ class ToolRunner:
         guests: Callable[[], Sequence[ToolPort]] = tuple,
         guests_arrive: Callable[[], Awaitable[None]] | None = None,
         files: WorkspaceFiles | None = None,
+        background: BackgroundCommands | None = None,
         mask: Callable[[str], str] = str,
     ) -> None:
         self._own = {plain_name(tool.spec.name): tool for tool in tools}
@@ -194,6 +196,8 @@ class ToolRunner:
         self._workspace = workspace
         self._session_folder = session_folder
         self._files = files
+        self.background = background
+        """Commands that go on beside the conversation, where there can be any."""
         self._warned: set[str] = set()
         self.call_hooks: CallHooks | None = None
         self._looking = asyncio.Lock()  # a tool is asked by one thread at a time what it would do

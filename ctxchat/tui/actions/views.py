@@ -59,6 +59,13 @@ async def xray(app: CtxchatApp, argument: str = "") -> None:
         app.chat.transcript.go_to(group)
 
 
+async def jobs(app: CtxchatApp, argument: str = "") -> None:
+    """The commands that run in the background, to look at and to end."""
+    from ctxchat.tui.panels.jobs import JobsScreen
+
+    await app.ask(JobsScreen(app.controller.open_session()))
+
+
 async def memos(app: CtxchatApp, argument: str = "") -> None:
     """What the agent keeps word for word; Enter goes to where a memo was written."""
     from ctxchat.tui.panels.memos import MemosScreen

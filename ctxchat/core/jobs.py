@@ -1,0 +1,17 @@
+"""A background command as everybody outside the tools sees it."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class JobRow(msgspec.Struct, frozen=True):
+    """`state` in words, `seconds` it has run or ran, `bytes` of output so far, which lies in `file`."""
+
+    id: str
+    command: str
+    state: str
+    running: bool
+    seconds: float
+    bytes: int
+    file: str

@@ -1,0 +1,103 @@
+"""The commands that run in the background: what each is, how long it runs, what it said last, and an end to it."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual import work
+from textual.binding import Binding
+from textual.content import Content
+
+from ctxchat.core.jobs import JobRow
+from ctxchat.presentation.text import clean, elapsed, one_line
+from ctxchat.presentation.usage_text import count
+from ctxchat.tui.panels.panel import Listing
+from ctxchat.tui.style import MUTED
+from ctxchat.tui.widgets.rows import Cell, Column
+
+if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
+
+HOW = "The agent begins them with shell and background = true: servers, long builds. They end with the session."
+REFRESH_S = 1.0
+TAIL_BYTES = 2_000
+"""Of a job's output, as it is shown below the list."""
+
+
+class JobsScreen(Listing[None]):
+    """Looks again every second, for as long as it is open."""
+
+    TITLE = "Background commands"
+    COLUMNS = (
+        Column("", 4),
+        Column("command", least=20),
+        Column("state", 24, rank=1),
+        Column("time", 8, right=True, rank=2),
+        Column("output", 9, right=True, rank=3),
+    )
+    EMPTY = "No command runs in the background."
+    BINDINGS = [Binding("x", "stop", "end it")]
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._jobs: Sequence[JobRow] = ()
+        self._tails: dict[str, str] = {}
+
+    def on_mount(self) -> None:
+        self.set_interval(REFRESH_S, self._refresh)
+        self.call_later(self._refresh)
+
+    async def _refresh(self) -> None:
+        background = self._session.background
+        self._jobs = background.rows if background else ()
+        if job := self.rows.current or next(iter(self._jobs), None):
+            self._tails[job.id] = await to_thread(tail_of, job.file)
+        self.apply_filter()
+
+    def apply_filter(self) -> None:
+        at = self.rows.current.id if self.rows.current else ""
+        self.set_items(self.holding(self._jobs, lambda job: f"{job.id} {job.command}"), at, lambda job: job.id)
+        running = sum(job.running for job in self._jobs)
+        self.head(f"{running} running, {count(len(self._jobs), 'command')}" if self._jobs else "")
+
+    def cells(self, job: JobRow) -> tuple[Cell, ...]:
+        style = "good" if job.running else "dim"
+        size = f"{job.bytes:,} B" if job.bytes < 10_000 else f"{job.bytes / 1_000:,.0f} kB"
+        return (
+            (job.id, style),
+            one_line(job.command, 400),
+            (job.state, style),
+            (elapsed(job.seconds), "dim"),
+            (size, "dim"),
+        )
+
+    def describe_item(self, item: JobRow | None) -> Content:
+        """The end of its output."""
+        if item is None:
+            return Content.styled("" if self._jobs else HOW, MUTED)
+        return Content(self._tails.get(item.id) or "It has said nothing yet.")
+
+    @work(group="stop", exclusive=True, exit_on_error=False)
+    async def action_stop(self) -> None:
+        """End the one under the cursor, and all it began."""
+        job: JobRow | None = self.rows.current
+        background = self._session.background
+        if job and job.running and background and await self.sure(f"End {job.id}: {one_line(job.command, 80)}?"):
+            await self.attempt(background.stop(job.id))
+            await self._refresh()
+
+
+def tail_of(file: str) -> str:
+    """The last lines of a job's output, clean; empty where there is none."""
+    try:
+        with Path(file).open("rb") as opened:
+            opened.seek(0, 2)
+            opened.seek(max(0, opened.tell() - TAIL_BYTES))
+            text = opened.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    return clean("\n".join(text.rstrip("\n").split("\n")[-12:]))

@@ -1,0 +1,187 @@
+"""Background commands with real processes: output, input, ends of every kind, and nothing left running."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from ctxchat.core.errors import ToolError
+from ctxchat.core.jobs import JobRow
+from ctxchat.core.permissions import AccessRequest
+from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.tools.command_line import leaves_something_running
+from ctxchat.tools.jobs import MAX_FILE_BYTES, MAX_RUNNING, JobList, Jobs, JobTool
+from ctxchat.tools.sandbox import Sandbox, find_sandbox
+from ctxchat.tools.shell import ENDED_WITH_CALL, Shell
+from tests.tools.test_shell import alive, gone, pids
+
+SANDBOXES = [Sandbox(), *([here] if (here := find_sandbox()).kind == "bubblewrap" else [])]
+
+
+class Desk:
+    """The two tools of one session, called as the agent calls them."""
+
+    def __init__(self, context: ToolContext, sandbox: Sandbox) -> None:
+        self.jobs, self.context = Jobs(), context
+        self.shell, self.job = Shell(sandbox, os.environ, jobs=self.jobs), JobTool(self.jobs)
+
+    async def __call__(self, tool: Shell | JobTool, **arguments: object) -> str:
+        last = None
+        async for piece in tool.run(arguments, self.context):
+            last = piece
+        assert isinstance(last, ToolOutput)
+        return last.text
+
+
+def kept(row: JobRow) -> tuple[str, int]:
+    """The output in the file of a job, and the file's mode."""
+    return Path(row.file).read_text(), Path(row.file).stat().st_mode & 0o777
+
+
+def running_commands() -> list[bytes]:
+    """The command lines of all processes."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(place.read_bytes().replace(b"\0", b" "))
+    return found
+
+
+@pytest.fixture(params=SANDBOXES, ids=lambda s: s.kind or "bare")
+async def desk(context: ToolContext, request: pytest.FixtureRequest) -> AsyncGenerator[Desk, None]:
+    desk = Desk(context, request.param)
+    yield desk
+    await desk.jobs.close()
+
+
+async def test_a_server_goes_on_is_looked_at_fed_and_ended(desk: Desk, context: ToolContext) -> None:
+    begun = await desk(
+        desk.shell, command="echo up; while read line; do echo got $line; done; echo over", background=True
+    )
+    assert begun.startswith("[j1: running") and begun.endswith("\nup")
+    assert "no new output" in await desk(desk.job, id="j1")
+    assert (await desk(desk.job, id="j1", action="send", text="hello")).endswith("\ngot hello")
+    assert "j1: running" in await desk(desk.job)
+    assert "j1 `echo up" in await JobList(desk.jobs).provide()
+    assert "[j1: stopped" in await desk(desk.job, id="j1", action="stop")
+    assert await JobList(desk.jobs).provide() == "", "it was seen to end"
+    with pytest.raises(ToolError, match="takes no input"):
+        await desk(desk.job, id="j1", action="send", text="more")
+    (row,) = desk.jobs.rows
+    assert kept(row) == ("up\ngot hello\n", 0o600)
+
+
+async def test_an_end_is_waited_for_and_told(desk: Desk) -> None:
+    await desk(desk.shell, command="sleep 1.2; echo done; exit 3", background=True)
+    assert "j1 `sleep 1.2; echo done; exit 3`: running" in await JobList(desk.jobs).provide()
+    waited = await desk(desk.job, id="j1", action="wait", seconds=60)
+    assert waited.startswith("[j1: ended with exit code 3") and waited.endswith("\ndone")
+    quick = await desk(desk.shell, command="exit 4", background=True)
+    assert quick.startswith("[j2: ended with exit code 4"), "what ends at once is told at once"
+    limited = await desk(desk.shell, command="sleep 60", background=True, timeout=1)
+    assert "running" in limited
+    assert "[j3: stopped" in await desk(desk.job, id="j3", action="wait", seconds=60)
+
+
+async def test_nothing_is_left_when_the_session_ends(desk: Desk, workspace: Path) -> None:
+    await desk(desk.shell, command="sleep 3047 & echo $$ $! > pids; wait", background=True)
+    running = await pids(workspace / "pids", 2)
+    await desk.jobs.close()
+    if desk.shell.sandbox:  # numbers of a namespace of its own
+        assert not any(b"sleep 3047" in line for line in running_commands())
+    else:
+        assert all([await gone(pid) for pid in running])
+    with pytest.raises(ToolError):
+        await desk(desk.shell, command="true", background=True)
+
+
+async def test_very_much_output_costs_little_and_a_held_pipe_nothing(desk: Desk, context: ToolContext) -> None:
+    await desk(desk.shell, command="head -c 100000000 /dev/zero | tr '\\0' 'a'; echo; echo end", background=True)
+    waited = await desk(desk.job, id="j1", action="wait", seconds=300)
+    assert "ended with exit code 0" in waited and waited.endswith("\nend") and len(waited) < 2 * context.max_chars
+    assert len(kept(desk.jobs.rows[0])[0]) < MAX_FILE_BYTES + 100_000
+    held = await desk(desk.shell, command="sleep 300 & echo gone", background=True)
+    assert "ended with exit code 0" in held or "ended" in await desk(desk.job, id="j2", action="wait", seconds=20)
+
+
+async def test_so_many_at_once_and_no_more(context: ToolContext) -> None:
+    desk = Desk(context, Sandbox())
+    for _ in range(MAX_RUNNING):
+        await desk.jobs.start("sleep 300", desk_ready(desk), context, foreign=False, seconds=None)
+    with pytest.raises(ToolError, match=f"{MAX_RUNNING} background commands run already"):
+        await desk(desk.shell, command="true", background=True)
+    await desk.jobs.close()
+    assert not any(row.running for row in desk.jobs.rows)
+
+
+def desk_ready(desk: Desk):
+    from ctxchat.tools.shut_in import shut_in
+
+    return shut_in(Sandbox(), ["sleep", "300"], desk.context.workspace, {"PATH": os.environ["PATH"]})
+
+
+def test_input_is_asked_about_as_a_command_is(context: ToolContext) -> None:
+    jobs = Jobs()
+    tool = JobTool(jobs)
+    with pytest.raises(ToolError, match="no job j9"):
+        tool.access_request({"id": "j9"}, context)
+    assert tool.access_request({}, context) == AccessRequest("none", summary="list background commands")
+    with pytest.raises(ToolError, match="wrong arguments"):
+        tool.access_request({"id": "j1", "action": "burn"}, context)
+
+
+async def test_sending_a_line_asks_and_looking_does_not(desk: Desk, context: ToolContext) -> None:
+    await desk(desk.shell, command="cat", background=True)
+    send = desk.job.access_request({"id": "j1", "action": "send", "text": "rm -rf ."}, context)
+    assert send.access == "run" and send.target == "rm -rf ." and not send.shut_in
+    assert desk.job.access_request({"id": "j1", "action": "stop"}, context).access == "none"
+
+
+@pytest.mark.parametrize(
+    ("command", "leaves"),
+    [
+        ("make", False),
+        ("make &", True),
+        ("a && b", False),
+        ("a & b", True),
+        ("echo '&'", False),
+        ("x 2>&1", False),
+        ("a & wait", False),
+    ],
+)
+def test_what_goes_on_beside_is_seen(command: str, leaves: bool) -> None:
+    assert leaves_something_running(command) is leaves
+
+
+async def test_a_call_says_that_what_it_left_has_ended(context: ToolContext) -> None:
+    desk = Desk(context, Sandbox())
+    assert (await desk(desk.shell, command="sleep 300 & echo up")).endswith(ENDED_WITH_CALL)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="who outlives a killed parent differs elsewhere")
+async def test_a_kill_of_the_program_leaves_none(context: ToolContext, workspace: Path) -> None:
+    program = f"""
+import asyncio, os
+from ctxchat.core.ports import ToolContext
+from ctxchat.tools.jobs import Jobs
+from ctxchat.tools.sandbox import Sandbox
+from ctxchat.tools.shell import Shell
+async def main():
+    shell = Shell(Sandbox(), os.environ, jobs=Jobs())
+    context = ToolContext("c", {str(workspace)!r}, {context.session_folder!r})
+    async for _ in shell.run({{"command": "echo $$ > pids; sleep 300", "background": True}}, context):
+        pass
+    os.kill(os.getpid(), {int(signal.SIGKILL)})
+asyncio.run(main())
+"""
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
+    assert await process.wait() == -signal.SIGKILL
+    (pid,) = await pids(workspace / "pids", 1)
+    assert await gone(pid) and not alive(pid)
