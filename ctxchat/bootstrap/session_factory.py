@@ -9,7 +9,6 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
@@ -53,7 +52,7 @@ from ctxchat.tools.todo import Todo, TodoList
 
 
 def tools_for(
-    shared: Shared, session: str, memory_file: Path, seen: SeenFiles, jobs: Jobs, continues: str = ""
+    shared: Shared, session: str, seen: SeenFiles, jobs: Jobs, shows_images: Callable[[], bool], continues: str = ""
 ) -> tuple[ToolPort, ...]:
     """Every tool the session offers, in the order a model is told of them."""
     recall = Recollection(shared.database, session, continues)
@@ -61,12 +60,13 @@ def tools_for(
         sandbox=shared.sandbox,
         environ=os.environ,
         asks_everything=shared.settings.permissions.ask == "everything",
-        memory_file=memory_file,
+        memory_file=paths.config_dir() / "AGENTS.md",
         search=recall.search,
         show=recall.fetch_text,
         web=True,
         seen=seen,
         jobs=jobs,
+        shows_images=shows_images,
     )
 
 
@@ -295,6 +295,9 @@ class Opening:
             return False
         return not keys or bool(where(keys, os.environ, keyring=False))
 
+    def _shows_images(self) -> bool:
+        return self._conversation.model.count_image(0, 0) > 0
+
     def _tool_runner(
         self, session: str, approvals: Approvals, state: SessionState
     ) -> tuple[ToolRunner, Checkpoints, SeenFiles]:
@@ -305,7 +308,7 @@ class Opening:
         checkpoints = self._checkpoints or Checkpoints(shared.workspace, kept, (str(shared.database.folder),))
         checkpoints.seen.append(seen)
         jobs = Jobs()
-        tools = list(tools_for(shared, session, paths.config_dir() / "AGENTS.md", seen, jobs, state.continues))
+        tools = list(tools_for(shared, session, seen, jobs, self._shows_images, state.continues))
         for todo in (tool for tool in tools if isinstance(tool, Todo)):
             todo.resume(state.ledger.groups)
             self._configuring.own = (TodoList(todo), JobList(jobs))

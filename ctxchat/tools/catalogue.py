@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ctxchat.core.ports import ToolPort
@@ -30,6 +30,7 @@ def standard_tools(
     web: bool = True,
     seen: SeenFiles | None = None,
     jobs: Jobs | None = None,
+    shows_images: Callable[[], bool] = lambda: False,
 ) -> tuple[ToolPort, ...]:
     """All tools in the order a model is told of them, new ones for each session.
 
@@ -37,7 +38,7 @@ def standard_tools(
     the keys in it but for `keep_environ`; with `asks_everything` no command is free. What nothing was handed in for is left
     out: `remember` without a memory file, `recall` without both `search` and `fetch_text`.
     """
-    tools: list[ToolPort] = [ReadFile(seen), ListFiles(), Glob(), Grep(), WriteFile(seen), EditFile(seen)]
+    tools: list[ToolPort] = [ReadFile(seen, shows_images), ListFiles(), Glob(), Grep(), WriteFile(seen), EditFile(seen)]
     jobs = jobs or Jobs()
     tools += [Shell(sandbox, environ, keep_environ, jobs=jobs, asks_everything=asks_everything), JobTool(jobs)]
     if web:

@@ -1,4 +1,4 @@
-"""read_file: numbered lines of a text file, in the encoding it has, with every cut named."""
+"""read_file: numbered lines of a text file, in the encoding it has, every cut named; and images, to a model that sees them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Annotated, BinaryIO
 import msgspec
 
 from ctxchat.core.errors import CtxchatError, ToolError
+from ctxchat.core.images import MOST_BYTES, fault_of, kind_of, size_in
 from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.working_set import CurrentFile
@@ -44,14 +45,16 @@ class ReadArguments(Arguments, frozen=True):
 class ReadFile(Tool[ReadArguments]):
     name = "read_file"
     about = (
-        "Read a text file as numbered lines, at most 2000 at once. Read before you edit. "
+        "Read a text file as numbered lines, at most 2000 at once, or look at an image. Read before you edit. "
         "Results too large to show are kept under tool-results/ and are read with this too."
     )
     arguments = ReadArguments
 
-    def __init__(self, seen: SeenFiles | None = None) -> None:
+    def __init__(self, seen: SeenFiles | None = None, shows_images: Callable[[], bool] = lambda: False) -> None:
+        """`shows_images` says whether the model in use is shown images."""
         super().__init__()
         self._seen = seen or SeenFiles()
+        self._shows_images = shows_images
 
     def access_needed(self, arguments: ReadArguments, context: ToolContext) -> AccessRequest:
         place = locate(arguments.path, context)
@@ -64,9 +67,21 @@ class ReadFile(Tool[ReadArguments]):
         if arguments.end_line and arguments.end_line < arguments.start_line:
             raise ToolError(f"end_line {arguments.end_line} comes before start_line {arguments.start_line}.")
         place = locate(arguments.path, context)
+        if (data := await in_thread(_image_in, place)) is not None:
+            yield self._image(place, data)
+            return
         first = max(1, arguments.start_line)
         last = min(arguments.end_line or first + MAX_LINES - 1, first + MAX_LINES - 1)
         yield ToolOutput(await in_thread(_read_lines, place, first, last, context.max_chars, self._seen))
+
+    def _image(self, place: Place, data: bytes) -> ToolOutput:
+        """The image itself, where the model sees it. Raises ToolError."""
+        what = f"{kind_of(data).upper()} image, {'×'.join(map(str, size_in(data)))}"
+        if not self._shows_images():
+            raise ToolError(f"{place.shown}: {what}. You are not shown images.", "Ask what is in it, or use a program.")
+        if fault := fault_of(data):
+            raise ToolError(f"{place.shown}: {fault}.", "Make it smaller with a program, through shell, and read that.")
+        return ToolOutput(f"[{place.shown}: {what}]", images=(data,))
 
 
 class ReadNow:
@@ -118,6 +133,13 @@ class Excerpt(msgspec.Struct):
     last: int
     total: int
     ends: set[str] = msgspec.field(default_factory=set)
+
+
+def _image_in(_: threading.Event, place: Place) -> bytes | None:
+    """An image, as far as it is looked at: one that is too large by a byte more than is allowed. None for anything else."""
+    with open_file(place) as file:
+        head = file.read(SNIFF)
+        return head + file.read(max(0, MOST_BYTES + 1 - len(head))) if kind_of(head) else None
 
 
 def _read_lines(stop: threading.Event, place: Place, first: int, last: int, max_chars: int, seen: SeenFiles) -> str:

@@ -10,6 +10,7 @@ import pytest
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext
 from ctxchat.tools.read_file import ReadFile
+from tests.doubles.images import gif, jpeg, png, webp
 
 tool = ReadFile()
 
@@ -142,3 +143,25 @@ def test_demands(context: ToolContext) -> None:
 def test_wrong_arguments_are_explained(wrong: dict[str, object], context: ToolContext) -> None:
     with pytest.raises(ToolError, match=r"wrong arguments.*Arguments are: path, start_line, end_line"):
         tool.access_request(wrong, context)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"), [("a.png", png(40, 30)), ("b", gif(40, 30)), ("c.txt", jpeg(40, 30)), ("d", webp(40, 30))]
+)
+async def test_an_image_is_given_to_a_model_that_sees_it(
+    call: Callable, workspace: Path, name: str, data: bytes
+) -> None:
+    (workspace / name).write_bytes(data)
+    found = await call(ReadFile(shows_images=lambda: True), path=name)
+    assert found.images == (data,) and found.text.startswith(f"[{name}: ") and found.text.endswith(" image, 40×30]")
+    with pytest.raises(ToolError, match="You are not shown images"):
+        await call(ReadFile(), path=name)
+
+
+@pytest.mark.parametrize("data", [png(9_000, 10), png(40, 30)[:60], png(400, 300, 4_000_000)])
+async def test_an_image_no_provider_takes_is_refused_with_the_reason(
+    call: Callable, workspace: Path, data: bytes
+) -> None:
+    (workspace / "a.png").write_bytes(data)
+    with pytest.raises(ToolError, match=r"too large|damaged"):
+        await call(ReadFile(shows_images=lambda: True), path="a.png")
