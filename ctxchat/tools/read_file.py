@@ -138,8 +138,10 @@ class Excerpt(msgspec.Struct):
 def _image_in(_: threading.Event, place: Place) -> bytes | None:
     """An image, as far as it is looked at: one that is too large by a byte more than is allowed. None for anything else."""
     with open_file(place) as file:
-        head = file.read(SNIFF)
-        return head + file.read(max(0, MOST_BYTES + 1 - len(head))) if kind_of(head) else None
+        data = file.read(SNIFF)
+        if kind_of(data):
+            data += file.read(MOST_BYTES + 1 - len(data))
+    return data if any(size_in(data)) else None
 
 
 def _read_lines(stop: threading.Event, place: Place, first: int, last: int, max_chars: int, seen: SeenFiles) -> str:
