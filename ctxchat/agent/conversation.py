@@ -16,6 +16,7 @@ import msgspec
 from ctxchat.agent.journal_writer import JournalWriter
 from ctxchat.agent.model_knowledge import Known, ModelKnowledge, ModelKnowledgeStore, NothingKnown
 from ctxchat.agent.session_config import SessionConfig
+from ctxchat.agent.spending_budget import SpendingBudget
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.backoff import Backoff
 from ctxchat.core.budget import Budget, Window, make_budget
@@ -99,8 +100,11 @@ class Conversation(JournalWriter):
         knowledge_store: ModelKnowledgeStore | None = None,
         known: Known | None = None,
         masked: MaskedRecord | None = None,
+        spending: SpendingBudget | None = None,
     ) -> None:
         super().__init__(journal, state)
+        self.spending = spending or SpendingBudget()
+        """What may still be spent, sub-agents and summaries included."""
         self.options = config.options
         self.clock = clock
         self.backoff = Backoff.remembered(state.automatic)

@@ -23,6 +23,7 @@ from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session_config import Configure, SessionConfig
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.setup import Setup
+from ctxchat.agent.spending_budget import SpendingBudget
 from ctxchat.agent.turn.fallback import Fallback
 from ctxchat.agent.turn.tool_runner import ToolRunner
 from ctxchat.agent.turn.turn import NextSteeringMessage, Turn, nothing
@@ -171,6 +172,11 @@ class Session:
         """Give the session another title."""
         async with self._lock.alone():
             await self._conversation.write(Named(title))
+
+    @property
+    def spending(self) -> SpendingBudget:
+        """What may still be spent."""
+        return self._conversation.spending
 
     @property
     def background(self) -> BackgroundCommands | None:

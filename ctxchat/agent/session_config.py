@@ -12,6 +12,7 @@ import msgspec
 from ctxchat.core.compilers import Compiler, all_sections
 from ctxchat.core.head import ContextBlock, Surroundings
 from ctxchat.core.hooks import Hook
+from ctxchat.core.limits import SpendingLimits
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Mode, Rule
 from ctxchat.core.ports import ModelPort, Summariser, ToolLimits
@@ -66,8 +67,8 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     `serving` is what models are opened with: where it differs, the model in use is opened anew; at its address, unless
     `address`, which the settings name for it, differs, too. `effort` is the level they name for it, empty for the model's
     usual one. `tools` are the names on offer, None for all. `lasting`: a person reads and thinks between the messages, so
-    that pauses of up to an hour are to be expected. `prompts` are what a person can call as `/name`. `notices` are sentences for
-    the person.
+    that pauses of up to an hour are to be expected. `spending` are limits of money and tokens. `prompts` are what a person can
+    call as `/name`. `notices` are sentences for the person.
     """
 
     system: str
@@ -81,6 +82,7 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     transforms: tuple[Transform, ...] = ()
     tools: Collection[str] | None = None
     limits: ToolLimits = ToolLimits()
+    spending: SpendingLimits = SpendingLimits()
     hooks: tuple[Hook, ...] = ()
     mode: Mode = "ask"
     rules: tuple[Rule, ...] = ()

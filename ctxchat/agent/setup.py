@@ -227,4 +227,6 @@ class Setup:
             self._compactor.policy.start_over()
         self._tool_runner.offer(after.tools)
         self._tool_runner.limits = after.limits
+        if after.spending != before.spending:
+            self._conversation.spending.limits = after.spending
         await conversation.configure(after, self._tool_runner.specs)

@@ -3,8 +3,10 @@ or told once."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -33,6 +35,38 @@ class StoredModelKnowledge:
         """Keep it."""
         with suppress(StorageError):
             await self._database.run(self._database.remember, f"model:{model}", msgspec.json.encode(known).decode())
+
+
+class StoredDayTotal:
+    """Fulfils `agent.spending_budget.DayTotal`: one sum a day in the store, counted up by all programs that use it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def today(self) -> float:
+        """US dollars; 0 where it cannot be read."""
+        with suppress(StorageError):
+            return float(await self._database.run(self._database.remembered, _day_key()) or 0.0)
+        return 0.0
+
+    async def add(self, usd: float) -> float:
+        """Count this in; the sum then. What cannot be written is not counted."""
+
+        def count_up(connection: sqlite3.Connection) -> float:
+            key = _day_key()
+            connection.execute(
+                "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = CAST(value AS REAL) + excluded.value",
+                (key, usd),
+            )
+            return float(connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0])
+
+        with suppress(StorageError):
+            return await self._database.run(self._database.write, count_up)
+        return usd
+
+
+def _day_key() -> str:
+    return f"spent:{datetime.now(UTC).date().isoformat()}"
 
 
 NOTHING_FOUND = (

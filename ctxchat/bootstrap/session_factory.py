@@ -18,6 +18,7 @@ from ctxchat.agent.compaction.policy import AutoCompactPolicy
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
+from ctxchat.agent.spending_budget import SpendingBudget
 from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.agent.turn.tool_runner import ToolRunner
 from ctxchat.bootstrap.extensions import Extensions, with_plugins
@@ -25,7 +26,7 @@ from ctxchat.bootstrap.flags import in_force
 from ctxchat.bootstrap.hooks import HookCommands
 from ctxchat.bootstrap.model_choice import Overrides, price, settings_of
 from ctxchat.bootstrap.recall import Recollection
-from ctxchat.bootstrap.remembered import StoredModelKnowledge
+from ctxchat.bootstrap.remembered import StoredDayTotal, StoredModelKnowledge
 from ctxchat.bootstrap.session_settings import Configuring, remembered
 from ctxchat.bootstrap.shared import Shared, SystemClock, masked_record
 from ctxchat.config import paths
@@ -144,7 +145,7 @@ class Stored(msgspec.Struct, frozen=True):
 
 class Opening:
     """How sessions of a program are put together. `interactive` says that somebody can be asked, `approvals` is what stands
-    between a sub-agent and what it does, `checkpoints` where that is kept: its caller's."""
+    between a sub-agent and what it does, `checkpoints` where that is kept, `spending` what it may spend: its caller's."""
 
     def __init__(
         self,
@@ -152,8 +153,10 @@ class Opening:
         interactive: bool,
         approvals: Approvals | None = None,
         checkpoints: Checkpoints | None = None,
+        spending: SpendingBudget | None = None,
     ) -> None:
         self._shared = shared
+        self._spending = spending
         self._interactive = interactive
         self._extensions = Extensions()
         self._clock = SystemClock()
@@ -193,12 +196,18 @@ class Opening:
         approvals = self._above or Approvals(
             mode, folder=str(shared.workspace), interactive=self._interactive, store=self._keep_rules
         )
+        self._spending = self._spending or SpendingBudget(
+            session=session, cost_usd=state.cost_usd, day=StoredDayTotal(shared.database)
+        )
+        self._configuring.spending = self._spending
         missed = await shared.database.run(shared.database.missed)
         tool_runner, checkpoints, seen = await asyncio.to_thread(self._tool_runner, session, approvals, state)
         config = await asyncio.to_thread(self._configuring, agent, model.name)
         approvals.rules = config.rules
         tool_runner.offer(config.tools)
         tool_runner.limits = config.limits
+        if self._above is None:
+            self._spending.limits = config.spending
         knowledge_store = StoredModelKnowledge(shared.database)
         conversation = Conversation(
             stored.journal,
@@ -210,6 +219,7 @@ class Opening:
             knowledge_store=knowledge_store,
             known=await asyncio.to_thread(knowledge_store.load, model.name),
             masked=masked_record(shared.masking),
+            spending=self._spending,
         )
         if not self._notices and (state.model, state.address) != (model.name, model.address):
             chosen = ModelChosen(model.name, model.address)  # what it goes on with, whatever the settings name then
@@ -337,7 +347,7 @@ class Opening:
         return tool_runner, checkpoints, seen
 
     async def _open_below(self, checkpoints: Checkpoints, session: str, approvals: Approvals) -> Session:
-        return await Opening(self._shared, self._interactive, approvals, checkpoints).open(session)
+        return await Opening(self._shared, self._interactive, approvals, checkpoints, self._spending).open(session)
 
     async def _keep_rules(self, rules: Sequence[Rule]) -> None:
         try:

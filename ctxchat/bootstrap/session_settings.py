@@ -13,6 +13,7 @@ import msgspec
 from ctxchat.agent.compaction.summariser import ModelSummariser
 from ctxchat.agent.prompts import prompt
 from ctxchat.agent.session_config import SessionConfig
+from ctxchat.agent.spending_budget import UNLIMITED
 from ctxchat.bootstrap.extensions import Extensions
 from ctxchat.bootstrap.flags import in_force, unknown_tools
 from ctxchat.bootstrap.hooks import hooks_of
@@ -32,6 +33,7 @@ from ctxchat.core.compilers import (
     selected_sections,
 )
 from ctxchat.core.errors import CtxchatError, UsageError
+from ctxchat.core.limits import SpendingLimits
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Rule, parse_rule
 from ctxchat.core.ports import ContextProvider, ModelPort, Summariser, ToolLimits
@@ -119,6 +121,8 @@ class Configuring:
         """The model the session was opened with, which the flags are about."""
         self.tools: Callable[[], Sequence[str]] = tuple
         """The names of all tools there are now, for what an agent may ask for."""
+        self.spending = UNLIMITED
+        """What may still be spent by who writes summaries."""
         self.own: Sequence[ContextProvider] = ()
         """What the session's tools say with each request, before the providers of the settings."""
 
@@ -143,6 +147,7 @@ class Configuring:
             transforms=self._transforms(settings),
             tools=self._offered(settings, own),
             limits=ToolLimits(settings.tools.max_output_chars, settings.tools.shell_timeout),
+            spending=msgspec.convert(msgspec.to_builtins(settings.limits), SpendingLimits),
             hooks=hooks_of(settings.hooks),
             mode=settings.permissions.mode,
             rules=rules,
@@ -221,7 +226,7 @@ class Configuring:
             from ctxchat.models.offline.summary import OfflineSummariser
 
             return OfflineSummariser(writer.count)
-        return ModelSummariser(writer, SystemClock())
+        return ModelSummariser(writer, SystemClock(), self.spending)
 
     def _writer(self, settings: Settings) -> tuple[ModelPort | None, tuple[str, ...]]:
         """The model the settings name for summaries; one that cannot be had costs a notice, and no session."""

@@ -88,6 +88,14 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "cache", ("alt+j",), "Cache: what the server still holds, and what comes next costs", "cache", "views.cache"
     ),
+    Action(
+        "limit",
+        ("ctrl+f7",),
+        "Spending limits: what is left of them, or raise one for this session",
+        "limit",
+        "views.limit",
+        argument="[turn | session | day  USD]",
+    ),
     Action("cost", ("alt+h",), "Cost: for what, by model, day and turn", "cost", "views.cost"),
     Action(
         "archive", ("f3",), "Archive: every compaction, and what it put away", "archive", "views.archive", screen=True
@@ -233,6 +241,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "cost": ("alt+end",),
         "memos": ("alt+insert",),
         "jobs": ("alt+pagedown",),
+        "limit": ("alt+pageup",),
         "settings": ("alt+i",),
         "reinsert": ("ctrl+r",),
         "help": ("alt+h",),
@@ -252,6 +261,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "rename": ("ctrl+b",),
         "effort": ("ctrl+f5",),
         "jobs": ("ctrl+pagedown",),
+        "limit": ("ctrl+pageup",),
         "cache": ("ctrl+f7",),
         "cost": ("ctrl+f2",),
         "memos": ("ctrl+f8",),

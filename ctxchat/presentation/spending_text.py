@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from ctxchat.core.errors import UsageError
 from ctxchat.core.journal import SessionState
+from ctxchat.core.limits import SCOPES, Limit, Scope
 from ctxchat.presentation.text import one_line
 from ctxchat.presentation.usage_text import money
 
+MAX_LIMIT_USD = 1_000_000
 WIDEST_MODEL = 60
 """Characters of a model's name that are shown."""
 
@@ -27,6 +30,27 @@ def spending_lines(state: SessionState) -> tuple[str, ...]:
         now = f"{money(spending.open)} since then; " if spending.open else ""
         lines.append(f"By turn, the newest first: {now}{', '.join(turns)}.")
     return tuple(lines)
+
+
+def limit_lines(limits: Sequence[Limit]) -> tuple[str, ...]:
+    """A line for each limit that is set."""
+    if not limits:
+        return ("No limit is set. `/limit session 5` sets one for this session, [limits] in the settings for good.",)
+    return tuple(f"{limit.words} is spent." for limit in limits)
+
+
+def wanted_limit(text: str) -> tuple[Scope, float]:
+    """`session 5`, `day $2.50`: which limit, and the US dollars. Raises UsageError."""
+    scope, _, amount = text.strip().partition(" ")
+    try:
+        usd = float(amount.strip().removeprefix("$"))
+    except ValueError:
+        usd = -1.0
+    if scope not in SCOPES or not 0 <= usd < MAX_LIMIT_USD:
+        raise UsageError(
+            f"{one_line(text, 40)} is no limit.", "Say `turn`, `session` or `day`, then US dollars; 0 for none."
+        )
+    return scope, usd
 
 
 def _parts(sums: Mapping[str, float]) -> str:

@@ -13,6 +13,7 @@ import msgspec
 
 from ctxchat.agent.compaction.dry_run import gains
 from ctxchat.agent.compaction.preview import Preview, PreviewStep, cache_lost
+from ctxchat.agent.spending_budget import SpendingBudget
 from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
@@ -152,6 +153,7 @@ class FakeSession:
         self.snoozed: list[int] = []
         self.asked: list[tuple[str, int | None]] = []
         self.background: Jobs | None = None
+        self.spending = SpendingBudget()
         self.weighed: list[tuple[str, ...]] = []
         self.replies: list[tuple[str, str]] = []
         self.answers: list[tuple[str, Answer]] = []

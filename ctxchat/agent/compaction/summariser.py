@@ -12,6 +12,7 @@ from contextlib import aclosing
 import msgspec
 
 from ctxchat.agent.prompts import prompt
+from ctxchat.agent.spending_budget import UNLIMITED, SpendingBudget
 from ctxchat.agent.turn.model_calls import ArrivingReply, ask
 from ctxchat.core.clip import head
 from ctxchat.core.errors import ModelError
@@ -39,9 +40,10 @@ MIN_CHUNK_TOKENS = 500
 class ModelSummariser:
     """Fulfils `core.ports.Summariser` with any model."""
 
-    def __init__(self, model: ModelPort, clock: Clock) -> None:
+    def __init__(self, model: ModelPort, clock: Clock, budget: SpendingBudget = UNLIMITED) -> None:
         self._model = model
         self._clock = clock
+        self._budget = budget
 
     @property
     def model(self) -> str:
@@ -112,7 +114,7 @@ class ModelSummariser:
 
     async def _asked(self, request: ModelRequest, draft: ArrivingReply) -> AsyncGenerator[str | Usage, None]:
         """The text of one call as it comes, and its usage; all of it is in `draft` then."""
-        async with aclosing(ask(self._model, request, self._clock, 1)) as stream:
+        async with aclosing(ask(self._model, request, self._clock, 1, budget=self._budget)) as stream:
             async for news in stream:
                 if isinstance(news, Retry):
                     continue

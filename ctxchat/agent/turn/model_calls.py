@@ -11,6 +11,7 @@ from typing import cast
 
 import msgspec
 
+from ctxchat.agent.spending_budget import UNLIMITED, SpendingBudget
 from ctxchat.core.calibration import Mix
 from ctxchat.core.errors import REFUSED, ModelError
 from ctxchat.core.events import ReasoningDelta, Retry, TextDelta, Usage
@@ -138,21 +139,26 @@ async def ask(
     clock: Clock,
     retries: int,
     in_vain: Callable[[ModelError], bool] = lambda problem: False,
+    *,
+    budget: SpendingBudget = UNLIMITED,
 ) -> AsyncGenerator[ModelPiece | Retry, None]:
     """The pieces of a reply. A passing failure before the first piece is tried again after a growing wait, told as Retry.
 
-    Raises ModelError for everything else, when `retries` are used up or would be `in_vain`, and where the server asks for more
-    patience than anybody has.
+    Raises ModelError for everything else, when `retries` are used up or would be `in_vain`, where the server asks for more
+    patience than anybody has, and where the call could pass a limit of the `budget`.
     """
     attempt = 0
     while True:
-        begun, received = False, 0
+        begun, received, usage = False, 0, None
+        request, reserved = await budget.admit(model, request)
         try:
             async with aclosing(cast("AsyncGenerator[ModelPiece, None]", model.stream(request))) as pieces:
                 async for piece in pieces:
                     begun = True
                     received += _length(piece)
-                    yield _sound(piece, request.view.raw, received)
+                    sound_piece = _sound(piece, request.view.raw, received)
+                    usage = sound_piece.usage if isinstance(sound_piece, ReplyEnd) else usage
+                    yield sound_piece
             return
         except ModelError as problem:
             attempt += 1
@@ -164,9 +170,11 @@ async def ask(
                     f"It asks to be left alone for {_span(problem.retry_after)}. Until then try another model."
                 )
                 raise
-            wait = delay(attempt, problem.retry_after, clock.seconds())
-            yield Retry(attempt, wait, problem.text)
-            await clock.sleep(wait)
+            wait, text = delay(attempt, problem.retry_after, clock.seconds()), problem.text
+        finally:
+            await budget.pay(reserved, usage, begun=begun)
+        yield Retry(attempt, wait, text)
+        await clock.sleep(wait)
 
 
 def _length(piece: ModelPiece) -> int:

@@ -140,7 +140,14 @@ class Replies:
         conversation, draft, continuation = self._conversation, self._open.draft, Continuation(self._before)
         tally, shown = TokenTally(conversation.counter.text_mix), conversation.clock.seconds()
         request = await conversation.request(output, await images_for(conversation))
-        asked = ask(conversation.model, request, conversation.clock, self._fallback.retries, self._fallback.in_vain)
+        asked = ask(
+            conversation.model,
+            request,
+            conversation.clock,
+            self._fallback.retries,
+            self._fallback.in_vain,
+            budget=conversation.spending,
+        )
         async with aclosing(asked) as pieces:
             async for said in pieces:
                 if isinstance(said, Retry):
@@ -222,7 +229,8 @@ class Replies:
         said = remarks(end, message, measured.cut, goes_on=self.goes_on)
         cache = (context_usage.cache,) if context_usage.cache != NOTHING_KNOWN else ()
         notices = (Notice("info" if self.goes_on else "warning", text) for text in said)
-        for event in (usage, *cache, *notices, context_usage):
+        nearly = (Notice("warning", text) for text in conversation.spending.warnings())
+        for event in (usage, *cache, *notices, *nearly, context_usage):
             await self._emit(event)
         await conversation.knowledge.unlearn_window(usage)
 

@@ -190,6 +190,7 @@ class Turn:
 
     async def _to_its_end(self, before: str = "") -> None:
         """Rounds, whatever is open sealed, and what follows a turn. `before` is the half reply that goes on."""
+        self._conversation.spending.begin_turn(self._conversation.journal.session)
         self._conversation.under_way = True
         try:
             status = await self._rounds_until_done(before)

@@ -13,7 +13,15 @@ from msgspec import Meta
 from ctxchat.config.keys import ActionId
 from ctxchat.config.schema.context import ContextSettings
 from ctxchat.config.schema.option import Table, opt, own_names
-from ctxchat.config.schema.program import Interface, ModelTable, Permissions, SecretSettings, Storage, ToolSettings
+from ctxchat.config.schema.program import (
+    Interface,
+    LimitSettings,
+    ModelTable,
+    Permissions,
+    SecretSettings,
+    Storage,
+    ToolSettings,
+)
 from ctxchat.core.hooks import HookEvent
 from ctxchat.core.permissions import Mode
 
@@ -173,6 +181,7 @@ class Settings(Table, frozen=True):
     )
     permissions: Annotated[Permissions, opt("What the agent may do without asking.", trust=True)] = Permissions()
     tools: Annotated[ToolSettings, opt("The agent's tools.", trust=True)] = ToolSettings()
+    limits: Annotated[LimitSettings, opt("What may be spent.", trust=True)] = LimitSettings()
     secrets: Annotated[SecretSettings, opt("Secrets in what tools bring back.", trust=True)] = SecretSettings()
     storage: Annotated[Storage, opt("What is kept on disk.", trust=True)] = Storage()
     interface: Annotated[Interface, opt("The screen.")] = Interface()

@@ -8,6 +8,7 @@ from msgspec import Meta
 Unit = Literal[
     "",
     "tokens",
+    "US dollars",
     "messages",
     "share of the limit",
     "seconds",

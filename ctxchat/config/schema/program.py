@@ -130,6 +130,16 @@ class Storage(Table, frozen=True):
     ] = 1_000
 
 
+class LimitSettings(Table, frozen=True):
+    """What may be spent. A call that could pass a limit is not made; 0 is no limit."""
+
+    turn: Annotated[float, opt("For one turn, its summaries and sub-agents included.", unit="US dollars", ge=0)] = 0.0
+    session: Annotated[float, opt("For one session and its sub-agents.", unit="US dollars", ge=0)] = 0.0
+    day: Annotated[float, opt("For all sessions of a day (UTC).", unit="US dollars", ge=0)] = 0.0
+    turn_tokens: Annotated[int, opt("Of prompts and replies together, for one turn.", unit="tokens", ge=0)] = 0
+    session_tokens: Annotated[int, opt("The same for one session, from when it was opened.", unit="tokens", ge=0)] = 0
+
+
 class ToolSettings(Table, frozen=True):
     """The agent's tools."""
 

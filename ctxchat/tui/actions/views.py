@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ctxchat.core.sections import SECTIONS
 from ctxchat.presentation.cache_text import cache_sentences
-from ctxchat.presentation.spending_text import spending_lines
+from ctxchat.presentation.spending_text import limit_lines, spending_lines, wanted_limit
 from ctxchat.presentation.usage_text import sentence
 from ctxchat.tui.actions.compaction import free_up_to
 from ctxchat.tui.actions.sessions import go_on_in
@@ -33,6 +33,15 @@ async def cache(app: CtxchatApp, argument: str = "") -> None:
 async def cost(app: CtxchatApp, argument: str = "") -> None:
     """What the session has cost: for what, by model, day and turn."""
     app.chat.notice("info", "\n".join(spending_lines(app.controller.open_session().state)))
+
+
+async def limit(app: CtxchatApp, argument: str = "") -> None:
+    """What is left of the spending limits; `session 5` sets one for this session, in US dollars, 0 for none."""
+    session = app.controller.open_session()
+    if argument:
+        scope, usd = wanted_limit(argument)
+        session.spending.raise_limit(scope, usd)
+    app.chat.notice("info", "\n".join(limit_lines(session.spending.in_force())))
 
 
 async def archive(app: CtxchatApp, argument: str = "") -> None:

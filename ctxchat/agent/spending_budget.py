@@ -1,0 +1,121 @@
+"""Holds every model call of a session, of its summaries and of its sub-agents against the spending limits, before it is made.
+
+Knows no provider, no settings file and no store: the day's sum over all sessions is kept by whoever hands it in.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from ctxchat.core.errors import ModelError
+from ctxchat.core.events import Usage
+from ctxchat.core.limits import (
+    MIN_OUTPUT,
+    SCOPES,
+    WARN_FROM,
+    Limit,
+    Scope,
+    Spend,
+    SpendingLimits,
+    dearest,
+    limits_in_force,
+    longest_reply,
+)
+from ctxchat.core.ports import ModelPort, ModelRequest
+
+COUNT_MARGIN = 1.35
+"""A server's tokenizer may count so many times what we do."""
+
+USUAL_OUTPUT = 32_000
+"""Tokens a reply may have where nothing says how many."""
+
+
+class DayTotal(Protocol):
+    """The US dollars that all sessions have spent today (UTC)."""
+
+    async def today(self) -> float: ...
+    async def add(self, usd: float) -> float:
+        """Count this in; the sum then."""
+        ...
+
+
+class SpendingBudget:
+    """What may still be spent by a session and all its sub-agents; `cost_usd` is what it has cost already."""
+
+    def __init__(
+        self,
+        limits: SpendingLimits | None = None,
+        *,
+        session: str = "",
+        cost_usd: float = 0.0,
+        day: DayTotal | None = None,
+    ) -> None:
+        self.limits = limits or SpendingLimits()
+        self._session = session
+        self._spent: dict[Scope, Spend] = {"session": Spend(cost_usd)}
+        self._day = day
+        self._reserved = Spend()  # the most that calls under way can come to
+        self._told: set[tuple[Scope, bool, float]] = set()
+
+    def begin_turn(self, session: str) -> None:
+        """What comes now is another turn's; one of a sub-agent is a part of its caller's."""
+        if session == self._session:
+            self._spent["turn"] = Spend()
+
+    def in_force(self) -> tuple[Limit, ...]:
+        """The limits that are set, with what is spent of each; calls under way count at their dearest."""
+        spent: dict[Scope, Spend] = {s: self._spent.get(s, Spend()) + self._reserved for s in SCOPES}
+        return tuple(limits_in_force(self.limits, spent))
+
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence for each limit that is nearly spent, once."""
+        found: list[str] = []
+        for limit in limits_in_force(self.limits, self._spent):
+            key = (limit.scope, limit.in_tokens, limit.most)
+            if limit.spent >= limit.most * WARN_FROM and key not in self._told:
+                self._told.add(key)
+                found.append(f"{limit.words} is spent.")
+        return tuple(found)
+
+    async def admit(self, model: ModelPort, request: ModelRequest) -> tuple[ModelRequest, Spend]:
+        """The request, its reply made as short as the limits want it, and what it can cost at most; `pay` it when it has ended.
+        Raises ModelError (`limit`) where not even a short reply would keep to them."""
+        if self.limits == SpendingLimits():
+            return request, Spend()
+        if self._day and self.limits.day:
+            self._spent["day"] = Spend(await self._day.today())
+        prices, prompt = model.prices(), int(request.view.raw * COUNT_MARGIN) + 1
+        wanted = request.max_output or USUAL_OUTPUT
+        room = wanted
+        for limit in self.in_force():
+            most = longest_reply(limit, prices, prompt)
+            if most is not None and most < min(MIN_OUTPUT, wanted):
+                raise ModelError(
+                    f"The limit is reached: {limit.words} is spent, and this request could cost more than what is left. "
+                    "It was not made.",
+                    f"`/limit {limit.scope} …` raises it for this session, [limits] in the settings for good.",
+                    kind="limit",
+                )
+            room = room if most is None else min(room, most)
+        reserved = dearest(prices, prompt, room)
+        self._reserved += reserved
+        return (request if room == wanted else msgspec.structs.replace(request, max_output=room)), reserved
+
+    async def pay(self, reserved: Spend, usage: Usage | None, *, begun: bool) -> None:
+        """A call is over: it cost what its `usage` says; one that had `begun` and says nothing may have cost all."""
+        paid = Spend(usage.cost_usd, usage.prompt + usage.completion) if usage else reserved if begun else Spend()
+        self._reserved = Spend(self._reserved.usd - reserved.usd, self._reserved.tokens - reserved.tokens)
+        for scope in ("turn", "session"):
+            self._spent[scope] = self._spent.get(scope, Spend()) + paid
+        if self._day and paid.usd:
+            self._spent["day"] = Spend(await self._day.add(paid.usd))
+
+    def raise_limit(self, scope: Scope, usd: float) -> None:
+        """So many US dollars from now on, for this session; 0 for no limit."""
+        self.limits = msgspec.structs.replace(self.limits, **{scope: usd})
+
+
+UNLIMITED = SpendingBudget()
+"""For calls that no session pays for."""

@@ -1,0 +1,97 @@
+"""Spending limits: what a turn, a session and a day may cost at most, in US dollars and in tokens, and how long a reply may be so
+that a request passes none of them. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal, get_args
+
+import msgspec
+
+from ctxchat.core.prices import MILLION, ModelPrices
+
+Scope = Literal["turn", "session", "day"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+WARN_FROM = 0.8
+"""Share of a limit from which a person is told."""
+
+MIN_OUTPUT = 1_000
+"""Tokens: a request whose reply would have room for fewer is not made (or for fewer than it asks for)."""
+
+
+class SpendingLimits(msgspec.Struct, frozen=True):
+    """0 for none. A day is a day of UTC, of all sessions; tokens are those of prompts and replies together."""
+
+    turn: float = 0.0
+    session: float = 0.0
+    day: float = 0.0
+    turn_tokens: int = 0
+    session_tokens: int = 0
+
+
+class Spend(msgspec.Struct, frozen=True):
+    """What was paid, or may be at most."""
+
+    usd: float = 0.0
+    tokens: int = 0
+
+    def __add__(self, other: Spend) -> Spend:
+        return Spend(self.usd + other.usd, self.tokens + other.tokens)
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """One of the limits, and what of it is spent: US dollars, or tokens where `in_tokens`."""
+
+    scope: Scope
+    most: float
+    spent: float
+    in_tokens: bool = False
+
+    @property
+    def left(self) -> float:
+        """What may still be spent, 0 where it is passed."""
+        return max(0.0, self.most - self.spent)
+
+    @property
+    def words(self) -> str:
+        """`$4.80 of $5.00 for this session`."""
+        spent, most = ((f"{n:,.0f} tokens" if self.in_tokens else f"${n:,.2f}") for n in (self.spent, self.most))
+        return f"{spent} of {most} for this {self.scope}"
+
+
+def limits_in_force(limits: SpendingLimits, spent: Mapping[Scope, Spend]) -> Iterator[Limit]:
+    """Those that are set, with what was spent of each."""
+    nothing = Spend()
+    dollars: tuple[tuple[Scope, float], ...] = (("turn", limits.turn), ("session", limits.session), ("day", limits.day))
+    for scope, most in dollars:
+        if most > 0:
+            yield Limit(scope, most, spent.get(scope, nothing).usd)
+    tokens: tuple[tuple[Scope, int], ...] = (("turn", limits.turn_tokens), ("session", limits.session_tokens))
+    for scope, most in tokens:
+        if most > 0:
+            yield Limit(scope, most, spent.get(scope, nothing).tokens, in_tokens=True)
+
+
+def dearest(prices: ModelPrices | None, prompt: int, output: int) -> Spend:
+    """The most that a call with so many prompt tokens and at most so many of a reply can cost: nothing of the prompt is cached,
+    all of it is written to the cache."""
+    if prices is None:
+        return Spend(0.0, prompt + output)
+    rates = prices.rates_at(prompt)
+    of_prompt = max(rates.input, rates.written, rates.written_long, rates.cached)
+    return Spend((prompt * of_prompt + output * rates.output) / MILLION, prompt + output)
+
+
+def longest_reply(limit: Limit, prices: ModelPrices | None, prompt: int) -> int | None:
+    """Tokens a reply may have so that the call keeps to this limit at its dearest; None where that limits nothing. Below 0 where
+    the prompt alone would pass it."""
+    if limit.in_tokens:
+        return int(limit.left) - prompt
+    if prices is None:
+        return None
+    left, rate = limit.left - dearest(prices, prompt, 0).usd, prices.rates_at(prompt).output
+    if rate <= 0:
+        return None if left >= 0 else -1
+    return int(left / rate * MILLION)

@@ -1,0 +1,181 @@
+"""Spending limits: no call that could pass one is made, whoever makes it, and what is left is told."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxchat.agent.spending_budget import SpendingBudget
+from ctxchat.agent.turn.model_calls import ask
+from ctxchat.bootstrap.remembered import StoredDayTotal
+from ctxchat.core.errors import ModelError
+from ctxchat.core.events import Failed, Notice, TurnFinished, Usage
+from ctxchat.core.limits import MIN_OUTPUT, SpendingLimits, dearest
+from ctxchat.core.ports import ModelRequest
+from ctxchat.core.prices import ModelPrices, Rates, cost
+from ctxchat.core.view import View
+from ctxchat.presentation.spending_text import limit_lines, wanted_limit
+from ctxchat.storage.database import Database
+from tests.agent.desk import Desk, StillClock
+from tests.agent.test_delegating import TASK, of
+from tests.doubles.scripted import ScriptedModel, calls, says
+
+PRICES = ModelPrices(Rates(3.0, 15.0, 0.3, 3.75, 6.0))
+
+
+def view(tokens: int) -> View:
+    return View((), (), (), tokens, changes=0)
+
+
+class Priced:
+    """A model whose replies take as many tokens as a life says, or as many as they may."""
+
+    name, efforts = "priced/model", ()
+
+    def __init__(self, prices: ModelPrices | None, overcount: float, written: int) -> None:
+        self._prices, self._overcount, self._written = prices, overcount, written
+        self.made: list[Usage] = []
+
+    def prices(self) -> ModelPrices | None:
+        return self._prices
+
+    async def stream(self, request: ModelRequest):
+        from ctxchat.core.ports import ReplyEnd
+
+        await asyncio.sleep(0)
+        prompt = int(request.view.raw * self._overcount)
+        usage = Usage(prompt, min(self._written, request.max_output or 32_000))
+        usage = msgspec.structs.replace(usage, cost_usd=cost(self._prices, usage) if self._prices else 0.0)
+        self.made.append(usage)
+        yield ReplyEnd("stop", usage=usage)
+
+
+money = st.floats(0.0, 2.0)
+
+
+@given(
+    st.builds(
+        SpendingLimits,
+        turn=money,
+        session=money,
+        day=money,
+        turn_tokens=st.integers(0, 200_000),
+        session_tokens=st.integers(0, 400_000),
+    ),
+    st.lists(
+        st.tuples(st.integers(0, 60_000), st.integers(1, 40_000), st.integers(0, 40_000), st.booleans()), max_size=12
+    ),
+    st.floats(0.5, 1.35),
+    st.sampled_from([PRICES, None, ModelPrices(Rates(1, 0, 1, 1, 1))]),
+    st.integers(1, 3),
+)
+def test_no_request_passes_a_limit(limits, life, overcount, prices, at_once) -> None:
+    """Whatever is asked for, side by side or one after the other: a turn, a session and a day never come to more."""
+
+    class Day:
+        sum = 0.0
+
+        async def today(self) -> float:
+            return self.sum
+
+        async def add(self, usd: float) -> float:
+            self.sum += usd
+            return self.sum
+
+    async def live() -> None:
+        budget = SpendingBudget(limits, session="s", day=Day())
+        turn: list[Usage] = []
+        every: list[Usage] = []
+
+        async def call(tokens: int, written: int, most: int) -> None:
+            model = Priced(prices, overcount, written)
+            with suppress(ModelError):
+                async for _ in ask(model, ModelRequest(view(tokens), most), StillClock(), 0, budget=budget):  # type: ignore[arg-type]
+                    pass
+            turn.extend(model.made)
+            every.extend(model.made)
+
+        for tokens, written, most, new_turn in life:
+            if new_turn:
+                budget.begin_turn("s")
+                turn.clear()
+            await asyncio.gather(*(call(tokens, written, most) for _ in range(at_once)))
+            for most_usd, paid in ((limits.turn, turn), (limits.session, every), (limits.day, every)):
+                assert not most_usd or sum(u.cost_usd for u in paid) <= most_usd * 1.000001
+            for most_tokens, paid in ((limits.turn_tokens, turn), (limits.session_tokens, every)):
+                assert not most_tokens or sum(u.prompt + u.completion for u in paid) <= most_tokens
+
+    asyncio.run(live())
+
+
+async def test_a_reply_is_made_short_before_it_is_refused() -> None:
+    budget = SpendingBudget(SpendingLimits(session=0.1))
+    model = ScriptedModel([], prices=PRICES)
+    asked, reserved = await budget.admit(model, ModelRequest(view(1_000), 32_000))
+    assert MIN_OUTPUT <= asked.max_output < 32_000 and reserved.usd <= 0.1
+    assert reserved == dearest(PRICES, 1_351, asked.max_output)
+    with pytest.raises(ModelError, match="limit is reached") as refused:
+        await budget.admit(model, ModelRequest(view(1_000), 32_000))
+    assert refused.value.kind == "limit" and "/limit session" in refused.value.hint
+    await budget.pay(reserved, None, begun=False)
+    assert (await budget.admit(model, ModelRequest(view(1_000), 32_000)))[0] == asked, "what was not begun cost nothing"
+
+
+async def test_a_turn_stops_before_the_limit_says_so_and_goes_on_when_it_is_raised() -> None:
+    replies = [says("Well. " * 400, usage=Usage(8_000, 2_000, cost_usd=0.09)) for _ in range(3)]
+    model = ScriptedModel(replies, prices=PRICES)
+    desk = Desk(model)
+    desk.session.spending.limits = SpendingLimits(session=0.1)
+    first = await desk.say("one")
+    assert of(first, TurnFinished)[-1].status == "done"
+    assert any("$0.09 of $0.10 for this session is spent" in notice.text for notice in of(first, Notice))
+    second = await desk.say("two")
+    (failed,) = of(second, Failed)
+    assert failed.kind == "limit" and "It was not made" in failed.text and len(model.requests) == 1
+    desk.session.spending.raise_limit("session", 1.0)
+    assert of(await desk.say("three"), TurnFinished)[-1].status == "done"
+    assert limit_lines(desk.session.spending.in_force()) == ("$0.18 of $1.00 for this session is spent.",)
+    await desk.session.close()
+
+
+async def test_a_sub_agents_calls_count_and_its_turn_is_the_callers() -> None:
+    from ctxchat.tools.delegating import Delegate
+
+    paid = Usage(8_000, 2_000, cost_usd=0.09)
+    lower = ScriptedModel([says("The port is 8123.", usage=paid)], prices=PRICES)
+    upper = ScriptedModel([calls(TASK), says("It is 8123.")], prices=PRICES)
+    desk = Desk(upper, tools=[Delegate(lambda agent: below(agent))], mode="all")
+    budget = SpendingBudget(SpendingLimits(turn=0.1), session=desk.session.id)
+    desk.session._conversation.spending = budget
+    small = Desk(lower)
+    small.session._conversation.spending = budget
+
+    async def below(agent: str):
+        return small.session
+
+    events = await desk.say("Which port?")
+    (failed,) = of(events, Failed)
+    assert failed.kind == "limit" and len(lower.requests) == 1 and len(upper.requests) == 1
+    await desk.session.close()
+
+
+async def test_the_day_is_counted_by_all_programs(tmp_path: Path) -> None:
+    with Database(tmp_path) as one, Database(tmp_path) as other:
+        days = [StoredDayTotal(one), StoredDayTotal(other)]
+        await asyncio.gather(*(days[n % 2].add(0.25) for n in range(8)))
+        assert [await day.today() for day in days] == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("text", ["", "session", "week 3", "session -1", "session nan", "day many", "turn 1e9"])
+def test_what_is_no_limit_is_refused(text: str) -> None:
+    from ctxchat.core.errors import UsageError
+
+    with pytest.raises(UsageError):
+        wanted_limit(text)
+    assert wanted_limit("day $2.50") == ("day", 2.5) and wanted_limit("turn 0") == ("turn", 0.0)
