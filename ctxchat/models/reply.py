@@ -174,6 +174,8 @@ class ReplyBuilder:
             self._add_text(text)
             pieces += self._spoken(self._text.feed(text))
         pieces += [self._fragment(fragment) for fragment in _objects(delta.get("tool_calls"))]
+        if isinstance(one := delta.get("function_call"), dict) and not delta.get("tool_calls"):
+            pieces.append(self._fragment({"index": 0, "function": one}))  # the form before `tool_calls`
         self.empty = self.empty and not pieces
         return pieces
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import keyword
 from itertools import pairwise
 from typing import Any
 
@@ -131,6 +132,11 @@ def test_arguments_that_are_nearly_json_are_read_as_they_were_meant(
                 f"{text}</tool_call>",
                 f"{text}}}",
                 repr(fields),
+                f"\ufeff{text}\0",
+                f"{{/* all */ {text[1:-1]}, // the end\n}}" if fields else text,
+                f"{text[:-1]},",
+                text[:-1] if fields else text,
+                "{" + ", ".join(f"{k}: {json.dumps(v)}" for k, v in fields.items()) + "}",
                 json.dumps({"x": "\n\t", **fields}).replace("\\n", "\n").replace("\\t", "\t"),
             ]
         )
@@ -206,13 +212,21 @@ WRITTEN = {
     "llama": f'<|python_tag|>{{"name": "read_file", "parameters": {A_TEXT}}}',
     "llama, bare": f'{{"type": "function", "name": "read_file", "parameters": {A_TEXT}}}',
     "a fence": f"```json\n{JSON}\n```",
+    "react": f"Action: read_file\nAction Input: {A_TEXT}",
+    "react, and what it expects": f"Action: read_file\nAction Input: {A_TEXT}\nObservation:",
+    "gemini": '```tool_code\nprint(default_api.read_file(path="a"))\n```',
+    "gemma": "```tool_code\nread_file(path='a')\n```",
+    "gemma's own": "<start_function_call>call:read_file{path:<escape>a<escape>}<end_function_call>",
+    "llama 4": '[read_file(path="a")]',
+    "cohere": '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "read_file", "parameters": {"path": "a"}}]<|END_ACTION|>',
+    "apertus": '<|tools_prefix|>[{"read_file": {"path": "a"}}]<|tools_suffix|>',
 }
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_a_call_written_as_text_is_one(kind: str, size: int) -> None:
-    before = "" if kind in {"llama, bare", "a fence"} else "Let me look.\n"
+    before = "" if kind in {"llama, bare", "a fence", "llama 4"} else "Let me look.\n"
     whole = before + WRITTEN[kind]
     text, _, end = reply_of(*({"content": whole[at : at + size]} for at in range(0, len(whole), size)))
     assert set(map(str, called(end))) == {str(A)} and text.strip() == before.strip() and end.finish == "tool_calls"
@@ -228,12 +242,38 @@ def test_a_call_written_as_text_is_one(kind: str, size: int) -> None:
         '{"name": "read_file", "and": "words"} or so',
         "The tag <tool_call> begins one.",
         "[TOOL_CALLS] is Mistral's mark",
+        "Action: read_file\nAction Input: the path, as JSON.",
+        'Action: read_file\nAction Input: {"path": "a"}\nObservation: it says 7.\nSo the answer is 7.',
+        "Action: delete_file\nAction Input: {}",
+        "```tool_code\nread_file(path=open('x').read())\n```",
+        "```tool_code\nimport os\nread_file(path='a')\n```",
+        "```tool_code\nread_file('a', 3)\n```",
+        '[read_file(path="a")] is how Llama writes it',
+        "<|START_ACTION|>[]<|END_ACTION|>",
+        "<start_function_call> begins Gemma's.",
     ],
 )
 @pytest.mark.parametrize("size", [1, 10_000])
 def test_words_about_calls_are_words(said: str, size: int) -> None:
     text, _, end = reply_of(*({"content": said[at : at + size]} for at in range(0, len(said), size)))
     assert (text, end.calls, end.finish) == (said, (), "stop")
+
+
+@given(FIELDS)
+def test_a_call_in_python_says_the_same_as_its_fields(fields: dict[str, Any]) -> None:
+    python = ", ".join(f"{key}={value!r}" for key, value in fields.items() if not keyword.iskeyword(key))
+    kept = {key: value for key, value in fields.items() if not keyword.iskeyword(key)}
+    (call,) = calls_in(f"```tool_code\nwrite_file({python})\n```", OFFERED)
+    assert call.name == "write_file" and fields_of(call.arguments) == kept
+
+
+def test_the_form_before_tool_calls_is_read() -> None:
+    deltas = [
+        {"function_call": {"name": "read_file", "arguments": ""}},
+        {"function_call": {"arguments": '{"path": "a"}'}},
+    ]
+    *_, end = reply_of(*deltas, finish="function_call")
+    assert called(end) == [A] and end.finish == "tool_calls"
 
 
 @pytest.mark.parametrize(
