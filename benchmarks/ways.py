@@ -141,7 +141,7 @@ async def measure(folder: Path) -> dict[str, Way]:
         watch.at(asyncio, "ensure_future", watch.look),
         watch.at(asyncio.Queue, "put_nowait", watch.emitted),
         watch.at(asyncio.Queue, "get", watch.waited),
-        watch.at(ReplyBlock, "feed", watch.end),
+        watch.at(ReplyBlock, "append_text", watch.end),
     ):
         async with talking(folder, [says(f"answer {n} {LONG}") for n in range(6)], window=8_000) as (app, pilot, desk):
             for _ in range(2):

@@ -14,7 +14,7 @@ from ctxchat.core.sanitize import visible
 
 Kind = Literal["allow_once", "allow_always", "reject_once"]
 
-LONGEST_RULE = 300
+MAX_RULE_CHARS = 300
 """Characters of a rule that is offered: what is stored is shown whole, and buttons hold no more."""
 
 DENIED = Answer("deny")
@@ -56,7 +56,7 @@ def _once(id: str, what: str, allowance: Grant) -> PermissionChoice:
 def _standing(rules: Sequence[str]) -> Iterator[PermissionChoice]:
     """Yes from now on: for this session by the widest rule, for good by the one for this very call. More than four answers to a
     simple question are read by nobody."""
-    shown = [rule for rule in rules if len(rule) <= LONGEST_RULE]
+    shown = [rule for rule in rules if len(rule) <= MAX_RULE_CHARS]
     if not shown:
         return
     narrow, wide = (visible(rule).replace("\n", "  +  ") for rule in (shown[0], shown[-1]))

@@ -26,7 +26,7 @@ from ctxchat.core.errors import UsageError
 from ctxchat.core.messages import Part
 from ctxchat.core.sanitize import clean
 from ctxchat.headless import UNSEEN, along
-from ctxchat.tools.mentions import LONGEST_TEXT, MentionedFile, file_name, image, mention, part_of
+from ctxchat.tools.mentions import MAX_TEXT_CHARS, MentionedFile, file_name, image, mention, part_of
 
 Block = TextContentBlock | ImageContentBlock | AudioContentBlock | ResourceContentBlock | EmbeddedResourceContentBlock
 
@@ -120,7 +120,7 @@ async def _image(named: MentionedFile, session: Session, tell: Tell) -> tuple[Pa
 
 async def _text_part(name: str, text: str, session: Session) -> Part:
     """Whole where it is short; else as a file that the agent can page through."""
-    if len(text) > LONGEST_TEXT:
+    if len(text) > MAX_TEXT_CHARS:
         return await session.attachments.put_away(file_name(name), session.attachments.mask(text))
     part = await part_of(MentionedFile(name, "text", text), session.attachments.save, session.attachments.mask)
     assert part

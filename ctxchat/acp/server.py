@@ -39,7 +39,7 @@ from acp.schema import (
 )
 
 from ctxchat import __version__
-from ctxchat.acp.wire import FAILED, INVALID_PARAMS, NOT_FOUND, Wire
+from ctxchat.acp.wire import FAILED, INVALID_PARAMS, NOT_FOUND_CODE, Wire
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.core.errors import CtxchatError, UsageError
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ctxchat.agent.session import Session
     from ctxchat.bootstrap.program import Program
 
-PAGE = 100
+SESSIONS_A_PAGE = 100
 """Sessions that are listed at once."""
 
 P = ParamSpec("P")
@@ -217,9 +217,11 @@ class EditorAgent:
             rows = [r for r in rows if r.folder == str(program.workspace)]
         shown = [
             SessionInfo(session_id=r.id, cwd=r.folder, title=clean(r.title) or None, updated_at=r.updated)
-            for r in rows[begin : begin + PAGE]
+            for r in rows[begin : begin + SESSIONS_A_PAGE]
         ]
-        return ListSessionsResponse(sessions=shown, next_cursor=str(begin + PAGE) if rows[begin + PAGE :] else None)
+        return ListSessionsResponse(
+            sessions=shown, next_cursor=str(begin + SESSIONS_A_PAGE) if rows[begin + SESSIONS_A_PAGE :] else None
+        )
 
     @with_plain_errors
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
@@ -277,13 +279,13 @@ class EditorAgent:
 
     def _session(self, session_id: str) -> EditorSession:
         if session_id not in self._open:
-            raise RequestError(NOT_FOUND, f"No session {clean(session_id)!r} is open. Begin one, or load it.")
+            raise RequestError(NOT_FOUND_CODE, f"No session {clean(session_id)!r} is open. Begin one, or load it.")
         return self._open[session_id]
 
     async def _stored(self, cwd: str, session_id: str, given: list[EditorServer] | None) -> EditorSession:
         program = await self._programs.program_for(cwd, given or ())
         if session_id not in {row.id for row in await program.sessions()}:
-            raise RequestError(NOT_FOUND, f"There is no session {clean(session_id)!r}.")
+            raise RequestError(NOT_FOUND_CODE, f"There is no session {clean(session_id)!r}.")
         opened = self._open.get(session_id)
         if opened and opened.program is program and not opened.session.state.ledger.groups:
             return opened  # closed, it would be forgotten: nothing has been said in it

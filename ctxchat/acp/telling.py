@@ -27,7 +27,7 @@ from ctxchat.acp import updates
 from ctxchat.acp.asking import answer_to, choices, chosen, options
 from ctxchat.acp.updates import CallIds, SessionUpdate
 from ctxchat.agent.session import Session
-from ctxchat.core.automatic import SNOOZE
+from ctxchat.core.automatic import SNOOZE_TURNS
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -54,7 +54,7 @@ from ctxchat.core.sanitize import clean, visible
 UPDATE_INTERVAL_S = 0.5
 """Seconds between two updates of what changes all the time: the gauge, and what a call has shown."""
 
-TAIL = 4_000
+MAX_TAIL_CHARS = 4_000
 """Characters of what a call at work has shown that are told."""
 
 OfCall = (
@@ -137,7 +137,7 @@ class EventSender:
                     self._lists[call_id] = todo
                 await self.tell(updates.started(told, self._workspace))
             case ToolProgress(text=text):
-                shown = self._shown[call_id] = (self._shown.get(call_id, "") + text)[-TAIL:]
+                shown = self._shown[call_id] = (self._shown.get(call_id, "") + text)[-MAX_TAIL_CHARS:]
                 if self._is_due(call_id):
                     await self.tell(updates.progress(named, shown))
             case ToolFinished():
@@ -205,7 +205,7 @@ class EventSender:
         rows = [
             PermissionOption(option_id="now", name="Make room now", kind="allow_once"),
             PermissionOption(option_id="after", name="After this task", kind="allow_once"),
-            PermissionOption(option_id="later", name=f"Not for {SNOOZE} turns", kind="reject_once"),
+            PermissionOption(option_id="later", name=f"Not for {SNOOZE_TURNS} turns", kind="reject_once"),
         ]
         named = self._ids.begin("compaction-suggested")
         call = ToolCallUpdate(tool_call_id=named, title=title, kind="think", status="pending")
@@ -216,7 +216,7 @@ class EventSender:
             case "after":
                 self._session.policy.agree("after")
             case _:
-                self._session.policy.pause_for(SNOOZE)
+                self._session.policy.pause_for(SNOOZE_TURNS)
         await self.tell(updates.settled(named, taken in {"now", "after"}))
 
     async def _chosen(self, call: ToolCallUpdate, rows: list[PermissionOption]) -> str:

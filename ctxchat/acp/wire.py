@@ -19,7 +19,7 @@ JsonObject = dict[str, Any]
 PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS, FAILED = -32700, -32600, -32601, -32602, -32603
 """The codes of JSON-RPC."""
 
-NOT_FOUND = -32002
+NOT_FOUND_CODE = -32002
 """The protocol's own, for what a client may then do without, such as a session."""
 
 

@@ -16,11 +16,11 @@ from ctxchat.core.images import addressed, data_url, size_in, stored_in
 from ctxchat.core.messages import Group, Image, Message, Part, Text
 from ctxchat.core.tokens import TokenCounter, rough_count
 
-ROUGH_FROM = 20_000
+ESTIMATED_FROM_CHARS = 20_000
 """Characters from which a text is estimated until it was counted: a tokenizer takes longer than a key may."""
 
 
-GLIMPSE = 1_000
+PASTE_EXCERPT_TOKENS = 1_000
 """Tokens that a message holds of a paste that goes as a file."""
 
 
@@ -46,7 +46,7 @@ class Attachments:
         """Keep a text as a file that the agent can page through: its head and tail, and where the rest lies. Raises
         StorageError."""
         tokens = await asyncio.to_thread(self._conversation.counter.count_text, text)
-        return Text(await self._conversation.put_away(name, text, tokens, GLIMPSE), name)
+        return Text(await self._conversation.put_away(name, text, tokens, PASTE_EXCERPT_TOKENS), name)
 
     async def carried(self, groups: Sequence[Group]) -> tuple[Group, ...]:
         """The groups with their images inside the messages, as data URLs; words in place of one whose file is gone."""
@@ -76,7 +76,9 @@ class Attachments:
         if not text and not parts:
             return self._conversation.measured()
         plain = Message(seq=0, role="user", content=text or " ")
-        typed = Mix(rough_count(text)) if len(text) > ROUGH_FROM else self._conversation.counter.draft_mix(plain)
+        typed = (
+            Mix(rough_count(text)) if len(text) > ESTIMATED_FROM_CHARS else self._conversation.counter.draft_mix(plain)
+        )
         return self._conversation.measured(draft=total((typed, *map(self._mix, parts))))
 
 
@@ -108,7 +110,7 @@ def weights(counter: TokenCounter, attachments: Sequence[Part]) -> tuple[int, ..
 
 
 def _long(part: Text) -> bool:
-    return bool(part.name) and len(part.text) > ROUGH_FROM
+    return bool(part.name) and len(part.text) > ESTIMATED_FROM_CHARS
 
 
 def _count(counter: TokenCounter, texts: Iterable[Text]) -> None:

@@ -46,7 +46,7 @@ from ctxchat.core.permissions import Mode
 from ctxchat.core.ports import Clock, JournalPort, ModelPort, ModelRequest, ReplyNotes
 from ctxchat.core.prefix_break import PrefixBreak
 from ctxchat.core.prefix_guard import PrefixGuard, SentPrefix, request_of
-from ctxchat.core.prices import MILLION, ModelPrices
+from ctxchat.core.prices import TOKENS_PER_PRICE, ModelPrices
 from ctxchat.core.sections import section_of
 from ctxchat.core.tool_share import Afforded, afford
 from ctxchat.core.view import Item, View, compile
@@ -63,10 +63,10 @@ MODES: Mapping[Mode, str] = {
     "read-only": "The session is read-only: only calls that read files are run.",
 }
 
-REMEMBERED_CHANGES = 30
+MAX_REMEMBERED_CHANGES = 30
 """Changes that are told apart where a request differs from the one before."""
 
-EARLIER_PATHS = 100
+MAX_EARLIER_PATHS = 100
 """Paths that a session worked on before it was opened, whose folders' memory files go on to apply."""
 
 STRICT = os.environ.get("_CTXCHAT_STRICT_PREFIX") == "1"
@@ -81,7 +81,7 @@ class UnexplainedBreak(BaseException):
         super().__init__(f"a request differs from the one before at {broke.place} ({broke.message}): {shown}")
 
 
-CHARACTERS = 4
+CHARS_A_TOKEN = 4
 """Characters of a token, for a first guess."""
 
 
@@ -125,7 +125,7 @@ class Conversation(JournalWriter):
         self._streamed = Mix()
         self.use(ModelKnowledge(self, self._knowledge_store, model, known or Known()))
         self._around: Surroundings | None = None  # as they were asked for last
-        config.context_sources.go_to(touched(state.ledger.groups_in_force, EARLIER_PATHS))
+        config.context_sources.go_to(touched(state.ledger.groups_in_force, MAX_EARLIER_PATHS))
         self._every_request: tuple[ContextBlock, ...] = ()
         self._prefix_guard = PrefixGuard(state.sent)
         self._requests = 0  # made so far
@@ -157,7 +157,7 @@ class Conversation(JournalWriter):
         if (before.system, before.tools) != (config.system, config.tools):
             self._instructed_anew = True
         if before.context_sources is not config.context_sources:
-            config.context_sources.go_to(touched(self.ledger.groups_in_force, EARLIER_PATHS))
+            config.context_sources.go_to(touched(self.ledger.groups_in_force, MAX_EARLIER_PATHS))
             self._around = None
             await before.context_sources.close()
 
@@ -366,9 +366,9 @@ class Conversation(JournalWriter):
         changes = self.ledger.changes
         found = {
             self._change_name(change): f"{change.id} {sum(len(edit.covers) for edit in change.edits)}"
-            for change in changes[-REMEMBERED_CHANGES:]
+            for change in changes[-MAX_REMEMBERED_CHANGES:]
         }
-        found |= {"earlier changes": str(len(changes))} if len(changes) > REMEMBERED_CHANGES else {}
+        found |= {"earlier changes": str(len(changes))} if len(changes) > MAX_REMEMBERED_CHANGES else {}
         if head := self.ledger.head:
             found["the head"] = hashlib.blake2b(msgspec.json.encode(head), digest_size=6).hexdigest()
         if spans := self.ledger.thoughts_left_out:
@@ -562,7 +562,7 @@ class Conversation(JournalWriter):
         if rates is None:
             return TokenPrice()
         written = rates.written_long if self._rules.long else rates.written
-        return TokenPrice(rates.input / MILLION, rates.cached / MILLION, written / MILLION)
+        return TokenPrice(rates.input / TOKENS_PER_PRICE, rates.cached / TOKENS_PER_PRICE, written / TOKENS_PER_PRICE)
 
 
 def lengths_of(ledger: Ledger) -> Counter[str]:
@@ -591,7 +591,7 @@ def closed_with(empty: ContextUsage, state: SessionState, off: float) -> Context
     if not used or sum(parts.values()) != used:
         lengths = lengths_of(state.ledger)
         if not used:
-            used = sum(lengths.values()) // CHARACTERS
+            used = sum(lengths.values()) // CHARS_A_TOKEN
             off = used / 2
         parts = shared_out(used, lengths)
     if not used or empty.used:

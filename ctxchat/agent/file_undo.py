@@ -23,7 +23,7 @@ from ctxchat.core.journal import Changed, Record, Sealed, Undone
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import WorkspaceFiles
 
-NOTED = 20
+MAX_NAMED_FILES = 20
 """Files that the model is told of by name."""
 
 
@@ -185,15 +185,14 @@ class Files:
         """What the model has to know: its files are other ones now."""
         conversation = self._conversation
         names = [c.name for c in done.changes]
-        more = f" and {len(names) - NOTED} more" if len(names) > NOTED else ""
+        more = f" and {len(names) - MAX_NAMED_FILES} more" if len(names) > MAX_NAMED_FILES else ""
         what = (
             "brought back changes to files that had been taken back"
             if file_changes.is_redo(done, self._checkpoints)
             else "took changes to files back, so these are no longer as you left them"
         )
-        text = (
-            f"[The user {what}: {', '.join(names[:NOTED])}{more}. Read a file again before you rely on what it holds.]"
-        )
+        named = ", ".join(names[:MAX_NAMED_FILES])
+        text = f"[The user {what}: {named}{more}. Read a file again before you rely on what it holds.]"
         message = Message(conversation.ledger.next_seq, "user", text, at=conversation.clock.now())
         return single("note", message, conversation.ledger.turn, "files")
 

@@ -18,7 +18,7 @@ from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit, SessionController
 from ctxchat.core.call_arguments import fields_of
-from ctxchat.core.claude_hooks import BLOCKS, CLAUDE_MODES, event_fields, matches, tool_input, verdict_of
+from ctxchat.core.claude_hooks import BLOCKING_EXIT_CODE, CLAUDE_MODES, event_fields, matches, tool_input, verdict_of
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import (
@@ -108,7 +108,7 @@ NOT_RUN = frozenset({126, 127})
 MAX_STOPS = 5
 """Times in a turn that hooks can have the model go on though it is done."""
 
-SAID = 300
+MAX_FAILURE_CHARS = 300
 """Characters of a failing command's last line in its notice."""
 
 
@@ -401,8 +401,8 @@ class Hooks:
                 f"did not end within {action.timeout:g} s and was ended; what it was asked went on without it"
             )
         verdict = verdict_of(name, tool, ran.exit_code, ran.output, ran.errors)
-        if ran.exit_code not in {0, BLOCKS}:
-            last = (ran.errors or ran.output).strip().rsplit("\n", 1)[-1][:SAID]
+        if ran.exit_code not in {0, BLOCKING_EXIT_CODE}:
+            last = (ran.errors or ran.output).strip().rsplit("\n", 1)[-1][:MAX_FAILURE_CHARS]
             raise CtxchatError(f"exit code {ran.exit_code}{': ' if last else ''}{last}")
         if action.show_output and ran.output.strip() and verdict == HookVerdict():
             self._notes.add_note(hook.name, f"{_head(ran.exit_code)}\n{ran.output.strip()}")
@@ -453,7 +453,7 @@ class Hooks:
             what = f"did not end within {action.timeout:g} s and was ended. It is left out until the session is opened again"
             return self._failed(hook.name, f"{what}; raise its timeout if it needs longer")
         if ran.exit_code in NOT_RUN or (ran.exit_code and not action.show_output):
-            last = ran.output.strip().rsplit("\n", 1)[-1][:SAID]
+            last = ran.output.strip().rsplit("\n", 1)[-1][:MAX_FAILURE_CHARS]
             return self._failed(hook.name, f"exit code {ran.exit_code}{': ' if last else ''}{last}")
         if action.show_output and ran.output.strip():
             self._notes.add_note(hook.name, f"{_head(ran.exit_code)}\n{ran.output.strip()}")

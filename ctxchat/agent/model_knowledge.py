@@ -21,7 +21,7 @@ from ctxchat.core.ports import ModelPort
 from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import View
 
-LEAST_JUMP = 500
+MIN_JUMP_TOKENS = 500
 """Tokens between two counts of one server that what was said in between cannot explain."""
 
 
@@ -208,7 +208,7 @@ class ModelKnowledge:
             return False
         grown = view.kinds - anchor.mix
         unexplained = real - anchor.tokens - self.calibration.part(grown)
-        return abs(unexplained) > MAX_RATE * abs(grown.raw) + LEAST_JUMP
+        return abs(unexplained) > MAX_RATE * abs(grown.raw) + MIN_JUMP_TOKENS
 
     def _kept_tokens(self, usage: Usage, reply: Message) -> int:
         """Tokens of a reply that the next request holds, as its server counted them; 0 where that is not known."""

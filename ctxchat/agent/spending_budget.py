@@ -14,7 +14,7 @@ from ctxchat.core.events import Usage
 from ctxchat.core.limits import (
     MIN_OUTPUT,
     SCOPES,
-    WARN_FROM,
+    WARNING_SHARE,
     Limit,
     Scope,
     Spend,
@@ -25,10 +25,10 @@ from ctxchat.core.limits import (
 )
 from ctxchat.core.ports import ModelPort, ModelRequest
 
-COUNT_MARGIN = 1.35
+MAX_COUNT_RATIO = 1.35
 """A server's tokenizer may count so many times what we do."""
 
-USUAL_OUTPUT = 32_000
+USUAL_OUTPUT_TOKENS = 32_000
 """Tokens a reply may have where nothing says how many."""
 
 
@@ -74,7 +74,7 @@ class SpendingBudget:
         found: list[str] = []
         for limit in limits_in_force(self.limits, self._spent):
             key = (limit.scope, limit.in_tokens, limit.most)
-            if limit.spent >= limit.most * WARN_FROM and key not in self._told:
+            if limit.spent >= limit.most * WARNING_SHARE and key not in self._told:
                 self._told.add(key)
                 found.append(f"{limit.words} is spent.")
         return tuple(found)
@@ -86,8 +86,8 @@ class SpendingBudget:
             return request, Spend()
         if self._day and self.limits.day:
             self._spent["day"] = Spend(await self._day.today())
-        prices, prompt = model.prices(), int(request.view.raw * COUNT_MARGIN) + 1
-        wanted = request.max_output or USUAL_OUTPUT
+        prices, prompt = model.prices(), int(request.view.raw * MAX_COUNT_RATIO) + 1
+        wanted = request.max_output or USUAL_OUTPUT_TOKENS
         room = wanted
         for limit in self.in_force():
             most = longest_reply(limit, prices, prompt)

@@ -26,13 +26,13 @@ from ctxchat.tools.sandbox import Sandbox, taken_away
 from ctxchat.tools.shut_in import shut_in
 from ctxchat.tools.text import HeadTail
 
-MOST_OUTPUT = 64_000
+MAX_OUTPUT_BYTES = 64_000
 """Bytes kept of what a command prints, head and tail; the rest is counted."""
 
-TICK = 0.02
+POLL_INTERVAL_S = 0.02
 """Seconds between two looks whether a command has ended."""
 
-AFTERGLOW = 0.3
+OPEN_PIPE_TIMEOUT_S = 0.3
 """Seconds of listening on after a command ended while something it left behind holds its pipe."""
 
 
@@ -112,7 +112,7 @@ class HookCommands:
         outside = not (action.sandbox or theirs)
         if outside:
             environ = {**environ, "PATH": outside_path(workspace, environ.get("PATH"))}
-        kept, errors = HeadTail(MOST_OUTPUT), HeadTail(MOST_OUTPUT)
+        kept, errors = HeadTail(MAX_OUTPUT_BYTES), HeadTail(MAX_OUTPUT_BYTES)
         apart = action.form == "claude"  # there the reason for a no stands on standard error alone
         pipe = asyncio.subprocess.PIPE
         ended = False
@@ -142,7 +142,7 @@ class HookCommands:
             talking += [asyncio.create_task(_read_output(process.stderr, errors))] if process.stderr else []
             try:
                 ended = await _ended(process, action.timeout)
-                await asyncio.wait(talking[1:], timeout=AFTERGLOW if ended else 0)
+                await asyncio.wait(talking[1:], timeout=OPEN_PIPE_TIMEOUT_S if ended else 0)
             finally:
                 for task in talking:
                     task.cancel()
@@ -211,5 +211,5 @@ async def _ended(process: asyncio.subprocess.Process, seconds: float) -> bool:
     while process.returncode is None:
         if loop.time() > deadline:
             return False
-        await asyncio.sleep(TICK)
+        await asyncio.sleep(POLL_INTERVAL_S)
     return True

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ctxchat.importing.outcome import ImportNews
     from ctxchat.tools.mcp.server import ServerRow
 
-BESIDE_KEYS = 0.0005
+IMPORT_SWITCH_INTERVAL_S = 0.0005
 """Seconds after which the import lets the interface have a go; with the usual 0.005 each key waits several times as long."""
 
 
@@ -145,7 +145,7 @@ class LazyProgram:
 def _program_class() -> type[Program]:
     """Its import takes as long as all that was imported before; it is done in a thread, beside the first keys."""
     before = sys.getswitchinterval()
-    sys.setswitchinterval(BESIDE_KEYS)
+    sys.setswitchinterval(IMPORT_SWITCH_INTERVAL_S)
     try:
         from ctxchat.bootstrap.program import Program
     finally:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 FIRST_WORD_TIMEOUT_S = 30.0
 """Seconds a model has for its first word."""
 
-LEAST_OUTPUT = 16
+MIN_OUTPUT_TOKENS = 16
 """Tokens it may answer with; some providers refuse fewer."""
 
 
@@ -48,7 +48,7 @@ async def answers_after(model: ModelPort, patience: float = FIRST_WORD_TIMEOUT_S
     began = monotonic()
     try:
         async with asyncio.timeout(patience):
-            pieces = cast("AsyncGenerator[ModelPiece, None]", model.stream(ModelRequest(view, LEAST_OUTPUT)))
+            pieces = cast("AsyncGenerator[ModelPiece, None]", model.stream(ModelRequest(view, MIN_OUTPUT_TOKENS)))
             async with aclosing(pieces):
                 await anext(pieces)
     except TimeoutError:

@@ -46,10 +46,10 @@ from ctxchat.tools.mcp.server import ServerRow
 if TYPE_CHECKING:
     from ctxchat.importing.outcome import Importable
 
-QUIET = 30.0
+QUIET_AFTER_S = 30.0
 """Seconds after the start: by then everything has been drawn and loaded."""
 
-SMALL = 16_000_000
+SMALL_STORE_BYTES = 16_000_000
 """Bytes of a store that is copied at the end, in some hundredths of a second."""
 
 
@@ -71,12 +71,12 @@ class DailyBackup:
             early = not task.done()
             task.cancel()
             await asyncio.wait({task})
-            if early and self._database.path.stat().st_size < SMALL:
+            if early and self._database.path.stat().st_size < SMALL_STORE_BYTES:
                 self._stop = threading.Event()
                 await asyncio.to_thread(self._back_up)
 
     async def _later(self) -> None:
-        await asyncio.sleep(QUIET)
+        await asyncio.sleep(QUIET_AFTER_S)
         await asyncio.to_thread(self._back_up)
 
     def _back_up(self) -> None:
@@ -119,7 +119,7 @@ SERVERS_TIMEOUT_S = 15.0
 
 
 _MMAP_THRESHOLD, _ARENA_MAX = -3, -8  # of glibc's mallopt
-_LARGE = 128 * 1024  # bytes; what glibc begins with
+_MMAP_THRESHOLD_BYTES = 128 * 1024  # bytes; what glibc begins with
 
 
 def hold_no_freed_memory() -> None:
@@ -129,7 +129,7 @@ def hold_no_freed_memory() -> None:
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             libc = ctypes.CDLL(None)
-            libc.mallopt(_MMAP_THRESHOLD, _LARGE)
+            libc.mallopt(_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES)
             libc.mallopt(_ARENA_MAX, 1)
 
 

@@ -16,22 +16,22 @@ from ctxchat.core.search import Hit, Scope, incomplete
 from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
 
-HITS = 6
+MAX_HITS = 6
 """Messages one recall gives back; more would cost what the compaction saved."""
 
-TOKENS = 2_000
+MAX_ANSWER_TOKENS = 2_000
 """What an answer to words, to a range or to a compaction's id may take. One message by its id comes whole, and the cap for
 tool results applies."""
 
-LARGER = 3
+LARGER_ANSWER_FACTOR = 3
 """Times that, where the agent asks for more room."""
 
-_NAMED = 12  # ids of what else was found
-_BESIDE = 150  # tokens of what belongs to a passage: the call of a result, the results of a call
-_LEAST = 60  # tokens a clipped message is still worth showing in
+_MAX_NAMED_IDS = 12  # ids of what else was found
+_MAX_NEIGHBOUR_TOKENS = 150  # tokens of what belongs to a passage: the call of a result, the results of a call
+_MIN_CLIPPED_TOKENS = 60  # tokens a clipped message is still worth showing in
 _RANGE = re.compile(r"m(\d{1,12})(?:\s*(?:[-–—]|to|\.\.)\s*m?(\d{1,12}))?")
 _AND_MORE = re.compile(r"\s+and \d+ more\Z")  # a summary names its first ranges only
-_MESSAGES = 200  # of a range: more than that many short ones fill no budget
+_MAX_RANGE_MESSAGES = 200  # of a range: more than that many short ones fill no budget
 
 
 class Recollection:
@@ -48,7 +48,7 @@ class Recollection:
         in a line. `scope` `folder`: in the other sessions of this folder. `room` `large`: three times as much. A filter that is
         none is told."""
         try:
-            return await self._database.run(self._search, query, scope, LARGER if room == "large" else 1)
+            return await self._database.run(self._search, query, scope, LARGER_ANSWER_FACTOR if room == "large" else 1)
         except UsageError as problem:
             return str(problem)
 
@@ -59,24 +59,24 @@ class Recollection:
             if not row.folder:
                 return "Nobody knows the folder of this session, so there are no others of it."
             where = Scope(recall=True, folder=row.folder, other=self._session)
-        hits = archive.search(self._database, query, scope=where, limit=3 * HITS * times)
+        hits = archive.search(self._database, query, scope=where, limit=3 * MAX_HITS * times)
         if self._before and scope == "session":
             handed = Scope(session=self._before, recall=True, other=self._session)
-            theirs = archive.search(self._database, query, scope=handed, limit=3 * HITS * times)
+            theirs = archive.search(self._database, query, scope=handed, limit=3 * MAX_HITS * times)
             hits = [hit for pair in zip_longest(hits, theirs) for hit in pair if hit]
         away = [hit for hit in hits if hit.compaction or hit.session != self._session]
         seen = [hit for hit in hits if hit not in away]
         found: list[str] = []
-        left, shown = times * TOKENS, set[tuple[str, str]]()
+        left, shown = times * MAX_ANSWER_TOKENS, set[tuple[str, str]]()
         rest: list[str] = []
         for hit in away:
             if (hit.session, hit.group) in shown:  # a call that came with its result, or the other way round
                 continue
             text = self._passage(hit)
             tokens = self._database.count(text)
-            if len(found) == HITS * times or tokens > left:
-                room = left if len(found) < HITS * times else 0
-                text = clip(text, room, self._database.count) if room >= _LEAST else ""
+            if len(found) == MAX_HITS * times or tokens > left:
+                room = left if len(found) < MAX_HITS * times else 0
+                text = clip(text, room, self._database.count) if room >= _MIN_CLIPPED_TOKENS else ""
             if not text:
                 rest.append(self._id(hit))
                 continue
@@ -84,11 +84,10 @@ class Recollection:
             found.append(text)
             left -= min(tokens, left)
         if rest:
-            found.append(
-                f"Also in: {', '.join(rest[:_NAMED])}{f' and {len(rest) - _NAMED} more' if len(rest) > _NAMED else ''}"
-            )
+            more = f" and {len(rest) - _MAX_NAMED_IDS} more" if len(rest) > _MAX_NAMED_IDS else ""
+            found.append(f"Also in: {', '.join(rest[:_MAX_NAMED_IDS])}{more}")
         if seen:
-            lines = (f"{hit.message}: {hit.snippet}" for hit in seen[:HITS])
+            lines = (f"{hit.message}: {hit.snippet}" for hit in seen[:MAX_HITS])
             found.append("\n".join(["In view already:" if away else "All of it is in view:", *lines]))
         if partly := incomplete(self._database.indexed):
             found.append(f"[{partly} Older ones are found later.]")
@@ -106,11 +105,16 @@ class Recollection:
         mine = next(m for m in group.messages if m.id == hit.message)
         if hit.role == "tool":
             calls = [c for m in group.messages for c in m.calls if c.id == mine.call_id]
-            around = [f"[called {c.name} {clip(c.arguments, _BESIDE, self._database.count)}]" for c in calls]
+            around = [
+                f"[called {c.name} {clip(c.arguments, _MAX_NEIGHBOUR_TOKENS, self._database.count)}]" for c in calls
+            ]
             return "\n".join([f"{self._heading(hit)}:", *around, hit.passage]) + self._rest_hint(hit)
         results = [m for m in group.messages if m.role == "tool" and not m.synthetic]
-        share = _BESIDE // max(1, len(results))
-        told = [f"{m.id} (its result): {clip(m.text, max(_LEAST, share), self._database.count)}" for m in results]
+        share = _MAX_NEIGHBOUR_TOKENS // max(1, len(results))
+        told = [
+            f"{m.id} (its result): {clip(m.text, max(_MIN_CLIPPED_TOKENS, share), self._database.count)}"
+            for m in results
+        ]
         return "\n".join([text, *told])
 
     def _heading(self, hit: Hit) -> str:
@@ -134,7 +138,9 @@ class Recollection:
         another session's id and a slash before it where a search named it so; empty where there is none. `room` as for a
         search."""
         try:
-            return await self._database.run(self._fetch_texts, id, TOKENS * (LARGER if room == "large" else 1))
+            return await self._database.run(
+                self._fetch_texts, id, MAX_ANSWER_TOKENS * (LARGER_ANSWER_FACTOR if room == "large" else 1)
+            )
         except CtxchatError:
             return ""
 
@@ -142,7 +148,7 @@ class Recollection:
         parts = [part.rpartition("/") for part in re.split(r"\s*[,;]\s*", _AND_MORE.sub("", id.strip()))]
         session, id = parts[0][0] or self._session, parts[0][2]
         if id in sessions.sub_agents(self._database, self._session):
-            return self._paged([(self._between(id, 1, _MESSAGES), _MESSAGES)], f"{id}/", room)
+            return self._paged([(self._between(id, 1, _MAX_RANGE_MESSAGES), _MAX_RANGE_MESSAGES)], f"{id}/", room)
         if any(part[0] not in {"", parts[0][0]} for part in parts):
             return ""
         before = f"{session}/" if session != self._session else ""
@@ -163,7 +169,7 @@ class Recollection:
 
     def _between(self, session: str, first: int, last: int) -> list[Message]:
         found: list[Message] = []
-        for seq in range(first, min(last, first + _MESSAGES) + 1):
+        for seq in range(first, min(last, first + _MAX_RANGE_MESSAGES) + 1):
             try:
                 found.append(archive.message(self._database, session, f"m{seq}"))
             except CtxchatError:
@@ -177,7 +183,7 @@ class Recollection:
         left = room
         for place, (messages, last) in enumerate(runs):
             for message in messages:
-                text = clip(_written(message), max(_LEAST, room // 4), count)
+                text = clip(_written(message), max(_MIN_CLIPPED_TOKENS, room // 4), count)
                 left -= count(text)
                 if left < 0 and shown:
                     rest = [(message.seq, last), *((some[0].seq, end) for some, end in runs[place + 1 :] if some)]

@@ -16,7 +16,7 @@ from ctxchat.cli.common import common_options, flags, narrate, run_async, tell, 
 from ctxchat.core.errors import UsageError
 from ctxchat.core.permissions import Mode
 
-MOST_INPUT = 50_000_000
+MAX_INPUT_CHARS = 50_000_000
 """Characters taken from standard input."""
 
 INPUT_TIMEOUT_S = 2.0
@@ -84,4 +84,4 @@ def _piped(patient: bool) -> str:
             )
             return ""
         narrate("Waiting for what comes through the pipe (`< /dev/null` goes on without it).")
-    return typed_in(MOST_INPUT)
+    return typed_in(MAX_INPUT_CHARS)

@@ -26,10 +26,10 @@ from ctxchat.importing.outcome import Imported, ImportNews, ReadSoFar, not_kept,
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 
-TOLD = 5
+MAX_NAMED_LINES = 5
 """Damaged lines of a file told one by one; more are a number, and all are in `--json`."""
 
-NICE = 5
+NICENESS = 5
 """How much less of the processor it takes where a program reads its events."""
 
 
@@ -60,7 +60,7 @@ def command(paths: Sequence[str], agent: str, found: bool, every: bool, events: 
     """
     if events:
         with suppress(AttributeError, OSError):  # it runs beside a chat
-            os.nice(NICE)
+            os.nice(NICENESS)
     form = formats.named(agent) if agent not in {"", "openai"} else None
     if found:
         _tell_found(form)
@@ -190,9 +190,9 @@ def _report(told: Sequence[Imported]) -> None:
         name = Path(one.file).name
         if one.problem:
             narrate(f"! {name}: {one.problem}")
-        for damage in one.damaged[:TOLD]:
+        for damage in one.damaged[:MAX_NAMED_LINES]:
             narrate(f"! {damage}; the line was left out")
-        if more := len(one.damaged) - TOLD:
+        if more := len(one.damaged) - MAX_NAMED_LINES:
             narrate(f"! {name}: {more} more damaged lines were left out") if more > 0 else None
     narrate(summary(told))
     for kind, many in sorted(not_kept(told).items(), key=lambda pair: -pair[1])[:12]:

@@ -46,7 +46,7 @@ SETTINGS = """\
 [context]
 keep_recent = 2
 """
-WINDOW = 20_000
+WINDOW_TOKENS = 20_000
 """Tokens: small enough for two logs to fill it."""
 
 
@@ -81,5 +81,7 @@ def command() -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
         os.environ.update(CTXCHAT_CONFIG_DIR=str(home), CTXCHAT_DATA_DIR=str(home / "data"))
-        ended = open_chat({"model": "offline/assistant", "window": WINDOW, "cwd": str(harbour)}, tour=made.cleanup)
+        ended = open_chat(
+            {"model": "offline/assistant", "window": WINDOW_TOKENS, "cwd": str(harbour)}, tour=made.cleanup
+        )
         click.get_current_context().exit(ended)

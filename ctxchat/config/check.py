@@ -16,7 +16,7 @@ KnownNames = Callable[[str], Collection[str]]
 """The words of an open list (`strategies`, `providers`, `transforms`, `tools`) besides our own; asked only when needed."""
 
 
-MOST_WORDS = 15
+MAX_LISTED_NAMES = 15
 """Names that are listed where one is unknown."""
 
 
@@ -143,7 +143,7 @@ def _below(name: str, table: type[Table]) -> str:
 
 def _one_of(words: Collection[str]) -> str:
     """The right words, or where to read them when they are too many for a line."""
-    if len(words) > MOST_WORDS:
+    if len(words) > MAX_LISTED_NAMES:
         return f"one of the {len(words)} names in the reference (`ctxchat config path` says where)"
     return f"one of {', '.join(words)}"
 

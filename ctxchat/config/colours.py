@@ -8,7 +8,7 @@ import re
 _HEX = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
 _RGB = re.compile(r"rgb\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)")
 
-READABLE = 4.5
+MIN_CONTRAST = 4.5
 """The contrast WCAG AA asks of text."""
 
 
@@ -42,7 +42,7 @@ def mix(one: str, other: str, share: float) -> str:
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
 
 
-def readable(ink: str, *grounds: str, least: float = READABLE) -> str:
+def readable(ink: str, *grounds: str, least: float = MIN_CONTRAST) -> str:
     """The ink, moved towards black or white until it stands out on every ground; the nearest that does."""
     best = ink
     for end in ("#ffffff", "#000000") if luminance(grounds[0]) < 0.18 else ("#000000", "#ffffff"):
@@ -57,7 +57,7 @@ def readable(ink: str, *grounds: str, least: float = READABLE) -> str:
 def ink_on(ground: str, *wishes: str) -> str:
     """The first wish that is readable on the ground, else black or white, one of which always is."""
     return next(
-        (w for w in wishes if contrast(w, ground) >= READABLE),
+        (w for w in wishes if contrast(w, ground) >= MIN_CONTRAST),
         max("#000000", "#ffffff", key=lambda c: contrast(c, ground)),
     )
 

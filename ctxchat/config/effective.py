@@ -41,7 +41,7 @@ DEFAULT = Origin("default")
 
 RULES = ("permissions", "rules")
 
-MOST_TOLD = 4
+MAX_NAMED_PROBLEMS = 4
 """Problems that are told at the start, one by one; there may be hundreds in a file that is something else."""
 
 
@@ -81,7 +81,7 @@ class Loaded(msgspec.Struct, frozen=True):
     @property
     def notices(self) -> tuple[str, ...]:
         """Everything a person should be told at the start, a sentence each, with its remedy."""
-        told = [p.brief for p in self.problems[:MOST_TOLD]]
+        told = [p.brief for p in self.problems[:MAX_NAMED_PROBLEMS]]
         if more := len(self.problems) - len(told):
             told.append(f"And {more} more: `ctxchat config check` lists them all.")
         if any(o.layer == "last good" for o in self.origins.values()):

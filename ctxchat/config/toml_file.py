@@ -13,10 +13,10 @@ import msgspec
 from ctxchat.config.problems import Problem
 from ctxchat.repository_files import read_checked
 
-MOST_BYTES = 262_144
+MAX_FILE_BYTES = 262_144
 """A settings file above this is taken for something else."""
 
-MOST_DOTS = 500
+MAX_DOTS_A_LINE = 500
 """In one line: a key of thousands of parts would hold up the start for seconds."""
 
 
@@ -35,9 +35,9 @@ def read_toml(path: Path, within: Path | None = None) -> Read:
         if not stat.S_ISREG(info.st_mode):
             what = "is a folder" if stat.S_ISDIR(info.st_mode) else "is not a file"
             return _broken(path, what, "must be a TOML file")
-        if info.st_size > MOST_BYTES:
-            return _broken(path, f"is too large ({info.st_size:,} bytes)", f"at most {MOST_BYTES:,}")
-        found = read_checked(path, within, MOST_BYTES)
+        if info.st_size > MAX_FILE_BYTES:
+            return _broken(path, f"is too large ({info.st_size:,} bytes)", f"at most {MAX_FILE_BYTES:,}")
+        found = read_checked(path, within, MAX_FILE_BYTES)
         if found.problem:
             return _broken(
                 path, found.problem, "check its permissions" if within is None else "must be a file of the project"
@@ -53,14 +53,15 @@ def read_toml(path: Path, within: Path | None = None) -> Read:
 def parse(data: bytes, file: str) -> Read:
     """The tree of a file's bytes."""
     try:
-        text = data[:MOST_BYTES].decode("utf-8-sig")
+        text = data[:MAX_FILE_BYTES].decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         return Read(problem=Problem("is not UTF-8 text", allowed="save it as UTF-8", file=file, line=line))
     for number, line in enumerate(text.splitlines(), 1):
-        if line.count(".") > MOST_DOTS:
+        if line.count(".") > MAX_DOTS_A_LINE:
             return Read(
-                text, problem=Problem("has too many dots in one line", f"at most {MOST_DOTS}", file=file, line=number)
+                text,
+                problem=Problem("has too many dots in one line", f"at most {MAX_DOTS_A_LINE}", file=file, line=number),
             )
     try:
         return Read(text, tomllib.loads(text))

@@ -14,10 +14,10 @@ from ctxchat.context.memory_files import folders_below, load_memory
 from ctxchat.core.head import ContextBlock, Surroundings
 from ctxchat.core.ports import ContextProvider
 
-DEADLINE = 0.5
+PROVIDER_TIMEOUT_S = 0.5
 """Seconds providers are waited for; a late one gives its last good value."""
 
-MEMORY_DEADLINE = 5.0
+MEMORY_TIMEOUT_S = 5.0
 """Seconds memory files are waited for, on a file system that hangs."""
 
 
@@ -64,10 +64,10 @@ class WorkspaceSources:
         load = partial(load_memory, self._workspace, self._memory_file, also=self._also, below=tuple(self._below))
         reading = asyncio.to_thread(load)
         try:
-            found = await asyncio.wait_for(reading, MEMORY_DEADLINE)
+            found = await asyncio.wait_for(reading, MEMORY_TIMEOUT_S)
         except TimeoutError:
             self._faulty = {
-                "memory files": f"could not be read within {MEMORY_DEADLINE:g} s; what they said last is used"
+                "memory files": f"could not be read within {MEMORY_TIMEOUT_S:g} s; what they said last is used"
             }
             return self._remembered
         self._faulty = found.problems
@@ -114,7 +114,7 @@ class Providers:
         self._said: dict[str, str] = {}
         self._running: dict[str, asyncio.Task[str]] = {}
 
-    async def asked(self, deadline: float = DEADLINE) -> tuple[ContextBlock, ...]:
+    async def asked(self, deadline: float = PROVIDER_TIMEOUT_S) -> tuple[ContextBlock, ...]:
         """What they say, in their order, after at most `deadline` seconds; empty texts are left out.
 
         Raises nothing of theirs. When the caller is cancelled, providers go on until `close`.

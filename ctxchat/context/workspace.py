@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 GIT_SECONDS = 2.0
-MOST_STATUS = 20
-MOST_NAMES = 60
+MAX_STATUS_LINES = 20
+MAX_NAMES = 60
 
 
 _WITHOUT_PROGRAMS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
@@ -69,8 +69,8 @@ def _git_text(status: str) -> str:
         return ""
     branch = head[3:].removeprefix("No commits yet on ")
     lines = [f"Git branch: {branch}"]
-    lines += ["Changed files:", *changed[:MOST_STATUS]] if changed else ["No changed files."]
-    return "\n".join([*lines, *_left_out(len(changed) - MOST_STATUS)])
+    lines += ["Changed files:", *changed[:MAX_STATUS_LINES]] if changed else ["No changed files."]
+    return "\n".join([*lines, *_left_out(len(changed) - MAX_STATUS_LINES)])
 
 
 def branch_of(root: Path) -> str:
@@ -100,7 +100,7 @@ def _listing(root: Path) -> str:
         return f"The folder cannot be listed: {error.strerror}"
     if not names:
         return "The folder is empty."
-    return "\n".join(["Top level:", *map(_one_line, names[:MOST_NAMES]), *_left_out(len(names) - MOST_NAMES)])
+    return "\n".join(["Top level:", *map(_one_line, names[:MAX_NAMES]), *_left_out(len(names) - MAX_NAMES)])
 
 
 def _one_line(name: str) -> str:

@@ -13,7 +13,7 @@ from ctxchat.core.quantities import count
 
 Standing = Literal["auto", "asks", "off", "by_hook", "snoozed", "waiting", "failed", "refilled"]
 
-SNOOZE = 3
+SNOOZE_TURNS = 3
 """Turns in which nothing starts by itself where a person said `later`, stopped a compaction or took one back."""
 
 

@@ -11,14 +11,14 @@ from typing import Literal
 import msgspec
 
 from ctxchat.core import journal
-from ctxchat.core.automatic import SNOOZE, Automatic
+from ctxchat.core.automatic import SNOOZE_TURNS, Automatic
 from ctxchat.core.automatic import Standing as Shown
 from ctxchat.core.options import AutoCompact, Options
 
-BREAKER = 3
+MAX_FAILURES_IN_A_ROW = 3
 """Failures in a row after which only a pass by hand closes the breaker."""
 
-REFILLS = 3
+MAX_REFILLS_IN_A_ROW = 3
 """Compactions in a row, each in the turn of the one before or the next, after which automatic compactions stop."""
 
 Standing = Literal["free", "waiting", "broken", "thrashing", "resting"]
@@ -45,9 +45,9 @@ class Backoff(msgspec.Struct, frozen=True):
 
     def standing(self, now: float, turn: int) -> Standing:
         """Whether an automatic compaction may run now, and if not why."""
-        if self.failures >= BREAKER:
+        if self.failures >= MAX_FAILURES_IN_A_ROW:
             return "broken"
-        if self.refills >= REFILLS:
+        if self.refills >= MAX_REFILLS_IN_A_ROW:
             return "thrashing"
         if turn < self.rest_until:
             return "resting"
@@ -75,7 +75,7 @@ class Backoff(msgspec.Struct, frozen=True):
         """What stopped compactions may be mended: they may run again, but for the rest that a person wanted."""
         return Backoff(rest_until=self.rest_until)
 
-    def rested(self, turn: int, turns: int = SNOOZE) -> Backoff:
+    def rested(self, turn: int, turns: int = SNOOZE_TURNS) -> Backoff:
         """A person wants to be left alone for the rest of this turn and `turns` more."""
         return msgspec.structs.replace(self, rest_until=turn + 1 + turns)
 

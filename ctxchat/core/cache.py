@@ -50,7 +50,7 @@ def marked_lengths(view: View) -> tuple[int, ...]:
     return tuple(1 + n for n in sorted({head, *ends[-2:]}))
 
 
-LOOKED_BACK = 20
+MAX_LOOKBACK_BLOCKS = 20
 """Blocks before a mark (Anthropic), or places from the end where a request may have ended (OpenAI), at which a cache is looked
 for."""
 
@@ -77,11 +77,11 @@ def _looked_for(view: View, length: int, marks: Sequence[int]) -> bool:
     """The end of that length is near enough to a mark, or to the end where there are none."""
     if marks:
         mark = next(each for each in marks if each >= length)
-        return _blocks(view.items[length - 1 : mark - 1]) < LOOKED_BACK
+        return _blocks(view.items[length - 1 : mark - 1]) < MAX_LOOKBACK_BLOCKS
     behind = view.items[length - 1 :]
     results = [item.message.role == "tool" for item in behind] + [False]
     ends = (i.message.role == "user" or (a and not b) for i, (a, b) in zip(behind, pairwise(results), strict=True))
-    return sum(ends) < LOOKED_BACK
+    return sum(ends) < MAX_LOOKBACK_BLOCKS
 
 
 def _blocks(items: Sequence[Item]) -> int:

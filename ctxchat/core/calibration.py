@@ -60,10 +60,10 @@ def total(mixes: Iterable[Mix]) -> Mix:
 _numbers: Callable[[Mix], tuple[int, ...]] = attrgetter(*Mix.__struct_fields__)
 _KINDS: Sequence[Callable[[Mix], int]] = [attrgetter(kind) for kind in Mix.__struct_fields__]
 
-RATIOS = 4
+RATIO_KINDS = 4
 """So many of the kinds are tokens; their rates are ratios about 1, all others are tokens more or less for a character."""
 
-PRIOR = (*[1.0] * RATIOS, *[0.0] * 8)
+PRIOR = (*[1.0] * RATIO_KINDS, *[0.0] * 8)
 """What is believed of a server of which nothing is known: its tokens for one of ours of each kind, for a character beyond
 that, and what a request costs besides."""
 
@@ -74,19 +74,19 @@ other scripts 0.6 to 1.2 (2.5 in the oldest), a digit up to 0.5 and a mark up to
 LEAST_DOUBT = (0.008, 0.02, 0.02, 0.02, 0.02, 0.01, 0.02, 0.02, 0.05, 0.02, 0.05, 5.0)
 """No rate is ever surer than this, so that none is ever deaf."""
 
-UNEVEN = 0.04
+TEXT_SPREAD_SHARE = 0.04
 """Texts of one kind still differ by this share (standard deviation)."""
 
 LOOSE_TOKENS = 10.0
 """Tokens by which a request may be off besides: templates cost a few that nobody tells."""
 
-SURPRISE = 4.0
+MAX_ERROR_DEVIATIONS = 4.0
 """An error of more standard deviations than this is not chance: another tokenizer behind the same name."""
 
 LEAST_RATE, MAX_RATE = 0.1, 5.0
 """A server's tokens for one of ours; one that takes every byte for a token comes to four or five."""
 
-MOST_EXTRA = 2.0
+MAX_EXTRA_TOKENS_A_CHAR = 2.0
 """Tokens a character may cost or save at most."""
 
 LEAST_BESIDES, MOST_BESIDES = -300.0, 8_000.0
@@ -158,8 +158,8 @@ class Calibration(msgspec.Struct, frozen=True):
 
 def level(ratio: float, band: float = 0.25, samples: int = 1) -> Calibration:
     """One ratio for every kind of text, that may be off by `band`."""
-    rest = [0.0] * (len(PRIOR) - RATIOS)
-    return Calibration((*[ratio] * RATIOS, *rest), (*[band / 2] * RATIOS, *rest), samples)
+    rest = [0.0] * (len(PRIOR) - RATIO_KINDS)
+    return Calibration((*[ratio] * RATIO_KINDS, *rest), (*[band / 2] * RATIO_KINDS, *rest), samples)
 
 
 def _spread(doubts: Sequence[float], features: Sequence[float]) -> float:
@@ -167,20 +167,20 @@ def _spread(doubts: Sequence[float], features: Sequence[float]) -> float:
 
 
 def _shaken(doubts: Sequence[float], features: Sequence[float], missed: float, noise: float) -> Sequence[float]:
-    """The doubts, raised to where an error of that size is `SURPRISE` standard deviations and no more."""
-    spread, needed = _spread(doubts, features), (missed / SURPRISE) ** 2 - noise
+    """The doubts, raised to where an error of that size is `MAX_ERROR_DEVIATIONS` standard deviations and no more."""
+    spread, needed = _spread(doubts, features), (missed / MAX_ERROR_DEVIATIONS) ** 2 - noise
     return [doubt * math.sqrt(needed / spread) for doubt in doubts] if 0 < spread < needed else doubts
 
 
 def _noise(tokens: float) -> float:
-    return (UNEVEN * tokens) ** 2 + LOOSE_TOKENS**2
+    return (TEXT_SPREAD_SHARE * tokens) ** 2 + LOOSE_TOKENS**2
 
 
 def _clamped(rates: Sequence[float]) -> tuple[float, ...]:
-    *extras, besides = rates[RATIOS:]
+    *extras, besides = rates[RATIO_KINDS:]
     return (
-        *(min(MAX_RATE, max(LEAST_RATE, ratio)) for ratio in rates[:RATIOS]),
-        *(min(MOST_EXTRA, max(-MOST_EXTRA, extra)) for extra in extras),
+        *(min(MAX_RATE, max(LEAST_RATE, ratio)) for ratio in rates[:RATIO_KINDS]),
+        *(min(MAX_EXTRA_TOKENS_A_CHAR, max(-MAX_EXTRA_TOKENS_A_CHAR, extra)) for extra in extras),
         min(MOST_BESIDES, max(LEAST_BESIDES, besides)),
     )
 

@@ -10,12 +10,12 @@ from typing import cast
 
 import msgspec
 
-LONGEST_NAME = 64
+MAX_TOOL_NAME_CHARS = 64
 """Characters of a tool's name that every provider takes."""
 
-_PLAIN_NAME = re.compile(rf"[a-zA-Z_][a-zA-Z0-9_-]{{0,{LONGEST_NAME - 1}}}")
+_PLAIN_NAME = re.compile(rf"[a-zA-Z_][a-zA-Z0-9_-]{{0,{MAX_TOOL_NAME_CHARS - 1}}}")
 
-DEEPEST = 100
+MAX_NESTING_LEVELS = 100
 """Levels of lists and objects. Beyond them no tool wants anything, and walking down could end the one who walks."""
 
 
@@ -53,13 +53,17 @@ def fault_of(arguments: str) -> str:
         bool: "true or false",
         type(None): "null",
     }
-    return f"they are {kinds[type(value)]}" if type(value) in kinds else f"they are nested deeper than {DEEPEST} levels"
+    return (
+        f"they are {kinds[type(value)]}"
+        if type(value) in kinds
+        else f"they are nested deeper than {MAX_NESTING_LEVELS} levels"
+    )
 
 
 def is_too_deep(value: object) -> bool:
-    """It has more levels than `DEEPEST`."""
+    """It has more levels than `MAX_NESTING_LEVELS`."""
     level = [value]
-    for _ in range(DEEPEST):
+    for _ in range(MAX_NESTING_LEVELS):
         level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, dict | list)]
         if not level:
             return False
@@ -81,4 +85,4 @@ def plain_name(name: str) -> str:
     if not any(map(str.isalnum, plain)):
         return "unknown"
     plain = plain if plain[:1].isalpha() or plain[:1] == "_" else f"_{plain}"
-    return plain[:LONGEST_NAME]
+    return plain[:MAX_TOOL_NAME_CHARS]

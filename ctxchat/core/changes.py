@@ -23,7 +23,7 @@ from ctxchat.core.summaries import of_less
 from ctxchat.core.tokens import Count
 from ctxchat.core.view import View
 
-LINE = 120
+MAX_SHRUNK_CHARS = 120
 """Characters a shrunk message keeps."""
 
 
@@ -194,9 +194,9 @@ def _next(ledger: Ledger, kind: ChangeKind, at: str) -> str:
 
 def _one_line(message: Message) -> Message:
     text = message.text.strip()
-    first = text.split("\n", 1)[0][:LINE]
+    first = text.split("\n", 1)[0][:MAX_SHRUNK_CHARS]
     calls = tuple(
-        ToolCall(c.id, c.name, leads(c.arguments, LINE, f"the whole in the archive as {message.id}"))
+        ToolCall(c.id, c.name, leads(c.arguments, MAX_SHRUNK_CHARS, f"the whole in the archive as {message.id}"))
         for c in message.calls
     )
     if first == text:
@@ -208,7 +208,7 @@ def _one_line(message: Message) -> Message:
 Measured = Callable[[Ledger], tuple[View, ContextUsage]]
 """The view a ledger has, and the gauge it would show."""
 
-TRIES = 6
+MAX_PART_TRIES = 6
 """Looks at a part before it is given up."""
 
 
@@ -265,7 +265,7 @@ def preview_undo(ledger: Ledger, change_id: str, measured: Measured, count: Coun
         weights[last.get(item.group, item.group)] += item.tokens
     room = (whole.roof - before.used) * view.raw // max(1, after.used)
     groups = _newest(held, weights, room)
-    for _ in range(TRIES):
+    for _ in range(MAX_PART_TRIES):
         groups = _from_a_turn(ledger, _whole_groups(without, groups))
         if not groups:
             break

@@ -52,13 +52,13 @@ now, next steps, and exact identifiers letter by letter. At most {room}."""
 
 NOT_WRITTEN = "The summariser returned nothing for the newest part of what this stands for: code wrote what follows."
 
-LARGE = 4
+LARGE_RESULT_DIVISOR = 4
 """The part of the limit from which a tool's result is shortened before anything is folded."""
 
-STILL_LARGE = (8, 16, 32, 64)
+NEXT_RESULT_DIVISORS = (8, 16, 32, 64)
 """The parts tried in turn where the rest is over the trigger even so."""
 
-LEAST_RESULT = 200
+MIN_RESULT_TOKENS = 200
 """Tokens up to which no result is shortened."""
 
 
@@ -254,10 +254,10 @@ def _passed(
     ledger: Ledger, options: PlanOptions, budget: Budget, summarise: Summarise | None, view: Callable[[Ledger], View]
 ) -> Ledger:
     """The ledger after a compaction: very long results shortened, then the older part folded, then long results that are left."""
-    after = _shortened(ledger, options, budget, view, (LARGE,))
+    after = _shortened(ledger, options, budget, view, (LARGE_RESULT_DIVISOR,))
     if view(after).raw >= budget.trigger:
         after = _folded(after, options, budget, summarise, view(after))
-    return _shortened(after, options, budget, view, STILL_LARGE)
+    return _shortened(after, options, budget, view, NEXT_RESULT_DIVISORS)
 
 
 def _shortened(
@@ -268,7 +268,7 @@ def _shortened(
         shown = view(ledger)
         if shown.raw < budget.trigger:
             break
-        cap, texts = max(LEAST_RESULT, budget.limit // part), dict[str, dict[int, str]]()
+        cap, texts = max(MIN_RESULT_TOKENS, budget.limit // part), dict[str, dict[int, str]]()
         for item in shown.items:
             if item.message.role == "tool" and item.tokens > cap:
                 original = next(m for m in ledger.group(item.group).messages if m.seq == item.message.seq)

@@ -34,7 +34,7 @@ CLAUDE_MODES: Mapping[Mode, str] = {
 }
 """Their name of a mode of ours, the nearest where they have none such."""
 
-BLOCKS = 2
+BLOCKING_EXIT_CODE = 2
 """The exit code by which a hook blocks; what it wrote on standard error is the reason."""
 
 MAX_ANSWER_CHARS = 200_000
@@ -82,7 +82,7 @@ def event_fields(event: HookEvent, subject: str, more: Mapping[str, object]) -> 
 def verdict_of(event: HookEvent, tool: str, exit_code: int, out: str, err: str) -> HookVerdict:
     """What a command that ended says. An exit code of 2 blocks, whatever else it wrote; a JSON object on standard output says it
     in full; other text is context where the event takes it (a start, a message of the person)."""
-    if exit_code == BLOCKS:
+    if exit_code == BLOCKING_EXIT_CODE:
         return HookVerdict(blocks=True, reason=(err or out).strip())
     answer = _object(out) if exit_code == 0 else None
     if answer is None:

@@ -19,7 +19,7 @@ from ctxchat.core.sections import OUTSIDE, SECTIONS, Section, SectionName
 from ctxchat.core.tokens import apportion
 from ctxchat.core.view import View
 
-PACE = 12
+FORECAST_TURNS = 12
 """Turns whose growth a forecast goes by."""
 
 
@@ -202,7 +202,9 @@ def forecast(fills: Sequence[int], used: int, end: int) -> int | None:
     The mean, since a rare long result fills a window as surely as many short ones: the median was twice as far off
     (`benchmarks/forecast.py`).
     """
-    growth = list(islice((after - before for after, before in pairwise(reversed(fills)) if after > before), PACE))
+    growth = list(
+        islice((after - before for after, before in pairwise(reversed(fills)) if after > before), FORECAST_TURNS)
+    )
     return max(0, (end - used) * len(growth) // sum(growth)) if growth else None
 
 

@@ -13,27 +13,27 @@ import msgspec
 
 from ctxchat.core.messages import Image, Message, Part, Text
 
-MOST_BYTES = 3_900_000
+MAX_IMAGE_BYTES = 3_900_000
 """The largest file that every provider takes: Anthropic's 5 MB are counted in base64, which is a third longer."""
 
-MOST_PIXELS = 8_000
+MAX_SIDE_PIXELS = 8_000
 """The longest side that every provider takes (Anthropic's limit, the lowest)."""
 
-_HEAD = 256 * 1024
+_MAX_HEAD_CHARS = 256 * 1024
 """Base64 characters looked at: a JPEG may carry a thumbnail and a profile before it says its size."""
 
 
-_UNPACKED = 1 << 20
+_UNPACKED_CHUNK_BYTES = 1 << 20
 """Bytes of pixels that are unpacked at once, and thrown away."""
 
 
 def size_of(url: str) -> tuple[int, int]:
     """Width and height in pixels of a PNG, GIF, JPEG or WebP in a data URL; (0, 0) for anything else, and for what is broken."""
-    head, comma, body = url[: _HEAD + 128].partition(",")
+    head, comma, body = url[: _MAX_HEAD_CHARS + 128].partition(",")
     if not (head.startswith("data:image/") and head.endswith(";base64") and comma):
         return 0, 0
     try:
-        return size_in(base64.b64decode(body[: _HEAD // 4 * 4][: len(body) // 4 * 4]))
+        return size_in(base64.b64decode(body[: _MAX_HEAD_CHARS // 4 * 4][: len(body) // 4 * 4]))
     except (binascii.Error, ValueError):
         return 0, 0
 
@@ -88,7 +88,7 @@ def fault_of(data: bytes) -> str:
     width, height = size_in(data)
     if not (width and height):
         return "damaged, or of a kind that no model is shown"
-    if len(data) > MOST_BYTES or max(width, height) > MOST_PIXELS:
+    if len(data) > MAX_IMAGE_BYTES or max(width, height) > MAX_SIDE_PIXELS:
         return f"too large ({width}×{height} pixels, {len(data):,} bytes)"
     try:
         whole = {"png": _whole_png, "gif": _whole_gif, "webp": _whole_webp, "jpeg": _whole_jpeg}[kind_of(data)](data)
@@ -171,7 +171,7 @@ def _whole_png(data: bytes) -> bool:
             return False
         if kind == b"IDAT":
             while body and not unpacked.eof:
-                unpacked.decompress(body, _UNPACKED)
+                unpacked.decompress(body, _UNPACKED_CHUNK_BYTES)
                 body = unpacked.unconsumed_tail
         place += 12 + length
     return unpacked.eof

@@ -23,7 +23,7 @@ from ctxchat.core.prefix_break import PrefixBreak
 from ctxchat.core.prefix_guard import SentPrefix
 from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.core.spending import Purpose, Spending
-from ctxchat.core.usage import HIDDEN_THOUGHTS, dollars
+from ctxchat.core.usage import MAX_HIDDEN_THOUGHT_TOKENS, dollars
 
 
 class Sealed(msgspec.Struct, frozen=True, tag="sealed", omit_defaults=True):
@@ -415,7 +415,7 @@ def _true(record: Measured) -> bool:
     anchor, counted = record.anchor, max(record.usage.prompt, record.usage.completion, record.used)
     if not 0 <= counted <= MAX_TOKENS or not 0 <= record.usage.cached <= MAX_TOKENS:
         return False
-    return anchor is None or 0 <= anchor.tokens <= most_tokens(anchor.mix.raw) + HIDDEN_THOUGHTS
+    return anchor is None or 0 <= anchor.tokens <= most_tokens(anchor.mix.raw) + MAX_HIDDEN_THOUGHT_TOKENS
 
 
 def _sane(scale: float) -> float:

@@ -28,7 +28,7 @@ RESTORE_NOTE, MEMO_NOTE = "restore:", "memo:"
 """How the `source` of a note begins that a change put at the end of the record: what was put back, and a memo that the person
 changed. Behind it stand an id and the memo's name."""
 
-_SHORTER = 8
+_IDS_A_NUMBER = 8
 """Ids for each number from which places are the shorter way to name groups."""
 
 
@@ -175,7 +175,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
                 "the current user message must stay in view", "It can be shortened, or dropped a turn later."
             )
         where = runs(places)
-        if len(where) * _SHORTER > len(covers):
+        if len(where) * _IDS_A_NUMBER > len(covers):
             return edit
         return msgspec.structs.replace(edit, covers=cast("tuple[str, ...]", GroupIds(self._ids, where)))
 

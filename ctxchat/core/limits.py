@@ -9,12 +9,12 @@ from typing import Literal, get_args
 
 import msgspec
 
-from ctxchat.core.prices import MILLION, ModelPrices
+from ctxchat.core.prices import TOKENS_PER_PRICE, ModelPrices
 
 Scope = Literal["turn", "session", "day"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
-WARN_FROM = 0.8
+WARNING_SHARE = 0.8
 """Share of a limit from which a person is told."""
 
 MIN_OUTPUT = 1_000
@@ -81,7 +81,7 @@ def dearest(prices: ModelPrices | None, prompt: int, output: int) -> Spend:
         return Spend(0.0, prompt + output)
     rates = prices.rates_at(prompt)
     of_prompt = max(rates.input, rates.written, rates.written_long, rates.cached)
-    return Spend((prompt * of_prompt + output * rates.output) / MILLION, prompt + output)
+    return Spend((prompt * of_prompt + output * rates.output) / TOKENS_PER_PRICE, prompt + output)
 
 
 def longest_reply(limit: Limit, prices: ModelPrices | None, prompt: int) -> int | None:
@@ -94,4 +94,4 @@ def longest_reply(limit: Limit, prices: ModelPrices | None, prompt: int) -> int 
     left, rate = limit.left - dearest(prices, prompt, 0).usd, prices.rates_at(prompt).output
     if rate <= 0:
         return None if left >= 0 else -1
-    return int(left / rate * MILLION)
+    return int(left / rate * TOKENS_PER_PRICE)

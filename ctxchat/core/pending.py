@@ -11,7 +11,7 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, own_words
 from ctxchat.core.tokens import Count
 
-BRIEF = 60
+BRIEF_REQUEST_CHARS = 60
 """Characters up to which a request such as «go on» says by itself too little of what is wanted."""
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from ctxchat.core.events import Usage
 
-MILLION = 1_000_000
+TOKENS_PER_PRICE = 1_000_000
 
 
 class Rates(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ def cost(prices: ModelPrices, usage: Usage) -> float:
     long = min(usage.written_long, written)
     total = (usage.prompt - cached - written) * rates.input
     total += cached * rates.cached + (written - long) * rates.written + long * rates.written_long
-    return (total + usage.completion * rates.output) / MILLION
+    return (total + usage.completion * rates.output) / TOKENS_PER_PRICE
 
 
 def next_cost(

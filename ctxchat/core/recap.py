@@ -18,23 +18,23 @@ from ctxchat.core.messages import Group, Message, attached, own_words
 from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import first_line, gist, use_of, words_of_refusal
 
-ACTIVITY = 24
+MAX_ACTIVITY_TOKENS = 24
 LENGTHS = tuple(int(2_000 * 0.9**step) for step in range(40))
 """Tokens up to which a message of the person stays whole, tried in turn until all of them fit."""
 
-UNCUT = 200
+UNCUT_MESSAGE_TOKENS = 200
 """Tokens up to which no message is cut while one stands there of which nothing came."""
 
-BRIEF = 8
+EMPTY_MESSAGE_CHARS = 8
 """Characters of a message that tells nothing by itself."""
 
 MIN_CUT_TOKENS = 30
 """Tokens of a message that is cut, at least: it gets half of what one may have that stays whole, so that more do."""
 
-RULE = 4
+RULE_WEIGHT = 4
 """The worth of what the person wants to hold from then on."""
 
-LONG_SENTENCE = 120
+MAX_SENTENCE_TOKENS = 120
 """Tokens of a sentence that is still one, and no paste."""
 
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]*")
@@ -66,20 +66,20 @@ def person_said(
 ) -> str:
     """What the person said among these groups of the record (`but` for some), oldest first, in at most `max_tokens`; what they
     said while they refused a call is among it. The longest are cut, as few as it takes, and never inside a sentence that holds
-    from then on; before one of `UNCUT` tokens is cut, those go of which nothing came. Where even that is too much others behind
-    the first go: agreement before wishes, wishes before rules, refusals and corrections, the oldest first. How many are left out
-    is told. `memory` has the facts found so far; `recall`: the reader has that tool for the rest."""
+    from then on; before one of `UNCUT_MESSAGE_TOKENS` tokens is cut, those go of which nothing came. Where even that is too much
+    others behind the first go: agreement before wishes, wishes before rules, refusals and corrections, the oldest first. How
+    many are left out is told. `memory` has the facts found so far; `recall`: the reader has that tool for the rest."""
     memory = memory or Memory()
     said = _all_said(groups, memory, but)
     room = max_tokens - count(_HEAD) - count(f"{_LEFT_OUT}{_FINDS}.") - 8
     weights = {one.id: memory.once(count, one.text) + 6 for one in said}  # 6: its id, its mark, the line end
-    longest = _fitting(weights.values(), room, UNCUT)
+    longest = _fitting(weights.values(), room, UNCUT_MESSAGE_TOKENS)
     if not longest:
         kept = [one for one in said if one.worth or one in {said[0], said[-1]}]
         longest = _fitting([weights[one.id] for one in kept], room, 0) or LENGTHS[-1]
     lines: dict[str, str] = {}
     behind = sorted(said[1:-1], key=lambda one: (-one.worth, -one.seq))
-    rules = [one for one in behind if one.worth >= RULE]
+    rules = [one for one in behind if one.worth >= RULE_WEIGHT]
     for one in [*rules, *said[:1], *said[1:][-1:], *behind[len(rules) :]]:
         cut = weights[one.id] > longest + 6
         if (MIN_CUT_TOKENS // 2 if cut else weights[one.id] - 6) > room:
@@ -118,14 +118,14 @@ def _refusals(group: Group) -> tuple[_Said, ...]:
     for call, result in zip(group.first.calls, group.messages[1:], strict=False):
         if words := words_of_refusal(result):
             about = f"{call.name} {first_line(use_of(call).target, 60)}".rstrip()
-            found.append(_Said(result.id, result.seq, f"(refusing {about}) {words}", RULE))
+            found.append(_Said(result.id, result.seq, f"(refusing {about}) {words}", RULE_WEIGHT))
     return tuple(found)
 
 
 def _standing_sentences(text: str, count: Count) -> list[str]:
     """The sentences of a message that hold from then on."""
     sentences = (plain(found[0]) for found in _SENTENCE.finditer(text))
-    return [s for s in sentences if carries(s) and count(s) <= LONG_SENTENCE]
+    return [s for s in sentences if carries(s) and count(s) <= MAX_SENTENCE_TOKENS]
 
 
 def _in_brief(text: str, max_tokens: int, most: int, count: Count) -> str:
@@ -174,15 +174,15 @@ def _worths(groups: Sequence[Group], memory: Memory) -> dict[str, int]:
             answered = False
             exact = {fact.kind for fact in memory.find_facts(group).facts}
             holds = "rule" in exact or memory.once(_turns_down, group.first)
-            worth[group.id] = RULE if holds else 3 if "decision" in exact else 1
-            only_answered[group.id] = min(worth[group.id], len(exact)) if not holds else RULE
+            worth[group.id] = RULE_WEIGHT if holds else 3 if "decision" in exact else 1
+            only_answered[group.id] = min(worth[group.id], len(exact)) if not holds else RULE_WEIGHT
             continue
         answered = True
         if group.kind == "round":
             for name in asked:
                 worth[name] = max(worth[name], 1 + memory.find_facts(group).done)
                 only_answered.pop(name, None)
-    brief = (g for g in groups if g.kind == "user" and len(g.first.text) <= BRIEF and worth[g.id] != 3)
+    brief = (g for g in groups if g.kind == "user" and len(g.first.text) <= EMPTY_MESSAGE_CHARS and worth[g.id] != 3)
     answers = {name: told for name, told in only_answered.items() if name not in asked or answered}
     return worth | answers | {group.id: 0 for group in brief}
 
@@ -203,7 +203,7 @@ def _message_line(message: Message) -> str:
 
 def recap(groups: Sequence[Group], max_tokens: int, count: Count) -> str:
     """Recent activity of these groups of the record, in at most `max_tokens`. Where room is short the oldest lines go first."""
-    done = [line for g in groups[-ACTIVITY:] for line in _activity(g)][-ACTIVITY:]
+    done = [line for g in groups[-MAX_ACTIVITY_TOKENS:] for line in _activity(g)][-MAX_ACTIVITY_TOKENS:]
     while done and count("\n".join(["Done last:", *done])) > max_tokens:
         done = done[1:]
     return "\n".join(["Done last:", *done]) if done else ""

@@ -179,7 +179,7 @@ _PLACEHOLDER = re.compile(
 
 """Halves of characters."""
 _ESCAPES = re.compile(r"""\\[nrtbf]|\\{1,8}["']""")
-_LONGEST_NAME = 100
+_MAX_NAME_CHARS = 100
 
 
 def secrets_in(text: str) -> tuple[Secret, ...]:
@@ -303,7 +303,7 @@ def _by_name(text: str) -> Iterator[Secret]:
 
 def _name_start(text: str, at: int) -> int:
     """Where the word begins that goes on at a place."""
-    least = max(0, at - _LONGEST_NAME)
+    least = max(0, at - _MAX_NAME_CHARS)
     while at > least and (text[at - 1].isalnum() or text[at - 1] in "_-"):
         at -= 1
     return at

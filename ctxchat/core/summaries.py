@@ -18,7 +18,7 @@ from ctxchat.core.overtaken import with_what_came_since
 from ctxchat.core.pending import NOTHING_PENDING, Pending, pending
 from ctxchat.core.ports import Written
 from ctxchat.core.quantities import percent, short
-from ctxchat.core.recap import ACTIVITY, person_said, recap
+from ctxchat.core.recap import MAX_ACTIVITY_TOKENS, person_said, recap
 from ctxchat.core.record import Digest, Evidence
 from ctxchat.core.tokens import Count
 
@@ -41,23 +41,23 @@ OLDER = "Written before what «Done last» tells; where they differ, the later h
 AS_OF = "Written as of m{}; where what stands below differs, that holds."
 """Above what a model wrote: it did not read what stays."""
 
-RANGES = 12
+MAX_ID_RANGES = 12
 """Runs of message ids a summary names; more are told as a number."""
 
-SAID = 0.7
+MAX_SAID_SHARE = 0.7
 """What the person's own messages may take of what is kept by code; the facts have what they leave."""
 
-LEAST_GAIN = 0.05
+MIN_GAIN_SHARE = 0.05
 """A compaction must free this share of the view, or it is refused."""
 
 
 TOKENS_PER_WORD, MOST_PER_WORD = 2.1, 6.0
 """Tokens of a word of a record, full of names, paths and values, and what only a language without spaces has."""
 
-SAMPLED = 80
+SAMPLED_WORDS = 80
 """Words of a text from which its tokens a word are taken."""
 
-KEPT_OF_ROOM = 0.92
+TOLD_ROOM_SHARE = 0.92
 """Of the room, what a model is told: it counts its words no better than we do."""
 
 
@@ -139,7 +139,7 @@ def summary_group(
     messages, where `covered` is not all of it; `recall`: the reader has that tool. What the `kept` groups behind it
     overtake of what was written is said."""
     left = max(0, evidence_tokens - count(open_now.text))
-    said = person_said(covered, int(left * SAID), count, memory, open_now.told, recall=recall)
+    said = person_said(covered, int(left * MAX_SAID_SHARE), count, memory, open_now.told, recall=recall)
     beside = "\n".join((digest.summary, said, digest.recap, shown))
     facts = render(digest.evidence, left - count(said), count, beside, recall=recall)
     turns = [g.turn for g in covered]
@@ -177,7 +177,11 @@ def of_less(edit: Edit, ledger: Ledger, back: Collection[str], count: Count, mem
     before, groups = [ledger.group(g) for g in edit.covers], [ledger.group(g) for g in covers]
     bare = summary_group(msgspec.structs.replace(digest, evidence=Evidence()), before, 0, count)
     again = (m.seq for g in before if g.id in back for m in g.messages if not m.synthetic)
-    done = recap([memory.shown(g) for g in groups[-ACTIVITY:]], count(digest.recap), count) if digest.recap else ""
+    done = (
+        recap([memory.shown(g) for g in groups[-MAX_ACTIVITY_TOKENS:]], count(digest.recap), count)
+        if digest.recap
+        else ""
+    )
     known = digest.evidence != Evidence()  # another agent's brings none
     digest = msgspec.structs.replace(
         digest,
@@ -202,31 +206,31 @@ def overhead_tokens(count: Count) -> int:
     return count(f"{OPENING}{PREFACE}{CLOSING}") + 160
 
 
-OVER = 1.15
+MAX_OVERRUN_RATIO = 1.15
 """Up to so many times its room a record is taken as it is: it is one, and nothing of it is cut."""
 
 
 def too_long(summary: str, max_tokens: int, count: Count) -> bool:
     """A record longer than its room by more than counting can be out."""
-    return bool(max_tokens) and count(summary) > max_tokens * OVER
+    return bool(max_tokens) and count(summary) > max_tokens * MAX_OVERRUN_RATIO
 
 
 def room_in_words(max_tokens: int, sample: str, count: Count) -> str:
     """What a record of at most so many tokens may hold, in what a model can keep to: words, as long as those of the `sample` are
     in this vocabulary; characters, where its language has none between spaces."""
     words = len(sample.split())
-    tokens = count(sample) / words if words >= SAMPLED else TOKENS_PER_WORD
+    tokens = count(sample) / words if words >= SAMPLED_WORDS else TOKENS_PER_WORD
     if tokens > MOST_PER_WORD:
-        return f"{max(120, int(max_tokens * KEPT_OF_ROOM * len(sample) / count(sample)))} characters"
-    return f"{max(60, int(max_tokens * KEPT_OF_ROOM / max(TOKENS_PER_WORD, tokens)))} words"
+        return f"{max(120, int(max_tokens * TOLD_ROOM_SHARE * len(sample) / count(sample)))} characters"
+    return f"{max(60, int(max_tokens * TOLD_ROOM_SHARE / max(TOKENS_PER_WORD, tokens)))} words"
 
 
 def too_little(before: int, after: int) -> str:
     """Why a compaction is not worth it, in one sentence; empty when it frees at least 5 % of the view."""
-    if before - after >= before * LEAST_GAIN and after < before:
+    if before - after >= before * MIN_GAIN_SHARE and after < before:
         return ""
     freed = short(max(0, before - after))
-    return f"The compaction would have freed {freed} of {short(before)} tokens, less than {percent(LEAST_GAIN)}."
+    return f"The compaction would have freed {freed} of {short(before)} tokens, less than {percent(MIN_GAIN_SHARE)}."
 
 
 def id_ranges(places: Iterable[int]) -> str:
@@ -239,8 +243,8 @@ def id_ranges(places: Iterable[int]) -> str:
         after = bisect_right(range(len(found)), start, lo=first, key=lambda at: found[at] - at)
         runs.append((found[first], found[after - 1]))
         first = after
-    words = list(_run_words(runs[:RANGES]))
-    more = sum(b - a + 1 for a, b in runs[RANGES:])
+    words = list(_run_words(runs[:MAX_ID_RANGES]))
+    more = sum(b - a + 1 for a, b in runs[MAX_ID_RANGES:])
     return ", ".join(words) + (f" and {more} more" if more else "")
 
 

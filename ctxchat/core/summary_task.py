@@ -23,7 +23,7 @@ from ctxchat.core.ports import SummaryTask
 from ctxchat.core.recap import person_said
 from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.planning import PlanOptions, is_summary
-from ctxchat.core.summaries import SAID, evidence_after, id_ranges, room_in_words, written
+from ctxchat.core.summaries import MAX_SAID_SHARE, evidence_after, id_ranges, room_in_words, written
 from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import exchanges, failed, first_line, gist, is_to_do, patch_in, refused, use_of
 from ctxchat.core.working_set import not_in_view
@@ -34,10 +34,10 @@ RESULTS = {"run": 700, "change": 120, "read": 300, "search": 300, "fetch": 500, 
 ANSWER, ATTACHED, NOTE, EDIT, ARGUMENTS = 1_500, 600, 300, 500, 300
 """Tokens of what the model said, of a file that came along, of a note of ours, of one edit, of other arguments."""
 
-CUT_OFF = 4
+MAX_NAMED_CALLS = 4
 """Calls of a batch that was cut off which are named."""
 
-DEFINED = 900
+MAX_DEFINITIONS_CHARS = 900
 """Characters of the line that stands for a long file that was read."""
 
 NEWEST, EACH, RESULT = 1_800, 160, 200
@@ -48,7 +48,7 @@ LAST, LAST_TOKENS = 3, 250
 
 _NEEDS = frozenset({"folders", "network", "timeout", "cwd", "workdir", "background", "run_in_background"})
 
-_DIFFED = 20_000
+_MAX_DIFFED_CHARS = 20_000
 """Characters of an old and a new text that are compared; longer ones are shown by their beginning."""
 
 _MARK = re.compile(r"<(?=/?(?:message|record_so_far|stays)\b)")
@@ -111,7 +111,9 @@ def _recent_context(ledger: Ledger, step: Step, options: PlanOptions) -> str:
     if again := not_in_view(options.files, ledger, step.fold):
         paths = ", ".join(f.path for f in again)
         parts.append(f"Of these files, touched last, as much as fits stands beside your record as it is now: {paths}")
-    words = person_said(groups, int(step.evidence_tokens * SAID), count, options.memory, recall=options.recall)
+    words = person_said(
+        groups, int(step.evidence_tokens * MAX_SAID_SHARE), count, options.memory, recall=options.recall
+    )
     if words:
         parts.append(
             "The messages of the person that you are given stand word for word beside your record, with their ids."
@@ -223,8 +225,8 @@ def render_input(group: Group, count: Count, to_do: ToolCall | None = None) -> s
         nothing = {call.id for call, result in pairs if failed(result) or refused(result)}
         parts = [_marked(m, m.role, _body(m, calls.get(m.call_id), count, to_do, nothing)) for m in told]
     if cut_off := [f"{c.name} {first_line(use_of(c).target, 60)}".rstrip() for c, r in pairs if r.synthetic]:
-        more = f" and {len(cut_off) - CUT_OFF} more" if len(cut_off) > CUT_OFF else ""
-        parts.append(_harmless(f"[cut off before an answer: {', '.join(cut_off[:CUT_OFF])}{more}]"))
+        more = f" and {len(cut_off) - MAX_NAMED_CALLS} more" if len(cut_off) > MAX_NAMED_CALLS else ""
+        parts.append(_harmless(f"[cut off before an answer: {', '.join(cut_off[:MAX_NAMED_CALLS])}{more}]"))
     return "\n".join(parts)
 
 
@@ -249,7 +251,7 @@ def _body(
                 return "[the list as it was then]"
             kind = use_of(call).kind if call else "other"
             if kind == "read" and not failed(message) and count(message.text) > RESULTS[kind]:
-                told = gist(call, message, DEFINED)
+                told = gist(call, message, MAX_DEFINITIONS_CHARS)
                 if ": " in told:  # what it defines says more than its head and tail
                     return f"[{told}]"
             text = _folded(message.text) if kind == "run" else message.text
@@ -315,8 +317,12 @@ def _changes(call: ToolCall) -> Iterator[str]:
 
 def _diff(old: str, new: str) -> str:
     """The lines that differ, with one around them and a mark where lines between them are left out; empty where none does."""
-    before, after = old[:_DIFFED].splitlines(), new[:_DIFFED].splitlines()
+    before, after = old[:_MAX_DIFFED_CHARS].splitlines(), new[:_MAX_DIFFED_CHARS].splitlines()
     lines = list(unified_diff(before, after, lineterm="", n=1))[3:]
-    more = max(len(old), len(new)) - _DIFFED
-    behind = [f"[… {more:,} more characters, not compared]"] if more > 0 and old[_DIFFED:] != new[_DIFFED:] else []
+    more = max(len(old), len(new)) - _MAX_DIFFED_CHARS
+    behind = (
+        [f"[… {more:,} more characters, not compared]"]
+        if more > 0 and old[_MAX_DIFFED_CHARS:] != new[_MAX_DIFFED_CHARS:]
+        else []
+    )
     return "\n".join([*("[…]" if line.startswith("@@") else line for line in lines), *behind])

@@ -18,10 +18,10 @@ Count = Callable[[str], int]
 CountImage = Callable[[int, int], int]
 """Width and height in pixels in, tokens out; 0 for a model that is shown none, but words in their place."""
 
-MESSAGE_OVERHEAD = 4
+MESSAGE_OVERHEAD_TOKENS = 4
 """Tokens a message costs beyond its words: role and delimiters (OpenAI's cookbook says 3 to 4)."""
 
-TOOL_OVERHEAD = 8
+TOOL_OVERHEAD_TOKENS = 8
 """Tokens a tool schema costs beyond its JSON text, from llama.cpp's and OpenAI's templates."""
 
 _BEYOND = re.compile("[\u0370-\U0010ffff]+")
@@ -95,7 +95,7 @@ class TokenCounter:
 
     def tool(self, schema: str) -> int:
         """Tokens of one tool, from its schema as JSON text."""
-        return self.fixed(schema) + TOOL_OVERHEAD
+        return self.fixed(schema) + TOOL_OVERHEAD_TOKENS
 
     def message(self, message: Message) -> int:
         """Tokens of one message: words, call names and arguments, reasoning, images, overhead."""
@@ -123,7 +123,7 @@ class TokenCounter:
         """As `mix`, for a message that is not kept, such as a draft; not remembered."""
         if message.empty and not message.reasoning:
             return Mix()
-        parts = [Mix(MESSAGE_OVERHEAD * (1 + len(message.calls))), self.text_mix(message.name)]
+        parts = [Mix(MESSAGE_OVERHEAD_TOKENS * (1 + len(message.calls))), self.text_mix(message.name)]
         if isinstance(message.content, str):
             parts.append(self.text_mix(message.content))
         else:

@@ -9,7 +9,7 @@ import msgspec
 from ctxchat.core.quantities import short
 from ctxchat.core.view import ToolSpec
 
-SHARE = 0.25
+MAX_TOOLS_SHARE = 0.25
 """Of what a prompt may hold, for the tools of all servers together."""
 
 _BETWEEN = "__"
@@ -33,7 +33,7 @@ def afford(tools: Sequence[ToolSpec], weigh: Callable[[ToolSpec], int], limit: i
             servers.setdefault(server, []).append(tool)
     weights = {server: sum(map(weigh, theirs)) for server, theirs in servers.items()}
     left_out: list[str] = []
-    room = limit * SHARE
+    room = limit * MAX_TOOLS_SHARE
     for server in sorted(servers, key=weights.__getitem__):
         room -= weights[server]
         if room < 0:

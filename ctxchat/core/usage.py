@@ -8,16 +8,16 @@ from __future__ import annotations
 from ctxchat.core.calibration import MAX_TOKENS, most_tokens
 from ctxchat.core.events import Usage
 
-HIDDEN_THOUGHTS = 200_000
+MAX_HIDDEN_THOUGHT_TOKENS = 200_000
 """Tokens that a reply may hold beyond what was shown of it: what a model thought in silence."""
 
-MOST_DOLLARS = 1_000
+MAX_CALL_USD = 1_000
 """What no call costs."""
 
-DEAREST = 0.01
+MAX_TOKEN_USD = 0.01
 """US dollars a token, ten times what the dearest models take."""
 
-BESIDES = 1.0
+MAX_EXTRAS_USD = 1.0
 """US dollars a call may cost beside its tokens (a search, an image)."""
 
 
@@ -30,7 +30,7 @@ def tokens(value: object) -> int:
 
 def dollars(value: object) -> float | None:
     """What something cost; None where it makes no sense, as NaN, which JSON cannot even say."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_DOLLARS:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_CALL_USD:
         return None
     return float(value)
 
@@ -42,7 +42,9 @@ def sound(usage: Usage, sent: int, received: int) -> Usage:
     too. Where none was given the cost stays where it is one: then the server said so itself.
     """
     prompt, completion = tokens(usage.prompt), tokens(usage.completion)
-    true = 0 < prompt <= most_tokens(sent) and completion == usage.completion <= 4 * received + HIDDEN_THOUGHTS
+    true = (
+        0 < prompt <= most_tokens(sent) and completion == usage.completion <= 4 * received + MAX_HIDDEN_THOUGHT_TOKENS
+    )
     cost = _cost(usage.cost_usd, prompt + completion if true else most_tokens(sent))
     if not true:
         return Usage(0, 0, cost_usd=0.0 if prompt else cost, estimated=usage.estimated)
@@ -54,4 +56,4 @@ def sound(usage: Usage, sent: int, received: int) -> Usage:
 
 def _cost(said: object, counted: int) -> float:
     cost = dollars(said) or 0.0
-    return cost if cost <= counted * DEAREST + BESIDES else 0.0
+    return cost if cost <= counted * MAX_TOKEN_USD + MAX_EXTRAS_USD else 0.0

@@ -22,12 +22,12 @@ MAX_FILES = 12
 EACH, LEAST = 5_000, 150
 """Tokens of one file at most, and what has to be left for one that is shown in part."""
 
-SHARE = 1 / 3
+MAX_FILE_SHARE = 1 / 3
 """Of the room, what one file may take before the others had theirs."""
 
 OPENING = "<files_now>\nFiles that the work stands on, as they were on disk "
 CLOSING = "</files_now>"
-LINES = 200
+MAX_EDIT_LINES = 200
 """Lines of an edit by which its place is found."""
 
 _PARTS = frozenset({"start_line", "end_line", "offset", "limit", "insert_line", "line", "view_range"})
@@ -75,7 +75,7 @@ def worked_on(groups: Sequence[Group]) -> dict[str, tuple[str, ...]]:
             for old, new in exchanges(call):
                 put = tuple(line.strip() for line in new.splitlines() if line.strip())
                 if put:
-                    (written if old is None else edited).setdefault(use_of(call).target, put[:LINES])
+                    (written if old is None else edited).setdefault(use_of(call).target, put[:MAX_EDIT_LINES])
     return {path: put[:1] for path, put in written.items()} | edited
 
 
@@ -123,7 +123,7 @@ def working_set(
     when = f"after {after} below; what was changed up to there is in them" if after else "when this was written"
     opening = f"{OPENING}{when}. No call need read them again, unless one further on changed them."
     room = max_tokens - count(opening) - count(CLOSING) - 4
-    most = int(room * SHARE)
+    most = int(room * MAX_FILE_SHARE)
     titles = {f.path: f"{f.path}{_CHANGED if f.changed else ''}:\n" for f in files}
     given: dict[str, int] = {}
     edited = sum(bool(file.edited) for file in files) + (

@@ -18,7 +18,7 @@ from ctxchat.importing.steps import Damaged, Step
 ENDINGS = {".jsonl", ".json", ".md", ".db"}
 """How files are named that may hold sessions."""
 
-LOOKED_AT = 40
+SAMPLED_LINES = 40
 """Lines of a file by which its format is told."""
 
 
@@ -43,7 +43,7 @@ def _of_lines(
     beside: Callable[[Path], Iterable[Path]] = lambda file: (),
 ) -> Format:
     def known(file: Path) -> bool:
-        return any(not isinstance(line, Damaged) and is_ours(line) for _, line in islice(lines(file), LOOKED_AT))
+        return any(not isinstance(line, Damaged) and is_ours(line) for _, line in islice(lines(file), SAMPLED_LINES))
 
     def read_lines(file: Path, progress: Progress = silent) -> Iterator[Step]:
         return steps(lines(file, progress), file)

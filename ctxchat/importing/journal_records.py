@@ -20,17 +20,17 @@ from ctxchat.core.ledger import Change, Edit
 from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.messages import Group, Image, Message, Part, Text
 from ctxchat.core.quantities import count
-from ctxchat.core.recap import ACTIVITY, recap
+from ctxchat.core.recap import MAX_ACTIVITY_TOKENS, recap
 from ctxchat.core.record import CompactionRecord, Digest, SideUsage, StepGain
 from ctxchat.core.secrets import masked
 from ctxchat.core.summaries import summary_group
 from ctxchat.core.tokens import rough_count
 from ctxchat.importing.steps import About, Back, Begin, Cleared, Compacted, Counted, Damaged, NoPlace, Said, Step
 
-MOST_OPEN = 400
+MAX_OPEN_MESSAGES = 400
 """Messages that wait for the results of calls; then the calls are closed without."""
 
-MOST_HELD = 64_000_000
+MAX_HELD_CHARS = 64_000_000
 """Characters of messages held at once: more than any window takes. Older ones are held by their place only."""
 
 RECAP_TOKENS = 4_000
@@ -154,7 +154,7 @@ class Building:
         if message.role == "assistant" and (place := self._waiting_reply(said.key)) is not None:
             self._pending[place] = Said(said.key, _joined(self._pending[place].message, message))
         else:
-            if message.role != "tool" and (not self._open.total() or len(self._pending) > MOST_OPEN):
+            if message.role != "tool" and (not self._open.total() or len(self._pending) > MAX_OPEN_MESSAGES):
                 yield from self._flush()
             self._pending.append(said)
         self._open.update(call.id for call in message.calls)
@@ -222,12 +222,12 @@ class Building:
         self._tip = group.id
         self._view[group.id] = group
         self._held += _length(group)
-        if self._held > MOST_HELD:
+        if self._held > MAX_HELD_CHARS:
             for name, held in self._view.items():
                 if held and name != group.id:
                     self._view[name] = None
                     self._held -= _length(held)
-                    if self._held < MOST_HELD // 2:
+                    if self._held < MAX_HELD_CHARS // 2:
                         break
         said = [m for m in group.messages if not m.synthetic]
         self.totals.messages += len(said)
@@ -318,7 +318,7 @@ class Building:
         if step.summary:
             digest, room = Digest(summary=step.summary), 0
         else:
-            seen = [g for cover in covers if (g := self._view.get(cover))][-ACTIVITY:]
+            seen = [g for cover in covers if (g := self._view.get(cover))][-MAX_ACTIVITY_TOKENS:]
             seen = [*map(MaskedRecord(masked).group, seen)]
             digest, room = Digest(recap=recap(seen, RECAP_TOKENS // 2, rough_count)), RECAP_TOKENS
         name = f"{self._session}-c{self.totals.compactions + 1}"

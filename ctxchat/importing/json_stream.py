@@ -19,13 +19,13 @@ Object = dict[str, Any]
 Progress = Callable[[int], None]
 """Told how many bytes were read since it was told last."""
 
-MOST_WHOLE = 1_000_000_000
+MAX_WHOLE_FILE_BYTES = 1_000_000_000
 """Bytes of a file that can only be read whole."""
 
-MOST_LINE = 250_000_000
+MAX_LINE_BYTES = 250_000_000
 """Bytes of a line that is read: a message with the largest images is far below, what a kill leaves may be gigabytes."""
 
-SECONDS = 100_000_000_000
+MAX_TIME_IN_SECONDS = 100_000_000_000
 """Below this a number is a time in seconds, as one in milliseconds it would be in 1973."""
 
 MOST_GLUED, MOST_TRIED = 10_000_000, 200
@@ -38,7 +38,9 @@ def silent(read: int) -> None:
     """Nobody wants to know."""
 
 
-def lines(file: Path, progress: Progress = silent, longest: int = MOST_LINE) -> Iterator[tuple[int, Object | Damaged]]:
+def lines(
+    file: Path, progress: Progress = silent, longest: int = MAX_LINE_BYTES
+) -> Iterator[tuple[int, Object | Damaged]]:
     """Each line that is not blank, by its number, as the object it holds. One that holds none, or is longer than `longest` bytes,
     costs nothing but itself."""
     number, inside = 1, False
@@ -83,8 +85,8 @@ def together(text: bytes, where: str) -> Iterator[Object | Damaged]:
 def parse_file(file: Path, progress: Progress = silent) -> Object | list[Any] | Damaged:
     """A file that is one JSON document."""
     size = file.stat().st_size
-    if size > MOST_WHOLE:
-        return Damaged(file.name, f"longer than {MOST_WHOLE // 1_000_000:,} MB")
+    if size > MAX_WHOLE_FILE_BYTES:
+        return Damaged(file.name, f"longer than {MAX_WHOLE_FILE_BYTES // 1_000_000:,} MB")
     data = file.read_bytes()
     progress(len(data))
     value = _value(data.strip(b"\0 \t\r\n\xef\xbb\xbf"))
@@ -161,7 +163,7 @@ def when(value: object) -> str:
     if isinstance(value, str) or not number(value):
         return text(value)
     with suppress(OverflowError, ValueError, OSError):
-        seconds = float(value) if number(value) < SECONDS else number(value) / 1000  # type: ignore[arg-type]
+        seconds = float(value) if number(value) < MAX_TIME_IN_SECONDS else number(value) / 1000  # type: ignore[arg-type]
         moment = datetime.fromtimestamp(seconds, UTC)
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return ""

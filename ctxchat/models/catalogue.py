@@ -12,16 +12,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ctxchat.core.prices import MILLION, ModelPrices, PriceStep, Rates
+from ctxchat.core.prices import TOKENS_PER_PRICE, ModelPrices, PriceStep, Rates
 from ctxchat.models import newer_models
 
-HOUR = 3600
+HOUR_S = 3600
 """Seconds."""
 
-OPENAI_CACHE_LIFE = 1800
+OPENAI_CACHE_LIFE_S = 1800
 """Seconds from the last use that OpenAI promises at least, since GPT-5.6 (its guide to prompt caching)."""
 
-MARKED_CACHE_LIFE = 300
+MARKED_CACHE_LIFE_S = 300
 """Seconds from the last use that Anthropic, and Qwen where a request is marked, promise (their pages on prompt caching)."""
 
 T = TypeVar("T")
@@ -181,7 +181,7 @@ def usual_prices(name: str) -> tuple[float | None, float | None]:
     each = entry.input_cost_per_token, entry.output_cost_per_token
     if newer:
         each = newer.fields["input_cost_per_token"], newer.fields["output_cost_per_token"]
-    new, out = (round(cost * MILLION, 6) if isinstance(cost, int | float) else None for cost in each)
+    new, out = (round(cost * TOKENS_PER_PRICE, 6) if isinstance(cost, int | float) else None for cost in each)
     return new, out
 
 
@@ -229,7 +229,7 @@ def _rates(fields: Fields) -> Rates | None:
     def million(*names: str) -> float | None:
         given = (fields.get(name) for name in names)
         prices = (v for v in given if isinstance(v, int | float) and not isinstance(v, bool))
-        return next((round(price * MILLION, 6) for price in prices), None)
+        return next((round(price * TOKENS_PER_PRICE, 6) for price in prices), None)
 
     new, out = million("input_cost_per_token"), million("output_cost_per_token")
     if new is None:
@@ -261,15 +261,15 @@ def _steps(fields: Fields) -> tuple[PriceStep, ...]:
 
 def _lives(fields: Fields, entry: CatalogueModel) -> tuple[int, int]:
     """Seconds for which a provider promises to keep what it was sent, and its longer life; 0 where it promises nothing."""
-    long = HOUR if "cache_creation_input_token_cost_above_1hr" in fields else 0
-    long = 12 * HOUR if "cache_creation_input_token_cost_above_12hr" in fields else long
+    long = HOUR_S if "cache_creation_input_token_cost_above_1hr" in fields else 0
+    long = 12 * HOUR_S if "cache_creation_input_token_cost_above_12hr" in fields else long
     if entry.supports_prompt_cache_breakpoint:
-        return OPENAI_CACHE_LIFE, long
+        return OPENAI_CACHE_LIFE_S, long
     provider = entry.provider or ""
     writes = bool(fields.get("cache_creation_input_token_cost"))
     if writes and (entry.supports_adaptive_thinking is not None or provider == "anthropic" or "anthropic" in provider):
-        return MARKED_CACHE_LIFE, long
-    return (MARKED_CACHE_LIFE, long) if writes and provider == "dashscope" else (0, 0)
+        return MARKED_CACHE_LIFE_S, long
+    return (MARKED_CACHE_LIFE_S, long) if writes and provider == "dashscope" else (0, 0)
 
 
 def _read_table(file: str, kind: type[T], otherwise: T) -> T:

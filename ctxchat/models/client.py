@@ -26,13 +26,13 @@ from ctxchat.core.prices import ModelPrices, cost
 from ctxchat.core.view import Item
 from ctxchat.models import catalogue, dialects, images, network, responses, samples, windows
 from ctxchat.models.failures import allowed_output, remedy
-from ctxchat.models.probes import TIMEOUT, listens
+from ctxchat.models.probes import PROBE_TIMEOUT_S, listens
 from ctxchat.models.provider_lists import ListedModel, ProviderLists
 from ctxchat.models.settings import Lookup, ModelSettings, key_for, lookup
 from ctxchat.models.tokenizers import counter
 from ctxchat.models.tool_schemas import tools_for
 
-ANTHROPIC_OUTPUT = 8192
+ANTHROPIC_OUTPUT_TOKENS = 8192
 """Tokens of output asked for where nothing at all is known: Anthropic's form wants a figure."""
 
 
@@ -184,7 +184,7 @@ class ModelClient:
             return listed
         renewing = self._lists.renew(self.settings, key)
         if renewing and not listed and (await asyncio.to_thread(self.stated)).source == "assumed":
-            await asyncio.wait({renewing}, timeout=TIMEOUT)
+            await asyncio.wait({renewing}, timeout=PROBE_TIMEOUT_S)
         return self._listed.window
 
     async def reached(self) -> bool:
@@ -298,7 +298,7 @@ class ModelClient:
         where nothing is known of any."""
         entry = catalogue.find(self.settings.name)
         able = self._able or self._listed.output or (entry.output if entry else 0)
-        needed = ANTHROPIC_OUTPUT if self._dialect is dialects.ANTHROPIC else 0
+        needed = ANTHROPIC_OUTPUT_TOKENS if self._dialect is dialects.ANTHROPIC else 0
         return min(filter(None, (able, room, self.settings.max_output)), default=needed)
 
     async def _ollama(self) -> dict[str, object]:

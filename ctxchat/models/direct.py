@@ -46,7 +46,7 @@ MAX_REFUSAL_BYTES = 1 << 20
 KEEPALIVE_S = 60.0
 """Seconds a connection is kept for the next request."""
 
-CLOSING = 0.1
+STREAM_CLOSE_TIMEOUT_S = 0.1
 """Seconds a stream has to close by itself behind its end mark, so that its connection can be kept."""
 
 _ENDS = ((b"data:", b"[DONE]"), (b"event:", b"message_stop"))
@@ -55,7 +55,7 @@ _ENDS = ((b"data:", b"[DONE]"), (b"event:", b"message_stop"))
 _NOTHING_THERE = re.compile(r"\A40[45]\b|unexpected endpoint", re.I)
 """How a server says that there is nothing at an address: by its status, or (LM Studio's) in words."""
 
-_XAI_TICKS = 1e10
+_XAI_TICKS_A_USD = 1e10
 """xAI tells costs in these parts of a dollar (docs.x.ai/developers/cost-tracking)."""
 
 
@@ -258,7 +258,7 @@ async def _chunks(response: httpx.Response, reading: Reading) -> AsyncGenerator[
             raise trouble
         if end < len(lines):
             with suppress(TimeoutError):
-                async with asyncio.timeout(CLOSING):
+                async with asyncio.timeout(STREAM_CLOSE_TIMEOUT_S):
                     async for _ in readings:
                         pass
             return
@@ -300,5 +300,5 @@ def _chunk(line: bytearray, reading: Reading) -> Chunk | None:
 def _usage(told: Mapping[str, Any]) -> tuple[Usage | None, bool]:
     """What the server counted, and whether it said what that costs."""
     ticks = tokens(told.get("cost_in_usd_ticks"))
-    said = ticks / _XAI_TICKS if ticks else dollars(told.get("cost"))
+    said = ticks / _XAI_TICKS_A_USD if ticks else dollars(told.get("cost"))
     return usage_from(told, counted=True, cost_usd=said or 0.0), said is not None

@@ -168,10 +168,10 @@ def allowed_output(problem: ModelError, asked: int) -> int:
     if output_excess(problem) or is_context_overflow(problem):  # it is the prompt that takes the room
         return 0
     named = (int(number.replace(",", "")) for number in _NUMBER.findall(problem.body))
-    return max((n for n in named if LEAST_OUTPUT <= n < asked), default=0)
+    return max((n for n in named if MIN_OUTPUT_TOKENS <= n < asked), default=0)
 
 
-LEAST_OUTPUT = 256
+MIN_OUTPUT_TOKENS = 256
 """Tokens; no model writes less at most."""
 
 _OUTPUT_LIMIT = expression(

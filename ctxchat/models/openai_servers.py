@@ -118,12 +118,12 @@ class ChatReading:
 def _prefill(timings: Wire) -> float:
     """Tokens of a prompt that llama.cpp read in a second; 0 where it read too few to tell."""
     read, milliseconds = tokens(timings.get("prompt_n")), timings.get("prompt_ms")
-    if read < LEAST_TIMED or not isinstance(milliseconds, int | float) or not milliseconds > 0:
+    if read < MIN_TIMED_TOKENS or not isinstance(milliseconds, int | float) or not milliseconds > 0:
         return 0.0
     return 1000 * read / milliseconds
 
 
-LEAST_TIMED = 64
+MIN_TIMED_TOKENS = 64
 """Tokens that have to be read for their time to say how fast a server reads."""
 
 

@@ -14,12 +14,12 @@ from ctxchat.models.network import client_options
 if TYPE_CHECKING:
     import httpx
 
-TIMEOUT = 1.5
+PROBE_TIMEOUT_S = 1.5
 """Seconds a server has for an answer."""
 
 _AWAY = {"ConnectError", "ConnectTimeout", "ProxyError", "InvalidURL", "UnsupportedProtocol", "LocalProtocolError"}
 
-LARGEST = 8 << 20
+MAX_ANSWER_BYTES = 8 << 20
 """Bytes of an answer that are read at most."""
 
 
@@ -29,7 +29,7 @@ async def ask(
     post: dict[str, object] | None = None,
     key: str = "",
     headers: Mapping[str, str] | None = None,
-    seconds: float = TIMEOUT,
+    seconds: float = PROBE_TIMEOUT_S,
 ) -> Any:
     """The JSON at a URL, None where there is none. Takes so many `seconds` at most."""
     try:
@@ -52,10 +52,10 @@ async def ask(
 
 async def listens(url: str) -> bool:
     """Whether a server can be reached at a URL, through the environment's proxy where there is one. Whatever it answers counts,
-    and so does a slow answer. Takes twice `TIMEOUT` at most."""
+    and so does a slow answer. Takes twice `PROBE_TIMEOUT_S` at most."""
     try:
         client = await asyncio.to_thread(_client, url)
-        async with client, asyncio.timeout(2 * TIMEOUT):
+        async with client, asyncio.timeout(2 * PROBE_TIMEOUT_S):
             await (await client.send(client.build_request("GET", url), stream=True)).aclose()
     except Exception as error:  # httpx is imported late, so its errors are known by their names
         return type(error).__name__ not in _AWAY
@@ -68,7 +68,7 @@ async def _json(response: httpx.Response) -> Any:
     body = b""
     async for data in response.aiter_bytes():
         body += data
-        if len(body) > LARGEST:
+        if len(body) > MAX_ANSWER_BYTES:
             return None
     try:
         return msgspec.json.decode(body)
@@ -80,4 +80,4 @@ def _client(url: str) -> httpx.AsyncClient:
     """Made off the loop: the import and reading certificates take a tenth of a second."""
     import httpx
 
-    return httpx.AsyncClient(**client_options(url), timeout=TIMEOUT)
+    return httpx.AsyncClient(**client_options(url), timeout=PROBE_TIMEOUT_S)

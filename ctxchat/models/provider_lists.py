@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ctxchat.core.prices import MILLION, ModelPrices, Rates
+from ctxchat.core.prices import TOKENS_PER_PRICE, ModelPrices, Rates
 from ctxchat.models.anthropic import authorised
 from ctxchat.models.probes import ask
 from ctxchat.models.settings import ModelSettings
@@ -181,4 +181,4 @@ def _price(value: object) -> float | None:
         price = float(value) if isinstance(value, str | int | float) else -1.0
     except ValueError:
         return None
-    return round(price * MILLION, 6) if 0 <= price < 1 else None
+    return round(price * TOKENS_PER_PRICE, 6) if 0 <= price < 1 else None

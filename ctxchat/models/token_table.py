@@ -17,13 +17,13 @@ MAX_RUN_BYTES = 1_000
 """Bytes of a run without a border that is counted here, in some 15 ms: merging costs the square of it. A sentence of Chinese
 is a run."""
 
-REMEMBERED = 20_000
+MAX_REMEMBERED_RUNS = 20_000
 """Runs whose count is remembered."""
 
 _HEAD = struct.Struct("=I8sII")  # checksum of all behind it, what it is, places in the index, bytes of the pattern
 _ENTRY = struct.Struct("<BHB")  # length, and the rank: its low and its high bits
 _MAGIC = b"ctxtok 1"
-_NONE = 1 << 30  # a rank beyond all
+_NO_RANK = 1 << 30  # a rank beyond all
 
 
 def write_table(file: Path, pattern: str, ranks: Mapping[bytes, int]) -> None:
@@ -78,7 +78,7 @@ class TokenTable:
                 counted = self._merged(run)
                 if counted is None:
                     return None
-                if len(known) < REMEMBERED:
+                if len(known) < MAX_REMEMBERED_RUNS:
                     known[run] = counted
             tokens += counted
         return tokens
@@ -89,13 +89,13 @@ class TokenTable:
             whole = run.encode()
         except UnicodeEncodeError:  # half of a character
             return None
-        if self._rank(whole) != _NONE:
+        if self._rank(whole) != _NO_RANK:
             return 1
         if len(whole) > MAX_RUN_BYTES:
             return None
         borders = list(range(len(whole) + 1))
         ranks = [self._rank(whole[at : at + 2]) for at in range(len(whole) - 1)]
-        while ranks and (lowest := min(ranks)) != _NONE:
+        while ranks and (lowest := min(ranks)) != _NO_RANK:
             at = ranks.index(lowest)
             del borders[at + 1], ranks[at]
             for pair in (at - 1, at):
@@ -110,4 +110,4 @@ class TokenTable:
             if data[at] == size and data[at + 4 : at + 4 + size] == token:
                 return data[at + 1] | data[at + 2] << 8 | data[at + 3] << 16
             place = (place + 1) & self._mask
-        return _NONE
+        return _NO_RANK

@@ -19,7 +19,7 @@ from ctxchat.models.catalogue import package_folder
 from ctxchat.models.token_table import TokenTable
 from ctxchat.models.vocabularies import table_of
 
-SLICE = 16_384
+ENCODED_CHUNK_CHARS = 16_384
 """Characters encoded at once: long unbroken runs would stall the encoder, or make it panic."""
 
 _TABLES = {
@@ -54,7 +54,7 @@ def count_with(table: str) -> Count:
 def _count(name: str, text: str) -> int:
     with _LOADING:
         file = _file(name)
-    return sum(_slice(name, file, text[i : i + SLICE]) for i in range(0, len(text), SLICE))
+    return sum(_slice(name, file, text[i : i + ENCODED_CHUNK_CHARS]) for i in range(0, len(text), ENCODED_CHUNK_CHARS))
 
 
 @functools.cache

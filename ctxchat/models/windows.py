@@ -16,16 +16,16 @@ from ctxchat.models import catalogue
 from ctxchat.models.probes import ask
 from ctxchat.models.settings import ModelSettings, lookup
 
-ASSUMED = 32_768
+ASSUMED_WINDOW_TOKENS = 32_768
 """Tokens assumed where nobody says."""
 
 ANYBODYS = {"openai", "text-completion-openai", "openai_like", "custom_openai", "litellm_proxy"}
 """Prefixes under which servers of one's own are spoken to."""
 
-OLLAMA_DEFAULT = 4_096
+OLLAMA_DEFAULT_TOKENS = 4_096
 """What Ollama loads a model with when neither it nor a request says more (its documentation on context length)."""
 
-OLLAMA_ASKED = 16_384
+OLLAMA_ASKED_TOKENS = 16_384
 """What ctxchat asks Ollama for where nothing is configured: enough to work in, and little enough to fit into memory."""
 
 
@@ -62,7 +62,7 @@ def without_server(settings: ModelSettings, listed: int = 0) -> Window:
         return Window(listed, "provider")
     entry = None if _names_anything(settings) else catalogue.find(settings.name)
     if entry is None or not entry.window:
-        return Window(ASSUMED, "assumed")
+        return Window(ASSUMED_WINDOW_TOKENS, "assumed")
     return Window(entry.window, "family" if entry.guessed else "catalogue")
 
 
@@ -93,7 +93,7 @@ async def _ollama_openai_style(settings: ModelSettings, root: str, running: Any)
     tokens = tokens or from_modelfile(await ask(f"{root}/api/show", post={"model": settings.model}))
     if tokens:
         return Window(tokens, "loaded")
-    return None if settings.window else Window(OLLAMA_DEFAULT, "assumed")
+    return None if settings.window else Window(OLLAMA_DEFAULT_TOKENS, "assumed")
 
 
 async def _ollama_native(settings: ModelSettings) -> Window:
@@ -106,7 +106,7 @@ async def _ollama_native(settings: ModelSettings) -> Window:
     if tokens := from_ollama_ps(running, settings.model) or from_modelfile(shown):
         return Window(tokens, "loaded")
     if most:
-        return Window(min(most, OLLAMA_ASKED), "loaded")
+        return Window(min(most, OLLAMA_ASKED_TOKENS), "loaded")
     return without_server(settings)
 
 

@@ -18,13 +18,13 @@ from ctxchat.presentation.effects import with_marks
 from ctxchat.presentation.text import short
 from ctxchat.presentation.usage_text import PARTS, count, percent
 
-CLOSE = 3
+MIN_TURNS_BETWEEN = 3
 """Fewer turns than this between two passes by themselves, on average, are too few."""
 
-LATELY = 12
+RECENT_TURNS = 12
 """Turns of the session that are looked at."""
 
-HEAVY = 0.3
+HEAVY_SHARE = 0.3
 """Share of the limit from which what no compaction can free is worth a word."""
 
 BY_ITSELF = frozenset({"auto", "reactive_micro", "reactive_full"})
@@ -79,7 +79,7 @@ def _overflows(context_usage: ContextUsage, state: SessionState, context: Contex
 
 def _heavy(context_usage: ContextUsage) -> Advice | None:
     fixed = overhead(context_usage)
-    if fixed < HEAVY * context_usage.limit:
+    if fixed < HEAVY_SHARE * context_usage.limit:
         return None
     parts = sorted(((context_usage.tokens(name), name) for name in OVERHEAD), reverse=True)
     named = ", ".join(f"{LABELS[name]} {short(tokens)}" for tokens, name in parts if tokens)
@@ -98,8 +98,8 @@ def _often(context_usage: ContextUsage, state: SessionState, context: ContextSet
         return None  # no more of them come
     now = len(state.fills)
     turns = [fills for fills, p in zip(state.endings, state.compactions, strict=False) if _by_itself(p)]
-    lately = [turn for turn in turns if now - turn <= LATELY]
-    if len(lately) < 3 or _mean_gap(lately) >= CLOSE:
+    lately = [turn for turn in turns if now - turn <= RECENT_TURNS]
+    if len(lately) < 3 or _mean_gap(lately) >= MIN_TURNS_BETWEEN:
         return None
     said = f"{len(lately)} compactions in the last {count(now - lately[0] + 1, 'turn')}."
     higher = min(0.95, round(context.compression_trigger + 0.1, 2))

@@ -18,7 +18,7 @@ from ctxchat.presentation.usage_text import break_words, budget_words, is_measur
 CONVERSATION: tuple[SectionName, ...] = tuple(name for name in SECTIONS if name not in OVERHEAD)
 """Parts that are the conversation's."""
 
-NAMED = 3
+MAX_NAMED_PARTS = 3
 """The biggest parts that an alarm names."""
 
 
@@ -47,7 +47,7 @@ def _in_vain(context_usage: ContextUsage, view: View) -> dict[str, str]:
     text = f"{who} hold {short(held)} of {short(context_usage.limit)}: compaction cannot help."
     if context_usage.price.input:
         text += f" They cost {money(held * context_usage.price.input)} a request."
-    parts = offenders(view, context_usage, NAMED, FIXED)
+    parts = offenders(view, context_usage, MAX_NAMED_PARTS, FIXED)
     text += f" Biggest: {', '.join(_priced(row, context_usage.price.input) for row in parts)}."
     return {"fixed": f"{text} Unpin some in the x-ray." if pins else text}
 

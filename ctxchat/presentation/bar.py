@@ -23,7 +23,7 @@ HELD, STEP = "◂", "¦"
 SOFT, WARN = ":", "!"
 """Free as far as is known, but within the error of the estimate; and the end of a part that is over its own budget."""
 
-WIDE_ENOUGH = 24
+MIN_BOUND_COLUMNS = 24
 """Columns from which what lies beyond a learned limit is shown."""
 
 SIGNS: Mapping[SectionName, str] = {name: part.letter for name, part in PARTS.items()}
@@ -114,7 +114,7 @@ def _part_cells(cell: Cell, columns: int, *, warn: bool) -> list[Cell]:
 
 def _beyond_columns(context_usage: ContextUsage, width: int) -> int:
     """Columns for what was believed beyond the window: to scale, where that leaves three quarters to the window."""
-    if context_usage.claimed_window <= context_usage.window or width < WIDE_ENOUGH:
+    if context_usage.claimed_window <= context_usage.window or width < MIN_BOUND_COLUMNS:
         return 0
     return min(width // 4, max(1, round(width * (1 - context_usage.window / context_usage.claimed_window))))
 
@@ -151,7 +151,7 @@ def _ticks(context_usage: ContextUsage, room: int) -> tuple[Tick, ...]:
 
 def _cache_ticks(context_usage: ContextUsage, room: int, filled: int, held: int) -> tuple[Tick, ...]:
     """Where what is held ends, and where the price rises, as far as there is room and they fall on the bar."""
-    if room < WIDE_ENOUGH:
+    if room < MIN_BOUND_COLUMNS:
         return ()
     ticks: list[Tick] = []
     if held and filled > 1:

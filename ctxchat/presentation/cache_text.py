@@ -7,7 +7,7 @@ from ctxchat.core.context_usage import ContextUsage
 from ctxchat.presentation.text import clock, one_line, short
 from ctxchat.presentation.usage_text import money
 
-WIDEST_CAUSE = 120
+MAX_CAUSE_CHARS = 120
 """Characters of a cause that are shown."""
 
 
@@ -51,7 +51,7 @@ def broke_words(cache: CacheState) -> str:
     broke = cache.broke
     if broke is None:
         return ""
-    cause = one_line(broke.cause, WIDEST_CAUSE) or "for no reason known here"
+    cause = one_line(broke.cause, MAX_CAUSE_CHARS) or "for no reason known here"
     return f"broke {clock(broke.at)}: {cause}"
 
 

@@ -11,7 +11,7 @@ from ctxchat.presentation.text import one_line
 from ctxchat.presentation.usage_text import money
 
 MAX_LIMIT_USD = 1_000_000
-WIDEST_MODEL = 60
+MAX_MODEL_CHARS = 60
 """Characters of a model's name that are shown."""
 
 
@@ -54,4 +54,4 @@ def wanted_limit(text: str) -> tuple[Scope, float]:
 
 
 def _parts(sums: Mapping[str, float]) -> str:
-    return ", ".join(f"{one_line(name, WIDEST_MODEL) or 'unknown'} {money(usd)}" for name, usd in sums.items())
+    return ", ".join(f"{one_line(name, MAX_MODEL_CHARS) or 'unknown'} {money(usd)}" for name, usd in sums.items())

@@ -168,7 +168,7 @@ def message(database: Database, session: str, message: str) -> Message:
     return next(m for m in group_of(database, session, message).messages if m.id == message)
 
 
-_CHARACTERS = 600
+_MAX_CHARS = 600
 
 
 class LastSaid(msgspec.Struct, frozen=True):
@@ -183,7 +183,7 @@ def glance(database: Database, session: str, many: int = 6) -> list[LastSaid]:
     """What you and the model said last in a session (a full id), in its order, calls left out; empty for one that is not
     there. Raises StorageError."""
     found = database.query(
-        f"SELECT role, substr(text, 1, {_CHARACTERS}), at FROM messages"
+        f"SELECT role, substr(text, 1, {_MAX_CHARS}), at FROM messages"
         " WHERE session = ? AND role IN ('user', 'assistant') AND tool = '' ORDER BY seq DESC LIMIT ?",
         (session, many),
     )

@@ -26,8 +26,8 @@ from ctxchat.storage.faults import faults, unreadable
 Kind = Literal["daily", "migration", "damaged", "replaced"]
 
 FOLDER = "backups"
-_DAY = 86_400.0
-_PAGES = 64  # copied at a stroke
+_DAY_S = 86_400.0
+_PAGES_AT_ONCE = 64  # copied at a stroke
 _PAUSE_S = 0.005  # seconds between two strokes: others have the disk meanwhile
 _KINDS: dict[str, Kind] = {"daily": "daily", "v": "migration", "damaged": "damaged", "replaced": "replaced"}
 
@@ -64,7 +64,7 @@ def is_due(database: Database, kept: int) -> bool:
         parts = (database.path, database.path.with_name(f"{FILE}-wal"))
         changed = max(path.stat().st_mtime for path in parts if path.exists())
     newest, now = max(copies, default=0.0), time.time()
-    return changed > newest and not 0 <= now - newest < _DAY
+    return changed > newest and not 0 <= now - newest < _DAY_S
 
 
 def daily(database: Database, kept: int, most: int, stop: threading.Event | None = None) -> Path | None:
@@ -77,7 +77,7 @@ def daily(database: Database, kept: int, most: int, stop: threading.Event | None
         return None
     for left in place.glob(".daily.*"):  # by a kill
         with contextlib.suppress(OSError):
-            if time.time() - left.stat().st_mtime > _DAY:
+            if time.time() - left.stat().st_mtime > _DAY_S:
                 left.unlink()
     half = place / f".daily.{os.getpid()}"
     stamp = database.now().replace(":", "").replace("-", "")
@@ -145,7 +145,7 @@ def _copy(source: Path, target: Path, stop: threading.Event) -> None:
     ):
         of.execute("BEGIN")
         of.execute("SELECT 1 FROM sqlite_master").fetchall()  # what is written from now on is not part of it
-        of.backup(to, pages=_PAGES, progress=go_on, sleep=0)
+        of.backup(to, pages=_PAGES_AT_ONCE, progress=go_on, sleep=0)
         to.execute("PRAGMA journal_mode = DELETE")
 
 

@@ -31,8 +31,8 @@ FILE = "ctxchat.db"
 RESERVE = ".room"
 """A file that is there to be removed on a full disk, so that a session can be deleted then."""
 
-_RESERVED = 512_000  # bytes: what a deletion writes before it gives room
-BACKUPS_KEPT = 5
+_RESERVED_BYTES = 512_000  # bytes: what a deletion writes before it gives room
+MAX_BACKUPS = 5
 INDEX_MENDED = "the search index was damaged; it has been made anew from the messages"
 _RESERVE_BYTES = 2_000_000  # bytes, for a few long replies
 _MAX_WAL_BYTES = 4_000_000  # bytes that the write-ahead log may keep once it is written back
@@ -198,8 +198,8 @@ class Database:
     def _reserve(self) -> None:
         with contextlib.suppress(OSError):
             place = self.folder / RESERVE
-            if not place.exists() and shutil.disk_usage(self.folder).free > 4 * _RESERVED:
-                private_files.write_private(place, bytes(_RESERVED))
+            if not place.exists() and shutil.disk_usage(self.folder).free > 4 * _RESERVED_BYTES:
+                private_files.write_private(place, bytes(_RESERVED_BYTES))
 
     @contextlib.contextmanager
     def _links(self, wanted: bool) -> Generator[None]:
@@ -391,7 +391,7 @@ class Database:
     def _backup_before(self, number: int) -> Path:
         stamp = self.now().replace(":", "").replace("-", "")
         copy = self.backup(f"v{number}-{stamp}.db")
-        for old in sorted(copy.parent.glob("v*.db"), key=lambda p: p.stat().st_mtime)[:-BACKUPS_KEPT]:
+        for old in sorted(copy.parent.glob("v*.db"), key=lambda p: p.stat().st_mtime)[:-MAX_BACKUPS]:
             old.unlink()
         return copy
 
@@ -427,7 +427,7 @@ def _connect(path: Path, mode: str = "mode=rw", *, alone: bool = False) -> sqlit
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = FAST")
         connection.execute(f"PRAGMA journal_size_limit = {_MAX_WAL_BYTES}")
-        connection.execute(f"PRAGMA cache_size = {index.CACHE}")
+        connection.execute(f"PRAGMA cache_size = {index.CACHE_KILOBYTES}")
     except BaseException as problem:
         connection.close()
         if not alone and getattr(problem, "sqlite_errorname", "").startswith("SQLITE_IOERR_SHM"):

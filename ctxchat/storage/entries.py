@@ -22,15 +22,15 @@ from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message, own_words
 from ctxchat.core.sanitize import whole_text
 from ctxchat.core.secrets import masked
-from ctxchat.core.tokens import MESSAGE_OVERHEAD, Count, TokenCounter
+from ctxchat.core.tokens import MESSAGE_OVERHEAD_TOKENS, Count, TokenCounter
 from ctxchat.core.view import compile
 from ctxchat.storage import index
 from ctxchat.storage.salvage import LOST
 
-_AT_ONCE = 400
+_ENTRIES_AT_ONCE = 400
 """Entries gathered before they are written: an imported session is not held whole."""
 
-_PACK_FROM = 32  # groups; below that the ids themselves are as short
+_MIN_PACKED_GROUPS = 32  # groups; below that the ids themselves are as short
 
 
 class Packed(msgspec.Struct, frozen=True, tag="packed"):
@@ -122,7 +122,7 @@ class _Writer:
             case _:
                 pass
         self._entries.append((self._session, self._seq, self._at, encode(stored)))
-        if len(self._entries) >= _AT_ONCE:
+        if len(self._entries) >= _ENTRIES_AT_ONCE:
             self._flush()
 
     def finish(self) -> None:
@@ -162,7 +162,7 @@ class _Writer:
         self._message += 1
         self._counted += 1
         text = whole_text(index.searchable(message))
-        tokens = self._count(text) + MESSAGE_OVERHEAD
+        tokens = self._count(text) + MESSAGE_OVERHEAD_TOKENS
         at = message.at or self._at
         names = [c.name for c in message.calls] or [message.name or called.get(message.call_id, "")]
         tool = whole_text(" ".join(dict.fromkeys(names))) if message.calls or message.role == "tool" else ""
@@ -182,7 +182,7 @@ class _Writer:
         covers = cast("tuple[Runs, ...]", covers)
         if change.kind == "compaction":
             self._list_compaction(change, covers)
-        return _pack(record, covers, places) if covered >= _PACK_FROM else record
+        return _pack(record, covers, places) if covered >= _MIN_PACKED_GROUPS else record
 
     def _list_compaction(self, change: Change, covers: Sequence[Runs]) -> None:
         record = change.record

@@ -25,7 +25,7 @@ class NotWritable(StorageError):
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_SHARED = 32_768  # bytes
+_SHARED_BYTES = 32_768  # bytes
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 """What a file system says that knows no locks, or not these."""
 _ELSEWHERE = "set CTXCHAT_DATA_DIR to a folder on a disk of this machine"
@@ -89,7 +89,7 @@ def _from_system(error: OSError, path: Path) -> StorageError:
 def _no_room(path: Path) -> bool:
     """Not even for the file that processes share beside the database."""
     try:
-        return shutil.disk_usage(path.parent).free < _SHARED
+        return shutil.disk_usage(path.parent).free < _SHARED_BYTES
     except OSError:
         return False
 

@@ -52,7 +52,7 @@ _LEAVE = (
     f" SELECT 'delete', id, indexed_stems(text, role, tool) FROM messages WHERE {{}} AND {_IN_IT}",
 )
 
-CACHE = -512
+CACHE_KILOBYTES = -512
 """Kilobytes (so SQLite's minus) of pages that are kept at hand of this file and of the journal's. The system keeps them as well:
 more would be held for as long as the program runs, and save no time that can be measured."""
 
@@ -354,7 +354,7 @@ def _open(connection: sqlite3.Connection, path: Path, mode: str) -> None:
     connection.execute("ATTACH ? AS fts", (f"file:{quote(str(path.resolve()))}?mode={mode}",))
     connection.execute("PRAGMA fts.secure_delete = FAST")
     connection.execute("PRAGMA fts.synchronous = NORMAL")  # what a power cut takes is made anew
-    connection.execute(f"PRAGMA fts.cache_size = {CACHE}")
+    connection.execute(f"PRAGMA fts.cache_size = {CACHE_KILOBYTES}")
 
 
 def _folder(connection: sqlite3.Connection) -> Path:

@@ -20,7 +20,7 @@ CHECKPOINTS = "files"
 ASIDE = ".bringing"
 """The file in the folder of a session in which its rows are made ready, while it is being brought in."""
 
-BESIDE = 99
+MAX_NUMBERED_COPIES = 99
 """Files of one name that stand beside each other, where what is to be written differs each time."""
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -87,7 +87,7 @@ def write_private(path: Path, data: bytes) -> None:
 def write_beside(path: Path, data: bytes) -> Path:
     """A new file with 0600. One that says the same is left as it is; where another stands in its place the new one gets a number.
     Raises StorageError."""
-    for number in range(1, BESIDE + 1):
+    for number in range(1, MAX_NUMBERED_COPIES + 1):
         file = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
         with faults(file):
             try:
@@ -96,7 +96,9 @@ def write_beside(path: Path, data: bytes) -> Path:
                 if not _says(file, data):
                     continue
             return file
-    raise StorageError(f"{path.parent} has {BESIDE} versions of {path.name} already.", "Choose another folder.")
+    raise StorageError(
+        f"{path.parent} has {MAX_NUMBERED_COPIES} versions of {path.name} already.", "Choose another folder."
+    )
 
 
 def _says(path: Path, data: bytes) -> bool:

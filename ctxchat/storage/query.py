@@ -22,7 +22,7 @@ from ctxchat.storage.stems import UNSPACED, apart, empty, forms, language_of, st
 _TERM = expression(r'"([^"]+)"|([^\s"]+)')
 _WORD = expression(f"{UNSPACED}+|(?:(?!{UNSPACED})[^\\W_])+(?:_+(?:(?!{UNSPACED})[^\\W_])+)*")
 _RUN = expression(f"{UNSPACED}+")
-_QUESTION_WORDS = 5  # words: who gives more asks, and need not have said each of them
+_MIN_QUESTION_WORDS = 5  # words: who gives more asks, and need not have said each of them
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ def parse(text: str, languages: Sequence[str] = ("english",)) -> Query:
     every = list(dict.fromkeys(unit for term in terms for unit in _units(term, spoken)))
     telling = [unit for unit in every if not any(empty(unit.word, language) for language in {mine, "english"})]
     phrases = tuple(quoted for quoted, _ in kept if quoted)
-    asks = not phrases and (len(telling) < len(every) or len(telling) > _QUESTION_WORDS) and len(telling) > 1
+    asks = not phrases and (len(telling) < len(every) or len(telling) > _MIN_QUESTION_WORDS) and len(telling) > 1
     typed = kept[-1][1].lower() if kept and kept[-1][1].isalnum() and not text[-1:].isspace() else ""
     return Query(terms, tuple(telling or every), phrases, asks, typed if len(typed) > 2 else "")
 

@@ -13,16 +13,16 @@ import msgspec
 from ctxchat.storage.query import Query, Unit
 from ctxchat.storage.stems import fold, stem
 
-_SPAN = 300
+_PROXIMITY_CHARS = 300
 """Characters within which words belong together."""
 
-_PLACES = 200
+_MAX_PLACES_OF_A_WORD = 200
 """Places of one word in a message that are looked at."""
 
-_FOLDED = 50_000
+_MAX_FOLDED_CHARS = 50_000
 """Characters that are looked at without regard to accents, where nothing was found with it."""
 
-_SHORT = 400
+_MAX_QUESTION_CHARS = 400
 """Characters of a message that may be nothing but a question."""
 
 _SEARCHING = frozenset({"grep", "search", "find", "glob", "list", "ls", "rg"})
@@ -188,13 +188,13 @@ class Candidate(msgspec.Struct, frozen=True):
     @property
     def question(self) -> bool:
         """A person asks: the answer is elsewhere."""
-        return self.role == "user" and len(self.text) < _SHORT and self.text.rstrip().endswith(("?", "？"))
+        return self.role == "user" and len(self.text) < _MAX_QUESTION_CHARS and self.text.rstrip().endswith(("?", "？"))
 
     @property
     def searching(self) -> bool:
         """It only asks: a call of a tool that searches, or its short word that there is nothing."""
         names = {part for name in self.tool.lower().split() for part in name.split("_")}
-        asks = self.role == "assistant" or (self.role == "tool" and len(self.text) < _SHORT)
+        asks = self.role == "assistant" or (self.role == "tool" and len(self.text) < _MAX_QUESTION_CHARS)
         return asks and bool(names & _SEARCHING)
 
 
@@ -235,7 +235,7 @@ def rank_candidate(
     lower = candidate.text.lower()
     places = _places(lower, worth)
     if not places and not lower.isascii():
-        places = _places(fold(lower[:_FOLDED]), worth)
+        places = _places(fold(lower[:_MAX_FOLDED_CHARS]), worth)
     together, start = _best(places)
     score = candidate.rank + weights.together * together + weights.spelt * _exact(lower, query)
     speaker = _SPEAKER.match(lower)
@@ -248,7 +248,7 @@ def rank_candidate(
         (answers and candidate.question, weights.question),
     ):
         score *= share if holds else 1.0
-    if answers and candidate.kind == "user" and len(lower) < _SHORT and not candidate.question:
+    if answers and candidate.kind == "user" and len(lower) < _MAX_QUESTION_CHARS and not candidate.question:
         score *= 1 + weights.person * together
     return Match(candidate, score, start, empty)
 
@@ -265,7 +265,7 @@ def _of_unit(lower: str, unit: Unit) -> list[tuple[int, float]]:
     found: list[tuple[int, float]] = []
     inside = -1
     place = lower.find(unit.root)
-    while place >= 0 and len(found) < _PLACES:
+    while place >= 0 and len(found) < _MAX_PLACES_OF_A_WORD:
         if not unit.spaced:
             found.append((place, 1.0))
         elif place and lower[place - 1].isalnum():
@@ -288,7 +288,7 @@ def _as(lower: str, place: int, unit: Unit) -> float:
 
 
 def _best(places: Sequence[tuple[int, Unit, float]]) -> tuple[float, int]:
-    """The most that stands within `_SPAN` characters, and where it begins."""
+    """The most that stands within `_PROXIMITY_CHARS` characters, and where it begins."""
     best, start, first = 0.0, places[0][0] if places else 0, 0
     held: dict[Unit, list[float]] = {}
     total = 0.0
@@ -296,7 +296,7 @@ def _best(places: Sequence[tuple[int, Unit, float]]) -> tuple[float, int]:
         mine = held.setdefault(unit, [])
         total += max(0.0, value - max(mine, default=0.0))
         mine.append(value)
-        while place - places[first][0] > _SPAN:
+        while place - places[first][0] > _PROXIMITY_CHARS:
             _, gone, its = places[first]
             rest = held[gone]
             rest.pop(0)
@@ -315,7 +315,7 @@ def _exact(lower: str, query: Query) -> float:
 
 
 def _says_no_more(lower: str, query: Query) -> bool:
-    if len(query.units) < 3 or len(lower) > _SHORT:
+    if len(query.units) < 3 or len(lower) > _MAX_QUESTION_CHARS:
         return False
     mine = {unit.word for unit in query.units} | {term.lower().strip("?!.,;:") for term in query.terms}
     return len({word.strip("?!.,;:\"'{}()[]") for word in lower.split()} - mine) < 3

@@ -15,7 +15,7 @@ from ctxchat.storage.database import Database
 from ctxchat.storage.faults import NoRoom
 from ctxchat.storage.schema import OF_A_SESSION
 
-_AT_ONCE = 200  # rows of a transaction where there is little room
+_ROWS_AT_ONCE = 200  # rows of a transaction where there is little room
 
 
 def remove(database: Database, session: str) -> None:
@@ -45,8 +45,8 @@ def _piece_by_piece(database: Database, session: str) -> None:
     for table, key in OF_A_SESSION.items():
         with suppress(StorageError):  # which rows there are is on a damaged page
             rows = database.query(f"SELECT session, {key} FROM {table} WHERE session = ?", (session,))
-            for first in range(0, len(rows), _AT_ONCE):
-                _take_out(database, table, key, rows[first : first + _AT_ONCE])
+            for first in range(0, len(rows), _ROWS_AT_ONCE):
+                _take_out(database, table, key, rows[first : first + _ROWS_AT_ONCE])
                 database.write_back()
 
 

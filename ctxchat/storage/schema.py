@@ -16,7 +16,7 @@ from ctxchat.core.errors import StorageError
 from ctxchat.storage import index
 from ctxchat.storage.faults import unreadable
 
-APPLICATION = 0x43745874
+APPLICATION_ID = 0x43745874
 """SQLite's application id: tells our databases from anyone's."""
 
 
@@ -127,7 +127,7 @@ def check_ours(connection: sqlite3.Connection, path: Path, newest: int) -> None:
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-    if tables and application != APPLICATION:
+    if tables and application != APPLICATION_ID:
         raise unreadable(path, "it belongs to another program")
     if found > newest:
         raise StorageError(f"{path} was written by a newer ctxchat.", "Update ctxchat to open it.")
@@ -146,7 +146,7 @@ def migrate(
         try:
             for statement in migrations[number]:
                 connection.execute(statement) if isinstance(statement, str) else statement(connection)
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {number + 1}")
             connection.execute("COMMIT")
         except BaseException:

@@ -28,16 +28,16 @@ from ctxchat.storage.ranking import (
 from ctxchat.storage.snippet import passage, snippet
 from ctxchat.storage.stems import LANGUAGES, mark
 
-_ROWS = (
+_MAX_ROWS = (
     8_000  # rows that the index is asked for in all, the rarest words first; of words that are everywhere, the newest
 )
-_PLACED = 600  # of these, those that are scored with their neighbours: they hold the most
-_WEIGHED = 40  # of these, those whose text is read and weighed
-_READ = 4_000_000  # characters of a message that are looked at
-_SCANNED = 20_000  # messages, the newest, that are looked through for parts of longer words
+_MAX_PLACED_ROWS = 600  # of these, those that are scored with their neighbours: they hold the most
+_MAX_WEIGHED_ROWS = 40  # of these, those whose text is read and weighed
+_MAX_READ_CHARS = 4_000_000  # characters of a message that are looked at
+_MAX_SCANNED_MESSAGES = 20_000  # messages, the newest, that are looked through for parts of longer words
 
 _IN_SESSION = "m.session = ?"
-_SELECT = f"""SELECT m.id, m.session, m.seq, m.role, substr(m.text, 1, {_READ}), m.tokens, m.at, m.place, m.tool,
+_SELECT = f"""SELECT m.id, m.session, m.seq, m.role, substr(m.text, 1, {_MAX_READ_CHARS}), m.tokens, m.at, m.place, m.tool,
     g.id, g.kind, g.turn, s.title
     FROM {{source}} JOIN messages m ON m.id = f.id JOIN sessions s ON s.id = m.session
     JOIN groups g ON g.session = m.session AND g.place = m.place"""
@@ -144,7 +144,7 @@ class _Scan:
         patterns = ["%" + re.sub(r"([\\%_])", r"\\\1", term) + "%" for term in terms]
         newest = f"(SELECT m.id AS id FROM messages m WHERE {tests} ORDER BY m.id DESC LIMIT ?) f"
         rows = self._database.query(
-            _SELECT.format(source=newest), (*patterns, *self._values, max(self._limit, _WEIGHED))
+            _SELECT.format(source=newest), (*patterns, *self._values, max(self._limit, _MAX_WEIGHED_ROWS))
         )
         return [Candidate(*row) for row in rows]
 
@@ -175,15 +175,15 @@ class _Search(_Scan):
             found = self._best(dict.fromkeys(held, every), rarity)
         if not any(m.good for m in found) and not self._query.phrases:
             found = self._best(held, rarity)
-        return found or self._ranked(self._scan(self._query.terms, " AND ", newest - _SCANNED))
+        return found or self._ranked(self._scan(self._query.terms, " AND ", newest - _MAX_SCANNED_MESSAGES))
 
     def _often(self, unit: Unit, newest: int) -> int:
         """How many messages hold a word; for one that is everywhere as often as in the newest that do, since counting all takes
         as long as there are many."""
         held = "SELECT rowid FROM fts.stems WHERE stems MATCH ? ORDER BY rowid DESC LIMIT ?"
         sql = f"SELECT count(*), min(rowid) FROM ({held})"
-        many, oldest = self._database.query(sql, (unit.expression, _ROWS))[0]
-        return many if many < _ROWS else many * newest // max(1, newest - oldest)
+        many, oldest = self._database.query(sql, (unit.expression, _MAX_ROWS))[0]
+        return many if many < _MAX_ROWS else many * newest // max(1, newest - oldest)
 
     def _between(self) -> tuple[int, int]:
         """The rows that the scope may hold, as far as that is told at once."""
@@ -198,17 +198,17 @@ class _Search(_Scan):
         marks += [f'"{mark("tool", self._scope.tool)}"'] if self._scope.tool else []
         required = self._with_phrases()
         held: dict[Unit, set[int]] = {}
-        left, rare = _ROWS, list[str]()
+        left, rare = _MAX_ROWS, list[str]()
         for unit in sorted(self._query.units, key=lambda u: often[u]):
             wanted = " AND ".join([unit.expression, *marks])
             if often[unit] > left and rare:
                 wanted = f"({' OR '.join(rare)}) AND {wanted}"
             else:
                 rare.append(unit.expression)
-            rows = self._matching("stems", wanted, _ROWS)
+            rows = self._matching("stems", wanted, _MAX_ROWS)
             typed = self._query.typed and unit == self._query.units[-1] and unit.spaced
-            if typed and often[unit] < _ROWS:  # it may still be being typed
-                rows |= self._matching("search", f"{phrase(self._query.typed)} *", _ROWS // 2)
+            if typed and often[unit] < _MAX_ROWS:  # it may still be being typed
+                rows |= self._matching("search", f"{phrase(self._query.typed)} *", _MAX_ROWS // 2)
             held[unit] = rows if required is None else rows & required
             left -= len(rows)
         return held
@@ -216,7 +216,7 @@ class _Search(_Scan):
     def _with_phrases(self) -> set[int] | None:
         """The rows that hold all that stands in double quotes, and the file; None where nothing is wanted."""
         wanted = [*self._query.phrases, *([self._scope.file] if re.search(r"[^\W_]", self._scope.file) else [])]
-        return self._matching("search", " AND ".join(map(phrase, wanted)), 4 * _ROWS) if wanted else None
+        return self._matching("search", " AND ".join(map(phrase, wanted)), 4 * _MAX_ROWS) if wanted else None
 
     def _matching(self, table: str, expression: str, many: int) -> set[int]:
         sql = (
@@ -230,14 +230,14 @@ class _Search(_Scan):
         for unit, rows in held.items():
             for row in rows:
                 most[row] += rarity[unit]  # type: ignore[assignment]
-        kept = {row for row, _ in most.most_common(_PLACED)}
+        kept = {row for row, _ in most.most_common(_MAX_PLACED_ROWS)}
         weights = self._weights
         if not self._query.question:
             weights = msgspec.structs.replace(weights, beside=())  # who gives words wants those that hold them
         else:
-            kept |= {row + away for row, _ in most.most_common(_PLACED // 4) for away in (-2, -1, 1, 2)}
+            kept |= {row + away for row, _ in most.most_common(_MAX_PLACED_ROWS // 4) for away in (-2, -1, 1, 2)}
         scores = scored(held, self._places(kept), rarity, weights, sessions=not self._scope.session)
-        first = sorted(scores, key=lambda row: (-scores[row], -row))[: max(self._limit, _WEIGHED)]
+        first = sorted(scores, key=lambda row: (-scores[row], -row))[: max(self._limit, _MAX_WEIGHED_ROWS)]
         rows = self._database.query(_SELECT.format(source="(SELECT value AS id FROM json_each(?)) f"), (json(first),))
         return self._ranked([Candidate(*row, rank=scores[row[0]]) for row in rows])
 

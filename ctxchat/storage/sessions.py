@@ -33,8 +33,8 @@ from ctxchat.core.sanitize import whole_text
 from ctxchat.storage import around, entries, loading, private_files, removal
 from ctxchat.storage.database import Database
 
-_TICK = 8  # milliseconds between two ids that sort by time
-_SINCE = 1_704_067_200_000  # 2024-01-01 in milliseconds
+_ID_TICK_MS = 8  # milliseconds between two ids that sort by time
+_ID_EPOCH_MS = 1_704_067_200_000  # 2024-01-01 in milliseconds
 
 
 class SessionRow(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ _COLUMNS = ", ".join(_RECKONED.get(name, name) for name in SessionRow.__struct_f
 def new_id(at: str) -> str:
     """Twelve characters: eight of time, so that ids sort by age, and four of chance."""
     milliseconds = int(datetime.fromisoformat(at).timestamp() * 1000)
-    number = max(0, milliseconds - _SINCE) // _TICK
+    number = max(0, milliseconds - _ID_EPOCH_MS) // _ID_TICK_MS
     time = "".join(private_files.ALPHABET[number >> shift & 31] for shift in range(35, -1, -5))
     return time + "".join(secrets.choice(private_files.ALPHABET) for _ in range(4))
 

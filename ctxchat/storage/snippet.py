@@ -10,7 +10,7 @@ from ctxchat.core.sanitize import clean
 from ctxchat.storage.stems import apart, fold
 
 _BEFORE, _LENGTH = 60, 200  # characters
-_FOLDED = 50_000  # characters that are searched without regard to accents
+_MAX_FOLDED_CHARS = 50_000  # characters that are searched without regard to accents
 _LINE_END, _SENTENCE_END, _WORD_END = re.compile(r"\n"), re.compile(r"[.!?;。！？](?=\s|$)\s?"), re.compile(r"\s")
 _SLACK_CHARS = 200  # characters within which a passage is cut at a bound
 _CHARS_BEFORE, _PASSAGE_CHARS = 400, 1_200  # characters of a passage: before the place, and in all
@@ -76,7 +76,7 @@ def _beginning(part: str) -> str:
 
 
 def _first(text: str, pattern: re.Pattern[str], near: int) -> int | None:
-    found = pattern.search(text, near) or pattern.search(text) or pattern.search(fold(text[:_FOLDED]))
+    found = pattern.search(text, near) or pattern.search(text) or pattern.search(fold(text[:_MAX_FOLDED_CHARS]))
     return found.start() if found else None
 
 

@@ -26,7 +26,7 @@ _APART = re.compile(f"({UNSPACED})")
 _NAME = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
 _SEAM = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _MAX_WORD_LETTERS = 40  # letters of a word: what is longer is a key or a picture in letters
-_LANGUAGE_WORDS = 2_000  # words by which a language is told
+_MAX_LANGUAGE_WORDS = 2_000  # words by which a language is told
 
 _FUNCTION_WORDS = {
     "english": """a about again all also an and any are as at be because been before being but by can could did do does doing
@@ -78,7 +78,7 @@ def _base(character: str) -> str:
 
 def language_of(text: str) -> str:
     """The language whose function words stand in it most; English where there are none."""
-    return _language(_NAME.findall(text.lower())[:_LANGUAGE_WORDS])
+    return _language(_NAME.findall(text.lower())[:_MAX_LANGUAGE_WORDS])
 
 
 def empty(word: str, language: str = "english") -> bool:
@@ -104,7 +104,7 @@ _one_by_one = threading.Lock()
 def indexed(text: str, role: str = "", tools: str = "") -> str:
     """The words of the index for a message, with marks for its language, role and tools (names with blanks between them)."""
     names = dict.fromkeys(_NAME.findall(text))
-    language = _language([name.lower() for name in islice(names, _LANGUAGE_WORDS)])
+    language = _language([name.lower() for name in islice(names, _MAX_LANGUAGE_WORDS)])
     found: dict[str, None] = {mark("language", language): None}
     found.update(dict.fromkeys(mark("role", name) for name in role.split()))
     found.update(dict.fromkeys(mark("tool", name) for name in tools.split()))

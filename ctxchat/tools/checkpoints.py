@@ -25,15 +25,15 @@ from ctxchat.core.file_changes import Checkpoint, FileChange, FileState, is_fold
 from ctxchat.core.permissions import Access
 from ctxchat.tools.contents import Contents
 from ctxchat.tools.diffs import Diff, difference
-from ctxchat.tools.encodings import SNIFF, binary_kind, encoding_of
+from ctxchat.tools.encodings import SNIFFED_BYTES, binary_kind, encoding_of
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.text import size
-from ctxchat.tools.tree import LARGEST, MAX_ENTRIES, TooMany, Tree, changed, named, read_state, written
+from ctxchat.tools.tree import MAX_ENTRIES, MAX_FILE_BYTES, TooMany, Tree, changed, named, read_state, written
 
-MOST_BYTES = 1_000_000_000
+MAX_STORED_BYTES = 1_000_000_000
 """Bytes of contents kept while a session is open; in a larger folder what commands do cannot be kept."""
 
-_TEXT = 2_000_000  # bytes up to which lines are compared
+_MAX_COMPARED_BYTES = 2_000_000  # bytes up to which lines are compared
 
 
 Left = TypeVar("Left")
@@ -134,7 +134,7 @@ class Checkpoints:
         return {path: state for path, (state, _) in found.items()}
 
     def _save_all(self, contents: Mapping[str, bytes], *, again: bool) -> None:
-        if not again and self._base.size + sum(map(len, contents.values())) > MOST_BYTES:
+        if not again and self._base.size + sum(map(len, contents.values())) > MAX_STORED_BYTES:
             raise TooMany
         self._base.add_contents(contents.items())
 
@@ -175,10 +175,10 @@ class Checkpoints:
         """The text of a file; None where it is none."""
         if state is None:
             return ""
-        if state.kind != "file" or not state.kept or state.size > _TEXT:
+        if state.kind != "file" or not state.kept or state.size > _MAX_COMPARED_BYTES:
             return None
         data = self._stored_bytes(state.digest)
-        return None if data is None or binary_kind(data[:SNIFF]) else encoding_of(data).decode(data)
+        return None if data is None or binary_kind(data[:SNIFFED_BYTES]) else encoding_of(data).decode(data)
 
     def _describe_state(self, state: FileState | None) -> str:
         if state is None:
@@ -258,7 +258,7 @@ class Checkpoints:
             raise ToolError(f"{change.name} changed just now.", "Nothing was restored; look again.")
         if state and not state.kept:
             raise ToolError(
-                f"{change.name} is larger than {size(LARGEST)}: its present content cannot be kept.",
+                f"{change.name} is larger than {size(MAX_FILE_BYTES)}: its present content cannot be kept.",
                 "Move it away first.",
             )
         if data is not None and state:
@@ -409,7 +409,7 @@ class _faults:
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
         if isinstance(problem, TooMany):
             raise CtxchatError(
-                f"{self._words}: this folder holds more than {MAX_ENTRIES:,} files or {size(MOST_BYTES)}.",
+                f"{self._words}: this folder holds more than {MAX_ENTRIES:,} files or {size(MAX_STORED_BYTES)}.",
                 "What write_file and edit_file do can.",
             ) from None
         if isinstance(problem, OSError):

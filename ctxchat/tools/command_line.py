@@ -46,13 +46,13 @@ _MAX_DEPTH = 60
 _MAX_PARTS = 200
 """Parts, with what runs below them; a line of more is not judged one by one, and nobody would read the rules for it."""
 
-_MOST_WORDS = 400
+_MAX_WORDS = 400
 """Of one command: each may be a path, and is looked up."""
 
-_MOST_PATHS = 500
+_MAX_PATHS = 500
 """Of one command, that are compared with rules for paths."""
 
-_LONGEST_RULE = 1_000
+_MAX_RULE_CHARS = 1_000
 """Characters of a rule somebody could still read."""
 
 _STATEMENTS = frozenset({
@@ -253,7 +253,7 @@ class _Line:
         if not words:
             return None
         self._shared.left -= 1
-        if self._shared.left < 0 or len(words) > _MOST_WORDS:
+        if self._shared.left < 0 or len(words) > _MAX_WORDS:
             raise _Unclear
         fed = (Word("<input>", False),) if (piped or inputs) and runs_input([w.text for w in words]) else ()
         reads = only_reads(words, self._expanded)
@@ -438,7 +438,7 @@ class _Line:
         """The files and folders that are named, links followed."""
         texts = [text for word in words for text in ([word.text] if word.known else self._expanded(word) or ())]
         found = (self._resolved(piece) for text in texts for piece in self._candidates(text))
-        return tuple(dict.fromkeys(path for path in found if os.path.lexists(path)))[:_MOST_PATHS]
+        return tuple(dict.fromkeys(path for path in found if os.path.lexists(path)))[:_MAX_PATHS]
 
     def _expanded(self, word: Word) -> list[str] | None:
         """What a glob stands for now; None for what else is not known, and for very much."""
@@ -550,7 +550,7 @@ def _patterns(words: tuple[Word, ...]) -> tuple[str, ...]:
     exact = written(words)
     # What a loop or `read` puts into a variable is another thing each time.
     varies = any(not word.known and re.search(r"\$\{?[a-z_0-9@*#?!-]|\$'", word.text) for word in words)
-    fits = len(exact) <= _LONGEST_RULE and exact.isprintable() and exact == exact.strip() and not varies
+    fits = len(exact) <= _MAX_RULE_CHARS and exact.isprintable() and exact == exact.strip() and not varies
     return (*((exact,) if fits else ()), *(() if any(map(_may_be_anything, words)) else breadths(words)))
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 _HEAD = struct.Struct(">16sBQ")  # digest, packed or not, bytes that follow
-_PACK_FROM = 128  # bytes: below that packing gains nothing
+_MIN_PACKED_BYTES = 128  # bytes: below that packing gains nothing
 
 
 def digest_of(data: bytes) -> str:
@@ -53,7 +53,7 @@ class Contents:
                 if digest in known or digest in places:
                     continue
                 file = file or opened.enter_context(self._open())
-                packed = zlib.compress(data, 1) if self._pack and len(data) >= _PACK_FROM else data
+                packed = zlib.compress(data, 1) if self._pack and len(data) >= _MIN_PACKED_BYTES else data
                 how = len(packed) < len(data)
                 body = packed if how else data
                 file.write(_HEAD.pack(bytes.fromhex(digest), how, len(body)))

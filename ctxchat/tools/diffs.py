@@ -11,11 +11,11 @@ import msgspec
 
 from ctxchat.tools.text import clip_line
 
-CONTEXT = 3
+CONTEXT_LINES = 3
 MAX_LINE = 2000
 """Characters of a line that are shown: the file may be a single one of many megabytes."""
 
-_COMPARED = 6000
+_MAX_COMPARED_LINES = 6000
 """Lines of the differing middle up to which they are matched one by one; beyond it the middle is shown as replaced."""
 
 Span = tuple[Literal["replace", "delete", "insert", "equal"], int, int, int, int]
@@ -59,7 +59,7 @@ def _split_lines(text: str) -> list[str]:
 
 
 def _hunks(before: list[str], after: list[str]) -> Iterator[str]:
-    for group in _Matched(matched(before, after)).get_grouped_opcodes(CONTEXT):
+    for group in _Matched(matched(before, after)).get_grouped_opcodes(CONTEXT_LINES):
         first, last = group[0], group[-1]
         yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
         for tag, i, j, k, m in group:
@@ -90,7 +90,7 @@ def matched(a: list[str], b: list[str]) -> list[Span]:
 def _middle(a: list[str], b: list[str], offset: int) -> list[Span]:
     if not a and not b:
         return []
-    if len(a) + len(b) > _COMPARED:
+    if len(a) + len(b) > _MAX_COMPARED_LINES:
         return [("replace", offset, offset + len(a), offset, offset + len(b))]
     codes = SequenceMatcher(None, a, b).get_opcodes()
     return [(tag, i + offset, j + offset, k + offset, m + offset) for tag, i, j, k, m in codes]

@@ -21,7 +21,7 @@ from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.quantities import count
 from ctxchat.tools.diffs import Diff, difference, matched
 from ctxchat.tools.editorconfig import agreed_encoding
-from ctxchat.tools.encodings import SNIFF, Encoding, binary_kind, declared, encoding_of
+from ctxchat.tools.encodings import SNIFFED_BYTES, Encoding, binary_kind, declared, encoding_of
 from ctxchat.tools.paths import MAX_BYTES, Place, locate, missing, open_file, patterns, unmoved
 from ctxchat.tools.resemblance import resemblance
 from ctxchat.tools.seen import SeenFiles
@@ -117,7 +117,7 @@ class WriteFile(_WritingTool[WriteArguments]):
                 place, None, _encoded(content, encoding, place), difference("", content, place.shown), recoded
             )
         self._seen.check(place, before, whole=True)
-        if kind := binary_kind(before[:SNIFF]):
+        if kind := binary_kind(before[:SNIFFED_BYTES]):
             diff = difference("", content, f"{place.shown} ({kind}, {size(len(before))}, replaced by this text)")
             return Rewrite(place, before, _encoded(content, Encoding(), place), diff)
         encoding = encoding_of(before, agreed=agreed_encoding(place))
@@ -147,7 +147,7 @@ class EditFile(_WritingTool[EditArguments]):
         if not _writable(place):
             raise missing(place)
         before = _read_bytes(place)
-        if kind := binary_kind(before[:SNIFF]):
+        if kind := binary_kind(before[:SNIFFED_BYTES]):
             raise ToolError(f"{place.shown} is not text: {kind}, {size(len(before))}.")
         self._seen.check(place, before, whole=False)
         encoding = encoding_of(before, agreed=agreed_encoding(place))

@@ -10,7 +10,7 @@ import re
 
 import msgspec
 
-SNIFF = 8192
+SNIFFED_BYTES = 8192
 """Bytes from the start of a file that decide whether it is text."""
 
 _BOMS = (
@@ -82,7 +82,7 @@ _SURE, _LIKELY, _POSSIBLE = 0.1, 0.03, 0.015
 """Confidence of the detector (0 to 1, in practice seldom above 0.3): from which on nothing else was ever right in the samples of
 tests/tools/test_encodings.py; and what a few letters of another script, or of two bytes each, have over a Western text."""
 
-_EXAMINED = 200_000
+_MAX_EXAMINED_BYTES = 200_000
 """Bytes with letters in them that a guess is made from."""
 
 
@@ -148,7 +148,7 @@ def encoding_of(data: bytes, whole: bool = True, *, agreed: str = "") -> Encodin
     stated = declared(data)
     if b"\x1b$" in data and (found := _iso2022(data, stated, whole)):
         return found
-    if b"\0" in data[:SNIFF] and (codec := _utf16(data[:SNIFF])) and _decodes(data, codec, whole):
+    if b"\0" in data[:SNIFFED_BYTES] and (codec := _utf16(data[:SNIFFED_BYTES])) and _decodes(data, codec, whole):
         return Encoding(codec)
     if _decodes(data, "utf-8", whole):
         return Encoding(stated) if stated and data.isascii() else Encoding()
@@ -230,7 +230,9 @@ def _guessed(data: bytes, whole: bool) -> Encoding:
 
     wanted = (*_LATIN, *_SCRIPTS, *_MULTIBYTE, *_RARE)
     sample = _with_letters(data)
-    for found in chardet.detect_all(sample, ignore_threshold=True, include_encodings=wanted, max_bytes=_EXAMINED):
+    for found in chardet.detect_all(
+        sample, ignore_threshold=True, include_encodings=wanted, max_bytes=_MAX_EXAMINED_BYTES
+    ):
         codec = charset_named(found["encoding"] or "")
         if not codec or not _decodes(data, codec, whole):
             continue
@@ -247,7 +249,7 @@ def _guessed(data: bytes, whole: bool) -> Encoding:
 def _with_letters(data: bytes) -> bytes:
     """The lines that say something about the encoding: all others would only make the detector less sure."""
     lines: list[bytes] = []
-    room = _EXAMINED
+    room = _MAX_EXAMINED_BYTES
     for line in re.split(rb"[\r\n]+", data):
         if room > 0 and not line.isascii():
             lines.append(line[:room])

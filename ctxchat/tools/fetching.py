@@ -28,7 +28,7 @@ from ctxchat.tools.addresses import (
 
 ACCEPTED = "gzip, deflate"
 
-_MEMBERS = 50
+_MAX_GZIP_MEMBERS = 50
 """Parts that a gzip body may come in."""
 
 _PLAIN = {"", "identity"}
@@ -62,7 +62,7 @@ def _raw(data: bytes, most: int) -> bytes:
 
 def _inflated(data: bytes, window: int, most: int) -> bytes:
     found = bytearray()
-    for _ in range(_MEMBERS):
+    for _ in range(_MAX_GZIP_MEMBERS):
         part = zlib.decompressobj(window)
         try:
             found += part.decompress(data, most - len(found))

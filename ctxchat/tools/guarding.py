@@ -38,8 +38,8 @@ _COMMITTED = re.compile(
 
 _NAMES_FILES = re.compile(rb"^\s*(?:\[[^\]\n]*\]\s*)?(hookspath|path)\s*=\s*\"?([^\"\r\n]+)", re.I | re.M)
 """Where a configuration says that hooks, or more of the configuration, are."""
-_LARGEST = 1_000_000
-_MOST_CONFIGURATIONS = 50
+_MAX_CONFIGURATION_BYTES = 1_000_000
+_MAX_CONFIGURATIONS = 50
 
 _guards = lru_cache(200_000)(guarded)
 """It is asked of every file of the workspace, before and after each command."""
@@ -260,7 +260,7 @@ def _led_to(place: GuardedPath) -> Iterator[str]:
 def _named_by(configurations: Sequence[Path], top: Path) -> Iterator[str]:
     """The folders of hooks that they name, from `top` on, and the files that belong to them, wherever they say so."""
     waiting, known = list(configurations), set[Path]()
-    while waiting and len(known) < _MOST_CONFIGURATIONS:
+    while waiting and len(known) < _MAX_CONFIGURATIONS:
         file = waiting.pop()
         if file in known:
             continue
@@ -279,7 +279,7 @@ def _read_file(file: Path) -> bytes:
         if not file.is_file():  # a pipe would never end
             return b""
         with file.open("rb") as opened:
-            return opened.read(_LARGEST)
+            return opened.read(_MAX_CONFIGURATION_BYTES)
     except (OSError, ValueError):
         return b""
 

@@ -18,18 +18,18 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from ctxchat.core.images import MOST_BYTES, MOST_PIXELS, fault_of, from_data_url, kind_of, size_in
+from ctxchat.core.images import MAX_IMAGE_BYTES, MAX_SIDE_PIXELS, fault_of, from_data_url, kind_of, size_in
 from ctxchat.core.messages import Image, Part, Text
 from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.sanitize import visible
 from ctxchat.repository_files import read_checked
-from ctxchat.tools.encodings import SNIFF, binary_kind, encoding_of
+from ctxchat.tools.encodings import SNIFFED_BYTES, binary_kind, encoding_of
 from ctxchat.tools.text import line_break, size
 
-LONGEST_TEXT = 32_000
+MAX_TEXT_CHARS = 32_000
 """Characters of a file that go along whole; of a longer one the agent reads what it needs."""
 
-MOST_NAMED = 20
+MAX_NAMED_FILES = 20
 """Files of one message that are looked at."""
 
 IMAGE_NAMES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
@@ -41,7 +41,7 @@ _BLANKS = {"n": "\n", "t": "\t", "r": "\r"}
 _ENDS = ".,;:!?)]}'\""
 _LINES = re.compile(r"(.+?)(?::|#L)(\d{1,9})(?:-L?(\d{1,9}))?")
 """`src/app.py:40-60`, `src/app.py:40`, `src/app.py#L40-L60`."""
-MOST_SEARCHED = 20_000_000
+MAX_SEARCHED_BYTES = 20_000_000
 """Bytes of a file that lines are looked for in."""
 _LIKE_A_FILE = re.compile(r"/|\.\w{1,6}$")
 
@@ -92,11 +92,11 @@ def mention(path: str) -> str:
 def mentions(text: str) -> list[str]:
     """The paths mentioned in a message, each once, in their order."""
     found = (_unescaped(m[1]) if m[1] else m[2] for m in _MENTION.finditer(text))
-    return list(dict.fromkeys(found))[:MOST_NAMED]
+    return list(dict.fromkeys(found))[:MAX_NAMED_FILES]
 
 
 def look_all(
-    text: str, workspace: Path, longest: int = LONGEST_TEXT, rules: MentionRules = UNASKED
+    text: str, workspace: Path, longest: int = MAX_TEXT_CHARS, rules: MentionRules = UNASKED
 ) -> list[MentionedFile]:
     """What is mentioned in a message, looked at as far as the person agrees. Words with an `@` that resemble no file are left
     out."""
@@ -104,12 +104,12 @@ def look_all(
     return list({named.name: named for named in looked if named}.values())
 
 
-def read_mention(written: str, workspace: Path, longest: int = LONGEST_TEXT) -> MentionedFile:
+def read_mention(written: str, workspace: Path, longest: int = MAX_TEXT_CHARS) -> MentionedFile:
     """A file by its path, relative to the workspace or not, or some lines of it (`src/app.py:40-60`). Never raises, and waits for
     no pipe."""
     name, lines = written, _LINES.fullmatch(written)
     if lines and not _is_there(written, workspace):
-        written, most = lines[1], MOST_SEARCHED
+        written, most = lines[1], MAX_SEARCHED_BYTES
     else:
         lines, most = None, 4 * longest
     try:
@@ -121,15 +121,15 @@ def read_mention(written: str, workspace: Path, longest: int = LONGEST_TEXT) -> 
         return MentionedFile(name, "nothing", why="there is no such file")
     except (OSError, ValueError, RuntimeError) as problem:
         return MentionedFile(name, "nothing", why=getattr(problem, "strerror", "") or "no usable path")
-    head = read_checked(path, None, SNIFF)
+    head = read_checked(path, None, SNIFFED_BYTES)
     if head.problem:
         return MentionedFile(name, "nothing", why=head.problem)
     picture = kind_of(head.data)
     if not picture and (kind := binary_kind(head.data)):
         return MentionedFile(name, "nothing", why=f"{kind}, {size(head.size)}: only named")
-    if head.size > (MOST_BYTES if picture else most):
+    if head.size > (MAX_IMAGE_BYTES if picture else most):
         return _too_big(name, head.data) if picture else _too_long(name, head.size)
-    whole = read_checked(path, None, MOST_BYTES if picture else most)
+    whole = read_checked(path, None, MAX_IMAGE_BYTES if picture else most)
     if whole.problem:
         return MentionedFile(name, "nothing", why=whole.problem)
     return image(name, whole.data) if picture else _mentioned_text(name, whole.data, longest, lines)
@@ -138,7 +138,7 @@ def read_mention(written: str, workspace: Path, longest: int = LONGEST_TEXT) -> 
 def image(name: str, data: bytes) -> MentionedFile:
     """An image by its bytes, where every provider would take it."""
     width, height = size_in(data)
-    if width and height and (len(data) > MOST_BYTES or max(width, height) > MOST_PIXELS):
+    if width and height and (len(data) > MAX_IMAGE_BYTES or max(width, height) > MAX_SIDE_PIXELS):
         return _too_big(name, data)
     if fault_of(data):
         return MentionedFile(name, "nothing", why="a damaged image")
@@ -165,7 +165,7 @@ def pasted_images(text: str) -> list[str]:
     quotes, with escaped blanks, as `file://`; several with blanks or line ends between. Empty for any other text."""
     paths = [_path(word) for word in _split_paste(text.strip())] if 0 < len(text) < 20_000 else []
     good = all(path.lower().endswith(IMAGE_NAMES) for path in paths)
-    return paths[:MOST_NAMED] if good else []
+    return paths[:MAX_NAMED_FILES] if good else []
 
 
 def pasted_path(text: str) -> str:
@@ -247,7 +247,7 @@ def _too_long(name: str, length: int) -> MentionedFile:
 def _too_big(name: str, data: bytes) -> MentionedFile:
     width, height = size_in(data)
     pixels = f"{width}×{height} pixels, " if width else ""
-    limit = f"providers take {size(MOST_BYTES)} and {MOST_PIXELS:,} pixels a side"
+    limit = f"providers take {size(MAX_IMAGE_BYTES)} and {MAX_SIDE_PIXELS:,} pixels a side"
     return MentionedFile(name, "nothing", why=f"not sent: {pixels}more than {limit}; make it smaller first")
 
 

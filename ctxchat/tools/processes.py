@@ -99,10 +99,10 @@ def _holds_a_key(name: str, value: str) -> bool:
 @lru_cache(1000)
 def _is_secret(value: str) -> bool:
     """By how it looks, whatever it is called. The first time this loads the detector."""
-    return len(value) >= _SHORTEST_SECRET and bool(secrets_in(value))
+    return len(value) >= _MIN_SECRET_CHARS and bool(secrets_in(value))
 
 
-_SHORTEST_SECRET = 16
+_MIN_SECRET_CHARS = 16
 
 
 @asynccontextmanager

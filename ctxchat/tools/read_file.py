@@ -12,12 +12,12 @@ from typing import Annotated, BinaryIO
 import msgspec
 
 from ctxchat.core.errors import CtxchatError, ToolError
-from ctxchat.core.images import MOST_BYTES, fault_of, kind_of, size_in
+from ctxchat.core.images import MAX_IMAGE_BYTES, fault_of, kind_of, size_in
 from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.working_set import CurrentFile
 from ctxchat.tools.editorconfig import agreed_encoding
-from ctxchat.tools.encodings import LATIN1, SNIFF, Encoding, binary_kind, encoding_of
+from ctxchat.tools.encodings import LATIN1, SNIFFED_BYTES, Encoding, binary_kind, encoding_of
 from ctxchat.tools.paths import MAX_BYTES, Place, locate, open_file, patterns
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.text import line_break, size
@@ -106,7 +106,7 @@ class ReadNow:
                 return None
             with open_file(place) as file:
                 data = file.read(NOW_BYTES + 1)
-            if not data or len(data) > NOW_BYTES or binary_kind(data[:SNIFF]):
+            if not data or len(data) > NOW_BYTES or binary_kind(data[:SNIFFED_BYTES]):
                 return None
             encoding = encoding_of(data, agreed=agreed_encoding(place))
             excerpt = _excerpt(stop, io.BytesIO(data), encoding, 1, NOW_LINES, NOW_CHARS)
@@ -138,17 +138,17 @@ class Excerpt(msgspec.Struct):
 def _image_in(_: threading.Event, place: Place) -> bytes | None:
     """An image, as far as it is looked at: one that is too large by a byte more than is allowed. None for anything else."""
     with open_file(place) as file:
-        data = file.read(SNIFF)
+        data = file.read(SNIFFED_BYTES)
         if kind_of(data):
-            data += file.read(MOST_BYTES + 1 - len(data))
+            data += file.read(MAX_IMAGE_BYTES + 1 - len(data))
     return data if any(size_in(data)) else None
 
 
 def _read_lines(stop: threading.Event, place: Place, first: int, last: int, max_chars: int, seen: SeenFiles) -> str:
     with open_file(place) as file:
         small = size_of(file) <= MAX_BYTES
-        data = file.read(MAX_BYTES if small else SNIFF)
-        if kind := binary_kind(data[:SNIFF]):
+        data = file.read(MAX_BYTES if small else SNIFFED_BYTES)
+        if kind := binary_kind(data[:SNIFFED_BYTES]):
             file.seek(0, io.SEEK_END)
             raise ToolError(
                 f"{place.shown} is not text: {kind}, {size(file.tell())}.", "Use a program for it through shell."

@@ -7,13 +7,13 @@ from __future__ import annotations
 import codecs
 import re
 
-_WINDOW = 200
+_MAX_LINES = 200
 """Lines above the last one that can still be drawn again: more than a terminal is high."""
 
-_LONGEST_LINE = 20_000
+_MAX_LINE_CHARS = 20_000
 """Characters of the last line that can still be drawn again; those before them are given out."""
 
-_HELD = 200_000
+_MAX_HELD_CHARS = 200_000
 """Characters of all lines that can still be drawn again."""
 
 _MAX_COLUMNS = 2_000
@@ -63,13 +63,13 @@ class Redraws:
 
     def _settled(self) -> bytes:
         over, held = 0, sum(map(len, self._lines))
-        while over < self._row and (len(self._lines) - over > _WINDOW or held > _HELD):
+        while over < self._row and (len(self._lines) - over > _MAX_LINES or held > _MAX_HELD_CHARS):
             held -= len(self._lines[over])
             over += 1
         out = "".join(f"{line}\n" for line in self._lines[:over])
         del self._lines[:over]
         self._row -= over
-        if len(self._lines) == 1 and (long := len(self._lines[0]) - _LONGEST_LINE) > _LONGEST_LINE:
+        if len(self._lines) == 1 and (long := len(self._lines[0]) - _MAX_LINE_CHARS) > _MAX_LINE_CHARS:
             out += self._lines[0][:long]
             self._lines[0] = self._lines[0][long:]
             self._column = max(0, self._column - long)
@@ -109,13 +109,13 @@ class Redraws:
             case "A" | "F":
                 self._go(self._row - by, 0 if what == "F" else self._column)
             case "B" | "E":
-                self._go(min(self._row + by, len(self._lines) - 1 + _WINDOW), 0 if what == "E" else self._column)
+                self._go(min(self._row + by, len(self._lines) - 1 + _MAX_LINES), 0 if what == "E" else self._column)
             case "C" | "D":
                 self._go(self._row, self._column + (by if what == "C" else -by))
             case "G":
                 self._go(self._row, by - 1)
             case "H" | "f":
-                self._go(min(by - 1, len(self._lines) - 1 + _WINDOW), (numbers[1:] or [1])[0] - 1)
+                self._go(min(by - 1, len(self._lines) - 1 + _MAX_LINES), (numbers[1:] or [1])[0] - 1)
             case "K":
                 self._erase(first)
             case "J" if first == 0:

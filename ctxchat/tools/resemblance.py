@@ -7,13 +7,13 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-_SEARCHED = 20_000
+_MAX_SEARCHED_LINES = 20_000
 """Lines among which a resemblance is looked for."""
 
-_SHOWN = 20
+_MAX_SHOWN_LINES = 20
 """Lines that are shown."""
 
-_TOLD = 3
+_MAX_DIFFERENCES = 3
 """Differences that are told."""
 
 _ALIKE = {
@@ -45,7 +45,7 @@ def same_name(name: str) -> str:
 
 def resemblance(text: str, old: str) -> str:
     """The lines of a text most like `old`, and in what they differ, as a hint."""
-    lines = re.split(r"\r\n|\n|\r", text)[:_SEARCHED]
+    lines = re.split(r"\r\n|\n|\r", text)[:_MAX_SEARCHED_LINES]
     wanted = re.split(r"\r\n|\n|\r", old.strip("\r\n"))
     for what, alike in (("signs that look alike differ", folded), ("the white space differs", _bare)):
         if (at := _find_lines(lines, wanted, alike)) is not None:
@@ -68,7 +68,7 @@ def difference_in_words(there: str, sought: str) -> str:
         if tag != "equal":
             told.append(f"{_name_signs(there[start:end])} where old has {_name_signs(sought[first:last])}")
     told = list(dict.fromkeys(told))
-    return ", ".join(told[:_TOLD]) + (" …" if len(told) > _TOLD else "")
+    return ", ".join(told[:_MAX_DIFFERENCES]) + (" …" if len(told) > _MAX_DIFFERENCES else "")
 
 
 def _bare(text: str) -> str:
@@ -125,5 +125,5 @@ def _name_signs(signs: str) -> str:
 
 
 def _numbered(lines: list[str], start: int, many: int) -> str:
-    end = min(start + min(many, _SHOWN), len(lines))
+    end = min(start + min(many, _MAX_SHOWN_LINES), len(lines))
     return "\n".join(f"{at + 1:>5}\t{lines[at].rstrip(chr(13))[:500]}" for at in range(start, end))

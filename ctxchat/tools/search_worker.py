@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from ctxchat.tools.encodings import SNIFF, binary_kind, encoding_of
+from ctxchat.tools.encodings import SNIFFED_BYTES, binary_kind, encoding_of
 from ctxchat.tools.text import clip, clip_line, line_break
 from ctxchat.tools.walking import FolderEntry, matcher, walk
 
@@ -176,7 +176,7 @@ def _search(pattern: re.Pattern[str], quick: bool, file: str, path: str, around:
     if isinstance(data, str):
         yield Skipped(path, data)
         return
-    if binary_kind(data[:SNIFF]):
+    if binary_kind(data[:SNIFFED_BYTES]):
         return
     text = encoding_of(data).decode(data)
     if quick and not pattern.search(text):

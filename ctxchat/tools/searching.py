@@ -22,7 +22,7 @@ from ctxchat.tools.tool import A, Arguments, Pieces, Tool
 from ctxchat.tools.walking import wants_hidden
 from ctxchat.tools.worker_client import TimeUp, answers
 
-SECONDS = 30.0
+SEARCH_TIMEOUT_S = 30.0
 """What a search may take; then it ends with what it has."""
 
 MAX_LISTED = 1000
@@ -54,7 +54,7 @@ class GrepArguments(Arguments, frozen=True):
 class _SearchTool(Tool[A]):
     """`seconds` is what a search may take."""
 
-    def __init__(self, seconds: float = SECONDS) -> None:
+    def __init__(self, seconds: float = SEARCH_TIMEOUT_S) -> None:
         super().__init__()
         self._seconds = seconds
 

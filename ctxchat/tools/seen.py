@@ -16,11 +16,11 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.file_changes import FileChange
 from ctxchat.tools.contents import Contents, digest_of
 from ctxchat.tools.diffs import difference
-from ctxchat.tools.encodings import SNIFF, binary_kind, encoding_of
+from ctxchat.tools.encodings import SNIFFED_BYTES, binary_kind, encoding_of
 from ctxchat.tools.paths import Place
 from ctxchat.tools.tree import written
 
-COMPARED = 1_000_000
+MAX_COMPARED_BYTES = 1_000_000
 """Bytes of a file up to which its content is kept, to say later what changed in it."""
 
 TOLD_LINES = 60
@@ -45,7 +45,7 @@ class SeenFiles:
                 return
             known[str(path)] = digest
         with suppress(OSError):
-            if self._contents and len(data) <= COMPARED:
+            if self._contents and len(data) <= MAX_COMPARED_BYTES:
                 self._contents.add_contents([(digest, data)])
             self._note({str(path): digest})
 
@@ -98,7 +98,12 @@ class SeenFiles:
         """What changed, as a diff; empty where that cannot be told, or not whole."""
         with suppress(OSError):
             before = self._contents.get(seen) if self._contents else None
-            if before is None or len(now) > COMPARED or binary_kind(before[:SNIFF]) or binary_kind(now[:SNIFF]):
+            if (
+                before is None
+                or len(now) > MAX_COMPARED_BYTES
+                or binary_kind(before[:SNIFFED_BYTES])
+                or binary_kind(now[:SNIFFED_BYTES])
+            ):
                 return ""
             old, new = (encoding_of(data).decode(data) for data in (before, now))
             text = difference(old, new, place.shown, TOLD_LINES + 1).text

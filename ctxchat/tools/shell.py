@@ -26,20 +26,20 @@ from ctxchat.tools.shut_in import shut_in
 from ctxchat.tools.text import HeadTail, clip_line, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 
-TICK = 0.1
+OUTPUT_INTERVAL_S = 0.1
 """Seconds between two pieces of output shown."""
 
 _SHOWN_BYTES_A_TICK = 8_000
 """Bytes shown of what comes in during one tick."""
 
-_EAGER = 1_000_000
+_FULL_SPEED_BYTES = 1_000_000
 """Bytes read at full speed; a command that writes more is slowed down so that nothing else is."""
 
-_AFTERGLOW = 0.3
+_OPEN_PIPE_TIMEOUT_S = 0.3
 """Seconds of listening on after the command ended while something it left behind holds its pipe."""
 
 
-LONGEST_COMMAND = 100_000
+MAX_COMMAND_CHARS = 100_000
 """Characters: Linux takes 128 kB as one argument."""
 
 MAX_TIMEOUT_S = 600.0
@@ -97,7 +97,7 @@ class Shell(Tool[ShellArguments]):
         command = arguments.command.strip()
         if not command or "\0" in command:
             raise ToolError("The command is empty." if not command else "The command holds a NUL character.")
-        if len(command) > LONGEST_COMMAND:
+        if len(command) > MAX_COMMAND_CHARS:
             raise ToolError(
                 f"The command is {len(command):,} characters long; no system takes that.",
                 "Write it to a file with write_file and run that.",
@@ -224,7 +224,7 @@ class _Run:
             if over > 0:
                 self._skipped += over
                 del self._fresh[:over]
-            if self._received > _EAGER:
+            if self._received > _FULL_SPEED_BYTES:
                 await asyncio.sleep(0.002)
 
     async def watch(self, process: asyncio.subprocess.Process, reader: asyncio.Task[None], seconds: float):
@@ -233,13 +233,13 @@ class _Run:
         deadline, ended = loop.time() + seconds, 0.0
         while True:
             # Not process.wait(): that waits for the pipe as well, which an orphan may hold.
-            await asyncio.wait({reader}, timeout=TICK)
+            await asyncio.wait({reader}, timeout=OUTPUT_INTERVAL_S)
             if piece := self._piece():
                 yield piece
             now = loop.time()
             if process.returncode is not None:
                 ended = ended or now
-                if reader.done() or now - ended > _AFTERGLOW:
+                if reader.done() or now - ended > _OPEN_PIPE_TIMEOUT_S:
                     return
             elif now > deadline:
                 self._timed_out = True

@@ -25,7 +25,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 Pieces = AsyncGenerator[ToolPiece, None]
 
-_REMEMBERED = 256
+_MAX_REMEMBERED_REQUESTS = 256
 """Access requests kept for a second look; a denied call never comes to fetch its own."""
 
 
@@ -56,7 +56,7 @@ class Tool(ABC, Generic[A]):
         access_request = self._judged_access(self._decode(arguments), context)
         self._judged.pop(context.call_id, None)
         self._judged[context.call_id] = access_request
-        while len(self._judged) > _REMEMBERED:
+        while len(self._judged) > _MAX_REMEMBERED_REQUESTS:
             del self._judged[next(iter(self._judged))]
         return access_request
 

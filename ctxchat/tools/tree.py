@@ -14,12 +14,12 @@ import msgspec
 
 from ctxchat.core.file_changes import FileState
 from ctxchat.tools.contents import digest_of
-from ctxchat.tools.walking import DEEPEST, SYSTEM, Rules, ignored, own_rules, rules_above
+from ctxchat.tools.walking import MAX_DEPTH, SYSTEM, Rules, ignored, own_rules, rules_above
 
 MAX_ENTRIES = 50_000
 """Files and folders that are looked at; in a larger folder what commands do cannot be kept."""
 
-LARGEST = 10_000_000
+MAX_FILE_BYTES = 10_000_000
 """Bytes of a file whose content is kept."""
 
 _USUAL = """node_modules .venv venv __pycache__ target dist .tox .nox .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -125,7 +125,7 @@ class Tree:
             except FileNotFoundError:
                 continue  # gone meanwhile
             yield child, SeenPath(FileState("folder", st.st_mode & 0o7777), (), True), None
-            if level < DEEPEST:
+            if level < MAX_DEPTH:
                 yield from self._folder(child, rules, level + 1)
 
     def _leaves_out(self, name: str, entry: os.DirEntry[str], rules: Rules) -> bool:
@@ -169,7 +169,7 @@ def state_of(path: str, st: os.stat_result) -> tuple[FileState, bytes | None] | 
         return FileState("link", 0, digest_of(data), len(data)), data
     if not stat.S_ISREG(st.st_mode):
         return None
-    data = _read_bytes(path) if st.st_size <= LARGEST else None
+    data = _read_bytes(path) if st.st_size <= MAX_FILE_BYTES else None
     if data is None:
         return FileState("file", mode, f"{st.st_size}.{st.st_mtime_ns}.{st.st_ino}", st.st_size, kept=False), None
     return FileState("file", mode, digest_of(data), len(data)), data
@@ -193,9 +193,9 @@ def _read_bytes(path: str) -> bytes | None:
         return None
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
-        data = file.read(min(found.st_size, LARGEST) + 1) if stat.S_ISREG(found.st_mode) else b""
-        data += file.read(LARGEST) if len(data) > found.st_size else b""  # it grew
-    return data if len(data) <= LARGEST else None
+        data = file.read(min(found.st_size, MAX_FILE_BYTES) + 1) if stat.S_ISREG(found.st_mode) else b""
+        data += file.read(MAX_FILE_BYTES) if len(data) > found.st_size else b""  # it grew
+    return data if len(data) <= MAX_FILE_BYTES else None
 
 
 def _same_but_mode(before: tuple[int, ...], now: tuple[int, ...]) -> bool:

@@ -15,7 +15,7 @@ from pathspec import GitIgnoreSpec
 from ctxchat.repository_files import read_checked
 from ctxchat.tools.gitignore import GitIgnore, parse_gitignore
 
-DEEPEST = 300
+MAX_DEPTH = 300
 """Levels: nobody nests folders deeper but to make trouble, and each is a call within a call."""
 
 SYSTEM = ("/dev", "/proc", "/sys")
@@ -40,7 +40,7 @@ class FolderEntry(msgspec.Struct, frozen=True):
 def walk(top: str, *, hidden: bool = False, depth: int = 0) -> Iterator[FolderEntry]:
     """Everything under `top`, sorted, folders before what is in them, `depth` levels deep (0: all). Folders that cannot be read
     are passed over. `.git` is never shown; what is hidden only if asked for."""
-    yield from _walk(top, rules_above(top), hidden, min(depth or DEEPEST, DEEPEST), 1)
+    yield from _walk(top, rules_above(top), hidden, min(depth or MAX_DEPTH, MAX_DEPTH), 1)
 
 
 def _walk(folder: str, rules: Rules, hidden: bool, depth: int, level: int) -> Iterator[FolderEntry]:

@@ -12,7 +12,7 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.patterns import escaped
 from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput
-from ctxchat.tools.encodings import SNIFF, binary_kind, charset_named, encoding_of
+from ctxchat.tools.encodings import SNIFFED_BYTES, binary_kind, charset_named, encoding_of
 from ctxchat.tools.search_worker import HtmlJob, WebPage
 from ctxchat.tools.text import size, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
@@ -21,7 +21,7 @@ from ctxchat.tools.worker_client import TimeUp, answers
 if TYPE_CHECKING:  # httpx takes a tenth of a second to import: when it is first needed
     from ctxchat.tools.fetching import Fetched, Fetcher
 
-_CONVERTING = 15.0
+_CONVERSION_TIMEOUT_S = 15.0
 """Seconds to turn a page into Markdown."""
 
 
@@ -73,7 +73,7 @@ def _without_password(address: str) -> str:
 
 
 async def _readable(got: Fetched) -> str:
-    if kind := binary_kind(got.body[:SNIFF]):
+    if kind := binary_kind(got.body[:SNIFFED_BYTES]):
         raise ToolError(f"{got.url} is not text: {kind}, {got.kind or 'type not given'}, {size(len(got.body))}.")
     text = _decoded(got)
     is_html = got.kind in {"text/html", "application/xhtml+xml"} or (
@@ -99,7 +99,7 @@ def _decoded(got: Fetched) -> str:
 async def _converted(html: str, base: str) -> str:
     """In a process of its own: the parser of the standard library takes for ever on pages made for that."""
     try:
-        async with aclosing(answers(HtmlJob(html, base), _CONVERTING)) as pages:
+        async with aclosing(answers(HtmlJob(html, base), _CONVERSION_TIMEOUT_S)) as pages:
             async for page in pages:
                 if isinstance(page, WebPage):
                     return page.text

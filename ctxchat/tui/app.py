@@ -43,7 +43,7 @@ from ctxchat.tui.chat.composer import Composer
 from ctxchat.tui.chat.offers import FirstChoice, ImportOffer, SuggestionPanel, UnreachedPanel
 from ctxchat.tui.chat.prompt import Prompt
 from ctxchat.tui.chat.screen import ChatScreen
-from ctxchat.tui.edits import EVERY, Edits, soft_mark
+from ctxchat.tui.edits import POLL_INTERVAL_S, Edits, soft_mark
 from ctxchat.tui.panels.panel import Confirm, Panel
 from ctxchat.tui.services import Services
 from ctxchat.tui.session_controller import NotYetOpen, SessionController
@@ -72,7 +72,7 @@ MARK_QUESTIONS = {
 _MEMORY_LINE = re.compile(r"#(me)? +\S.*")
 """What is kept as a memory instead of being sent: one line behind `# `."""
 
-FAULTS = 20
+MAX_FAULTS = 20
 """Faults after which the interface ends: what fails with every frame goes on failing."""
 
 
@@ -157,7 +157,7 @@ class CtxchatApp(InOrder):
     def on_mount(self) -> None:
         self.call_after_refresh(self._start)
         if self.edits:
-            self.set_interval(EVERY, self._glance)
+            self.set_interval(POLL_INTERVAL_S, self._glance)
 
     def on_app_focus(self) -> None:
         self._glance()
@@ -264,7 +264,7 @@ class CtxchatApp(InOrder):
         words = Segments([Segment(clean(f"ctxchat: {said}\n"))])
         self._return_code = 1
         self._exit_renderables.append(words)  # should this be the end
-        if self._faults > FAULTS:
+        if self._faults > MAX_FAULTS:
             self.run_worker(partial(self.leave, 1))
         else:
             pump = active_message_pump.get(self)  # what failed is taken out of the screen in a moment

@@ -106,7 +106,7 @@ GROUPS = {
 """What belongs together in the palette, in this order: by the module that does it."""
 
 
-FRAME = 5
+FRAME_COLUMNS = 5
 """Columns around a line of the palette, its scrollbar among them."""
 
 
@@ -151,7 +151,7 @@ class CommandSource(Provider):
         width = self.app.size.width
         if width < 60:
             head = f"{key:<10}" if width >= 34 else ""
-            lines = wrap(command.help, max(8, width - len(head) - FRAME))
+            lines = wrap(command.help, max(8, width - len(head) - FRAME_COLUMNS))
             return Content.assemble((head, "$text-muted"), f"\n{' ' * len(head)}".join(lines))
         head = f"{group:<10}" if width >= 100 else ""
         return Content.assemble(

@@ -26,13 +26,13 @@ from ctxchat.tui.style.themed_app import textual_theme
 if TYPE_CHECKING:
     from ctxchat.tui.app import CtxchatApp
 
-EVERY = 5.0
+POLL_INTERVAL_S = 5.0
 """Seconds between two looks at the files; who comes back from an editor to this terminal waits for none."""
 
 MAX_PROBLEMS = 3
 """Problems that are told; how many more there are is said."""
 
-MOST_LINES = 8
+MAX_LINES = 8
 """Changes that are told, likewise."""
 
 
@@ -140,8 +140,8 @@ class Edits:
 
 def few(lines: Sequence[str]) -> tuple[str, ...]:
     """As many as fit a corner of the screen."""
-    more = len(lines) - MOST_LINES
-    return (*lines[:MOST_LINES], f"and {more} more") if more > 0 else tuple(lines)
+    more = len(lines) - MAX_LINES
+    return (*lines[:MAX_LINES], f"and {more} more") if more > 0 else tuple(lines)
 
 
 def brief(problem: Problem, folder: Path) -> str:

@@ -18,7 +18,7 @@ from ctxchat.tui.panels.search import SearchScreen
 if TYPE_CHECKING:
     from ctxchat.tui.app import CtxchatApp
 
-GLANCE = 0.25
+POLL_INTERVAL_S = 0.25
 """Seconds between two looks at how far the person is."""
 
 
@@ -90,7 +90,7 @@ class Guide(Static):
         self._seen: set[type[Screen[Any]]] = set()
 
     def on_mount(self) -> None:
-        self.set_interval(GLANCE, self.advance)
+        self.set_interval(POLL_INTERVAL_S, self.advance)
 
     def advance(self) -> None:
         """Go on where the step is done; called where another screen opens as well, which may be gone again soon."""

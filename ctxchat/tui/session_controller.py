@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from textual.worker import Worker
 
-from ctxchat.core.automatic import SNOOZE
+from ctxchat.core.automatic import SNOOZE_TURNS
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import ApprovalRequested, Stamped
 from ctxchat.core.record import CompactionRecord
@@ -40,7 +40,7 @@ NOT_MADE = "Stopped. Nothing was compacted: everything is as it was."
 Alert = Callable[[str], None]
 """Told what has come about, for a person who is elsewhere."""
 
-LONG_WORK = 10.0
+ALERT_AFTER_S = 10.0
 """Seconds from which the end of work is worth an alert."""
 
 
@@ -257,8 +257,10 @@ class SessionController:
         """What a person said to the question whether to make room; beside a turn, the turn does it at the right place."""
         session = self.open_session()
         if reply == "later":
-            session.policy.pause_for(SNOOZE)
-            self._chat.notice("info", f"Not for this turn and the next {SNOOZE}. F8 makes room whenever you like.")
+            session.policy.pause_for(SNOOZE_TURNS)
+            self._chat.notice(
+                "info", f"Not for this turn and the next {SNOOZE_TURNS}. F8 makes room whenever you like."
+            )
         elif self.busy:
             session.policy.agree(reply, instructions)
             when = "at the next place where no call is open" if reply == "now" else "when this turn has ended"
@@ -309,7 +311,7 @@ class SessionController:
             self._look_up_branch()
             if interrupted and stopped and not made:
                 self._chat.notice("info", stopped)
-            if not interrupted and _now() - began >= LONG_WORK:
+            if not interrupted and _now() - began >= ALERT_AFTER_S:
                 self._alert("ctxchat is done")
 
 

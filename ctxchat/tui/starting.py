@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NEW_TRIES_AGAIN = "/new tries again."
 
-GLANCE = 0.2
+POLL_INTERVAL_S = 0.2
 """Seconds between two looks at servers on their way."""
 
 
@@ -134,7 +134,7 @@ async def coming_up(services: Services) -> AsyncGenerator[Sequence[ServerRow], N
         if all(row.state != "starting" for row in rows):
             return
         told = rows
-        await asyncio.sleep(GLANCE)
+        await asyncio.sleep(POLL_INTERVAL_S)
 
 
 async def servers_arrive(app: CtxchatApp) -> None:

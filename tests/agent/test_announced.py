@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.automatic import standing_words
-from ctxchat.core.backoff import BREAKER, REFILLS, Backoff
+from ctxchat.core.backoff import MAX_FAILURES_IN_A_ROW, MAX_REFILLS_IN_A_ROW, Backoff
 from ctxchat.core.budget import Window
 from ctxchat.core.context_usage import ContextUsage, starts_at
 from ctxchat.core.events import CompactionStarted, CompactionSuggested, Event, Failed, Notice
@@ -51,8 +51,8 @@ def guard_of(kind: str, desk: Desk) -> Backoff:
         "fresh": Backoff(),
         "snoozed": Backoff().rested(turn, 2),
         "waiting": Backoff().failed(desk.clock.seconds() + 10_000),
-        "failed": Backoff(failures=BREAKER),
-        "refilled": Backoff(refills=REFILLS, last_turn=turn),
+        "failed": Backoff(failures=MAX_FAILURES_IN_A_ROW),
+        "refilled": Backoff(refills=MAX_REFILLS_IN_A_ROW, last_turn=turn),
     }[kind]
 
 

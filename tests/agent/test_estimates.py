@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.agent.compaction.dry_run import FILLED
+from ctxchat.agent.compaction.dry_run import USUAL_SUMMARY_SHARE
 from ctxchat.agent.model_knowledge import Known, ModelKnowledgeStore
 from ctxchat.core.budget import Window
 from ctxchat.core.clip import head
@@ -159,7 +159,7 @@ async def test_how_long_a_model_writes_is_learned_from_the_passes_before(share: 
     [result] = of(await desk.free_up(), CompactionRecord)
     assert result.filled == pytest.approx(share, abs=0.15)
     most = sum(step.summary_tokens for step in first.plan.steps) if first.plan else 0
-    assert abs(first.after.used - result.after.used) <= (abs(share - FILLED) + 0.15) * most
+    assert abs(first.after.used - result.after.used) <= (abs(share - USUAL_SUMMARY_SHARE) + 0.15) * most
     for number in range(14, 24):
         await desk.say(f"question {number}: why is part {number} slow?")
     preview = await desk.session.preview()

@@ -11,7 +11,7 @@ from ctxchat.agent.model_knowledge import Known
 from ctxchat.core.calibration import PRIOR, Anchor, Calibration, Mix, most_tokens
 from ctxchat.core.events import Failed, TurnFinished, Usage
 from ctxchat.core.journal import Measured, fold
-from ctxchat.core.usage import HIDDEN_THOUGHTS, MOST_DOLLARS, sound
+from ctxchat.core.usage import MAX_CALL_USD, MAX_HIDDEN_THOUGHT_TOKENS, sound
 from ctxchat.storage import loading, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
@@ -128,7 +128,7 @@ context_usage = st.one_of(st.integers(-(2**70), 2**70), st.floats())
 def test_sound_figures_fit_together(usage: Usage) -> None:
     made = sound(usage, 500, 100)
     assert 0 <= made.cached <= made.prompt <= most_tokens(500)
-    assert 0 <= made.reasoning <= made.completion <= 400 + HIDDEN_THOUGHTS
-    assert 0 <= made.cost_usd <= MOST_DOLLARS
+    assert 0 <= made.reasoning <= made.completion <= 400 + MAX_HIDDEN_THOUGHT_TOKENS
+    assert 0 <= made.cost_usd <= MAX_CALL_USD
     assert made.prompt or not made.completion
     assert sound(made, 500, 100) == made

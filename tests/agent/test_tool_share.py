@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Notice
-from ctxchat.core.tool_share import SHARE, afford
+from ctxchat.core.tool_share import MAX_TOOLS_SHARE, afford
 from ctxchat.core.view import ToolSpec
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_turn import of
@@ -43,6 +43,6 @@ def test_what_is_sent_fits_and_servers_stay_whole(weights: dict[str, int], limit
     tools = [ToolSpec(name, "", {}) for name in weights]
     sent = [tool.name for tool in afford(tools, lambda tool: weights[tool.name], limit).tools]
     theirs = [name for name in sent if "__" in name]
-    assert sum(weights[name] for name in theirs) <= limit * SHARE
+    assert sum(weights[name] for name in theirs) <= limit * MAX_TOOLS_SHARE
     assert all(name in sent for name in weights if "__" not in name or name[0] in {n[0] for n in theirs})
     assert sent == [name for name in weights if name in sent]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from benchmarks.evidence import window_only
 from benchmarks.needle import run
-from ctxchat.bootstrap.recall import TOKENS, Recollection
+from ctxchat.bootstrap.recall import MAX_ANSWER_TOKENS, Recollection
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Message, ToolCall
@@ -98,7 +98,7 @@ async def test_one_message_comes_whole_and_a_range_keeps_to_the_budget(store: tu
     assert (await recall.fetch_text("g2")).startswith("m2 (assistant): Looking.\n[called read_file")
     told = await recall.fetch_text("m1–m10")
     assert told.startswith("m1 (user): Look") and "m10 (user)" in told
-    assert database.count(told) <= TOKENS + 200
+    assert database.count(told) <= MAX_ANSWER_TOKENS + 200
     assert "m4 (assistant): The pump" in await recall.fetch_text("k1")
     for wrong in ("m99", "../m1", "k9", "", "m5-m2", "x", "m1, x", "m1, other/m2", ","):
         assert await recall.fetch_text(wrong) == ""
@@ -141,9 +141,9 @@ async def test_the_answer_keeps_to_its_budget_and_names_what_it_left_out(tmp_pat
         session = sessions.create(database, records=[Sealed(group_messages(long))])
         recall = Recollection(database, session)
         text = await recall.search("harbour lorem")
-        assert database.count(text) <= TOKENS + 100
+        assert database.count(text) <= MAX_ANSWER_TOKENS + 100
         told = await recall.fetch_text("m1-m39")
-        assert database.count(told) <= TOKENS + 100 and "[more: recall the id m" in told
+        assert database.count(told) <= MAX_ANSWER_TOKENS + 100 and "[more: recall the id m" in told
         last = told.rsplit("id ", 1)[1].rstrip("]")
         assert (await recall.fetch_text(last)).startswith(last.split("–")[0])
         assert await recall.search("nothing-like-this") == ""

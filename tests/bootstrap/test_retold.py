@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.retold import answered, filled
-from ctxchat.bootstrap.recall import LARGER, TOKENS, Recollection
+from ctxchat.bootstrap.recall import LARGER_ANSWER_FACTOR, MAX_ANSWER_TOKENS, Recollection
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import ModelChosen, Sealed
 from ctxchat.core.messages import Message
@@ -25,8 +25,8 @@ async def test_the_first_answer_holds_what_is_needed(tmp_path: Path) -> None:
         query = "How is each row of the tide chart drawn?"
         small, large = await recall.search(query), await recall.search(query, room="large")
         assert (
-            database.count(small) < TOKENS + 600
-            and database.count(small) < database.count(large) < LARGER * TOKENS + 600
+            database.count(small) < MAX_ANSWER_TOKENS + 600
+            and database.count(small) < database.count(large) < LARGER_ANSWER_FACTOR * MAX_ANSWER_TOKENS + 600
         )
 
 

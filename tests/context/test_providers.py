@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ctxchat.context.standard import Identity, standard_providers
-from ctxchat.context.workspace import MOST_NAMES, Workspace
+from ctxchat.context.workspace import MAX_NAMES, Workspace
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -50,7 +50,7 @@ async def test_branch_changes_and_names(tmp_path: Path) -> None:
 
 
 async def test_without_git_the_listing_stands_alone(tmp_path: Path) -> None:
-    for number in range(MOST_NAMES + 5):
+    for number in range(MAX_NAMES + 5):
         (tmp_path / f"f{number:03}").touch()
     text = await Workspace(tmp_path, git=lambda arguments: ["/no-such-git", *arguments]).provide()
     assert text.startswith("Top level:\nf000") and text.endswith("f059\n… and 5 more")

@@ -14,7 +14,7 @@ from ctxchat.core.calibration import (
     LEAST_RATE,
     MAX_RATE,
     PRIOR,
-    RATIOS,
+    RATIO_KINDS,
     Calibration,
     Mix,
     level,
@@ -92,7 +92,7 @@ def test_whatever_it_is_taught_it_stays_within_bounds(samples: list[tuple[float,
     knowledge = Calibration()
     for counted, mix, whole in samples:
         knowledge = knowledge.learn(counted, mix, whole=whole)
-        assert all(LEAST_RATE <= rate <= MAX_RATE for rate in knowledge.rates[:RATIOS])
+        assert all(LEAST_RATE <= rate <= MAX_RATE for rate in knowledge.rates[:RATIO_KINDS])
         assert all(math.isfinite(number) for number in (*knowledge.rates, *knowledge.doubts))
         assert all(doubt > 0 for doubt in knowledge.doubts)
     assert knowledge.estimate_request(asked) >= 0 and knowledge.error(asked, whole=True) > 0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.core.call_arguments import DEEPEST, fields_of
+from ctxchat.core.call_arguments import MAX_NESTING_LEVELS, fields_of
 from ctxchat.core.openai import whole_arguments
 
 JSON = st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3), st.lists, max_leaves=8)
@@ -25,7 +25,7 @@ def test_what_is_none_is_quoted_whole_for_a_provider(text: str) -> None:
     assert json.loads(whole_arguments(text))["_broken"].startswith(text[:4])
 
 
-@pytest.mark.parametrize("deep", [DEEPEST - 1, DEEPEST + 1, 900])
+@pytest.mark.parametrize("deep", [MAX_NESTING_LEVELS - 1, MAX_NESTING_LEVELS + 1, 900])
 def test_a_nest_without_end_is_no_object(deep: int) -> None:
     read = fields_of('{"a":' + "[" * deep + "]" * deep + "}")
-    assert (read is None) == (deep >= DEEPEST)
+    assert (read is None) == (deep >= MAX_NESTING_LEVELS)

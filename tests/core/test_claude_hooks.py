@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.core.claude_hooks import BLOCKS, matches, tool_input, verdict_of
+from ctxchat.core.claude_hooks import BLOCKING_EXIT_CODE, matches, tool_input, verdict_of
 from ctxchat.core.hooks import HookVerdict
 from ctxchat.core.tool_names import CLAUDE_NAMES, claude_arguments, claude_name, our_arguments, our_name
 
@@ -22,8 +22,8 @@ def specific(**fields: object) -> str:
     [
         (0, "", "", HookVerdict()),
         (0, "just words", "", HookVerdict()),
-        (BLOCKS, "", "no rm here\n", HookVerdict(blocks=True, reason="no rm here")),
-        (BLOCKS, '{"decision": "approve"}', "", HookVerdict(blocks=True, reason='{"decision": "approve"}')),
+        (BLOCKING_EXIT_CODE, "", "no rm here\n", HookVerdict(blocks=True, reason="no rm here")),
+        (BLOCKING_EXIT_CODE, '{"decision": "approve"}', "", HookVerdict(blocks=True, reason='{"decision": "approve"}')),
         (0, '{"decision": "block", "reason": "why"}', "", HookVerdict(blocks=True, reason="why")),
         (0, '{"decision": "approve"}', "", HookVerdict()),
         (0, '{"continue": false, "stopReason": "enough"}', "", HookVerdict(stops=True, reason="enough")),

@@ -12,7 +12,7 @@ from ctxchat.core.events import Usage
 from ctxchat.core.prices import ModelPrices, cost
 from ctxchat.models import catalogue, newer_models
 from ctxchat.models.settings import ModelSettings
-from ctxchat.models.windows import ASSUMED, without_server
+from ctxchat.models.windows import ASSUMED_WINDOW_TOKENS, without_server
 
 
 def prices_of(name: str) -> ModelPrices:
@@ -89,8 +89,8 @@ WINDOWS = [
     ("openai/gpt-7", Window(922_000, "family")),
     ("dashscope/qwen4-max", Window(991_808, "family")),
     ("openrouter/x-ai/grok-5", Window(500_000, "family")),
-    ("openrouter/openai/gpt-oss-300b", Window(ASSUMED, "assumed")),
-    ("openrouter/no/such", Window(ASSUMED, "assumed")),
+    ("openrouter/openai/gpt-oss-300b", Window(ASSUMED_WINDOW_TOKENS, "assumed")),
+    ("openrouter/no/such", Window(ASSUMED_WINDOW_TOKENS, "assumed")),
 ]
 
 
@@ -103,7 +103,7 @@ def test_a_model_that_nobody_lists_holds_what_its_family_does(name: str, window:
 
 def test_a_name_on_a_server_of_ones_own_says_nothing() -> None:
     settings = ModelSettings(name="openai/gpt-6.2-sol", api_base="http://127.0.0.1:9/v1")
-    assert without_server(settings) == Window(ASSUMED, "assumed")
+    assert without_server(settings) == Window(ASSUMED_WINDOW_TOKENS, "assumed")
     assert without_server(ModelSettings(name="openai/x"), listed=70_000) == Window(70_000, "provider")
     assert without_server(ModelSettings(name="openai/x", window=9_000), listed=70_000) == Window(9_000, "configured")
 

@@ -8,7 +8,7 @@ import pytest
 
 from ctxchat.core.errors import ModelError
 from ctxchat.core.ports import ModelRequest
-from ctxchat.models.client import ANTHROPIC_OUTPUT, ModelClient
+from ctxchat.models.client import ANTHROPIC_OUTPUT_TOKENS, ModelClient
 from ctxchat.models.direct import Connections
 from ctxchat.models.failures import allowed_output
 from ctxchat.models.settings import ModelSettings
@@ -30,7 +30,7 @@ LIMITS = [
     ("hosted_vllm/any", 0, 0, None),
     ("anthropic/claude-fable-5-2", 0, 900_000, 128_000),
     ("anthropic/claude-fable-5-2", 32_000, 900_000, 32_000),
-    ("anthropic/unheard-of", 0, 0, ANTHROPIC_OUTPUT),
+    ("anthropic/unheard-of", 0, 0, ANTHROPIC_OUTPUT_TOKENS),
 ]
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxchat.models.token_table import MAX_RUN_BYTES, TokenTable
-from ctxchat.models.tokenizers import SLICE, counter
+from ctxchat.models.tokenizers import ENCODED_CHUNK_CHARS, counter
 from ctxchat.models.vocabularies import NEWER, OLDER
 
 MODELS = {OLDER: "gpt-4", NEWER: "gpt-4o"}
@@ -69,7 +69,7 @@ def test_it_counts_what_tiktoken_counts(
 def test_of_files_as_well(tables: dict[str, TokenTable], by_tiktoken: dict[str, Callable[[str], int]]) -> None:
     root = Path(__file__).parents[2]
     for file in ("README.md", "uv.lock", "ctxchat/tui/app.py", "ctxchat/models/offline/words.py"):
-        text = (root / file).read_text()[:SLICE]
+        text = (root / file).read_text()[:ENCODED_CHUNK_CHARS]
         assert {name: table.count(text) for name, table in tables.items()} == {
             name: count(text) for name, count in by_tiktoken.items()
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.texts import KINDS, Texts
-from ctxchat.core.calibration import LEAST_RATE, MAX_RATE, MOST_EXTRA, RATIOS
+from ctxchat.core.calibration import LEAST_RATE, MAX_EXTRA_TOKENS_A_CHAR, MAX_RATE, RATIO_KINDS
 from ctxchat.core.tokens import TokenCounter
 from ctxchat.models.dialects import ANTHROPIC, LOCAL, OPENAI
 from ctxchat.models.samples import SAMPLES
@@ -76,6 +76,6 @@ def test_the_rates_fit_the_samples_they_are_told_by(known) -> None:
 def test_what_is_assumed_can_be_learned_from(known) -> None:
     for dialect in (LOCAL, OPENAI, ANTHROPIC):
         start = assumed(known, known.table if known else OLDER, dialect)
-        assert all(LEAST_RATE <= rate <= MAX_RATE for rate in start.rates[:RATIOS])
-        assert all(abs(extra) <= MOST_EXTRA for extra in start.rates[RATIOS:-1])
+        assert all(LEAST_RATE <= rate <= MAX_RATE for rate in start.rates[:RATIO_KINDS])
+        assert all(abs(extra) <= MAX_EXTRA_TOKENS_A_CHAR for extra in start.rates[RATIO_KINDS:-1])
         assert all(doubt > 0 for doubt in start.doubts) and not start.samples

@@ -7,7 +7,14 @@ import pytest
 from ctxchat.core.budget import Window
 from ctxchat.models.discovery import LocalServer, discover, local_servers
 from ctxchat.models.settings import ModelSettings
-from ctxchat.models.windows import ASSUMED, OLLAMA_ASKED, OLLAMA_DEFAULT, STATED, detect, from_models
+from ctxchat.models.windows import (
+    ASSUMED_WINDOW_TOKENS,
+    OLLAMA_ASKED_TOKENS,
+    OLLAMA_DEFAULT_TOKENS,
+    STATED,
+    detect,
+    from_models,
+)
 from tests.doubles.http_model import ModelDouble
 
 LLAMA_CPP = {"/props": {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 1}}
@@ -59,10 +66,17 @@ CASES = [
     ("lm studio", "lm_studio/qwen", "/v1", LM_STUDIO, 0, Window(8192, "loaded")),
     ("lm studio since 0.4", "lm_studio/qwen", "/v1", LM_STUDIO_NEW, 0, Window(16_384, "loaded")),
     ("lm studio, the second that is loaded", "lm_studio/qwen:2", "/v1", LM_STUDIO_NEW, 0, Window(4096, "loaded")),
-    ("lm studio, not loaded", "lm_studio/gemma", "/v1", LM_STUDIO_NEW, 0, Window(ASSUMED, "assumed")),
+    ("lm studio, not loaded", "lm_studio/gemma", "/v1", LM_STUDIO_NEW, 0, Window(ASSUMED_WINDOW_TOKENS, "assumed")),
     ("a silent server, configured", "openai/qwen", "/v1", {}, 5000, Window(5000, "configured")),
-    ("a silent server", "openai/qwen", "/v1", {}, 0, Window(ASSUMED, "assumed")),
-    ("a name of the catalogue on an own server", "openai/gpt-4o", "/v1", {}, 0, Window(ASSUMED, "assumed")),
+    ("a silent server", "openai/qwen", "/v1", {}, 0, Window(ASSUMED_WINDOW_TOKENS, "assumed")),
+    (
+        "a name of the catalogue on an own server",
+        "openai/gpt-4o",
+        "/v1",
+        {},
+        0,
+        Window(ASSUMED_WINDOW_TOKENS, "assumed"),
+    ),
     ("ollama, running", "ollama_chat/llama3", "", OLLAMA, 0, Window(2048, "loaded")),
     ("ollama is asked for what is configured", "ollama_chat/llama3", "", OLLAMA, 9000, Window(9000, "configured")),
     ("not for more than it was trained for", "ollama_chat/llama3", "", OLLAMA, 999_999, Window(131_072, "configured")),
@@ -73,18 +87,25 @@ CASES = [
         "",
         {**OLLAMA_IDLE, "/api/show": PLAIN_SHOWN},
         0,
-        Window(OLLAMA_ASKED, "loaded"),
+        Window(OLLAMA_ASKED_TOKENS, "loaded"),
     ),
     ("ollama in OpenAI's style", "openai/llama3", "/v1", OLLAMA, 9000, Window(2048, "loaded")),
     ("the same, not running", "openai/llama3", "/v1", OLLAMA_IDLE, 0, Window(6144, "loaded")),
-    ("the same, unsaid", "openai/llama3", "/v1", {"/api/ps": {"models": []}}, 0, Window(OLLAMA_DEFAULT, "assumed")),
+    (
+        "the same, unsaid",
+        "openai/llama3",
+        "/v1",
+        {"/api/ps": {"models": []}},
+        0,
+        Window(OLLAMA_DEFAULT_TOKENS, "assumed"),
+    ),
     (
         "nonsense",
         "openai/qwen",
         "/v1",
         {"/props": [], "/v1/models": {"data": [3, {"id": "qwen", "meta": 1}]}},
         0,
-        Window(ASSUMED, "assumed"),
+        Window(ASSUMED_WINDOW_TOKENS, "assumed"),
     ),
 ]
 
@@ -109,7 +130,7 @@ async def test_a_providers_window_comes_from_settings_or_catalogue() -> None:
     assert await detect(ModelSettings(name="openai/gpt-4o")) == Window(128_000, "catalogue")
     assert await detect(ModelSettings(name="gpt-4o")) == Window(128_000, "catalogue")
     assert await detect(ModelSettings(name="gpt-4o", window=50_000)) == Window(50_000, "configured")
-    assert await detect(ModelSettings(name="openrouter/no/such")) == Window(ASSUMED, "assumed")
+    assert await detect(ModelSettings(name="openrouter/no/such")) == Window(ASSUMED_WINDOW_TOKENS, "assumed")
 
 
 async def test_an_address_of_ones_own_in_a_providers_form_leads_to_that_providers_models() -> None:
@@ -123,7 +144,7 @@ async def test_a_server_that_hangs_or_is_away_costs_a_moment() -> None:
     await double.start()
     await double.stop()
     settings = ModelSettings(name="openai/x", api_base=double.base_url)
-    assert await detect(settings) == Window(ASSUMED, "assumed")
+    assert await detect(settings) == Window(ASSUMED_WINDOW_TOKENS, "assumed")
 
 
 async def test_discovery_lists_what_runs_and_whose_key_is_set() -> None:

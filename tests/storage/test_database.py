@@ -15,7 +15,7 @@ import pytest
 
 from ctxchat.core.errors import StorageError
 from ctxchat.storage import schema, sessions
-from ctxchat.storage.database import BACKUPS_KEPT, FILE, Database
+from ctxchat.storage.database import FILE, MAX_BACKUPS, Database
 from tests.storage.samples import turns
 
 VERSION = len(schema.MIGRATIONS)
@@ -103,13 +103,13 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
     with Database(tmp_path) as database:
         sessions.create(database, title="kept")
     broken = (*schema.MIGRATIONS, ("CREATE TABLE half (x)", "CREATE TABLE sessions (x)"))
-    for _ in range(BACKUPS_KEPT + 2):
+    for _ in range(MAX_BACKUPS + 2):
         with pytest.raises(StorageError):
             Database(tmp_path, migrations=broken)
     with Database(tmp_path) as database:
         assert [row.title for row in sessions.rows(database)] == ["kept"]
         assert database.query("SELECT count(*) FROM sqlite_master WHERE name = 'half'") == [(0,)]
-    assert len(list((tmp_path / "backups").iterdir())) <= BACKUPS_KEPT
+    assert len(list((tmp_path / "backups").iterdir())) <= MAX_BACKUPS
 
 
 MIGRATING = """

@@ -39,4 +39,6 @@ def test_a_turn_is_written_in_as_many_steps_after_a_thousand_as_after_a_hundred(
 
 def test_few_pages_are_kept_at_hand_of_either_file(tmp_path: Path) -> None:
     with Database(tmp_path) as database:
-        assert [database.query(f"PRAGMA {file}.cache_size") for file in ("main", "fts")] == [[(index.CACHE,)]] * 2
+        assert [database.query(f"PRAGMA {file}.cache_size") for file in ("main", "fts")] == [
+            [(index.CACHE_KILOBYTES,)]
+        ] * 2

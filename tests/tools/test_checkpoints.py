@@ -16,7 +16,7 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.file_changes import Checkpoint, FileChange
 from ctxchat.tools.checkpoints import Checkpoints
 from ctxchat.tools.contents import Contents, digest_of
-from ctxchat.tools.tree import LARGEST
+from ctxchat.tools.tree import MAX_FILE_BYTES
 from tests.tools.folders import Hands, Snapshot, snapshot
 
 
@@ -337,8 +337,8 @@ async def test_a_write_needs_no_look_at_the_whole_folder(session: Session) -> No
 
 async def test_a_large_file_is_named_and_left_alone(session: Session) -> None:
     big = session.root / "big"
-    big.write_bytes(b"x" * (LARGEST + 1))
-    await session.call(lambda: big.write_bytes(b"y" * (LARGEST + 1)))
+    big.write_bytes(b"x" * (MAX_FILE_BYTES + 1))
+    await session.call(lambda: big.write_bytes(b"y" * (MAX_FILE_BYTES + 1)))
     looked = await session.look(session.done)
     assert looked.lost == ("big",)
     assert not looked.changes

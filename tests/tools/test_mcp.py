@@ -22,7 +22,7 @@ from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.protocol import Address
 from ctxchat.tools.mcp.server import McpServer
-from ctxchat.tools.mcp.worker import MOST_TEXT
+from ctxchat.tools.mcp.worker import MAX_RESULT_CHARS
 from ctxchat.tools.processes import child
 from tests.agent.desk import Desk
 from tests.doubles.http_mcp import forgetful
@@ -388,7 +388,11 @@ async def test_a_long_result_is_passed_on_whole_up_to_a_cap_that_is_told(
     async with up(wrong("long"), tmp_path, host) as server:
         (echo,) = server.tools
         text = (await call(echo)).text
-        assert MOST_TEXT <= len(text) < MOST_TEXT + 100 and text.startswith("long long") and text.endswith("long ")
+        assert (
+            MAX_RESULT_CHARS <= len(text) < MAX_RESULT_CHARS + 100
+            and text.startswith("long long")
+            and text.endswith("long ")
+        )
         assert "[… 2,500,000 characters left out …]" in text
 
 

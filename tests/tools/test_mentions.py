@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.core.images import MOST_BYTES
+from ctxchat.core.images import MAX_IMAGE_BYTES
 from ctxchat.core.sanitize import visible
 from ctxchat.tools.mentions import MentionRules, look_all, mention, mentions, pasted_data, pasted_images, read_mention
 from tests.doubles.images import gif, jpeg, png, webp
@@ -34,7 +34,7 @@ def test_an_image_is_known_by_its_bytes_whatever_it_is_called(tmp_path: Path) ->
     assert read_mention("fake.png", tmp_path).kind == "text"
 
 
-@pytest.mark.parametrize("data", [png(10, 10, padding=MOST_BYTES), png(9_000, 1), png(10, 10)[:20]])
+@pytest.mark.parametrize("data", [png(10, 10, padding=MAX_IMAGE_BYTES), png(9_000, 1), png(10, 10)[:20]])
 def test_an_image_no_provider_takes_is_refused_with_why(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.png").write_bytes(data)
     named = read_mention("a.png", tmp_path)

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ctxchat.tui.transcript.column import Heights
-from ctxchat.tui.transcript.markdown import FENCE, GrowingMarkdown
+from ctxchat.tui.transcript.markdown import MAX_OPEN_FENCE_LINES, GrowingMarkdown
 from ctxchat.tui.widgets.lines import DrawnLine
 from tests.tui.chatting import HOSTILE
 
@@ -71,13 +71,18 @@ def test_what_is_done_is_not_drawn_again() -> None:
 def test_of_a_long_code_block_only_the_end_is_drawn_again_and_it_is_whole() -> None:
     growing = GrowingMarkdown(60)
     growing.append_text("```python\n")
-    for n in range(5 * FENCE):
+    for n in range(5 * MAX_OPEN_FENCE_LINES):
         growing.append_text(f"line_{n} = {n}\n")
         before = growing.lines()
     after = growing.lines()
-    assert sum(old is new for old, new in zip(before, after, strict=True)) >= 3 * FENCE
+    assert sum(old is new for old, new in zip(before, after, strict=True)) >= 3 * MAX_OPEN_FENCE_LINES
     growing.append_text("```\n\nend")
-    assert shown(growing.lines()) == [" python", *(f" line_{n} = {n}" for n in range(5 * FENCE)), "", "end"]
+    assert shown(growing.lines()) == [
+        " python",
+        *(f" line_{n} = {n}" for n in range(5 * MAX_OPEN_FENCE_LINES)),
+        "",
+        "end",
+    ]
 
 
 def test_a_link_says_where_it_leads_and_a_file_name_is_none() -> None:

@@ -20,7 +20,7 @@ from ctxchat.core.messages import Group
 from ctxchat.core.quantities import short
 from ctxchat.core.record import Evidence, Fact, FactCount
 from ctxchat.core.strategies.base import Plan, Step
-from ctxchat.core.strategies.folding import NEAR
+from ctxchat.core.strategies.folding import TARGET_TOLERANCE_SHARE
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import Count
 from ctxchat.core.view import View, problems
@@ -28,10 +28,10 @@ from ctxchat.core.view import View, problems
 EVIDENCE_TOKENS = 20_000
 """The most a record holds of facts as text."""
 
-SLICE = 50
+GROUPS_AT_ONCE = 50
 """Groups that are looked through for facts in one go."""
 
-LOST = 200
+MAX_LOST_FACTS = 200
 """Lost facts a record names, the newest."""
 
 
@@ -70,8 +70,8 @@ async def look_ahead(memory: Memory, ledger: Ledger, groups: Sequence[str]) -> N
         for name in some:
             memory.find_facts(ledger.group(name))
 
-    for start in range(0, len(groups), SLICE):
-        await asyncio.to_thread(find, groups[start : start + SLICE])
+    for start in range(0, len(groups), GROUPS_AT_ONCE):
+        await asyncio.to_thread(find, groups[start : start + GROUPS_AT_ONCE])
         await asyncio.sleep(0)
 
 
@@ -110,7 +110,7 @@ def tried(
         shortened=shortened,
         facts=facts,
         evidence=render(digest.evidence if digest else evidence, EVIDENCE_TOKENS, options.counter.count_text),
-        lost=tuple(line_of(fact) for fact in lost[-LOST:]),
+        lost=tuple(line_of(fact) for fact in lost[-MAX_LOST_FACTS:]),
     )
 
 
@@ -127,7 +127,7 @@ def missed(plan: Plan, view: View, after: ContextUsage, scale: float) -> str:
     """By how much a plan misses its target, and what stands in the way, biggest first; empty where it is met. `view` is the one
     after it, `scale` gauge tokens for a raw one."""
     target, used = round(plan.target * scale), after.used - after.tokens("draft")
-    if not plan.target or used - target <= after.limit * NEAR:
+    if not plan.target or used - target <= after.limit * TARGET_TOLERANCE_SHARE:
         return ""
     kept = {"user", "assistant", "tool_results", "pinned"}
     largest = max((item for item in view.items if item.section in kept), key=lambda item: item.tokens, default=None)
@@ -161,13 +161,13 @@ def _fresh(ledger: Ledger, groups: list[Group]) -> tuple[Group, ...]:
     return tuple(g for g in groups if g.id not in before and not all(m.synthetic for m in g.messages))
 
 
-FILLED = 0.7
+USUAL_SUMMARY_SHARE = 0.7
 """What a model's summary takes of what it may where none of it was seen yet: it is asked to use its room."""
 
 LEAST_FILLED, MOST_FILLED = 0.2, 0.95
 """What it may take then: some write a few lines, whatever they are asked."""
 
-LEARNED_FROM = 3
+LEARNED_FROM_COMPACTIONS = 3
 """Compactions by which it is told how much of what they may take the next summaries will."""
 
 
@@ -175,19 +175,19 @@ def seen_to_fill(ledger: Ledger, writer: str, usual: float) -> float:
     """The share of its room that the next summary of this model will probably take: as its last ones of the session, or else as
     is `usual` for it; 0 where none was seen."""
     records = (c.record for c in ledger.compactions if c.record)
-    shares = [r.filled for r in records if r.filled and r.model == writer][-LEARNED_FROM:]
+    shares = [r.filled for r in records if r.filled and r.model == writer][-LEARNED_FROM_COMPACTIONS:]
     return sum(shares) / len(shares) if shares else usual
 
 
 def expected_summary(step: Step, filled: float) -> int:
     """Tokens that a summary for this step will probably take, where such ones were `filled` so far (0: none was seen)."""
-    return max(1, int(step.summary_tokens * (filled or FILLED)))
+    return max(1, int(step.summary_tokens * (filled or USUAL_SUMMARY_SHARE)))
 
 
 def doubt(plan: Plan, filled: float) -> tuple[int, int]:
     """Tokens by which less and more than expected may be left, where nobody has seen how long such a summary is."""
     room = 0 if filled else sum(s.summary_tokens for s in plan.steps if s.needs_summary)
-    return int(room * (FILLED - LEAST_FILLED)), int(room * (MOST_FILLED - FILLED))
+    return int(room * (USUAL_SUMMARY_SHARE - LEAST_FILLED)), int(room * (MOST_FILLED - USUAL_SUMMARY_SHARE))
 
 
 def estimated(

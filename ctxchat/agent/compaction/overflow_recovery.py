@@ -26,16 +26,16 @@ from ctxchat.core.summaries import too_little
 
 Perform = Callable[[CompactionRequest, Emit], Awaitable[CompactionRecord]]
 
-CAUTION = 0.9
+ASSUMED_WINDOW_SHARE = 0.9
 """Share of what was refused that a window is taken to be where the server does not name it."""
 
-SMALLEST = 1024
+MIN_WINDOW_TOKENS = 1024
 """No window is taken to be smaller than this."""
 
-ROOM_FOR_ERROR = 64
+COUNT_ERROR_TOKENS = 64
 """Tokens that a server may count a prompt longer than its own last count would have it."""
 
-LEAST_OUTPUT = 256
+MIN_OUTPUT_TOKENS = 256
 """With less room for a reply than this, it is the prompt that must become shorter."""
 
 
@@ -66,7 +66,7 @@ class OverflowRecovery:
         """
         conversation = self._conversation
         room = output_excess(problem, estimated_tokens=conversation.context_usage.used)
-        if LEAST_OUTPUT <= room < (self.output or conversation.window.tokens):
+        if MIN_OUTPUT_TOKENS <= room < (self.output or conversation.window.tokens):
             return partial(self._shorter_reply, problem, room)
         if is_context_overflow(
             problem, estimated_tokens=conversation.context_usage.used, window=conversation.window.tokens
@@ -90,7 +90,9 @@ class OverflowRecovery:
         self._count_call(problem)
         before, believed, raw = self._counted(problem), conversation.window.tokens, conversation.view.raw
         stated = stated_window(problem)
-        cautious = max(SMALLEST, int(before.used * CAUTION)) if before.used < believed else believed
+        cautious = (
+            max(MIN_WINDOW_TOKENS, int(before.used * ASSUMED_WINDOW_SHARE)) if before.used < believed else believed
+        )
         if stated and (stated < believed or conversation.window.guessed):
             await conversation.knowledge.learn_window(stated)
         elif not stated and cautious < believed:
@@ -144,8 +146,8 @@ class OverflowRecovery:
         """What the prompt surely leaves of the window; of one that is only assumed, what is planned for a reply, where that is
         more."""
         conversation, context_usage = self._conversation, self._conversation.context_usage
-        left = conversation.window.tokens - round(context_usage.used * (1 + context_usage.band)) - ROOM_FOR_ERROR
-        least = conversation.budget.reserved if conversation.window.source == "assumed" else LEAST_OUTPUT
+        left = conversation.window.tokens - round(context_usage.used * (1 + context_usage.band)) - COUNT_ERROR_TOKENS
+        least = conversation.budget.reserved if conversation.window.source == "assumed" else MIN_OUTPUT_TOKENS
         return max(least, left)
 
     def _count_call(self, problem: ModelError) -> None:

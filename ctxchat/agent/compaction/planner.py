@@ -25,7 +25,7 @@ from ctxchat.core.ports import FilesNow, Summariser, SummaryTask
 from ctxchat.core.quantities import short
 from ctxchat.core.strategies.base import Plan, Strategy
 from ctxchat.core.strategies.builtin import LABELS
-from ctxchat.core.strategies.folding import NEAR
+from ctxchat.core.strategies.folding import TARGET_TOLERANCE_SHARE
 from ctxchat.core.strategies.oversize import KEPT, clip_kept
 from ctxchat.core.strategies.pipeline import Pipeline
 from ctxchat.core.strategies.planning import Basis, PlanOptions, after_step
@@ -43,10 +43,10 @@ Prices = Callable[[str, int, int], float]
 SUMMARY_SECONDS = 10.0
 """What a summary takes, as far as anybody can say before the first."""
 
-NAMED = 48
+MAX_EXAMINED_FILES = 48
 """Files that are looked into for the names in them, of which the first may stand beside a summary."""
 
-QUICK = 1_000
+MAX_QUICK_GROUPS = 1_000
 """Groups that code summarises in no time."""
 
 
@@ -69,7 +69,7 @@ class PlanningSnapshot(msgspec.Struct, frozen=True):
     def reaches(self, plan: Plan | None) -> bool:
         """A plan that comes down to the target or near it, as far as can be told; none at all, where the compaction before did
         and was out by as much again."""
-        target, near = self.budget.target, int(self.budget.limit * NEAR)
+        target, near = self.budget.target, int(self.budget.limit * TARGET_TOLERANCE_SHARE)
         if plan is None:
             return self.view.raw <= min(target + 2 * near, self.budget.trigger)
         return plan.after - unneeded(plan, self.filled) <= target + near
@@ -137,7 +137,7 @@ class Planner:
         message."""
         await self.refresh_inputs()
         snapshot = self._snapshot()
-        more = max(int(snapshot.budget.limit * NEAR), snapshot.budget.trigger - snapshot.view.raw)
+        more = max(int(snapshot.budget.limit * TARGET_TOLERANCE_SHARE), snapshot.budget.trigger - snapshot.view.raw)
         budget = msgspec.structs.replace(snapshot.budget, target=max(1, snapshot.budget.target - more))
         snapshot = msgspec.structs.replace(snapshot, budget=budget)
         return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, snapshot)
@@ -155,7 +155,7 @@ class Planner:
         if self._files_now is None or not conversation.options.working_set:
             self._files = ()
             return
-        paths = touched(conversation.ledger.groups_in_force, NAMED)
+        paths = touched(conversation.ledger.groups_in_force, MAX_EXAMINED_FILES)
         found = [file for file in await asyncio.gather(*map(self._files_now, paths)) if file is not None]
         self.memory.names = {name: file.names for file in found for name in file.written}
         near = set(paths[:MAX_FILES])
@@ -334,7 +334,7 @@ class Planner:
     async def _by_code(self, plan: Plan, instructions: str) -> str:
         """The summary itself where code will write it, and quickly; empty where a model will."""
         step = next((s for s in plan.steps if s.needs_summary), None)
-        if step is None or self.summariser is None or self.writer or len(step.fold) > QUICK:
+        if step is None or self.summariser is None or self.writer or len(step.fold) > MAX_QUICK_GROUPS:
             return ""
         async with aclosing(writing(self._conversation, step, self.summariser, self.options(), instructions)) as pieces:
             return "".join([piece async for piece in pieces if isinstance(piece, str)])

@@ -14,7 +14,7 @@ import msgspec
 from ctxchat.agent.compaction.planner import nothing_to_free
 from ctxchat.agent.conversation import Conversation
 from ctxchat.core.automatic import AGAIN
-from ctxchat.core.backoff import BREAKER, Backoff
+from ctxchat.core.backoff import MAX_FAILURES_IN_A_ROW, Backoff
 from ctxchat.core.budget import make_budget
 from ctxchat.core.context_usage import FIXED, ContextUsage, compaction_due, fixed, overhead, starts_at
 from ctxchat.core.events import Notice
@@ -130,7 +130,10 @@ class AutoCompactPolicy:
         self._use(self._conversation.backoff.failed(self._conversation.clock.seconds()))
         if self.standing == "broken":
             return (
-                Notice("warning", f"{result.detail} {BREAKER} compactions failed: automatic compaction stops. {AGAIN}"),
+                Notice(
+                    "warning",
+                    f"{result.detail} {MAX_FAILURES_IN_A_ROW} compactions failed: automatic compaction stops. {AGAIN}",
+                ),
             )
         seconds = round(Backoff.wait(self._conversation.backoff.failures))
         wait = f"{seconds} s" if seconds < 60 else f"{seconds // 60} min"

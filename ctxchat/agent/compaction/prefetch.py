@@ -18,10 +18,10 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.core.context_usage import compaction_due
 from ctxchat.core.journal import Spent
 from ctxchat.core.strategies.base import Plan, Step
-from ctxchat.core.strategies.folding import NEAR
+from ctxchat.core.strategies.folding import TARGET_TOLERANCE_SHARE
 from ctxchat.core.summaries import too_long
 
-WORTH = 0.1
+MIN_ADDED_SHARE = 0.1
 """Inside a turn what is prepared is added to once this share of the limit has come to it; after a turn always."""
 
 MAX_FAILURES = 2
@@ -106,7 +106,7 @@ class Prefetch:
     def _adds(self, step: Step, before: Prepared, *, inside: bool) -> bool:
         """A summary of this step would stand for more than the one there is."""
         more = set(step.fold).difference(before.covers)
-        return bool(more) and (not inside or self._weight(more) >= self._conversation.budget.limit * WORTH)
+        return bool(more) and (not inside or self._weight(more) >= self._conversation.budget.limit * MIN_ADDED_SHARE)
 
     def _weight(self, groups: set[str]) -> int:
         """Tokens of these groups in the view."""
@@ -142,7 +142,7 @@ class Prefetch:
         budget = self._planner.raw_budget()
         if request.plan.strategy.startswith("reactive"):
             return (budget.target + budget.trigger) // 2
-        return budget.target + int(budget.limit * NEAR)
+        return budget.target + int(budget.limit * TARGET_TOLERANCE_SHARE)
 
     def _folding(self, plan: Plan, step: Step, names: set[str]) -> Plan:
         """The plan with these groups folded and no others. What it no longer folds stays as it is: other steps counted on its

@@ -24,13 +24,13 @@ from ctxchat.core.summaries import room_in_words
 from ctxchat.core.summary_task import chunks, request_text, shortened, shorter_text
 from ctxchat.core.view import Item, View
 
-MARGIN = 0.75
+MAX_FILLED_SHARE = 0.75
 """Share of the free window that is filled: counts are estimates, and this model may never have been calibrated."""
 
 MAX_REREAD_PARTS = 3
 """Parts up to which the messages behind another agent's summary are read anew; beyond, that summary stands for the earliest."""
 
-SAMPLE = 8_000
+SAMPLE_CHARS = 8_000
 """Characters of what the agent answered by which the tokens of a word are told."""
 
 MIN_CHUNK_TOKENS = 500
@@ -74,7 +74,7 @@ class ModelSummariser:
             common = _SummaryPrompt(self._system(task), task.instructions, beside, output)
             known = max((task.previous, *(one.text for one in task.instead)), key=len)
             fixed = self._model.count(common.system + common.instructions + common.beside + known) + output
-            room = max(MIN_CHUNK_TOKENS, int((window - fixed - task.max_tokens) * MARGIN))
+            room = max(MIN_CHUNK_TOKENS, int((window - fixed - task.max_tokens) * MAX_FILLED_SHARE))
             read = await asyncio.to_thread(shortened, task, room * MAX_REREAD_PARTS)
             pieces = await asyncio.to_thread(chunks, read.groups, room, self._model.count)
             if len(pieces) > 1:
@@ -95,7 +95,9 @@ class ModelSummariser:
     def _system(self, task: SummaryTask) -> str:
         """The prompt, with the room in words as long as this model's are in this conversation."""
         sample = (
-            task.shorten or task.previous or "\n".join(g.first.text for g in task.groups if g.kind == "reply")[-SAMPLE:]
+            task.shorten
+            or task.previous
+            or "\n".join(g.first.text for g in task.groups if g.kind == "reply")[-SAMPLE_CHARS:]
         )
         return prompt("summary").replace("{room}", room_in_words(task.max_tokens, sample, self._model.count))
 

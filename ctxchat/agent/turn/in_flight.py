@@ -22,7 +22,7 @@ FAILED = "[not run: the turn ended with an error]"
 NOT_KEPT = "[this ran, but the turn ended with an error and its result was not kept]"
 LAST_ROUND = "[not run: the turn had reached its last round]"
 
-STOPPED_RESULT = 1000
+MAX_STOPPED_RESULT_TOKENS = 1000
 """Tokens kept of what a call had shown when it was stopped."""
 
 
@@ -81,5 +81,5 @@ class InFlight:
         """What a call had shown when it was stopped, and that it was."""
         if not shown.strip():
             return closing
-        text = clip(shown.rstrip(), STOPPED_RESULT, self._conversation.counter.count_text)
+        text = clip(shown.rstrip(), MAX_STOPPED_RESULT_TOKENS, self._conversation.counter.count_text)
         return f"{text}\n{closing}"

@@ -19,13 +19,13 @@ from ctxchat.core.messages import Message, Reasoning, ToolCall
 from ctxchat.core.ports import Clock, ModelPiece, ModelPort, ModelRequest, ReplyEnd
 from ctxchat.core.usage import sound
 
-LONGEST_ID = 20_000
+MAX_CALL_ID_CHARS = 20_000
 """Characters of a call's id; litellm keeps Gemini's signatures in them, which are long."""
 
-REFUSALS = 1
+MAX_REFUSED_RETRIES = 1
 """How often an address where nobody listens is tried again: a server that starts anew is back at once, or a person has to act."""
 
-LONGEST_WAIT = 120.0
+MAX_RETRY_WAIT_S = 120.0
 """Seconds a server may ask to be left alone for; with more than this it is not waited for."""
 
 
@@ -120,7 +120,7 @@ def distinct(calls: tuple[ToolCall, ...], seq: int) -> tuple[ToolCall, ...]:
     result: list[ToolCall] = []
     for place, call in enumerate(calls):
         id = _field_text(call.id)
-        id = id if 0 < len(id) <= LONGEST_ID and id not in seen else f"call_{seq}_{place}"
+        id = id if 0 < len(id) <= MAX_CALL_ID_CHARS and id not in seen else f"call_{seq}_{place}"
         while id in seen:
             id += "_"
         seen.add(id)
@@ -162,10 +162,10 @@ async def ask(
             return
         except ModelError as problem:
             attempt += 1
-            most = min(retries, REFUSALS) if problem.code == REFUSED else retries
+            most = min(retries, MAX_REFUSED_RETRIES) if problem.code == REFUSED else retries
             if begun or not problem.transient or attempt > most or in_vain(problem):
                 raise
-            if problem.retry_after is not None and problem.retry_after > LONGEST_WAIT:
+            if problem.retry_after is not None and problem.retry_after > MAX_RETRY_WAIT_S:
                 problem.hint = (
                     f"It asks to be left alone for {_span(problem.retry_after)}. Until then try another model."
                 )
@@ -197,12 +197,12 @@ def _sound(piece: ModelPiece, sent: int, received: int) -> ModelPiece:
 
 
 def delay(attempt: int, retry_after: float | None, now: float) -> float:
-    """Seconds to wait: what the server said (at most `LONGEST_WAIT`), else 1, 2, 4, … up to 30, up to a fifth more.
+    """Seconds to wait: what the server said (at most `MAX_RETRY_WAIT_S`), else 1, 2, 4, … up to 30, up to a fifth more.
 
     The spread comes from the clock's fraction, so that many clients do not return at the same moment.
     """
     if retry_after is not None:
-        return round(min(LONGEST_WAIT, max(0.0, retry_after)), 2)
+        return round(min(MAX_RETRY_WAIT_S, max(0.0, retry_after)), 2)
     base = min(30.0, 2.0 ** (attempt - 1))
     return round(base * (1 + 0.2 * (now % 1)), 2)
 

@@ -19,7 +19,7 @@ from ctxchat.core.journal import Sealed, Spent
 from ctxchat.core.messages import Image, Message, Text, ToolCall
 from ctxchat.core.tooluse import same_arguments
 
-LEAST_RESULT = 200
+MIN_RESULT_TOKENS = 200
 """Tokens that any result may have, however small the window."""
 
 MAX_BATCH_SHARE = 0.6
@@ -132,7 +132,7 @@ class ToolRounds:
         share = room // max(4, 3 * calls)
         free = min(conversation.budget.limit - conversation.context_usage.used, int(room * MAX_BATCH_SHARE)) - taken
         most = min(conversation.options.tool_result_tokens, conversation.budget.limit // 4)
-        return max(LEAST_RESULT, min(most, max(share, (free - (left - 1) * share) // 2)))
+        return max(MIN_RESULT_TOKENS, min(most, max(share, (free - (left - 1) * share) // 2)))
 
     async def _fitted(self, outcome: Outcome, seq: int, cap: int) -> tuple[Message, str, str]:
         """The result as the model sees it: what is over the cap goes to a file in full, head and tail stay. With it the file,

@@ -15,7 +15,7 @@ import msgspec
 
 from ctxchat.agent.emitting import Emit
 from ctxchat.agent.turn.approvals import Approvals
-from ctxchat.core.call_arguments import LONGEST_NAME, fault_of, fields_of, plain_name
+from ctxchat.core.call_arguments import MAX_TOOL_NAME_CHARS, fault_of, fields_of, plain_name
 from ctxchat.core.errors import CtxchatError, ToolError
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -406,7 +406,7 @@ class ToolRunner:
         if call.name == CALL_TOOL and self._guests_arrive is not None:
             raise ToolError(f"{CALL_TOOL} needs `name`, the name of a tool, and `arguments`, an object.")
         if tool is None:
-            wanted = call.name if len(call.name) <= LONGEST_NAME else f"{call.name[:LONGEST_NAME]}…"
+            wanted = call.name if len(call.name) <= MAX_TOOL_NAME_CHARS else f"{call.name[:MAX_TOOL_NAME_CHARS]}…"
             raise ToolError(f"There is no tool {wanted!r}.", f"Available: {', '.join(self.names) or 'none'}.")
         return tool
 

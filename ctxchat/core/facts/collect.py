@@ -24,10 +24,10 @@ from ctxchat.core.record import Evidence, Fact, FactCount, FactKind, Gone
 from ctxchat.core.tooluse import command_line, use_of
 from ctxchat.core.view import View
 
-PER_KIND = 300
+MAX_FACTS_OF_A_KIND = 300
 """Facts of one kind that are carried on, those that matter most; what is shown is capped in tokens besides."""
 
-OPEN_FOR = 2
+OPEN_ERROR_TURNS = 2
 """Turns after which an error that nothing said again is taken for solved, or for none of the work's; so is a run that failed."""
 
 _INSTEAD = re.compile(
@@ -99,7 +99,7 @@ def collect(
     groups: Iterable[Group],
     previous: Evidence | None = None,
     memory: Memory | None = None,
-    per_kind: int | None = PER_KIND,
+    per_kind: int | None = MAX_FACTS_OF_A_KIND,
     staying: Iterable[Group] = (),
 ) -> Evidence:
     """The facts of these groups with those of an earlier compaction: each once, the newest value standing, at most so many of
@@ -145,7 +145,7 @@ def _still_true(evidence: Evidence, newer: Evidence) -> Evidence:
     return msgspec.structs.replace(evidence, facts=tuple(facts))
 
 
-def merged(several: Iterable[Evidence], per_kind: int | None = PER_KIND) -> Evidence:
+def merged(several: Iterable[Evidence], per_kind: int | None = MAX_FACTS_OF_A_KIND) -> Evidence:
     """Facts from several places as one ledger, whatever their order: what was said last is what counts."""
     several = list(several)
     gone = newest(one for evidence in several for one in evidence.gone)
@@ -188,9 +188,11 @@ def _standing(facts: Iterable[Fact]) -> list[Fact]:
     def gone(fact: Fact) -> bool:
         match fact.kind:
             case "command":
-                return _failed(fact) and (fact.turn < newest - OPEN_FOR or runs.since(fact, fact.key, well=True))
+                return _failed(fact) and (
+                    fact.turn < newest - OPEN_ERROR_TURNS or runs.since(fact, fact.key, well=True)
+                )
             case "error":
-                return fact.turn < newest - OPEN_FOR or _solved(fact, runs, edits)
+                return fact.turn < newest - OPEN_ERROR_TURNS or _solved(fact, runs, edits)
             case "rule" | "decision":
                 return any(seq > fact.seq and stands(name, fact.key.lower()) for name, seq in overturned.items())
             case "number":

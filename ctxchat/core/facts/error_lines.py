@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from ctxchat.core.expressions import expression
 from ctxchat.core.tooluse import BARE
 
-_SEEN = 600
+_MAX_LINE_CHARS = 600
 """Characters at the head of a line that are looked at."""
 
 _FRONT = (
@@ -52,7 +52,7 @@ _NO_TROUBLE = expression(
 
 def troubles(output: str) -> Iterator[str]:
     """The lines that tell of an error, in their order."""
-    return (line for line in output.splitlines() if _tells(line[:_SEEN]))
+    return (line for line in output.splitlines() if _tells(line[:_MAX_LINE_CHARS]))
 
 
 def _tells(line: str) -> bool:

@@ -36,7 +36,7 @@ from ctxchat.core.tooluse import (
     words_of_refusal,
 )
 
-_LONG = 240
+_MAX_FACT_CHARS = 240
 """Characters of a sentence, an error or a command that are kept."""
 
 CUT = "…"
@@ -47,13 +47,13 @@ STOPPED, WITH_ERRORS = "stopped before its end", "with errors"
 
 _BAD = expression(rf"\b[1-9]\d* (?:failed|errors?)\b|\bfailed\Z|{STOPPED}|{WITH_ERRORS}")
 
-_LOOKED_UP = 3
+_MAX_RECALLED_MESSAGES = 3
 """Messages of one answer of recall that count as looked up."""
 
-_SCANNED = 8_000
+_MAX_SCANNED_CHARS = 8_000
 """Characters at the head of a message that are looked through; half as many at its tail."""
 
-_WRITTEN = 60_000
+_MAX_SYMBOL_CHARS = 60_000
 """Characters of what a call writes or reads that are looked through for symbols."""
 
 _ENDINGS = frozenset(
@@ -77,7 +77,7 @@ _GUIDE = expression(
 )
 """A document that tells how things are done anywhere, whose blocks are examples."""
 _SHOWN = expression(r"^ *(`{3,}|~{3,}).*?(?:^ *\1[ \t]*$|\Z)|^ {0,3}>[^\n]*", re.MULTILINE | re.DOTALL)
-_PASTED = 15
+_MIN_PASTED_LINES = 15
 """So many lines without an empty one between are a log or a listing, not somebody's words; a rule in them is one all the same."""
 
 _TRACE = expression(
@@ -186,7 +186,7 @@ def recalled(group: Group) -> tuple[int, ...]:
     found: list[int] = []
     for message in group.messages:
         if message.role == "tool" and message.name == "recall":
-            for place, call in _HEADING.findall(message.text)[:_LOOKED_UP]:
+            for place, call in _HEADING.findall(message.text)[:_MAX_RECALLED_MESSAGES]:
                 found += [int(place), int(place) + 1] if call else [int(place)]
     return tuple(found)
 
@@ -265,7 +265,7 @@ def _pastes_left_out(text: str, message: Message) -> str:
     """What a person wrote without the logs and listings in it."""
     if message.role != "user":
         return text
-    return "\n".join(block for block in _EMPTY_LINE.split(text) if block.count("\n") + 1 < _PASTED)
+    return "\n".join(block for block in _EMPTY_LINE.split(text) if block.count("\n") + 1 < _MIN_PASTED_LINES)
 
 
 def _spoken_text(message: Message) -> str:
@@ -306,10 +306,10 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
     for symbol in symbols(_written_text(call, use, result)):
         yield Fact("symbol", symbol, where, *at)
     if use.kind == "ask":
-        for symbol in symbols(_PATH.sub(" ", _URL.sub(" ", _WRAPPED.sub("", result.text[:_WRITTEN])))):
+        for symbol in symbols(_PATH.sub(" ", _URL.sub(" ", _WRAPPED.sub("", result.text[:_MAX_SYMBOL_CHARS])))):
             yield Fact("symbol", symbol, "", result.seq, "tool", group.turn)
     if use.kind == "read":  # what stands there is not what somebody worked with, but its names may be asked for
-        for symbol in names_read(result.text[:_WRITTEN], guide=bool(_GUIDE.search(use.target))):
+        for symbol in names_read(result.text[:_MAX_SYMBOL_CHARS], guide=bool(_GUIDE.search(use.target))):
             yield Fact("symbol", symbol, where, result.seq, "tool", group.turn)
 
 
@@ -363,11 +363,11 @@ def _key(folder: str, part: str) -> str:
 
 def _clip_command(command: str) -> str:
     """A long command without its middle: the last part of it is what ran, what stands before made it ready."""
-    if len(command) <= _LONG:
+    if len(command) <= _MAX_FACT_CHARS:
         return command
     last = _LAST_PART.search(command)
     tail = f" ; {last[1]}" if last else ""
-    return f"{command[: _LONG - 1 - len(tail)]}{CUT}{tail}"
+    return f"{command[: _MAX_FACT_CHARS - 1 - len(tail)]}{CUT}{tail}"
 
 
 def _in_one_line(command: str) -> str:
@@ -396,10 +396,10 @@ def _outcome(result: Message, *, masked: bool, alone: bool) -> str:
 def _written_text(call: ToolCall, use: Use, result: Message) -> str:
     """What a call puts into a file or looks for: the texts of its arguments, its command or path aside."""
     if use.kind == "search":
-        return "" if _NOTHING_FOUND.match(result.text) else use.target[:_WRITTEN]
+        return "" if _NOTHING_FOUND.match(result.text) else use.target[:_MAX_SYMBOL_CHARS]
     if patch := patch_in(call):
-        return "\n".join(line[1:] for line in patch.splitlines() if line.startswith("+"))[:_WRITTEN]
-    return "\n".join(new for _, new in exchanges(call))[:_WRITTEN] if use.kind == "change" else ""
+        return "\n".join(line[1:] for line in patch.splitlines() if line.startswith("+"))[:_MAX_SYMBOL_CHARS]
+    return "\n".join(new for _, new in exchanges(call))[:_MAX_SYMBOL_CHARS] if use.kind == "change" else ""
 
 
 def _is_path(text: str) -> bool:
@@ -420,10 +420,12 @@ def _is_path(text: str) -> bool:
 
 
 def _scanned(text: str) -> str:
-    if len(text) > _SCANNED * 3 // 2:  # cut between words: half a path or a number would be a false one
-        text = f"{_WHOLE_HEAD.sub('', text[:_SCANNED])}\n{_WHOLE_TAIL.sub('', text[-_SCANNED // 2 :])}"
+    if len(text) > _MAX_SCANNED_CHARS * 3 // 2:  # cut between words: half a path or a number would be a false one
+        text = (
+            f"{_WHOLE_HEAD.sub('', text[:_MAX_SCANNED_CHARS])}\n{_WHOLE_TAIL.sub('', text[-_MAX_SCANNED_CHARS // 2 :])}"
+        )
     return clean(text) if "\x1b" in text else text
 
 
 def _clip(text: str) -> str:
-    return text if len(text) <= _LONG else text[: _LONG - 1] + CUT
+    return text if len(text) <= _MAX_FACT_CHARS else text[: _MAX_FACT_CHARS - 1] + CUT

@@ -50,7 +50,7 @@ _NO = expression(
 _ADDS = expression(r"insert|append|patch")
 _ADDED_AT = frozenset({"insert_line", "line", "line_number", "after", "before"})
 """What a call adds something by, to a file that keeps the rest."""
-_SHORT = 14
+_MAX_RETRACTION_WORDS = 14
 """Words of a sentence that takes something back; a longer one tells more than that."""
 
 
@@ -285,7 +285,7 @@ def _below(folder: str, path: str) -> str:
 
 def _taken_back(message: Message) -> Iterator[Gone]:
     for sentence in re.split(r"[.!?。！？\n;]+", message.text):
-        if _TAKEN_BACK.search(sentence) and len(sentence.split()) <= _SHORT:
+        if _TAKEN_BACK.search(sentence) and len(sentence.split()) <= _MAX_RETRACTION_WORDS:
             yield Gone("said", plain(sentence), message.seq)
 
 

@@ -22,10 +22,10 @@ KINDS: tuple[FactKind, ...] = get_args(FactKind)
 SPEAKERS: dict[Speaker, float] = {"user": 3.0, "assistant": 2.0, "": 2.0, "tool": 0.0}
 """What it is worth who said or did it. One step more is worth as much as coming up in twice as many turns."""
 
-_LESS = 3.0
+_BARE_NUMBER_PENALTY = 3.0
 """What a number loses that has no word with it that says what it is about."""
 
-_MOST_LATER = 2.0
+_MAX_LATER_PENALTY = 2.0
 """The most that a fact loses by later ones of its family."""
 
 _ALONE = expression(r"[+-]?[$€£]?[\d.,_]+\s?[^\s\d]*")
@@ -46,7 +46,9 @@ def ranked(facts: Iterable[Fact]) -> dict[FactKind, list[Fact]]:
 
 def _by_turns(facts: Sequence[Fact]) -> list[Fact]:
     less = {f for f in facts if f.kind == "number" and _ALONE.fullmatch(f.key)}
-    worth = {f: SPEAKERS[f.by] + log2(f.turns) - later - _LESS * (f in less) for f, later in _later(facts)}
+    worth = {
+        f: SPEAKERS[f.by] + log2(f.turns) - later - _BARE_NUMBER_PENALTY * (f in less) for f, later in _later(facts)
+    }
     worthy = sorted(facts, key=lambda f: (-worth[f], f.seq))
     newest = sorted(facts, key=lambda f: (f not in less, f.by != "tool" or f.kind == "symbol", f.seq), reverse=True)
     return list(dict.fromkeys(f for f in chain(*zip_longest(worthy, newest)) if f))
@@ -60,7 +62,7 @@ def _later(facts: Sequence[Fact]) -> Iterable[tuple[Fact, float]]:
         families[_family(fact)].append(fact)
     for some in families.values():
         for place, fact in enumerate(sorted(some, key=lambda f: -f.seq), 1):
-            yield fact, min(_MOST_LATER, log2(place) / 2)
+            yield fact, min(_MAX_LATER_PENALTY, log2(place) / 2)
 
 
 def _family(fact: Fact) -> str:

@@ -33,7 +33,7 @@ SHARES: dict[FactKind, float] = {
 }
 """What each kind may take of the cap. What one does not need goes to the others by the same measure."""
 
-SAID = 0.75
+SAID_SHARE = 0.75
 """What facts that somebody said or did may take before those that only stood in a result get any."""
 
 TITLES: dict[FactKind, str] = {
@@ -56,7 +56,7 @@ _SENTENCES: frozenset[FactKind] = frozenset({"rule", "decision", "error"})
 _PLACE = expression(r"[\w./~@+:-]+")
 _FOLDED = expression(r"(?<=/)\{([^{}\n]+)\}")
 _FOLDER = expression(r"[^\s{};,]+/\Z")
-_LONGEST_FOLDER = (
+_MAX_FOLDER_CHARS = (
     1_000  # looked back for from the brace: forward from anywhere, a long text without one would take for ever
 )
 _FOLDER_FIRST = expression(r"cd (\S+) && ")
@@ -87,7 +87,7 @@ def fitting(evidence: Evidence, max_tokens: int, count: Count, beside: str = "")
     writing = _Writing(count, plain(beside))
     left = max_tokens - sum(count(TITLES[kind]) + 3 for kind in order) - count(f"{_MORE.format(99_999)}{_FINDS}.") - 1
     said: Facts = {kind: [f for f in facts if f.by != "tool" or kind == "symbol"] for kind, facts in order.items()}
-    for facts, share in ((said, SAID), (order, 1.0)):
+    for facts, share in ((said, SAID_SHARE), (order, 1.0)):
         needs: dict[FactKind, int] = {
             kind: sum(writing.most(f) for f in some if not writing.has(f)) for kind, some in facts.items()
         }
@@ -141,7 +141,7 @@ def line_of(fact: Fact) -> str:
 def unfolded(text: str) -> Iterator[str]:
     """The whole paths of files that a text names together with their folder."""
     for match in _FOLDED.finditer(text):
-        if folder := _FOLDER.search(text, max(0, match.start() - _LONGEST_FOLDER), match.start()):
+        if folder := _FOLDER.search(text, max(0, match.start() - _MAX_FOLDER_CHARS), match.start()):
             yield from (f"{folder[0]}{name}" for name in match[1].split(", "))
 
 

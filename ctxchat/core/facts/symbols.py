@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from ctxchat.core.expressions import expression
 from ctxchat.core.facts.shared import some
 
-SYMBOLS = 400
+MAX_SYMBOLS = 400
 """Symbols that are taken from one call or one message at most, those that stand there most often."""
 
-USED = 60
+MAX_USED_NAMES = 60
 """Names that a file uses more than once, which are taken of one reading of it at most."""
 
 SYMBOL = expression(
@@ -93,13 +93,13 @@ def symbols(text: str) -> list[str]:
     """What programs name, each once, in their order; those that stand there most often where there are too many."""
     text = ESCAPE.sub(" ", text)
     counts = Counter(match.group() for match in SYMBOL.finditer(text) if _names(match, text))
-    kept = {symbol for symbol, _ in counts.most_common(SYMBOLS)}
+    kept = {symbol for symbol, _ in counts.most_common(MAX_SYMBOLS)}
     return [symbol for symbol in counts if symbol in kept]
 
 
 def defined(text: str) -> Iterator[str]:
     """The functions, classes and values that a text defines."""
-    for match in some(_DEFINED, text, SYMBOLS):
+    for match in some(_DEFINED, text, MAX_SYMBOLS):
         name = match["method"] or match["name"]
         if (
             name not in _OF_THE_LANGUAGE
@@ -116,7 +116,7 @@ def names_read(text: str, *, guide: bool = False) -> Iterator[str]:
     text = ESCAPE.sub(" ", text)
     yield from defined(text)
     counts = Counter(match.group() for match in SYMBOL.finditer(text) if _names(match, text))
-    yield from (name for name, times in counts.most_common(USED) if times > 1)
+    yield from (name for name, times in counts.most_common(MAX_USED_NAMES) if times > 1)
 
 
 def _names(match: re.Match[str], text: str) -> bool:

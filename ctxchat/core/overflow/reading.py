@@ -17,7 +17,7 @@ from ctxchat.core.expressions import expression
 
 _HEAD, _TAIL = 8_000, 2_000
 """Characters read of a long text: what a server has to say stands at its beginning, or at the end of a traceback."""
-_PARSED = 200_000
+_MAX_JSON_CHARS = 200_000
 """Texts longer than this are not parsed as JSON, only read."""
 
 _ESCAPED = expression(r"\\{1,8}u([0-9a-fA-F]{4})")
@@ -27,7 +27,7 @@ _TAG = expression(r"<[!/a-z][^<>]{0,300}>", re.I)
 _decoder = json.JSONDecoder()
 _T = TypeVar("_T")
 
-_TEXTS = 30_000
+_MAX_ERROR_CHARS = 30_000
 """Characters kept of one error altogether."""
 _NODES, _CAUSES = 400, 30
 """Values looked at in one error, and errors in one chain."""
@@ -100,7 +100,7 @@ class Reading:
         self.reasons: list[str] = []
         self.kind = ""
         self.prompt = self.total = self.said = 0
-        self._room = _TEXTS
+        self._room = _MAX_ERROR_CHARS
         self._nodes = _NODES
 
     @property
@@ -118,7 +118,7 @@ class Reading:
 
     def _add_by_kind(self, value: object, key: str, depth: int) -> None:
         if isinstance(value, bytes | bytearray):
-            self.add_value(bytes(value[: _PARSED + 1]).decode("utf-8", "replace"), key, depth + 1)
+            self.add_value(bytes(value[: _MAX_JSON_CHARS + 1]).decode("utf-8", "replace"), key, depth + 1)
         elif isinstance(value, str):
             self._add_text(value, key, depth)
         elif isinstance(value, bool):
@@ -331,7 +331,7 @@ def _jsons_in(text: str) -> list[object]:
 
 def _json_in(text: str) -> object:
     """The first JSON object, or list of them, in a text."""
-    if len(text) > _PARSED:
+    if len(text) > _MAX_JSON_CHARS:
         return None
     for start in _first((found.start() for found in re.finditer(r"[{\[]", text)), 4):
         try:

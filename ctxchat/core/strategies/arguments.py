@@ -16,10 +16,10 @@ from ctxchat.core.tokens import TokenCounter
 LENGTHS = (6_000, 1_500, 400, 120, 40)
 """Characters that a text may keep, tried in turn until the arguments fit."""
 
-ITEMS = 12
+MAX_ARGUMENT_ITEMS = 12
 """Items of a list, or fields of an object, that stay."""
 
-DEPTH = 6
+MAX_ARGUMENT_LEVELS = 6
 """Levels below which only a word is left."""
 
 
@@ -67,18 +67,26 @@ def _short(arguments: str, name: str, cap: int, counter: TokenCounter, longest: 
 
 
 def _cut(value: object, length: int, pointer: str, depth: int = 0) -> object:
-    if depth >= DEPTH and isinstance(value, list | dict):
+    if depth >= MAX_ARGUMENT_LEVELS and isinstance(value, list | dict):
         return f"[… {pointer}]"
     match value:
         case str() if len(value) > length:
             return f"{value[: safe_cut(value, length)]} [… {pointer}]"
         case list():
             items = cast("list[object]", value)
-            kept = [_cut(item, length, pointer, depth + 1) for item in items[:ITEMS]]
-            return [*kept, f"[… {len(items) - ITEMS} more; {pointer}]"] if len(items) > ITEMS else kept
+            kept = [_cut(item, length, pointer, depth + 1) for item in items[:MAX_ARGUMENT_ITEMS]]
+            return (
+                [*kept, f"[… {len(items) - MAX_ARGUMENT_ITEMS} more; {pointer}]"]
+                if len(items) > MAX_ARGUMENT_ITEMS
+                else kept
+            )
         case dict():
             fields = list(cast("dict[str, object]", value).items())
-            kept_fields = {key: _cut(item, length, pointer, depth + 1) for key, item in fields[:ITEMS]}
-            return kept_fields | ({"…": f"[{len(fields) - ITEMS} more; {pointer}]"} if len(fields) > ITEMS else {})
+            kept_fields = {key: _cut(item, length, pointer, depth + 1) for key, item in fields[:MAX_ARGUMENT_ITEMS]}
+            return kept_fields | (
+                {"…": f"[{len(fields) - MAX_ARGUMENT_ITEMS} more; {pointer}]"}
+                if len(fields) > MAX_ARGUMENT_ITEMS
+                else {}
+            )
         case _:
             return value

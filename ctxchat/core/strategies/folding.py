@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from ctxchat.core.budget import Budget
 from ctxchat.core.clip import head
 from ctxchat.core.ledger import Entry
-from ctxchat.core.recap import ACTIVITY, recap
+from ctxchat.core.recap import MAX_ACTIVITY_TOKENS, recap
 from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.planning import Basis, fold_edit, is_summary
 from ctxchat.core.summaries import evidence_after, merged_digest, overhead_tokens
 
-NEAR = 0.05
+TARGET_TOLERANCE_SHARE = 0.05
 """Share of the limit by which a compaction may miss its target, to end where a turn does."""
 
 MAX_EMPTY_SHARE = 0.2
@@ -47,7 +47,11 @@ def _to_turn_end(basis: Basis, budget: Budget, old: list[Entry], place: int) -> 
     """The first entries, so many, and the rest of the last one's turn where that is not much more, nor much of the target."""
     end = next((i for i in range(place, len(old)) if turn_of(old[i]) != turn_of(old[i - 1])), len(old))
     more = sum(basis.weight(e) for e in old[place:end])
-    return old[:end] if more <= min(budget.limit * NEAR, budget.target * MAX_EMPTY_SHARE) else old[:place]
+    return (
+        old[:end]
+        if more <= min(budget.limit * TARGET_TOLERANCE_SHARE, budget.target * MAX_EMPTY_SHARE)
+        else old[:place]
+    )
 
 
 def turn_of(entry: Entry) -> int:
@@ -156,7 +160,7 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
     known = merged_digest(basis.summaries)
     digest = Digest(
         summary=head(known.summary, summary_cap, count),
-        recap=recap([options.memory.shown(ledger.group(g)) for g in fold[-ACTIVITY:]], recap_cap, count),
+        recap=recap([options.memory.shown(ledger.group(g)) for g in fold[-MAX_ACTIVITY_TOKENS:]], recap_cap, count),
         evidence=evidence_after(ledger, fold, options.memory),
     )
     edit = fold_edit(ledger, fold, digest, evidence_cap, options)

@@ -22,7 +22,7 @@ from ctxchat.core.strategies.planning import (
     shrink_step,
 )
 from ctxchat.core.strategies.results import spill_of
-from ctxchat.core.tokens import MESSAGE_OVERHEAD, TokenCounter
+from ctxchat.core.tokens import MESSAGE_OVERHEAD_TOKENS, TokenCounter
 from ctxchat.core.view import View
 
 KEPT = "shrink_kept"
@@ -33,7 +33,7 @@ KEPT_LABEL = "long results among the newest messages to head and tail, text kept
 CAPS = (8, 16, 32, 64)
 """Parts of the limit that a result among what is kept may take, tried in turn until the target is met."""
 
-LEAST_KEPT = 500
+MIN_RESULT_TOKENS = 500
 """Tokens below which no such result is cut."""
 
 MIN_CLIP_TOKENS = 64
@@ -99,7 +99,7 @@ def _kept_step(basis: Basis, covers: Collection[str], budget: Budget, needed: in
         and not (place == len(basis.entries) and entry.group.kind == "round")
     ]
     step: Step | None = None
-    for cap in (cap for part in CAPS if (cap := budget.limit // part) >= LEAST_KEPT):
+    for cap in (cap for part in CAPS if (cap := budget.limit // part) >= MIN_RESULT_TOKENS):
         step = clip_step(KEPT, basis, entries, cap, needed) or step
         if step and step.tokens_freed >= needed:
             break
@@ -153,7 +153,7 @@ def _clip_text(
     whole = msgspec.structs.replace(original, reasoning=message.reasoning)
     pointer, spills = spill_of(whole, counter.message(whole))
     rest = counter.message(msgspec.structs.replace(message, content=""))
-    room = max(MIN_CLIP_TOKENS // 2, cap - max(rest, MESSAGE_OVERHEAD))
+    room = max(MIN_CLIP_TOKENS // 2, cap - max(rest, MESSAGE_OVERHEAD_TOKENS))
     text = clip(original.text, room, counter.count_text, f"\n[… {{lines}}{{tokens}} tokens left out; {pointer}]\n")
     if isinstance(original.content, tuple) and not any(isinstance(p, Text) for p in original.content):
         text, spills = f"{text}\n[left out to make room; {message.id} in the record]", ()

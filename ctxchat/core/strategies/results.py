@@ -13,7 +13,7 @@ from ctxchat.core.strategies.arguments import arguments_file, short_calls
 from ctxchat.core.strategies.base import Spill, Step
 from ctxchat.core.strategies.planning import Basis, Shortened, shrink_step
 
-LEAD = 120
+KEPT_ARGUMENT_CHARS = 120
 """Characters that each long text among a call's arguments keeps."""
 
 Short = Callable[[Entry, int, Message], tuple[str, tuple[Spill, ...]] | None]
@@ -37,7 +37,9 @@ def _shortened(basis: Basis, entries: Iterable[Entry], short: Short, arguments: 
         changed = False
         if arguments is not None and messages[0].calls:
             original = basis.originals(entry)[messages[0].seq]
-            messages[0], texts = short_calls(messages[0], original, arguments, basis.options.counter, LEAD)
+            messages[0], texts = short_calls(
+                messages[0], original, arguments, basis.options.counter, KEPT_ARGUMENT_CHARS
+            )
             changed = bool(texts)
             saved += texts
         for place, message in enumerate(messages):

@@ -26,9 +26,9 @@ from ctxchat.models.offline.research import research
 from ctxchat.models.offline.transcript import Reply, read_view
 
 PIECE_CHARS = 12
-"""Characters of a piece of an answer, or more where that would be over `MOST_PIECES`."""
+"""Characters of a piece of an answer, or more where that would be over `MAX_PIECES`."""
 
-MOST_PIECES = 150
+MAX_PIECES = 150
 
 _TALK = tuple(
     (expression(pattern, re.I | re.X), said)
@@ -189,5 +189,5 @@ def _overflow(prompt: int, window: int) -> ModelError:
 
 def _pieces(text: str) -> Iterator[str]:
     """The text in pieces of about one size, so that a long answer does not take long to show."""
-    size = max(PIECE_CHARS, -(-len(text) // MOST_PIECES))
+    size = max(PIECE_CHARS, -(-len(text) // MAX_PIECES))
     return (text[i : i + size] for i in range(0, len(text), size))

@@ -16,11 +16,11 @@ from ctxchat.models.offline.passages import clean, clip, fence, file_lines, head
 from ctxchat.models.offline.transcript import DoneCall, ReadView, Reply
 from ctxchat.models.offline.words import literal
 
-MOST_READ = 6
+MAX_FILES_READ = 6
 SHOWN_LINES = 120
 LISTED_LINES = 80
 
-_SHORT = 600
+_MAX_PLAIN_COMMAND_CHARS = 600
 """Characters in which a plain command fits; what is written or replaced may be longer."""
 
 _FLAGS = re.I | re.X
@@ -55,7 +55,9 @@ def command(question: str) -> Command | None:
     """What the user plainly told to do; None for anything else."""
     text = re.sub(r"^(?:please|can you|could you|would you)[,\s]+", "", question.strip(), flags=re.I)
     for pattern, make in _COMMANDS:
-        if (match := pattern.search(text if make in _LONG else text[:_SHORT])) and (made := make(match)):
+        if (match := pattern.search(text if make in _LONG else text[:_MAX_PLAIN_COMMAND_CHARS])) and (
+            made := make(match)
+        ):
             return made
     return None
 
@@ -87,7 +89,7 @@ def _make_read(match: re.Match[str]) -> Command | None:
     lines = _LINES.match(rest) if rest else None
     if rest.strip(".!?") and not lines:
         return None  # "show src/a.py and explain …" is a question about it
-    paths = tuple(_bare(p) for p in re.findall(_PATH, match["paths"], _FLAGS))[:MOST_READ]
+    paths = tuple(_bare(p) for p in re.findall(_PATH, match["paths"], _FLAGS))[:MAX_FILES_READ]
     if not lines:
         return Command("read_file", paths=paths)
     ends = sorted((int(lines[1]), int(lines[2] or lines[1])))

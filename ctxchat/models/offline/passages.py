@@ -21,17 +21,17 @@ from ctxchat.models.offline.words import Topic, terms
 CLOSE, REACH = 2, 12
 """Lines above and below that count as the same place, and that still have to do with it."""
 
-MOST_LINES = 20_000
-LONG_LINE = 2_000
+MAX_LINES = 20_000
+MAX_LINE_CHARS = 2_000
 MAX_BARE_DEFINITIONS = 3
 """Definitions at the margin that say little of a program by themselves."""
 
 GAP = "…"
 """Stands for lines between two that are quoted."""
-MOST_OPENED = 10
+MAX_OPENED_LINES = 10
 """Lines of what a line opens."""
 
-MOST_QUOTED = 420
+MAX_QUOTED_CHARS = 420
 """Characters of one quoted line."""
 
 DEFINES = (
@@ -105,8 +105,8 @@ class Passage(msgspec.Struct, frozen=True):
 def hits(output: str) -> list[FileLine]:
     """The lines of a grep's output that look like `path:line:text`."""
     found: list[FileLine] = []
-    for row in output.split("\n")[:MOST_LINES]:
-        if match := _HIT.match(row[:LONG_LINE]):
+    for row in output.split("\n")[:MAX_LINES]:
+        if match := _HIT.match(row[:MAX_LINE_CHARS]):
             path = match["path"].strip().removeprefix("./")
             found.append(FileLine(path, int(match["number"]), match["text"].rstrip("\r")))
     return found
@@ -114,7 +114,7 @@ def hits(output: str) -> list[FileLine]:
 
 def file_lines(output: str, path: str, start: int = 1) -> list[FileLine]:
     """The lines of a file as a tool printed it, numbered by the tool where it did, else from `start`."""
-    rows = [row[:LONG_LINE].rstrip("\r") for row in output.split("\n")[:MOST_LINES]]
+    rows = [row[:MAX_LINE_CHARS].rstrip("\r") for row in output.split("\n")[:MAX_LINES]]
     path = path.removeprefix("./")
     numbered = [FileLine(path, int(m[1] or m[3]), m[2] or "") for row in rows if (m := _NUMBERED.match(row))]
     rising = all(
@@ -145,7 +145,9 @@ class Ranking:
         self._phrases = [tuple(terms(p)) for p in topic.phrases]
         self._names = [n.casefold() for n in topic.names]
         self._lines = {(line.path, line.number): line for line in pool}
-        self._terms = {k: frozenset(terms(v.text[:LONG_LINE])) & self._wanted.keys() for k, v in self._lines.items()}
+        self._terms = {
+            k: frozenset(terms(v.text[:MAX_LINE_CHARS])) & self._wanted.keys() for k, v in self._lines.items()
+        }
         self._paths = {path: frozenset(terms(path)) & self._wanted.keys() for path, _ in self._lines}
         counts = Counter(t for found in self._terms.values() for t in found)
         self._rarity = {t: math.log(2 + len(self._lines) / (1 + counts[t])) for t in self._wanted}
@@ -187,7 +189,7 @@ class Ranking:
         beside = self._paths[line.path] - here - close - near
         shares = ((here, 1.0), (close, 0.5), (near, 0.35), (beside, 0.3))
         score = sum(share * self._weight(t) for found, share in shares for t in found) + 2.0 * self._count_named(key)
-        run = " ".join(terms(line.text[:LONG_LINE])) if self._phrases else ""
+        run = " ".join(terms(line.text[:MAX_LINE_CHARS])) if self._phrases else ""
         score += sum(0.5 * sum(self._rarity.get(t, 0.5) for t in p) for p in self._phrases if p and " ".join(p) in run)
         wished = self._wished(key)
         if self._own and not self._own & (here | close) and not self._count_named(key) and wished <= 1:
@@ -390,7 +392,7 @@ def _code_lines(passage: Passage) -> list[FileLine]:
     ends = known[high].text.rstrip()
     if high == at and (ends.endswith(("(", "[", "{")) or _SECTION.fullmatch(ends)):
         inner = list(
-            itertools.takewhile(lambda n: n in known and known[n].text.strip(), range(at + 1, at + MOST_OPENED))
+            itertools.takewhile(lambda n: n in known and known[n].text.strip(), range(at + 1, at + MAX_OPENED_LINES))
         )
         close = next(
             (n for n in inner if re.match(r"\s*[)\]}]", known[n].text) or _SECTION.fullmatch(known[n].text)), 0
@@ -409,10 +411,10 @@ def _code_lines(passage: Passage) -> list[FileLine]:
 def _clipped(text: str, passage: Passage) -> str:
     """A line that is too long, cut around the first term it matched."""
     text = clean(text)
-    if len(text) <= MOST_QUOTED:
+    if len(text) <= MAX_QUOTED_CHARS:
         return text
     low = text.casefold()
     places = [p for t in passage.matched if (p := low.find(t[: max(3, len(t) - 2)])) >= 0]
     start = max(0, min(places, default=0) - 80)
-    cut = text[start : start + MOST_QUOTED].strip()
-    return ("…" if start else "") + cut + ("…" if start + MOST_QUOTED < len(text) else "")
+    cut = text[start : start + MAX_QUOTED_CHARS].strip()
+    return ("…" if start else "") + cut + ("…" if start + MAX_QUOTED_CHARS < len(text) else "")

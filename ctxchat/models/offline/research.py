@@ -35,23 +35,23 @@ from ctxchat.models.offline.passages import (
 from ctxchat.models.offline.transcript import Call, ReadView, Reply, Source
 from ctxchat.models.offline.words import Topic, literal, pattern, phrase_pattern, stem, terms, together_pattern, topic
 
-MOST_ROUNDS = 3
-MOST_FILES = 4
-MOST_QUOTES = 3
-MOST_HITS = 200
-AROUND = 12
+MAX_ROUNDS = 3
+MAX_FILES = 4
+MAX_QUOTES = 3
+MAX_HITS = 200
+LINES_AROUND_BEST = 12
 """Lines read above and below the best one."""
 
 MIN_QUESTION_SHARE = 0.34
 """The share of a question that what was found must hold before reading starts."""
 
-SURE = 3.0
+FORM_MATCH_WEIGHT = 3.0
 """The weight of a wish whose line answers by its form, whatever other words the question has."""
 
-EARLIER = 0.35
+EARLIER_QUESTION_WEIGHT = 0.35
 """What all words of the question before count together, beside those of one that leans on it."""
 
-ALIKE = 0.5
+SYNONYM_WEIGHT = 0.5
 """What a word of like meaning counts."""
 
 _ALIKE = {
@@ -113,7 +113,7 @@ class _Kind(msgspec.Struct, frozen=True):
         """True where a line is of the very form that such a question asks for."""
         wish = self.wish
         fits = re.search(wish.files, line.path, re.I) and re.search(wish.line, line.text[:300], re.I)
-        return wish.weight >= SURE and bool(fits)
+        return wish.weight >= FORM_MATCH_WEIGHT and bool(fits)
 
 
 _KINDS = (
@@ -124,7 +124,7 @@ _KINDS = (
     ),
     _Kind(
         r"^\W*what(?:'s| is| are| does)(?: an?| the)? [\w`-]+(?: mean)?\W*$",
-        Wish(r"^\W*(?:TERMS)\w*\W*(?:\b(?:is|are|means)\b|[|:—–]\s+\w)", SURE, r"\.(?:md|rst|txt|adoc)$"),
+        Wish(r"^\W*(?:TERMS)\w*\W*(?:\b(?:is|are|means)\b|[|:—–]\s+\w)", FORM_MATCH_WEIGHT, r"\.(?:md|rst|txt|adoc)$"),
         r"^\W*(TERMS)\w*\W+(is|are|means)\b|^\W*\*\*(TERMS)",
     ),
     _Kind(r"\bwhat(?: is|'s) the\b|\bwhich\b", Wish(rf"{_ASSIGNED}|\bdefaults? to\b", 1.25)),
@@ -255,7 +255,7 @@ def research(seen: ReadView) -> Reply:
     asked = _understood(seen)
     if asked.topic.empty and not asked.lesser and not asked.kinds:
         return Reply(f"{phrases.LIMITS}\n\n{phrases.GREETING.removeprefix('Hello. ')}")
-    step = _next_step(asked, seen) if seen.rounds < MOST_ROUNDS else None
+    step = _next_step(asked, seen) if seen.rounds < MAX_ROUNDS else None
     return step or Reply(_answer(asked, seen))
 
 
@@ -267,11 +267,11 @@ def _understood(seen: ReadView) -> Question:
     text = seen.question[:600]
     recall = _RECALL.search(text)
     now = topic(recall["a"] if recall and recall["a"] else seen.question)
-    lesser = {s: ALIKE for t in now.terms for s in _ALIKE.get(t, ())}
+    lesser = {s: SYNONYM_WEIGHT for t in now.terms for s in _ALIKE.get(t, ())}
     more = bool(_MORE.match(text)) or now.empty
     if more or _LEANS.search(text[:300]):
         before = next((t for t in map(topic, seen.earlier[:4]) if not t.empty), Topic())
-        weight = 1.0 if more else EARLIER * len(now.terms) / max(1, len(before.terms))
+        weight = 1.0 if more else EARLIER_QUESTION_WEIGHT * len(now.terms) / max(1, len(before.terms))
         lesser |= {t: weight for t in before.terms if t not in now.terms}
         now = before if more else now
     kinds = tuple(kind.with_topic(now) for kind in _KINDS if re.search(kind.asked, text, re.I))
@@ -301,7 +301,7 @@ def _about_files(seen: ReadView, named: Mapping[str, str | None]) -> Reply | Non
     if about:
         lines = [line for name, text in texts.items() for line in file_lines(text, name)]
         ranking = Ranking(asked, lines)
-        good = [p for p in ranking.best(MOST_QUOTES) if ranking.coverage(p) >= 0.5]
+        good = [p for p in ranking.best(MAX_QUOTES) if ranking.coverage(p) >= 0.5]
         if good:
             return Reply("\n\n".join(_from_files(good, True)))
     parts = (
@@ -415,7 +415,7 @@ def _definitions(about: Topic) -> str:
 def _greps(*patterns: str) -> Iterator[Call]:
     """A search for each of these, once, but for empty ones."""
     wanted = dict.fromkeys(filter(None, patterns))
-    return (("grep", {"pattern": pattern, "ignore_case": True, "max_hits": MOST_HITS}) for pattern in wanted)
+    return (("grep", {"pattern": pattern, "ignore_case": True, "max_hits": MAX_HITS}) for pattern in wanted)
 
 
 def _widen(asked: Question, seen: ReadView) -> Reply | None:
@@ -432,10 +432,10 @@ def _widen(asked: Question, seen: ReadView) -> Reply | None:
 def _read_passages(best: Sequence[Passage], seen: ReadView, asked: Question) -> Reply | None:
     """Read around the best places, several files at once; where no line matched, the files whose names did."""
     spans: dict[str, tuple[int, int]] = {}
-    for path in list(dict.fromkeys(p.line.path for p in best))[:MOST_FILES]:
+    for path in list(dict.fromkeys(p.line.path for p in best))[:MAX_FILES]:
         numbers = [p.line.number for p in best if p.line.path == path]
         near = [number for number in numbers if abs(number - numbers[0]) < 30]
-        spans[path] = max(1, min(near) - AROUND), max(near) + AROUND
+        spans[path] = max(1, min(near) - LINES_AROUND_BEST), max(near) + LINES_AROUND_BEST
     if not best:
         spans = dict.fromkeys(_files_by_name(seen, asked), (1, 80))
     reads = (("read_file", {"path": p, "start_line": first, "end_line": last}) for p, (first, last) in spans.items())
@@ -474,7 +474,7 @@ def _answer(asked: Question, seen: ReadView) -> str:
     pool = _pool(seen)
     ranking, best = asked.ranked(pool)
     told = _known_passages(asked, seen)
-    good = [p for p in best[:MOST_QUOTES] if p.score >= 0.5 * best[0].score]
+    good = [p for p in best[:MAX_QUOTES] if p.score >= 0.5 * best[0].score]
     missing = _missing(asked, pool, told)
     covered = ranking.coverage(good[0]) if good else 0.0
     parts: list[str] = []

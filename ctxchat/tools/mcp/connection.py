@@ -28,7 +28,7 @@ from ctxchat.core.tool_schemas import choice_words, normal
 from ctxchat.tools.mcp.protocol import Address, OfferedTool
 from ctxchat.tools.text import clip_line, size
 
-LONGEST_SCHEMA = 200_000
+MAX_SCHEMA_BYTES = 200_000
 """Bytes of one tool's schema: more would fill any window."""
 
 
@@ -66,7 +66,7 @@ def _tool(entry: object) -> dict[str, Any] | str:
         length = len(msgspec.json.encode(shaped.schema))
     except (ValueError, OverflowError, RecursionError):  # a number no one takes
         return "its schema cannot be passed on"
-    if length > LONGEST_SCHEMA:
+    if length > MAX_SCHEMA_BYTES:
         return f"its schema is {size(length)} long"
     about = rest.get("description")
     words = (about if isinstance(about, str) else "", choice_words(shaped.choices))
@@ -78,19 +78,19 @@ def _tool_name(entry: object, place: int) -> str:
     return clip_line(name, 60) if isinstance(name, str) and name.strip() else f"number {place}"
 
 
-MOST_TOOLS = 500
+MAX_TOOLS = 500
 """Of one server: more would fill any window."""
 
 LISTENED_TO = "2026-07-28"
 """The first protocol in which a server tells of changes only who has asked for them."""
 
-MOST_NOISE = 1_000
+MAX_STRAY_LINES = 1_000
 """Lines beside the protocol on standard output, after which a server is left."""
 
-MOST_LINE = 32_000_000
+MAX_LINE_CHARS = 32_000_000
 """Characters of a line on standard output: one message, with the longest result."""
 
-LEAVE = 0.5
+PROCESS_END_TIMEOUT_S = 0.5
 """Seconds a process has to end by itself, and as many to end when it is told to, before it is killed: nobody waits to quit."""
 
 
@@ -131,9 +131,9 @@ class Connection:
                 return [], []
             found += [OfferedTool(t.name, t.description or "", dict(t.input_schema)) for t in page.tools]
             cursor = page.next_cursor
-            if not cursor or len(found) >= MOST_TOOLS:
-                more = [f"all after the first {MOST_TOOLS}"] if cursor or len(found) > MOST_TOOLS else []
-                return found[:MOST_TOOLS], [*self._left_out, *more]
+            if not cursor or len(found) >= MAX_TOOLS:
+                more = [f"all after the first {MAX_TOOLS}"] if cursor or len(found) > MAX_TOOLS else []
+                return found[:MAX_TOOLS], [*self._left_out, *more]
 
     async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> ToolResult:
         """Run a tool. Raises ConnectionResetError where the server is gone, ConnectionAbortedError where it has forgotten our
@@ -202,7 +202,7 @@ async def connected(address: Address, workspace: str, log: Path) -> AsyncGenerat
                 encoding_error_handler="replace",
             )
             pipes: Any = import_module("mcp.client.stdio")
-            pipes.PROCESS_TERMINATION_TIMEOUT = pipes.FORCE_KILL_TIMEOUT = LEAVE
+            pipes.PROCESS_TERMINATION_TIMEOUT = pipes.FORCE_KILL_TIMEOUT = PROCESS_END_TIMEOUT_S
             pipes.TextReceiveStream = _ended(import_module("anyio.streams.text").TextReceiveStream)
             pipes.types.jsonrpc_message_adapter = _shallow(pipes.types.jsonrpc_message_adapter)
             transport = pipes.stdio_client(parameters, errlog=errors)
@@ -254,7 +254,7 @@ class Sieve:
         message = getattr(item, "message", None)  # else it is an error
         if message is None:
             self._noise += 1
-            if self._noise > MOST_NOISE:
+            if self._noise > MAX_STRAY_LINES:
                 raise ToolError("It writes on standard output what is not of the protocol, without an end.")
         result = getattr(message, "result", None)
         if message is not None and isinstance(result, dict) and isinstance(result.get("tools"), list):
@@ -324,8 +324,8 @@ def _ended(text: Any) -> Any:
                     whole, self._pieces, self._length = "".join((*self._pieces, whole, found)), [], 0
                 self._pieces.append(rest)
                 self._length += len(rest)
-                if self._length > MOST_LINE:
-                    whole, self._pieces, self._length = "\n" * (MOST_NOISE + 2), [], 0
+                if self._length > MAX_LINE_CHARS:
+                    whole, self._pieces, self._length = "\n" * (MAX_STRAY_LINES + 2), [], 0
             return whole
 
     return Ended
@@ -342,7 +342,7 @@ async def _logged(log: Path) -> AsyncGenerator[TextIO, None]:
         with os.fdopen(writing, "w", encoding="utf-8") as errors:
             yield errors
     finally:  # what the process said last; one of its children may hold the pipe for longer
-        await asyncio.to_thread(copying.join, LEAVE)
+        await asyncio.to_thread(copying.join, PROCESS_END_TIMEOUT_S)
 
 
 def _copy(reading: int, file: TextIO) -> None:

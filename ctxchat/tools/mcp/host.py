@@ -20,7 +20,7 @@ from ctxchat.tools.mcp import protocol
 from ctxchat.tools.mcp.protocol import Address, CallEnded, Down, ImagePiece, OfferedTool, ResultPiece, ServerTool, Up
 from ctxchat.tools.processes import child, lines
 
-LEAVE = 4.0
+HOST_END_TIMEOUT_S = 4.0
 """Seconds the process may take to end what it holds: more than it gives its servers."""
 
 _GONE = Down(0, "The process that speaks to MCP servers ended.", gone=True)
@@ -160,7 +160,7 @@ class _ProcessRun:
         """The process ends its servers where any are left, then itself; and is ended where it does not."""
         if self._stdin:
             self._stdin.close()
-        await asyncio.wait({task}, timeout=LEAVE)
+        await asyncio.wait({task}, timeout=HOST_END_TIMEOUT_S)
         task.cancel()
         await asyncio.wait({task})
 
@@ -193,6 +193,6 @@ async def _closed(line: _ProcessRun, id: int, inbox: Inbox) -> None:
     """Have a connection closed, and wait for that."""
     line.send(protocol.End(id))
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(LEAVE):
+        async with asyncio.timeout(HOST_END_TIMEOUT_S):
             while not line.ended and not isinstance(await inbox.get(), Down):
                 pass

@@ -14,7 +14,7 @@ from typing import Literal, cast
 
 import msgspec
 
-from ctxchat.core.call_arguments import LONGEST_NAME, plain_name
+from ctxchat.core.call_arguments import MAX_TOOL_NAME_CHARS, plain_name
 from ctxchat.core.errors import ToolError
 from ctxchat.core.images import from_base64
 from ctxchat.core.permissions import AccessRequest
@@ -30,17 +30,17 @@ State = Literal["off", "starting", "ready", "failed"]
 START_TIMEOUT_S = 30.0
 """Seconds: some fetch themselves first."""
 
-LATE = 2.0
+LATE_START_S = 2.0
 """Seconds after which a start is said to be late."""
 
-DEATHS = 3
+MAX_DEATHS_IN_A_ROW = 3
 """Calls in a row that a server may die of; it is started no more then, until a person does."""
 
-GOODBYE = 2.0
-"""Seconds it may take to end: more than a deaf process has (`connection.LEAVE`), or it would be left behind."""
+SERVER_END_TIMEOUT_S = 2.0
+"""Seconds it may take to end: more than a deaf process has (`connection.PROCESS_END_TIMEOUT_S`), or it would be left behind."""
 
 
-LONGEST_ABOUT = 4000
+MAX_DESCRIPTION_CHARS = 4000
 """Characters of a description."""
 
 
@@ -53,7 +53,7 @@ class McpTool:
         self._server = server
         self._tool = offered.name
         schema, self._renamed = plain_keys(offered.schema)
-        self.spec = ToolSpec(name, clip(offered.description, LONGEST_ABOUT), schema)
+        self.spec = ToolSpec(name, clip(offered.description, MAX_DESCRIPTION_CHARS), schema)
 
     @property
     def server(self) -> str:
@@ -91,7 +91,7 @@ def names_of(server: str, tools: Sequence[str]) -> list[str]:
         while name in names:
             number += 1
             end = f"_{number}"
-            name = name_of(server, tool)[: LONGEST_NAME - len(end)] + end
+            name = name_of(server, tool)[: MAX_TOOL_NAME_CHARS - len(end)] + end
         names.append(name)
     return names
 
@@ -151,7 +151,7 @@ class McpServer:
         """As it is now."""
         where = self.address.url or " ".join((self.address.command, *self.address.args))
         names = tuple(tool.spec.name for tool in self.tools)
-        late = self.state == "starting" and time.monotonic() - self._begun > LATE
+        late = self.state == "starting" and time.monotonic() - self._begun > LATE_START_S
         return ServerRow(self.name, self.state, names, self.trouble, where, self._left_out if names else (), late)
 
     @property
@@ -186,9 +186,9 @@ class McpServer:
         """End it."""
         self.dismiss()
         task, self._task = self._task, None
-        if task is not None and (await asyncio.wait({task}, timeout=GOODBYE))[1]:
+        if task is not None and (await asyncio.wait({task}, timeout=SERVER_END_TIMEOUT_S))[1]:
             task.cancel()
-            await asyncio.wait({task}, timeout=GOODBYE)
+            await asyncio.wait({task}, timeout=SERVER_END_TIMEOUT_S)
         self.state, self.trouble, self._offered = "off", "", ()
 
     def dismiss(self) -> None:
@@ -236,12 +236,12 @@ class McpServer:
             offered = self._offered
             self._deaths += 1
             await self.stop()
-            if self._deaths < DEATHS:
+            if self._deaths < MAX_DEATHS_IN_A_ROW:
                 self._offered = offered
                 self.start()
             else:
                 self._deaths = 0
-                self.state, self.trouble = "failed", f"It ended during {DEATHS} calls in a row."
+                self.state, self.trouble = "failed", f"It ended during {MAX_DEATHS_IN_A_ROW} calls in a row."
 
     @property
     def _log_hint(self) -> str:

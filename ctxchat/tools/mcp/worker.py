@@ -33,16 +33,16 @@ from ctxchat.tools.mcp.protocol import (
 from ctxchat.tools.processes import lines
 from ctxchat.tools.text import clip, without_zeros
 
-MOST_TEXT = 10_000_000
+MAX_RESULT_CHARS = 10_000_000
 """Characters of one result that are passed on; of a longer one head and tail, with a line between them that says so."""
 
-_PIECE = 100_000
+_PIECE_CHARS = 100_000
 """Characters said at once: whoever listens has other things to do."""
 
-_SETTLING = 0.1
+_TOOL_CHANGE_PAUSE_S = 0.1
 """Seconds after a server said that its tools are others before they are asked for: it may say so once for each."""
 
-_CLOSING = 3.0
+_CLOSING_TIMEOUT_S = 3.0
 """Seconds for all servers together to end."""
 
 
@@ -71,7 +71,7 @@ class McpWorker:
         for id in list(self._tasks):
             self._end_task(id)
         if self._tasks:
-            await asyncio.wait(self._tasks.values(), timeout=_CLOSING)
+            await asyncio.wait(self._tasks.values(), timeout=_CLOSING_TIMEOUT_S)
 
     def _start_task(self, id: int, work: Coroutine[Any, Any, None]) -> None:
         task = self._tasks[id] = asyncio.create_task(work)
@@ -124,7 +124,7 @@ class McpWorker:
         """Tell of the tools anew whenever they are others. A server that cannot say which keeps those it had."""
         while True:
             await connection.changed.wait()
-            await asyncio.sleep(_SETTLING)
+            await asyncio.sleep(_TOOL_CHANGE_PAUSE_S)
             connection.changed.clear()
             with suppress(Exception):
                 await self._tell_tools(id, connection)
@@ -135,12 +135,12 @@ class McpWorker:
                 raise ConnectionResetError("The server has ended.")
             connection, address = self._connections[order.connection]
             result = await connection.call(order.tool, order.arguments, address.timeout)
-            text = clip(without_zeros(result.text), MOST_TEXT)
-            for start in range(0, len(text), _PIECE):
-                await self._send_news(ResultPiece(order.id, text[start : start + _PIECE]))
+            text = clip(without_zeros(result.text), MAX_RESULT_CHARS)
+            for start in range(0, len(text), _PIECE_CHARS):
+                await self._send_news(ResultPiece(order.id, text[start : start + _PIECE_CHARS]))
             for place, image in enumerate(result.images):
-                for start in range(0, len(image), _PIECE):
-                    await self._send_news(ImagePiece(order.id, place, image[start : start + _PIECE]))
+                for start in range(0, len(image), _PIECE_CHARS):
+                    await self._send_news(ImagePiece(order.id, place, image[start : start + _PIECE_CHARS]))
             await self._send_news(CallEnded(order.id, result.failed))
         except ConnectionAbortedError as problem:
             await self._send_news(Down(order.id, str(problem), forgotten=True))

@@ -26,7 +26,7 @@ from ctxchat.presentation.text import MAX_LAID_OUT_CHARS, MAX_SHOWN_CHARS, clean
 from ctxchat.tui.chat.asked import KEY_PAUSE_S, MOVING, AnswerButton, KeyedAnswer, Keys, Offered
 from ctxchat.tui.widgets.field import Editor
 
-SHOWN_LINES = 2_000
+MAX_SHOWN_LINES = 2_000
 EDITING = "editing: enter takes it, esc leaves it"
 """Said while a rule is edited: without colour nothing else tells it from one that is only shown."""
 
@@ -342,7 +342,7 @@ def _preview(text: str, access: str) -> Content:
         len(text) if access == "run" else MAX_SHOWN_CHARS
     )  # a command is shown whole: it is no longer than a system takes
     lines, more = _folded(visible(text[:whole]).split("\n")), len(text) - whole
-    rest = 0 if access == "run" else len(lines) - SHOWN_LINES
+    rest = 0 if access == "run" else len(lines) - MAX_SHOWN_LINES
     shown = [_styled_line(line, access) for line in lines[: len(lines) - max(0, rest)]]
     if left := " and ".join(
         f"{many:,} more {what}" for many, what in ((rest, "lines"), (more, "characters")) if many > 0

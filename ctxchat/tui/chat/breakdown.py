@@ -47,7 +47,7 @@ from ctxchat.tui.widgets.lines import spread
 ALWAYS = frozenset({"user", "assistant", "tool_results", "draft", "reserved", "free"})
 """Parts that have a row even when they hold nothing."""
 
-OFFENDERS = 4
+MAX_OFFENDERS = 4
 
 TICK_S = 20.0
 """Seconds after which what goes by the clock is said anew."""
@@ -208,7 +208,7 @@ class Breakdown(VerticalScroll):
         self._say_cache()
         self._show_words("alarm", "\n".join(f"! {text}" for text in alarms(context_usage, view).values()))
         if self._view is not view:
-            self.query_one(Offenders).show_biggest(offenders(view, context_usage, OFFENDERS, CONVERSATION))
+            self.query_one(Offenders).show_biggest(offenders(view, context_usage, MAX_OFFENDERS, CONVERSATION))
             self._view = view
 
     def on_mount(self) -> None:

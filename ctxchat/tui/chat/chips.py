@@ -24,13 +24,13 @@ from ctxchat.tui.transcript.blocks import ATTACHED_SIGN, attached_size
 from ctxchat.tui.unsent.draft import Along, Draft, Paste, Picture, longest_text
 from ctxchat.tui.widgets.pressable import Pressable
 
-NAME = 60
+MAX_NAME_CHARS = 60
 """Characters of a name that are shown."""
 
-WHY = 120
+MAX_REASON_CHARS = 120
 """Characters of the reason why a file does not go along."""
 
-QUEUED = 400
+MAX_QUEUED_CHARS = 400
 """Characters of a waiting message that are looked at for its line."""
 
 
@@ -84,7 +84,10 @@ class MentionToAgree(Pressable):
             self.name = name
 
     def __init__(self, named: MentionedFile) -> None:
-        self.named, self.label = named, f"{one_line(named.name, NAME)}   {one_line(named.why, WHY)}: not sent"
+        self.named, self.label = (
+            named,
+            f"{one_line(named.name, MAX_NAME_CHARS)}   {one_line(named.why, MAX_REASON_CHARS)}: not sent",
+        )
         words = Content.assemble(
             ("· ", "$text-warning"), self.label, ("   enter", "$text-accent"), (" sends it along", "$text-muted")
         )
@@ -238,15 +241,15 @@ def named_part(named: MentionedFile) -> Part | None:
 def mentioned_label(named: MentionedFile, weigh: Callable[[Part], int]) -> str:
     """`src/gauge.py   412 lines   3.1k`, or why nothing of it goes along."""
     part = named_part(named)
-    return sized(part, weigh) if part else f"{one_line(named.name, NAME)}   {named.why}"
+    return sized(part, weigh) if part else f"{one_line(named.name, MAX_NAME_CHARS)}   {named.why}"
 
 
 def sized(part: Part, weigh: Callable[[Part], int]) -> str:
     """A part by name, size and tokens."""
     (line,) = attached((part,), (weigh(part),))
-    return f"{one_line(line.name, NAME)}   {attached_size(line)}"
+    return f"{one_line(line.name, MAX_NAME_CHARS)}   {attached_size(line)}"
 
 
 def _summary(draft: Draft) -> str:
-    names = [f"{ATTACHED_SIGN} {one_line(each.name, NAME)}" for each in draft.along]
-    return "   ".join([one_line(draft.text[:QUEUED]), *names] if draft.text.strip() else names)
+    names = [f"{ATTACHED_SIGN} {one_line(each.name, MAX_NAME_CHARS)}" for each in draft.along]
+    return "   ".join([one_line(draft.text[:MAX_QUEUED_CHARS]), *names] if draft.text.strip() else names)

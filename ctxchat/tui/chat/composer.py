@@ -24,12 +24,12 @@ from ctxchat.core.messages import Image, Part
 from ctxchat.core.permissions import AccessRequest, Mode
 from ctxchat.presentation.text import clean
 from ctxchat.presentation.usage_text import draft_words, starts_with_draft
-from ctxchat.tools.mentions import LONGEST_TEXT, Verdict, free_inside, mentions
+from ctxchat.tools.mentions import MAX_TEXT_CHARS, Verdict, free_inside, mentions
 from ctxchat.tui.chat.chips import AttachedBox, MentionToAgree, Queued
 from ctxchat.tui.chat.completion import CompletionList
 from ctxchat.tui.chat.prompt import Prompt
 from ctxchat.tui.commands import Keys, shown_key
-from ctxchat.tui.unsent.draft import REST, Along, Draft, Paste, mention_rules
+from ctxchat.tui.unsent.draft import SAVE_PAUSE_S, Along, Draft, Paste, mention_rules
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.unsent.outside_editor import edited
 from ctxchat.tui.widgets.line import Words
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ctxchat.agent.attachments import Attachments
 
 
-WORTH_SAYING = 0.02
+MIN_DRAFT_SHARE = 0.02
 """Share of the limit from which a draft gets a line of its own."""
 
 OFFER = "tab, then f: send the paste as a file"
@@ -64,7 +64,7 @@ class DraftLine(Words):
 def draft_line(context_usage: ContextUsage) -> str:
     """`this message +18k → 92 %, compaction would start`; empty where it hardly matters."""
     draft = context_usage.tokens("draft")
-    worth = context_usage.excess or draft >= context_usage.limit * WORTH_SAYING or starts_with_draft(context_usage)
+    worth = context_usage.excess or draft >= context_usage.limit * MIN_DRAFT_SHARE or starts_with_draft(context_usage)
     return draft_words(context_usage) if worth else ""
 
 
@@ -77,7 +77,7 @@ MODE_WORDS: Mapping[Mode, str] = {
 }
 """What a permission mode comes to, in the composer's border."""
 
-DEBOUNCE = 0.1
+DEBOUNCE_S = 0.1
 """Seconds from a change to its news."""
 
 
@@ -197,12 +197,12 @@ class Composer(Widget):
 
     def _changed(self) -> None:
         if self._timer is None:
-            self._timer = self.set_timer(DEBOUNCE, self._tell)
+            self._timer = self.set_timer(DEBOUNCE_S, self._tell)
 
     def _tell(self) -> None:
         self._timer = None
         if "@" in self.prompt.text or self.attached.named:
-            most = self._context_usage.limit if self._context_usage else LONGEST_TEXT
+            most = self._context_usage.limit if self._context_usage else MAX_TEXT_CHARS
             rules = mention_rules(self.whole_draft, self._judge)
             look = partial(self.attached.find_mentions, self.prompt.text, self.workspace, most, rules)
             looking = partial(look, typing=lambda: self.prompt.typed_file)
@@ -210,7 +210,7 @@ class Composer(Widget):
         self.post_message(self.Changed())
         if self._rest:
             self._rest.stop()
-        self._rest = self.set_timer(REST, lambda: self.post_message(self.Rested()))
+        self._rest = self.set_timer(SAVE_PAUSE_S, lambda: self.post_message(self.Rested()))
 
     def show_cost(self, context_usage: ContextUsage, cold: str = "") -> None:
         """Say what this message would do to the gauge, where it matters, and what it costs a server that has gone `cold`."""

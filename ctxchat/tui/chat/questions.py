@@ -92,7 +92,7 @@ class QuestionPanel(Asked):
         self.post_answer(self.Answered(self._asked, text))
 
 
-EVERY = 0.05
+POLL_INTERVAL_S = 0.05
 """Seconds between two looks at a question that is held back."""
 
 SCROLLING = "Asked VerticalScroll, Asked OptionList, Asked TextArea"
@@ -323,7 +323,7 @@ class Questions(Vertical):
             self._wanted = None
         held = any(panel.waits for panel in panels)
         if held and self._watching is None:
-            self._watching = self.set_interval(EVERY, self._release_held)
+            self._watching = self.set_interval(POLL_INTERVAL_S, self._release_held)
         elif not held and self._watching:
             self._watching.stop()
             self._watching = None

@@ -24,7 +24,7 @@ from ctxchat.tui.widgets.rows import Cell, Column, Rows
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
 
-NAMED = 8
+MAX_NAMED_FILES = 8
 """Files that are named one by one."""
 
 
@@ -111,9 +111,11 @@ class MineScreen(Dialog[Keep]):
         return not (parameters == ("none",) and self._wanted.mine) and super().check_action(action, parameters)
 
     def _list(self, one: str, several: str, names: Sequence[str]) -> Static:
-        more = [f"and {len(names) - NAMED:,} more"] if len(names) > NAMED else []
+        more = [f"and {len(names) - MAX_NAMED_FILES:,} more"] if len(names) > MAX_NAMED_FILES else []
         head = one if len(names) == 1 else several.format(len(names))
-        return Static(Content("\n".join([head, *(f"  {name}" for name in [*names[:NAMED], *more])])), markup=False)
+        return Static(
+            Content("\n".join([head, *(f"  {name}" for name in [*names[:MAX_NAMED_FILES], *more])])), markup=False
+        )
 
 
 class DiffScreen(Panel[None]):

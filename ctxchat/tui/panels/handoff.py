@@ -12,7 +12,7 @@ from textual.binding import Binding
 
 from ctxchat.agent.handoff import Handoff
 from ctxchat.core.errors import CtxchatError
-from ctxchat.tui.panels.summary import BEAT, SummaryEditor, Writing
+from ctxchat.tui.panels.summary import SPINNER_INTERVAL_S, SummaryEditor, Writing
 
 
 class HandoffScreen(Writing):
@@ -42,7 +42,7 @@ class HandoffScreen(Writing):
         draft = self.query_one(SummaryEditor)
         before, draft.read_only = draft.whole_text, True
         draft.start_anew()
-        self._beat = self.set_interval(BEAT, self._show_draft)
+        self._beat = self.set_interval(SPINNER_INTERVAL_S, self._show_draft)
         self._pieces = self._stream_draft(before)
         self.run_worker(self._write_summary, group="summary", exit_on_error=False)
 

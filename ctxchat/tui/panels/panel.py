@@ -41,7 +41,7 @@ CONFIRM_PAUSE_S = 0.5
 WAYS_BACK = frozenset({"back", "say(False)"})
 """Actions whose key is shown however narrow it gets."""
 
-BETWEEN = 3
+KEY_PADDING_COLUMNS = 3
 """Columns a key takes beside its words: one inside, two after it."""
 
 
@@ -90,7 +90,7 @@ class PanelKeys(Footer):
 
 
 def _columns(key: FooterKey) -> int:
-    return len(key.key_display) + len(key.description) + BETWEEN
+    return len(key.key_display) + len(key.description) + KEY_PADDING_COLUMNS
 
 
 class Over(CurrentSizeScreen[Result]):

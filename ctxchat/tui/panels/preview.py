@@ -18,7 +18,7 @@ from textual.widgets import Input, Label, Static
 
 from ctxchat.agent.compaction.preview import Preview, PreviewStep
 from ctxchat.core.quantities import percent
-from ctxchat.core.summaries import LEAST_GAIN, too_little
+from ctxchat.core.summaries import MIN_GAIN_SHARE, too_little
 from ctxchat.presentation.inventory import Row, inventory
 from ctxchat.presentation.text import clean, one_line, short
 from ctxchat.presentation.usage_text import count, gain, money, tilde
@@ -54,7 +54,7 @@ COLUMNS = (
 )
 GOES = (Column("", 1), Column("turn", 4, right=True), Column("what", least=20), Column("tokens", 6, right=True))
 
-LARGEST = 3
+MAX_NAMED_MESSAGES = 3
 """Messages that are named where there is no room for a list of them."""
 
 
@@ -256,7 +256,7 @@ class PreviewScreen(Panel[PreviewResult]):
         named: dict[str, int] = {}
         for row in goes:
             named.setdefault(one_line(row.what, 40), row.tokens)
-        largest = ", ".join(f"{what} {short(tokens)}" for what, tokens in list(named.items())[:LARGEST])
+        largest = ", ".join(f"{what} {short(tokens)}" for what, tokens in list(named.items())[:MAX_NAMED_MESSAGES])
         self.query_one("#goes", Static).update(f"{where}; largest: {largest}" if largest else where)
         self.query_one("#about", Label).update(f"{where}, {count(len(goes), 'message')}")
         self.query_one("#messages", Rows).show_items(goes, at=0)
@@ -295,7 +295,9 @@ class PreviewScreen(Panel[PreviewResult]):
         start = before.used - before.tokens("draft")
         if not self.ticked or not too_little(start, start - self._freed):
             return []
-        return [f"! It frees less than {percent(LEAST_GAIN)}: too little for a compaction, nothing would be changed."]
+        return [
+            f"! It frees less than {percent(MIN_GAIN_SHARE)}: too little for a compaction, nothing would be changed."
+        ]
 
     def _cache(self) -> list[str]:
         """What the server has cached of the prompt, and what of it the next request pays in full again."""

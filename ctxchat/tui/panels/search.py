@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 TYPING_PAUSE_S = 0.12
 """Seconds of rest after a key before a search begins."""
 
-HITS = 50
+MAX_HITS = 50
 
 START = f"""Everything ever said is searched, in every session, what was put away too.
 Filters among the words: {FILTERS}."""
@@ -109,7 +109,7 @@ class SearchScreen(Panel[tuple[str, str]]):
         async def asked() -> Sequence[Hit]:
             nonlocal wrong
             try:
-                return await self._services.search(words, self.scope, limit=HITS, marks=(OPEN, CLOSE))
+                return await self._services.search(words, self.scope, limit=MAX_HITS, marks=(OPEN, CLOSE))
             except UsageError as problem:  # a filter that may still be being typed
                 wrong = clean(str(problem))
                 return ()
@@ -128,7 +128,7 @@ class SearchScreen(Panel[tuple[str, str]]):
         self.query_one(SearchResults).show_hits(hits, words, nothing)
         self.query_one("#partly", Static).update(partly)
         self.set_class(bool(partly), "-partly")
-        tail = f"the {len(hits)} best" if len(hits) == HITS else count(len(hits), "hit") if hits else ""
+        tail = f"the {len(hits)} best" if len(hits) == MAX_HITS else count(len(hits), "hit") if hits else ""
         self.head(tail)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -30,7 +30,7 @@ NEW = ""
 WHO = {"user": "you    ", "assistant": "answer "}
 
 
-REST = 0.08
+CURSOR_PAUSE_S = 0.08
 """Seconds the cursor rests before the session under it is looked into."""
 
 
@@ -157,7 +157,7 @@ class SessionsScreen(Listing[str]):
     async def _glance(self) -> None:
         """What was said last in the session under the cursor, once the cursor rests."""
         row = self.chosen
-        await asyncio.sleep(REST)
+        await asyncio.sleep(CURSOR_PAUSE_S)
         said = await self.attempt(self._services.glance(row.id)) if row else ()
         lines = [f"{WHO.get(one.role, '')}{one_line(one.text, 300)}" for one in said or ()]
         self.query_one("#glance", Static).update(Content("\n".join(lines)))

@@ -19,7 +19,7 @@ from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.transcript.blocks import spin
 from ctxchat.tui.widgets.field import Editor
 
-BEAT = 1 / 8
+SPINNER_INTERVAL_S = 1 / 8
 """Seconds between two turns of the spinner; what came meanwhile is written then."""
 
 
@@ -84,7 +84,7 @@ class Writing(Panel[str]):
         yield SummaryEditor()
 
     def on_mount(self) -> None:
-        self._beat = self.set_interval(BEAT, self._show_draft)
+        self._beat = self.set_interval(SPINNER_INTERVAL_S, self._show_draft)
         self.run_worker(self._write_summary, group="summary", exit_on_error=False)
 
     # ── as it is written ──

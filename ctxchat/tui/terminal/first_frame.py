@@ -30,7 +30,7 @@ INVITATIONS = ("Ask, or type / for commands and @ for files", "Ask, or type / or
 UNSENT = "This was not sent and could not be kept:\n\n{}\n"
 """Said of words that are written when the end comes and nothing is there to keep them."""
 
-WAITING = 4
+MAX_WAITING_MESSAGES = 4
 """Messages that wait which are shown."""
 
 
@@ -57,7 +57,7 @@ def frame(width: int, height: int, typed: EarlyKeys) -> str:
         words = draw_input(typed.text, typed.cursor, room) if typed.text else _invited(room)
         rows[at] = edge + words + edge[::-1]
         above = at - (2 if roomy else 1)
-        for n, message in enumerate(reversed(typed.sent[-WAITING:])):
+        for n, message in enumerate(reversed(typed.sent[-MAX_WAITING_MESSAGES:])):
             if above - n > 1 and width >= 20:
                 rows[above - n] = f"{edge[0]}  next  {_cut(message, width - 10)}"
     return "".join(f"\x1b[{y};1H{row}\x1b[K" for y, row in sorted(rows.items()))

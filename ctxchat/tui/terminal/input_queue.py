@@ -26,15 +26,15 @@ from ctxchat.tui.style.themed_app import ThemedApp
 KEY_TIMEOUT_S = 10.0
 """Seconds after which the next key is looked at in any case: something hangs. Less would send it to the wrong screen where the
 machine is only slow."""
-LEAVING = 2.0
+LEAVE_TIMEOUT_S = 2.0
 """Seconds that the key to leave waits for what was pressed before it."""
-HELD = 1.0
+FIRST_PICTURE_TIMEOUT_S = 1.0
 """Seconds for which the first picture waits for what was typed before: a key may ask for what takes longer."""
-LONG_RUN = 32
+MIN_PASTE_LETTERS = 32
 """Letters waiting in a row from which they are a paste that the terminal did not mark."""
-REPEATED = 3
+MAX_REPEATED_KEYS = 3
 """How many of the same turn of the wheel, or page key, may wait: what piles up while a key is held would go on without it."""
-ROUNDS = 20
+MAX_ROUNDS = 20
 """How often what a message led to in the same widget is waited for: one that streams never rests."""
 
 
@@ -70,7 +70,7 @@ class InOrder(ThemedApp):
             return
         self._inputs.append(event)
         if self.leaves(event):
-            self.set_timer(LEAVING, self._go_ahead)
+            self.set_timer(LEAVE_TIMEOUT_S, self._go_ahead)
         if not self.taking_input:
             self._taking = asyncio.create_task(self._process_inputs(), name="input")
 
@@ -89,8 +89,12 @@ class InOrder(ThemedApp):
     def _piles_up(self, event: events.Event) -> bool:
         """The same as the last few that still wait, and one more of it would do nothing that is missed."""
         kind = _repeatable(event)
-        waiting = list(islice(reversed(self._inputs), REPEATED))
-        return kind is not None and len(waiting) == REPEATED and all(_repeatable(each) == kind for each in waiting)
+        waiting = list(islice(reversed(self._inputs), MAX_REPEATED_KEYS))
+        return (
+            kind is not None
+            and len(waiting) == MAX_REPEATED_KEYS
+            and all(_repeatable(each) == kind for each in waiting)
+        )
 
     async def _process_inputs(self) -> None:
         while self._inputs and self.is_running:
@@ -112,7 +116,7 @@ class InOrder(ThemedApp):
                 self._inputs.popleft()
         elif isinstance(self.focused, Input | TextArea):
             run = [each.character for each in takewhile(_is_letter, self._inputs) if isinstance(each, events.Key)]
-            if len(run) >= LONG_RUN:
+            if len(run) >= MIN_PASTE_LETTERS:
                 for _ in run:
                     self._inputs.popleft()
                 return events.Paste("".join(sign or "" for sign in run))
@@ -169,7 +173,7 @@ class InOrder(ThemedApp):
 
     async def _show_picture(self) -> None:
         if self._taking:
-            await asyncio.wait({self._taking}, timeout=HELD)
+            await asyncio.wait({self._taking}, timeout=FIRST_PICTURE_TIMEOUT_S)
         self._unpainted.close()
         self.refresh()
 
@@ -222,7 +226,7 @@ async def _handled(pumps: Iterable[MessagePump]) -> None:
     """Each of these in turn has handled what had been sent to it, and what that led to. One that is gone handles nothing."""
     loop = asyncio.get_running_loop()
     for pump in pumps:
-        for _ in range(ROUNDS):
+        for _ in range(MAX_ROUNDS):
             reached = loop.create_future()
             if not pump.is_running or not pump.call_later(_reach, reached):
                 break

@@ -26,7 +26,7 @@ PASTE_TIMEOUT_S = 5.0
 LONE_KEY_AFTER_S = 1.0
 """Seconds of silence within a paste after which a control character that comes alone is a key: a paste comes in a run, and who
 presses ctrl+q when its end was lost means it."""
-FARTHEST = 10_000
+MAX_TERMINAL_CELLS = 10_000
 """Columns and rows beyond which a terminal's figure cannot be meant."""
 
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -173,8 +173,8 @@ def _nothing(sequence: str) -> list[events.Key]:
 
 def _can_be(event: Any) -> bool:
     if isinstance(event, events.Resize):
-        return min(event.size) > 0 and max(event.size) < FARTHEST
-    return not isinstance(event, events.MouseEvent) or max(event.screen_x, event.screen_y) < FARTHEST
+        return min(event.size) > 0 and max(event.size) < MAX_TERMINAL_CELLS
+    return not isinstance(event, events.MouseEvent) or max(event.screen_x, event.screen_y) < MAX_TERMINAL_CELLS
 
 
 def forgiving(encoding: str) -> partial[codecs.IncrementalDecoder]:

@@ -80,13 +80,13 @@ class Heights:
         return index, left
 
 
-GUESS = 4
+GUESSED_LINES = 4
 """Lines of an item that was never seen."""
 
 MAX_DRAWN_ITEMS = 400
 """Items that are kept drawn; of more the farther half is forgotten."""
 
-NARROW = 56
+NARROW_CELLS = 56
 """Cells below which there is less room between blocks."""
 
 Kind = TypeVar("Kind", bound=Block)
@@ -148,7 +148,7 @@ class TranscriptColumn:
         ]
         self.items, self._settled, self._apart = items, len(items), []
         self._things = list[Shown | None](items)
-        self.heights = Heights(len(s.lines) if s and s.lines is not None else GUESS for s in self._stacks)
+        self.heights = Heights(len(s.lines) if s and s.lines is not None else GUESSED_LINES for s in self._stacks)
         self.set_tokens(tokens)
 
     def grows_to(self, items: Sequence[Shown]) -> bool:
@@ -235,7 +235,7 @@ class TranscriptColumn:
         return stack
 
     def _splice(
-        self, start: int, stop: int, things: list[Shown | None], stacks: list[Stack | None], height: int = GUESS
+        self, start: int, stop: int, things: list[Shown | None], stacks: list[Stack | None], height: int = GUESSED_LINES
     ) -> None:
         self._things[start:stop] = things
         self._stacks[start:stop] = stacks
@@ -299,7 +299,7 @@ class TranscriptColumn:
         return self._gap_below(self.blocks(place)[-1]) if place >= 0 else 0
 
     def _gap_below(self, block: Block) -> int:
-        return 0 if block.yields and self.width < NARROW else block.below
+        return 0 if block.yields and self.width < NARROW_CELLS else block.below
 
     def draw_anew(self, place: int) -> tuple[int, Sequence[int]]:
         """Draw what has changed: how many lines there were, and which of those look different now."""

@@ -25,11 +25,11 @@ RULE, CODE, MUTED = "$rule", "on $surface", "$text-muted"
 
 STYLES = {"em": "italic", "strong": "bold", "s": "strike"}
 
-FENCE = 60
+MAX_OPEN_FENCE_LINES = 60
 """Lines of code in a block that is still open from which on its first are drawn once and for all: a block is highlighted from its
 beginning, so that a growing one would take longer with each line."""
 
-PLAIN = 40_000
+MAX_HIGHLIGHTED_CHARS = 40_000
 """Characters of code above which it is not highlighted."""
 
 BULLETS, LISTS = "•◦▪", ("bullet_list", "ordered_list")
@@ -80,7 +80,7 @@ class GrowingMarkdown:
         kind, start, nodes = pieces[-1]
         if start:
             self._open = "".join(self._open.splitlines(keepends=True)[start:])
-        if kind == "fence" and nodes[0].content.count("\n") >= 2 * FENCE:
+        if kind == "fence" and nodes[0].content.count("\n") >= 2 * MAX_OPEN_FENCE_LINES:
             nodes = self._cut_fence(nodes[0])
         found = [*self._done]
         self._add(found, kind, nodes)
@@ -89,13 +89,15 @@ class GrowingMarkdown:
     def _cut_fence(self, node: SyntaxTreeNode) -> Sequence[SyntaxTreeNode]:
         """The first lines of an open code block are done."""
         marker, *code = self._open.splitlines(keepends=True)
-        if len(code) <= FENCE:
+        if len(code) <= MAX_OPEN_FENCE_LINES:
             return (node,)
         language = one_line(node.info, 30)
         self._gap(self._done, "fence")
-        self._done += self._hung(_code("".join(code[:FENCE]), language, self._room, head=not self._inside))
+        self._done += self._hung(
+            _code("".join(code[:MAX_OPEN_FENCE_LINES]), language, self._room, head=not self._inside)
+        )
         self._last, self._inside, self.patched = "fence", True, True
-        self._open = marker + "".join(code[FENCE:])
+        self._open = marker + "".join(code[MAX_OPEN_FENCE_LINES:])
         (_, _, nodes) = next(iter(_pieces(parser().parse(self._open + clean(self._raw), self._env))))
         return nodes
 
@@ -202,14 +204,14 @@ def _code(code: str, language: str, width: int, *, head: bool = True) -> list[Dr
 def _folded(text: Content, width: int) -> list[DrawnLine]:
     if text.cell_length <= width:
         return [DrawnLine(text)]
-    lines = [DrawnLine(piece, glue="") for piece in text[:PLAIN].fold(max(2, width))]
+    lines = [DrawnLine(piece, glue="") for piece in text[:MAX_HIGHLIGHTED_CHARS].fold(max(2, width))]
     lines[-1].glue = "\n"
     return lines
 
 
 def _highlighted(code: str, language: str) -> Content:
     """In the theme's colours, where its language is known and it is not too long."""
-    if not language or len(code) > PLAIN:
+    if not language or len(code) > MAX_HIGHLIGHTED_CHARS:
         return Content(code)
     from textual.highlight import highlight  # heavy, and for code only
 

@@ -17,7 +17,7 @@ from ctxchat.presentation.usage_text import percent
 from ctxchat.tui.transcript.blocks import Fold, spin
 from ctxchat.tui.widgets.lines import excerpt, spread
 
-COLUMNS = 20
+BAR_COLUMNS = 20
 """Of the bar, where there is room."""
 
 
@@ -26,7 +26,7 @@ def sub_gauge(said: Delegated, width: int) -> Content:
     share = said.used / said.limit if said.limit > 0 else 0.0
     fill = f"{percent(share) if said.limit > 0 else '?'}  {short(said.used)}/{short(said.limit)}"
     name = f"  {one_line(said.agent, 16)}  "
-    columns = max(0, min(COLUMNS, width - len(name) - len(fill) - 2))
+    columns = max(0, min(BAR_COLUMNS, width - len(name) - len(fill) - 2))
     filled = min(columns, max(1, round(share * columns))) if columns and said.used else 0
     return Content.assemble(
         (name, "$text-muted"),
@@ -36,7 +36,7 @@ def sub_gauge(said: Delegated, width: int) -> Content:
     ).truncate(width, ellipsis=True)
 
 
-OUTCOME_AT = 34
+OUTCOME_COLUMN = 34
 """The column where outcomes begin when the call itself is shorter, so that they stand under each other."""
 
 HEAD_LINES, TAIL_LINES = 80, 40
@@ -145,7 +145,7 @@ class ToolBlock(Fold):
         if room < 12:  # narrow: the outcome's sign stands for it
             return spread(call, Content.styled(sign or "", style), width)
         call = call.truncate(room, ellipsis=True)
-        gap = max(3, min(OUTCOME_AT, room) - call.cell_length)
+        gap = max(3, min(OUTCOME_COLUMN, room) - call.cell_length)
         return spread(call.append(" " * gap).append(end), tokens, width)
 
     def body(self) -> Content:

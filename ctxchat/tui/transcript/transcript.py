@@ -34,19 +34,19 @@ from ctxchat.tui.transcript.markdown import parser
 from ctxchat.tui.transcript.record_blocks import Tokens
 from ctxchat.tui.widgets.lines import DrawnLine
 
-STANDS_OUT = 5.0
+HIGHLIGHT_S = 5.0
 """Seconds for which what was gone to has another ground: long enough to be found by an eye that was elsewhere."""
 
 LEAST, TIMES = 0.04, 4
 """Next drawing = now + max(40 ms, 4 × what the last one cost): at most a fifth of the time goes into it."""
 
-AHEAD = 100
+MAX_ITEMS_AHEAD = 100
 """Items that are looked through for the next block that takes keys."""
 
-SEEN = 256
+MAX_PAINTED_LINES = 256
 """Lines that are kept as they were painted: more than a screen. Textual's strips are heavy, with caches of their own."""
 
-BEAT = 1 / 8
+DRAW_INTERVAL_S = 1 / 8
 """Seconds between two drawings of what counts or spins."""
 
 LINE_BITS = 20
@@ -81,7 +81,7 @@ class Transcript(ScrollView, can_focus=True):
         self._column = TranscriptColumn(self._changed)
         self._look = 0  # how often the colours changed
         self._strips: LRUCache[tuple[DrawnLine, int, int], Strip] = LRUCache(
-            SEEN
+            MAX_PAINTED_LINES
         )  # lines in these colours and this width
         self._found: Stack | None = None
         self._focused: Block | None = None
@@ -143,7 +143,7 @@ class Transcript(ScrollView, can_focus=True):
             return  # on the way out: nowhere to say it
         self._column.add_block(block, before)
         if block.moving and self._beating is None:
-            self._beating = self.set_interval(BEAT, self._beat)
+            self._beating = self.set_interval(DRAW_INTERVAL_S, self._beat)
         self._look_around()
         self.refresh()
 
@@ -298,7 +298,7 @@ class Transcript(ScrollView, can_focus=True):
         self.release_anchor()
         self._focused = None
         self._found = stack = self._column.stack(place)
-        self.set_timer(STANDS_OUT, partial(self._lose, stack))
+        self.set_timer(HIGHLIGHT_S, partial(self._lose, stack))
         gap = stack.span(stack.blocks[0])[0] if self._column.lines(place) else 0
         self._jump_to_line(self._column.heights.top(place) + gap)
         self._look_around()
@@ -453,7 +453,7 @@ class Transcript(ScrollView, can_focus=True):
         if block not in seen:
             return next((block for block in seen if block.keys), None)
         start, passed = self._column.place_of(self._column.stack_of(block)) or 0, False
-        for place in range(start, min(start + AHEAD, len(self._column))):
+        for place in range(start, min(start + MAX_ITEMS_AHEAD, len(self._column))):
             for each in self._column.blocks(place):
                 if passed and each.keys:
                     return each

@@ -16,13 +16,13 @@ import msgspec
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.messages import Image, Part, Text
 from ctxchat.core.permissions import AccessRequest
-from ctxchat.tools.mentions import LONGEST_TEXT, MentionRules, Verdict, look_all, part_of
+from ctxchat.tools.mentions import MAX_TEXT_CHARS, MentionRules, Verdict, look_all, part_of
 
 if TYPE_CHECKING:
     from ctxchat.agent.attachments import Attachments
     from ctxchat.agent.session import Session
 
-GLIMPSE = 4_000
+PASTE_EXCERPT_CHARS = 4_000
 """Characters of a paste that the message still holds, about, when it goes as a file."""
 
 
@@ -41,7 +41,7 @@ class Paste(msgspec.Struct, frozen=True, tag="paste", omit_defaults=True):
     @property
     def part(self) -> Part:
         """What the message holds of it, as far as can be said before it is sent."""
-        return Text(self.text[:GLIMPSE] if self.as_file else self.text, self.name)
+        return Text(self.text[:PASTE_EXCERPT_CHARS] if self.as_file else self.text, self.name)
 
 
 class Picture(msgspec.Struct, frozen=True, tag="picture"):
@@ -89,7 +89,7 @@ def joined(drafts: Iterable[Draft]) -> Draft:
     )
 
 
-REST = 0.4
+SAVE_PAUSE_S = 0.4
 """Seconds after which what was typed is kept."""
 
 
@@ -161,7 +161,7 @@ def mention_rules(draft: Draft, judge: Callable[[AccessRequest], Verdict]) -> Me
 
 def longest_text(limit: int) -> int:
     """Characters of a mentioned file that go along whole: about a third of a small window, no more."""
-    return min(LONGEST_TEXT, max(2_000, limit))
+    return min(MAX_TEXT_CHARS, max(2_000, limit))
 
 
 async def _draft_part(along: Along, attachments: Attachments) -> Part:

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from ctxchat.presentation.fill import MARK, REFUSED, FlightPoint, Point, bar, column, fitting, squeezed
 from ctxchat.presentation.text import short
 
-AXIS = 7
+AXIS_CELLS = 7
 """Cells at the left for the scale; none where it is narrow."""
 
 LINE = "╌"
@@ -53,7 +53,7 @@ class FillChart(Widget):
 
     @property
     def _axis(self) -> int:
-        return AXIS if self.size.width >= 40 else 0
+        return AXIS_CELLS if self.size.width >= 40 else 0
 
     @property
     def _fitting_points(self) -> tuple[FlightPoint, ...]:
@@ -102,7 +102,7 @@ class FillChart(Widget):
             words = short(self._top)
         else:
             words = short(self._trigger) if at_trigger else "0" if level == 0 else ""
-        return f"{words:>{AXIS - 1}} "
+        return f"{words:>{AXIS_CELLS - 1}} "
 
     def _sign(self, moment: FlightPoint) -> Segment:
         return Segment(
