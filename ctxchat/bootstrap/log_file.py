@@ -15,7 +15,7 @@ from ctxchat.core.sanitize import clean
 from ctxchat.core.secrets import masked
 
 
-class _Line(logging.Formatter):
+class _OneLineFormatter(logging.Formatter):
     """A record on one line, its traceback below it, in universal time."""
 
     converter: Callable[[float | None], time.struct_time] = staticmethod(time.gmtime)
@@ -39,6 +39,6 @@ def log_to(file: str) -> None:
         handler = logging.FileHandler(path, encoding="utf-8")
     except OSError as problem:
         raise UsageError(f"--log {file}: {problem.strerror or problem}.", "Name a file that can be written.") from None
-    handler.setFormatter(_Line())
+    handler.setFormatter(_OneLineFormatter())
     root.addHandler(handler)
     logging.getLogger("ctxchat").setLevel(logging.DEBUG)

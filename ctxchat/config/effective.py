@@ -18,7 +18,7 @@ from ctxchat.config.atomic import write_text
 from ctxchat.config.check import KnownNames
 from ctxchat.config.consistency import build
 from ctxchat.config.customizations.collect import Customizations, collect
-from ctxchat.config.customizations.places import Place, project_places, user_places
+from ctxchat.config.customizations.places import CustomizationFolder, project_places, user_places
 from ctxchat.config.layers import (
     Layer,
     Origin,
@@ -166,7 +166,7 @@ def load(
     )
 
 
-def _chosen(places: Iterable[Place], others: bool) -> tuple[Place, ...]:
+def _chosen(places: Iterable[CustomizationFolder], others: bool) -> tuple[CustomizationFolder, ...]:
     return tuple(place for place in places if others or place.made_for == "ctxchat")
 
 

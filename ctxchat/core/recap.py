@@ -45,7 +45,7 @@ _LEFT_OUT = "- {} messages are left out here"
 _FINDS = "; recall finds them"
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _Statement(msgspec.Struct, frozen=True):
     """What the person said in one place: in a message, or while they refused a call. `worth` as in `_worths`, 4 for a rule, a
     refusal or a correction."""
 
@@ -98,27 +98,27 @@ def person_said(
     return "\n".join([_HEAD, *shown]) if shown else ""
 
 
-def _all_said(groups: Sequence[Group], memory: Memory, but: Collection[str]) -> list[_Said]:
+def _all_said(groups: Sequence[Group], memory: Memory, but: Collection[str]) -> list[_Statement]:
     """All that the person said, in the order of the record."""
     worth = _worths(groups, memory)
-    found: list[_Said] = []
+    found: list[_Statement] = []
     for group in groups:
         if group.id in but:
             continue
         if group.kind == "user" and (text := memory.once(_message_line, group.first)):
-            found.append(_Said(group.first.id, group.first.seq, text, worth[group.id]))
+            found.append(_Statement(group.first.id, group.first.seq, text, worth[group.id]))
         if group.kind == "round":
             found += memory.once(_refusals, group)
     return found
 
 
-def _refusals(group: Group) -> tuple[_Said, ...]:
+def _refusals(group: Group) -> tuple[_Statement, ...]:
     """What the person said while they refused calls of this round."""
-    found: list[_Said] = []
+    found: list[_Statement] = []
     for call, result in zip(group.first.calls, group.messages[1:], strict=False):
         if words := words_of_refusal(result):
             about = f"{call.name} {first_line(use_of(call).target, 60)}".rstrip()
-            found.append(_Said(result.id, result.seq, f"(refusing {about}) {words}", RULE_WEIGHT))
+            found.append(_Statement(result.id, result.seq, f"(refusing {about}) {words}", RULE_WEIGHT))
     return tuple(found)
 
 

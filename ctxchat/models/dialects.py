@@ -136,7 +136,7 @@ def shape(
     return [said.message for said in turned]
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _OutgoingMessage(msgspec.Struct, frozen=True):
     """A message on its way. `turn` None: it belongs to none (the head, a summary) and is first sent with what stands beside it.
     `passing`: it is not sent again."""
 
@@ -148,7 +148,7 @@ class _Said(msgspec.Struct, frozen=True):
     def role(self) -> str:
         return self.message["role"]
 
-    def but(self, **fields: Any) -> _Said:
+    def but(self, **fields: Any) -> _OutgoingMessage:
         """With other fields in its message."""
         return msgspec.structs.replace(self, message={**self.message, **fields})
 
@@ -163,7 +163,7 @@ def _last_user(messages: Sequence[Wire]) -> int:
     return max((i for i, message in enumerate(messages) if message["role"] == "user"), default=-1)
 
 
-def _said_message(item: Item, dialect: Dialect, thoughts: Thoughts, model: str) -> _Said | None:
+def _said_message(item: Item, dialect: Dialect, thoughts: Thoughts, model: str) -> _OutgoingMessage | None:
     """An item as a message with the thoughts this family takes; None where nothing of it is left to say."""
     sent = _spoken(_name_unknown_parts(to_sent(item.message)))
     if sent is None:
@@ -178,7 +178,7 @@ def _said_message(item: Item, dialect: Dialect, thoughts: Thoughts, model: str) 
     if dialect.markers and isinstance(sent["content"], str) and (results_too or sent["role"] != "tool"):
         sent["content"] = [{"type": "text", "text": sent["content"]}]  # a mark may come and go there
     alone = not item.group or item.kind == "summary"
-    return _Said(sent, None if alone else item.turn, passing=item.section == "injected" and not item.group)
+    return _OutgoingMessage(sent, None if alone else item.turn, passing=item.section == "injected" and not item.group)
 
 
 def _thoughts(message: Message, sent: Wire, thoughts: Thoughts, model: str) -> Wire:
@@ -236,13 +236,13 @@ def _name_unknown_parts(message: Wire) -> Wire:
     return {**message, "content": [part if part.get("type") in kinds else _typed_part(part) for part in content]}
 
 
-def _images_behind(messages: Iterable[_Said]) -> Iterator[_Said]:
+def _images_behind(messages: Iterable[_OutgoingMessage]) -> Iterator[_OutgoingMessage]:
     """Images among results as a message of their own behind them, since in most forms a result is words alone."""
     held: list[Wire] = []
     for said in messages:
         content = said.message.get("content")
         if held and said.role != "tool":
-            yield _Said({"role": "user", "content": held}, _OF_NO_TURN)
+            yield _OutgoingMessage({"role": "user", "content": held}, _OF_NO_TURN)
             held = []
         parts = content if said.role == "tool" and isinstance(content, list) else []
         if images := [part for part in parts if part.get("type") == "image_url"]:
@@ -251,7 +251,7 @@ def _images_behind(messages: Iterable[_Said]) -> Iterator[_Said]:
             said = said.but(content=[*words, {"type": "text", "text": _BEHIND}])
         yield said
     if held:
-        yield _Said({"role": "user", "content": held}, _OF_NO_TURN)
+        yield _OutgoingMessage({"role": "user", "content": held}, _OF_NO_TURN)
 
 
 def _typed_part(part: Wire) -> Wire:
@@ -273,7 +273,7 @@ def _spoken(message: Wire) -> Wire | None:
     return None
 
 
-def _headed(messages: Sequence[_Said]) -> list[_Said]:
+def _headed(messages: Sequence[_OutgoingMessage]) -> list[_OutgoingMessage]:
     """System messages as one: they are the head, and stand together."""
     head = [said for said in messages if said.role == "system"]
     if len(head) < 2:
@@ -284,9 +284,9 @@ def _headed(messages: Sequence[_Said]) -> list[_Said]:
     return [head[0].but(content=content), *(said for said in messages if said.role != "system")]
 
 
-def _in_turn(messages: Sequence[_Said], dialect: Dialect) -> Iterator[_Said]:
+def _in_turn(messages: Sequence[_OutgoingMessage], dialect: Dialect) -> Iterator[_OutgoingMessage]:
     """With what a provider insists on between them. The person's messages become one only where they were first sent together."""
-    held: _Said | None = None
+    held: _OutgoingMessage | None = None
     before = "system"
     for said in messages:
         role = said.role
@@ -298,15 +298,15 @@ def _in_turn(messages: Sequence[_Said], dialect: Dialect) -> Iterator[_Said]:
                 )
                 continue
             yield held
-            held, before = _Said({"role": "assistant", "content": NOTED}), "assistant"
+            held, before = _OutgoingMessage({"role": "assistant", "content": NOTED}), "assistant"
         if held:
             yield held
         if role == "assistant" and (
             (before == "system" and dialect.user_first) or (before == "assistant" and dialect.alternates)
         ):
-            yield _Said({"role": "user", "content": _content(GO_ON, dialect)})
+            yield _OutgoingMessage({"role": "user", "content": _content(GO_ON, dialect)})
         elif role == "user" and before == "tool" and not dialect.user_after_tool:
-            yield _Said({"role": "assistant", "content": NOTED})
+            yield _OutgoingMessage({"role": "assistant", "content": NOTED})
         held, before = said, role
     if held:
         yield held
@@ -316,7 +316,7 @@ def _content(text: str, dialect: Dialect) -> str | list[Wire]:
     return [{"type": "text", "text": text}] if dialect.markers else text
 
 
-def _marked(messages: Sequence[_Said], mark: Wire) -> list[_Said]:
+def _marked(messages: Sequence[_OutgoingMessage], mark: Wire) -> list[_OutgoingMessage]:
     """Prompt-cache marks: on the head, on the last message that will be sent again, and where the last two requests ended
     (before the newest replies). So a mark stands on the very place that was written last, however many blocks came since."""
     stable = len(messages)
@@ -328,20 +328,20 @@ def _marked(messages: Sequence[_Said], mark: Wire) -> list[_Said]:
     return [_with_mark(said, mark) if n in places else said for n, said in enumerate(messages)]
 
 
-def _with_mark(said: _Said, mark: Wire) -> _Said:
+def _with_mark(said: _OutgoingMessage, mark: Wire) -> _OutgoingMessage:
     content = said.message.get("content")
     if isinstance(content, list) and content and said.role != "tool":
         return said.but(content=[*content[:-1], {**content[-1], "cache_control": mark}])
     return said.but(cache_control=mark)
 
 
-def _renamed(messages: Sequence[_Said], dialect: Dialect) -> list[_Said]:
+def _renamed(messages: Sequence[_OutgoingMessage], dialect: Dialect) -> list[_OutgoingMessage]:
     """Call ids in the family's shape and each once: ids are paired per occurrence, in the round they belong to."""
     if dialect.keep_ids:
         return list(messages)
     used: set[str] = set()
     open_calls: list[tuple[str, str]] = []
-    renamed: list[_Said] = []
+    renamed: list[_OutgoingMessage] = []
     for said in messages:
         if calls := said.message.get("tool_calls"):
             fresh = [(call["id"], _fitting_id(call["id"], dialect, used)) for call in calls]

@@ -77,7 +77,7 @@ Chunk = dict[str, Any]
 """A piece of a stream."""
 
 
-class Reading(Protocol):
+class ReplyParser(Protocol):
     """What a form makes of the stream of one reply."""
 
     @property
@@ -166,7 +166,7 @@ class DirectTransport:
         yield reply.end(usage, reading.received, reading.notes, priced=priced)
 
     async def _readings(
-        self, arguments: dict[str, Any], timeout: float, reading: Reading
+        self, arguments: dict[str, Any], timeout: float, reading: ReplyParser
     ) -> AsyncGenerator[list[Chunk], None]:
         """The pieces of the stream, those of one reading from the network together. A server of OpenAI's form whose address is a
         bare host is asked at `/v1` where it has nothing at its root, from then on."""
@@ -185,7 +185,7 @@ class DirectTransport:
                 yield chunks
 
     async def _asked(
-        self, server: AnyServer, arguments: dict[str, Any], timeout: float, reading: Reading
+        self, server: AnyServer, arguments: dict[str, Any], timeout: float, reading: ReplyParser
     ) -> AsyncGenerator[list[Chunk], None]:
         asked = await asyncio.to_thread(server.request, self._settings.model, arguments)
         client = await self._connections.client(asked.url)
@@ -238,7 +238,7 @@ async def _refusal(response: httpx.Response) -> ServerRefused:
         return ServerRefused(words, response.status_code, text.strip(), response)
 
 
-async def _chunks(response: httpx.Response, reading: Reading) -> AsyncGenerator[list[Chunk], None]:
+async def _chunks(response: httpx.Response, reading: ReplyParser) -> AsyncGenerator[list[Chunk], None]:
     """The pieces of a stream, those of one reading together. Raises ServerRefused for an error among them, ValueError for what
     cannot be read, when what came before it has been taken."""
     held = bytearray()
@@ -268,7 +268,9 @@ async def _chunks(response: httpx.Response, reading: Reading) -> AsyncGenerator[
         raise trouble
 
 
-def _read_chunks(lines: Iterable[bytearray], reading: Reading) -> tuple[list[Chunk], ServerRefused | ValueError | None]:
+def _read_chunks(
+    lines: Iterable[bytearray], reading: ReplyParser
+) -> tuple[list[Chunk], ServerRefused | ValueError | None]:
     """What the lines hold up to the first one that is an error, and that."""
     chunks: list[Chunk] = []
     try:
@@ -284,7 +286,7 @@ def _ends(line: bytearray) -> bool:
     return any(line.strip().removeprefix(field).strip() == end for field, end in _ENDS)
 
 
-def _chunk(line: bytearray, reading: Reading) -> Chunk | None:
+def _chunk(line: bytearray, reading: ReplyParser) -> Chunk | None:
     read = read_line(line.decode("utf-8", "replace"))
     if read is None:
         return None

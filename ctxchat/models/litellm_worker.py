@@ -76,11 +76,11 @@ class ModelWorker:
                 if id in self._calls:
                     self._calls[id].cancel()
                 else:
-                    self._send_news(protocol.Done(id))
+                    self._send_news(protocol.StreamEnded(id))
 
     def _finish(self, id: int) -> None:
         del self._calls[id]
-        self._send_news(protocol.Done(id))
+        self._send_news(protocol.StreamEnded(id))
 
     def _send_news(self, news: protocol.News) -> None:
         try:

@@ -189,7 +189,7 @@ class ModelProcess:
         await self._loaded(reader)
         try:
             async with asyncio.timeout(CANCEL_SECONDS):
-                while not isinstance(await inbox.get(), protocol.Done) and id in self._inboxes:
+                while not isinstance(await inbox.get(), protocol.StreamEnded) and id in self._inboxes:
                     pass
         except TimeoutError:
             if process and process is self._process and process.returncode is None:

@@ -19,7 +19,7 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
-    """Close that call's connection; answered by Done."""
+    """Close that call's connection; answered by StreamEnded."""
 
     id: int
 
@@ -69,13 +69,13 @@ def failed(id: int, error: ModelError) -> Failure:
     return Failure(id, *said)
 
 
-class Done(msgspec.Struct, frozen=True, tag="done"):
+class StreamEnded(msgspec.Struct, frozen=True, tag="done"):
     """Nothing more comes for a call, and its connection is closed."""
 
     id: int
 
 
-News = Ready | Piece | Failure | Done
+News = Ready | Piece | Failure | StreamEnded
 
 read_request = msgspec.json.Decoder(Request).decode
 read_news = msgspec.json.Decoder(News).decode

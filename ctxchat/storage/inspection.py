@@ -63,7 +63,7 @@ def inspect(database: Database, progress: Progress = lambda done, of: None) -> I
     keys = around.BySession(database.query)
     for number, row in enumerate(rows):
         progress(number, len(rows))
-        looked = _Look(database, row.id, keys)
+        looked = _SessionInspection(database, row.id, keys)
         found = list(looked.faults(listed.get(row.id)))
         faults += found
         total = msgspec.structs.replace(
@@ -94,10 +94,12 @@ def original(messages: Mapping[str, Message], path: str) -> str | None:
 
 def wanting(database: Database, session: str, ledger: Ledger) -> list[str]:
     """The files that messages of a session name and that are gone or not what they were."""
-    return [path for path, *_ in _Look(database, session, around.BySession(database.query)).missing(ledger)]
+    return [
+        path for path, *_ in _SessionInspection(database, session, around.BySession(database.query)).missing(ledger)
+    ]
 
 
-class _Look:
+class _SessionInspection:
     """At one session; the figures grow as it goes on."""
 
     def __init__(self, database: Database, session: str, keys: around.BySession) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from ctxchat.core.guarded import GUARDED, guarded
 from ctxchat.core.patterns import Word, written
 from ctxchat.core.permissions import Part
-from ctxchat.tools.paths import Place, patterns
+from ctxchat.tools.paths import ResolvedPath, patterns
 from ctxchat.tools.programs import (
     breadths,
     goes_below,
@@ -79,7 +79,7 @@ _UNKNOWN = "\ufffc"
 def parts_of(command: str, workspace: str) -> tuple[Part, ...]:
     """What a command line does when bash runs it in the workspace (resolved). Looks at the file system to resolve paths, so it is
     not for the event loop. A part without patterns is one that no rule but `**` covers."""
-    return _Line(command, os.path.realpath(workspace)).parts()
+    return _CommandLine(command, os.path.realpath(workspace)).parts()
 
 
 def leaves_something_running(command: str) -> bool:
@@ -119,7 +119,7 @@ class _Shared:
         self.places: dict[Word, str] = {}
 
 
-class _Line:
+class _CommandLine:
     """One command line while it is taken apart. `moved`: a command before may have gone to another folder."""
 
     def __init__(
@@ -294,11 +294,11 @@ class _Line:
         below = unwrapped(words)
         found: list[Part] = []
         for lower in below.commands:
-            line = _Line("", self._root, self._depth + 1, self._moved, self._shared)
+            line = _CommandLine("", self._root, self._depth + 1, self._moved, self._shared)
             if part := line._parse_command(lower):
                 found += [part, *line._found]
         if below.line is not None:
-            found += _Line(below.line, self._root, self._depth + 1, self._moved, self._shared).parts()
+            found += _CommandLine(below.line, self._root, self._depth + 1, self._moved, self._shared).parts()
         return tuple(found), below.through and bool(found)
 
     # ── redirections ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -344,7 +344,7 @@ class _Line:
         below = os.path.relpath(path, self._root) if _under(path, self._root) else ""
         if path.startswith(("/dev/", "/proc/", "/sys/")):
             raise _Unclear
-        place = Place(Path(path), below or path, bool(below))
+        place = ResolvedPath(Path(path), below or path, bool(below))
         return Part(writes=path, inside=place.inside, guarded=place.guarded, patterns=patterns(place))
 
     def _here(self, node: Node, depth: int) -> list[Word]:

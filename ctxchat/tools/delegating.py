@@ -34,7 +34,7 @@ from ctxchat.tools.text import clip_line
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 
 
-class Answered(Protocol):
+class AnswerChannel(Protocol):
     """Where a sub-agent's calls wait for a person: what was said to its approvals and questions goes there."""
 
     def answer(self, call_id: str, answer: Answer) -> None: ...
@@ -54,7 +54,7 @@ class SubAgent(Protocol):
         ...
 
     @property
-    def permissions(self) -> Answered:
+    def permissions(self) -> AnswerChannel:
         """Its approvals."""
         ...
 

@@ -22,7 +22,7 @@ from ctxchat.core.quantities import count
 from ctxchat.tools.diffs import Diff, difference, matched
 from ctxchat.tools.editorconfig import agreed_encoding
 from ctxchat.tools.encodings import SNIFFED_BYTES, Encoding, binary_kind, declared, encoding_of
-from ctxchat.tools.paths import MAX_BYTES, Place, locate, missing, open_file, patterns, unmoved
+from ctxchat.tools.paths import MAX_BYTES, ResolvedPath, locate, missing, open_file, patterns, unmoved
 from ctxchat.tools.resemblance import resemblance
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.text import size
@@ -52,7 +52,7 @@ class FileDemand(AccessRequest, frozen=True, omit_defaults=True):
 class Rewrite(msgspec.Struct, frozen=True):
     """A file before (None: not there) and after, as bytes, and the difference for people."""
 
-    place: Place
+    place: ResolvedPath
     before: bytes | None
     after: bytes
     diff: Diff
@@ -170,7 +170,7 @@ class EditFile(_WritingTool[EditArguments]):
         return Rewrite(place, before, after, diff, _recoded(encoding, wanted, after))
 
 
-def _writable(place: Place) -> bool:
+def _writable(place: ResolvedPath) -> bool:
     """Whether the file is there. Raises ToolError where it cannot be written."""
     try:
         mode = place.path.stat().st_mode  # `exists` would call a name that is too long a file that is not there
@@ -186,7 +186,7 @@ def _writable(place: Place) -> bool:
     return True
 
 
-def _read_bytes(place: Place) -> bytes:
+def _read_bytes(place: ResolvedPath) -> bytes:
     with open_file(place) as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
@@ -223,7 +223,7 @@ def _can_encode(text: str, encoding: Encoding) -> bool:
     return True
 
 
-def _encoded(text: str, encoding: Encoding, place: Place) -> bytes:
+def _encoded(text: str, encoding: Encoding, place: ResolvedPath) -> bytes:
     try:
         return encoding.encode(text)
     except UnicodeEncodeError as error:
@@ -282,11 +282,11 @@ def _there(name: str, at: int) -> bool:
     return True
 
 
-def _moved(place: Place) -> ToolError:
+def _moved(place: ResolvedPath) -> ToolError:
     return ToolError(f"{place.shown} leads somewhere else than a moment ago; nothing was written.")
 
 
-def _check_plain(path: Path, folder: int | None, place: Place) -> None:
+def _check_plain(path: Path, folder: int | None, place: ResolvedPath) -> None:
     """Raises ToolError where something stands that is no plain file."""
     with suppress(FileNotFoundError):
         if not stat.S_ISREG(os.stat(path, dir_fd=folder, follow_symlinks=False).st_mode):

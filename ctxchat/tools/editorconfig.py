@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ctxchat.repository_files import read_checked
 from ctxchat.tools.encodings import charset_named
-from ctxchat.tools.paths import Place
+from ctxchat.tools.paths import ResolvedPath
 from ctxchat.tools.walking import matcher
 
 MAX_BYTES = 100_000
@@ -16,7 +16,7 @@ MAX_BYTES = 100_000
 _LINE = re.compile(r"\s*(?:\[(?P<glob>.+)\]|(?P<key>[\w-]+)\s*[=:]\s*(?P<value>.*?))\s*(?:[#;].*)?")
 
 
-def agreed_encoding(place: Place) -> str:
+def agreed_encoding(place: ResolvedPath) -> str:
     """The codec that the nearest .editorconfig gives the file, looked for from its folder up to the workspace; empty for none."""
     if not place.inside:
         return ""

@@ -28,7 +28,7 @@ SPILLED = "tool-results"
 _DRIVE = re.compile(r"^(?:[A-Za-z]:[\\/]|\\\\)")
 
 
-class Place(msgspec.Struct, frozen=True):
+class ResolvedPath(msgspec.Struct, frozen=True):
     """Where a path leads. `path` has no symbolic link and no `..` in it; `shown` is relative to the workspace where it lies
     inside, else absolute. `inside` is True in the workspace and for the session's spilled results."""
 
@@ -49,7 +49,7 @@ class Place(msgspec.Struct, frozen=True):
         return name if top and not os.path.lexists(top) else ""
 
 
-def locate(written: str, context: ToolContext, *, spilled: bool = True) -> Place:
+def locate(written: str, context: ToolContext, *, spilled: bool = True) -> ResolvedPath:
     """Resolve a path as a model wrote it. `spilled` False: `tool-results/…` means the workspace's own (for writing).
 
     Raises ToolError for what is no usable path and for devices and the like.
@@ -63,9 +63,9 @@ def locate(written: str, context: ToolContext, *, spilled: bool = True) -> Place
     if any(path.is_relative_to(folder) for folder in SYSTEM):
         raise ToolError(f"{path} is a device or a view of the system, not a file to work with.")
     if kept and path.is_relative_to(kept):
-        return Place(path, f"{SPILLED}/{path.relative_to(kept).as_posix()}".removesuffix("/."), True)
+        return ResolvedPath(path, f"{SPILLED}/{path.relative_to(kept).as_posix()}".removesuffix("/."), True)
     inside = path.is_relative_to(root)
-    return Place(path, path.relative_to(root).as_posix() if inside else str(path), inside)
+    return ResolvedPath(path, path.relative_to(root).as_posix() if inside else str(path), inside)
 
 
 def _check(written: str) -> None:
@@ -112,7 +112,7 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def patterns(place: Place) -> tuple[str, ...]:
+def patterns(place: ResolvedPath) -> tuple[str, ...]:
     """The rules a file can be given: itself, its folder, and all below that. None for a name no rule can be written with."""
     shown = place.shown
     if not shown.isprintable() or shown != shown.strip():
@@ -122,7 +122,7 @@ def patterns(place: Place) -> tuple[str, ...]:
     return (escaped(shown), *wider)
 
 
-def open_file(place: Place) -> BinaryIO:
+def open_file(place: ResolvedPath) -> BinaryIO:
     """Open for reading, provided that the path still leads where it was judged to. Never blocks on a pipe.
 
     Raises ToolError (missing, a folder, not a plain file, moved meanwhile) or OSError.
@@ -152,7 +152,7 @@ def unmoved(path: Path) -> bool:
     return Path(os.path.realpath(path)) == path
 
 
-def missing(place: Place) -> ToolError:
+def missing(place: ResolvedPath) -> ToolError:
     """The error for a file that is not there, naming what resembles it."""
     parent = place.path.parent
     if not parent.is_dir():

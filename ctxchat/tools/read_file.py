@@ -18,7 +18,7 @@ from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.working_set import CurrentFile
 from ctxchat.tools.editorconfig import agreed_encoding
 from ctxchat.tools.encodings import LATIN1, SNIFFED_BYTES, Encoding, binary_kind, encoding_of
-from ctxchat.tools.paths import MAX_BYTES, Place, locate, open_file, patterns
+from ctxchat.tools.paths import MAX_BYTES, ResolvedPath, locate, open_file, patterns
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.text import line_break, size
 from ctxchat.tools.tool import Arguments, Pieces, Tool, in_thread
@@ -74,7 +74,7 @@ class ReadFile(Tool[ReadArguments]):
         last = min(arguments.end_line or first + MAX_LINES - 1, first + MAX_LINES - 1)
         yield ToolOutput(await in_thread(_read_lines, place, first, last, context.max_chars, self._seen))
 
-    def _image(self, place: Place, data: bytes) -> ToolOutput:
+    def _image(self, place: ResolvedPath, data: bytes) -> ToolOutput:
         """The image itself, where the model sees it. Raises ToolError."""
         what = f"{kind_of(data).upper()} image, {'×'.join(map(str, size_in(data)))}"
         if not self._shows_images():
@@ -135,7 +135,7 @@ class Excerpt(msgspec.Struct):
     ends: set[str] = msgspec.field(default_factory=set)
 
 
-def _image_in(_: threading.Event, place: Place) -> bytes | None:
+def _image_in(_: threading.Event, place: ResolvedPath) -> bytes | None:
     """An image, as far as it is looked at: one that is too large by a byte more than is allowed. None for anything else."""
     with open_file(place) as file:
         data = file.read(SNIFFED_BYTES)
@@ -144,7 +144,9 @@ def _image_in(_: threading.Event, place: Place) -> bytes | None:
     return data if any(size_in(data)) else None
 
 
-def _read_lines(stop: threading.Event, place: Place, first: int, last: int, max_chars: int, seen: SeenFiles) -> str:
+def _read_lines(
+    stop: threading.Event, place: ResolvedPath, first: int, last: int, max_chars: int, seen: SeenFiles
+) -> str:
     with open_file(place) as file:
         small = size_of(file) <= MAX_BYTES
         data = file.read(MAX_BYTES if small else SNIFFED_BYTES)
@@ -223,7 +225,7 @@ def _numbered(number: int, line: str, extra: int) -> str:
     return f"{number:>5}\t{line[:MAX_LINE]}{mark}"
 
 
-def _drawn(place: Place, excerpt: Excerpt, encoding: Encoding, first: int) -> str:
+def _drawn(place: ResolvedPath, excerpt: Excerpt, encoding: Encoding, first: int) -> str:
     total = f"{excerpt.total}" if excerpt.total else "very many"
     if not excerpt.lines:
         if excerpt.total == 0 and first == 1:

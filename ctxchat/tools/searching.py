@@ -15,7 +15,7 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.patterns import covers_path
 from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput
-from ctxchat.tools.paths import Place, locate, missing, patterns
+from ctxchat.tools.paths import ResolvedPath, locate, missing, patterns
 from ctxchat.tools.search_worker import Answer, FoundPath, GlobJob, GrepJob, Job, ListJob, MatchLine, Skipped
 from ctxchat.tools.text import size
 from ctxchat.tools.tool import A, Arguments, Pieces, Tool
@@ -163,7 +163,9 @@ class Grep(_SearchTool[GrepArguments]):
         lines = await self._hits(job, place, min(max(1, arguments.max_hits), MAX_HITS), context, notes)
         yield ToolOutput(_joined(lines or [f"No match for {arguments.pattern}."], notes))
 
-    async def _hits(self, job: GrepJob, place: Place, most: int, context: ToolContext, notes: list[str]) -> list[str]:
+    async def _hits(
+        self, job: GrepJob, place: ResolvedPath, most: int, context: ToolContext, notes: list[str]
+    ) -> list[str]:
         lines: list[str] = []
         hits, last, room = 0, ("", 0), context.max_chars
 
@@ -199,7 +201,7 @@ def _newest(found: list[FoundPath]) -> list[FoundPath]:
     return heapq.nsmallest(MAX_GLOBBED, found, key=lambda entry: (-entry.changed, entry.path))
 
 
-def _folder(path: str, context: ToolContext) -> Place:
+def _folder(path: str, context: ToolContext) -> ResolvedPath:
     place = locate(path, context)
     if not place.path.exists():
         raise missing(place)
@@ -217,7 +219,7 @@ def _check_pattern(pattern: str) -> None:
         )
 
 
-def _path_below(place: Place, below: str) -> str:
+def _path_below(place: ResolvedPath, below: str) -> str:
     """A path below a place as the model may use it again."""
     if not below:
         return place.shown

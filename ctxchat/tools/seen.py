@@ -17,7 +17,7 @@ from ctxchat.core.file_changes import FileChange
 from ctxchat.tools.contents import Contents, digest_of
 from ctxchat.tools.diffs import difference
 from ctxchat.tools.encodings import SNIFFED_BYTES, binary_kind, encoding_of
-from ctxchat.tools.paths import Place
+from ctxchat.tools.paths import ResolvedPath
 from ctxchat.tools.tree import written
 
 MAX_COMPARED_BYTES = 1_000_000
@@ -55,7 +55,7 @@ class SeenFiles:
             seen = self._digests_seen().get(str(path))
         return seen is not None and seen != digest_of(now)
 
-    def check(self, place: Place, now: bytes, *, whole: bool) -> None:
+    def check(self, place: ResolvedPath, now: bytes, *, whole: bool) -> None:
         """The file as it is may be changed. Raises ToolError, saying what changed since it was seen: with all of that told, it
         counts as seen. `whole`: all of it would be replaced, so it has to have been seen at all."""
         with self._lock:
@@ -94,7 +94,7 @@ class SeenFiles:
         with suppress(OSError):
             self._note(fresh)
 
-    def _difference(self, seen: str, now: bytes, place: Place) -> str:
+    def _difference(self, seen: str, now: bytes, place: ResolvedPath) -> str:
         """What changed, as a diff; empty where that cannot be told, or not whole."""
         with suppress(OSError):
             before = self._contents.get(seen) if self._contents else None

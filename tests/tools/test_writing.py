@@ -17,14 +17,14 @@ from ctxchat.core.ports import ToolContext
 from ctxchat.tools.diffs import difference
 from ctxchat.tools.edit_file import EditFile, WriteFile, replaced, with_line_ends_of
 from ctxchat.tools.encodings import encoding_of
-from ctxchat.tools.paths import Place
+from ctxchat.tools.paths import ResolvedPath
 from ctxchat.tools.seen import SeenFiles
 
 
 class AllSeen(SeenFiles):
     """Nothing is news: what this guards against is tested elsewhere."""
 
-    def check(self, place: Place, now: bytes, *, whole: bool) -> None:
+    def check(self, place: ResolvedPath, now: bytes, *, whole: bool) -> None:
         return None
 
 

@@ -33,7 +33,7 @@ from ctxchat.models.discovery import FoundModel
 from ctxchat.storage.archive import LastSaid
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.mcp.server import ServerRow
-from ctxchat.tui.chat.banner import Told
+from ctxchat.tui.chat.banner import ShownNotice
 from ctxchat.tui.commands import default_keys
 from ctxchat.tui.panels.agents import AgentsScreen
 from ctxchat.tui.panels.archive import ArchiveScreen
@@ -271,7 +271,7 @@ SCREENS: Mapping[str, tuple[Callable[[Hostile], Any], Sequence[str]]] = {
     "keys": (_at_once(lambda of: KeysScreen(of.load(), of.load, of.file)), ["slash", "h", "e", "l", "p"]),
     "ask for a key": (_at_once(lambda of: AskKey(ACTIONS[0])), ["a"]),
     "models": (_at_once(lambda of: ModelsScreen(of.doors, of.desk, of.file, NASTY)), ["down", "enter"]),
-    "notices": (_at_once(lambda of: NoticesScreen([Told(of.text), Told(NASTY, "error")])), []),
+    "notices": (_at_once(lambda of: NoticesScreen([ShownNotice(of.text), ShownNotice(NASTY, "error")])), []),
     "memos": (_at_once(lambda of: MemosScreen(of.desk)), ["down"]),
     "a memo": (_at_once(lambda of: MemoEditor(Memo(NASTY, of.text, "m2", "g2"))), []),
     "free up": (_preview, ["down"]),

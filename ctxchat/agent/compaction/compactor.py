@@ -15,7 +15,7 @@ import msgspec
 
 from ctxchat.agent.compaction.overflow_recovery import OverflowRecovery
 from ctxchat.agent.compaction.planner import Planner, Prices, Registry
-from ctxchat.agent.compaction.policy import Agreed, AutoCompactPolicy
+from ctxchat.agent.compaction.policy import ApprovedCompaction, AutoCompactPolicy
 from ctxchat.agent.compaction.prefetch import Prefetch
 from ctxchat.agent.compaction.preview import Preview
 from ctxchat.agent.compaction.run import CompactionRequest, CompactionRun, Drafted, Refused, SummaryDraft, writing
@@ -122,7 +122,7 @@ class Compactor:
             await self._as_agreed(outstanding, emit)
         self._prepare(inside=False)
 
-    async def _as_agreed(self, agreed: Agreed, emit: Emit) -> None:
+    async def _as_agreed(self, agreed: ApprovedCompaction, emit: Emit) -> None:
         if agreed.reason == "auto" and agreed.instructions:
             said = f"The agent asks for room, and for this to be kept: {' '.join(agreed.instructions.split())}"
             await emit(Notice("info", said))

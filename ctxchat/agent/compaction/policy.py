@@ -25,7 +25,7 @@ When = Literal["now", "after"]
 """`now`: at the next place where no call is open. `after`: when the turn has ended."""
 
 
-class Agreed(msgspec.Struct, frozen=True):
+class ApprovedCompaction(msgspec.Struct, frozen=True):
     """A compaction a person has said yes to, or (`auto`) the model has asked for where it may."""
 
     when: When
@@ -38,14 +38,14 @@ class AutoCompactPolicy:
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._agreed: Agreed | None = None
+        self._agreed: ApprovedCompaction | None = None
         self._told = 0  # the turn in which something was last said that is said once a turn
 
     # ── what a person says ──
 
     def agree(self, when: When, instructions: str = "") -> None:
         """Yes to a suggestion."""
-        self._agreed = Agreed(when, instructions)
+        self._agreed = ApprovedCompaction(when, instructions)
 
     def wanted_by_model(self, keep: str) -> str:
         """The model asks for room, at the next place where no call is open; what it is told."""
@@ -55,10 +55,10 @@ class AutoCompactPolicy:
         if context_usage.used <= context_usage.target_tokens:
             used = f"{percent(context_usage.pressure)} of {short(context_usage.limit)} tokens are used"
             return f"Not needed yet: {used}. Nothing is done."
-        self._agreed = self._agreed or Agreed("now", keep, "auto")
+        self._agreed = self._agreed or ApprovedCompaction("now", keep, "auto")
         return "Room is made before your next step, as far as there is something that can go."
 
-    def take_agreed(self, *times: When) -> Agreed | None:
+    def take_agreed(self, *times: When) -> ApprovedCompaction | None:
         """What was agreed for one of these times; it is no longer outstanding then."""
         agreed = self._agreed
         if agreed is None or agreed.when not in times:

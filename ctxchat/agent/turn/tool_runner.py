@@ -137,7 +137,7 @@ class Outcome(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Job(msgspec.Struct, frozen=True):
+class RunnableCall(msgspec.Struct, frozen=True):
     """A call that may run."""
 
     call: ToolCall
@@ -282,7 +282,7 @@ class ToolRunner:
             call, asks = await self._hooked(call, news)
             outcome = await self._admit(call, place, batch, news, asks=asks)
             batch.move(place, Stage.CLEARED)
-            if isinstance(outcome, Job):
+            if isinstance(outcome, RunnableCall):
                 await batch.run(place)
                 outcome = await self._work(outcome, news)
         except (Exception, asyncio.CancelledError) as problem:
@@ -336,7 +336,7 @@ class ToolRunner:
 
     async def _admit(
         self, call: ToolCall, place: int, batch: Batch, news: News, *, asks: bool = False
-    ) -> Job | Outcome:
+    ) -> RunnableCall | Outcome:
         """The call as a job, or its refusal as an outcome; `asks`: the person is asked even where a rule allows it. Raises what
         is wrong with it."""
         limits = self.limits
@@ -382,7 +382,7 @@ class ToolRunner:
         context = msgspec.structs.replace(
             context, allowance=allowance, read_only=judgement.read_only, unreadable=self.approvals.unreadable
         )
-        return Job(call, tool, arguments, context, access_request)
+        return RunnableCall(call, tool, arguments, context, access_request)
 
     async def _settled(self, call: ToolCall, offered: Sequence[str], answer: Answer) -> Sequence[Event]:
         """What came of a question, and the rules that were given in force."""
@@ -422,7 +422,7 @@ class ToolRunner:
             raise ToolError(f"{call.name} needs {', '.join(missing)}.")
         return arguments
 
-    async def _work(self, job: Job, news: News) -> Outcome:
+    async def _work(self, job: RunnableCall, news: News) -> Outcome:
         start = self._clock.seconds()
         shown = MaskedLines(self.mask)
         self.begun[job.call.id] = ""
@@ -461,7 +461,7 @@ class ToolRunner:
             await self._tell(watched, job, news)
         return Outcome(job.call, output, self._clock.seconds() - start)
 
-    async def _watch(self, job: Job, news: News) -> WorkspaceFiles | None:
+    async def _watch(self, job: RunnableCall, news: News) -> WorkspaceFiles | None:
         """Have what the call may change kept; None where it changes no file. One that cannot be undone is told of, and runs:
         it was allowed."""
         if (
@@ -480,7 +480,7 @@ class ToolRunner:
             return None
         return self._files
 
-    async def _tell(self, files: WorkspaceFiles, job: Job, news: News) -> None:
+    async def _tell(self, files: WorkspaceFiles, job: RunnableCall, news: News) -> None:
         try:
             name, changes, unnamed = await files.end_call()
         except CtxchatError as problem:

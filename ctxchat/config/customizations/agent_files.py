@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ctxchat.config.customizations.frontmatter import names_of, split_frontmatter, text_of
-from ctxchat.config.customizations.places import Place, markdown_files, read_source
+from ctxchat.config.customizations.places import CustomizationFolder, markdown_files, read_source
 from ctxchat.config.problems import Problem
 from ctxchat.core.tool_names import our_name
 
@@ -14,7 +14,7 @@ _MODES = {"plan": "plan", "acceptEdits": "auto-edit"}
 """Claude Code's permission modes that an agent may have here; one that would ask less than ours is not taken over."""
 
 
-def find_agents(place: Place) -> Iterator[tuple[str, dict[str, Any], str] | Problem]:
+def find_agents(place: CustomizationFolder) -> Iterator[tuple[str, dict[str, Any], str] | Problem]:
     """The agents of a place: name, table of settings, file."""
     for _, path in markdown_files(place.folder / "agents"):
         if path.stem.lower() == "readme":

@@ -11,7 +11,7 @@ import msgspec
 from ctxchat.config.customizations.agent_files import find_agents
 from ctxchat.config.customizations.command_files import find_commands
 from ctxchat.config.customizations.hook_files import find_hooks, hook_files
-from ctxchat.config.customizations.places import Place
+from ctxchat.config.customizations.places import CustomizationFolder
 from ctxchat.config.customizations.server_files import FILE, find_servers
 from ctxchat.config.customizations.skill_files import find_skills
 from ctxchat.config.problems import KeyPath, Problem
@@ -35,7 +35,7 @@ class Customizations(msgspec.Struct, frozen=True):
         return next((self.files[key[:n]] for n in range(len(key), 0, -1) if key[:n] in self.files), "")
 
 
-def collect(places: Iterable[Place]) -> Customizations:
+def collect(places: Iterable[CustomizationFolder]) -> Customizations:
     """Everything that lies in these places; of two of one name and kind the first one counts. Blocking; never raises OSError."""
     found = _Collected()
     for place in places:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ctxchat.config.customizations.frontmatter import split_frontmatter, text_of
-from ctxchat.config.customizations.places import Place, markdown_files, read_source
+from ctxchat.config.customizations.places import CustomizationFolder, markdown_files, read_source
 from ctxchat.config.customizations.skill_files import first_line
 from ctxchat.config.problems import Problem
 from ctxchat.core.prompt_files import PromptFile
@@ -14,7 +14,7 @@ from ctxchat.core.prompt_files import PromptFile
 _NAME = re.compile(r"[A-Za-z0-9_][\w.:-]*")
 
 
-def find_commands(place: Place) -> Iterator[PromptFile | Problem]:
+def find_commands(place: CustomizationFolder) -> Iterator[PromptFile | Problem]:
     """The command files of a place. One in a folder of its own has that in front of its name: `frontend/new.md` is
     `/frontend:new`."""
     for folders, path in markdown_files(place.folder / "commands"):

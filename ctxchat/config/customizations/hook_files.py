@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ctxchat.config.customizations.places import Place, exists, read_source
+from ctxchat.config.customizations.places import CustomizationFolder, exists, read_source
 from ctxchat.config.problems import Problem
 from ctxchat.core.claude_hooks import CLAUDE_EVENTS
 
@@ -15,13 +15,13 @@ DEFAULT_TIMEOUT_S = 60.0
 MAX_TIMEOUT_S = 3600.0
 
 
-def hook_files(place: Place) -> tuple[str, ...]:
+def hook_files(place: CustomizationFolder) -> tuple[str, ...]:
     """The names of the files of a place that may hold hooks."""
     names = {"ctxchat": ("hooks.json",), "claude": ("settings.json", "settings.local.json"), "agents": ()}
     return names[place.made_for]
 
 
-def find_hooks(place: Place) -> Iterator[tuple[dict[str, Any], str] | Problem]:
+def find_hooks(place: CustomizationFolder) -> Iterator[tuple[dict[str, Any], str] | Problem]:
     """The hooks of a place as tables of the settings, each with its file."""
     for name in hook_files(place):
         path = place.folder / name

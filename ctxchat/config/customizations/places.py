@@ -22,7 +22,7 @@ MAX_DEPTH = 4
 """Folders below one another in which command files are looked for."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class CustomizationFolder(msgspec.Struct, frozen=True):
     """A folder such as `.claude`, of a project or the person. `made_for` says whose form its files have: ours, Claude Code's, or
     that of the open standard for skills. A project's files lie `within` its folder, whatever links say."""
 
@@ -40,27 +40,27 @@ class SourceFile(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def project_places(workspace: Path) -> tuple[Place, ...]:
+def project_places(workspace: Path) -> tuple[CustomizationFolder, ...]:
     """A project's, ours first: of two of one name the first one counts."""
     return (
-        Place(workspace / ".ctxchat", "project", "ctxchat", workspace),
-        Place(workspace / ".claude", "project", "claude", workspace),
-        Place(workspace / ".agents", "project", "agents", workspace),
+        CustomizationFolder(workspace / ".ctxchat", "project", "ctxchat", workspace),
+        CustomizationFolder(workspace / ".claude", "project", "claude", workspace),
+        CustomizationFolder(workspace / ".agents", "project", "agents", workspace),
     )
 
 
-def user_places(config: Path, environ: Mapping[str, str]) -> tuple[Place, ...]:
+def user_places(config: Path, environ: Mapping[str, str]) -> tuple[CustomizationFolder, ...]:
     """The person's own, ours first."""
-    places = [Place(config, "user", "ctxchat")]
+    places = [CustomizationFolder(config, "user", "ctxchat")]
     home, claude = environ.get("HOME") or environ.get("USERPROFILE"), environ.get("CLAUDE_CONFIG_DIR")
     if claude or home:
-        places.append(Place(Path(claude) if claude else Path(home or "") / ".claude", "user", "claude"))
+        places.append(CustomizationFolder(Path(claude) if claude else Path(home or "") / ".claude", "user", "claude"))
     if home:
-        places.append(Place(Path(home) / ".agents", "user", "agents"))
+        places.append(CustomizationFolder(Path(home) / ".agents", "user", "agents"))
     return tuple(places)
 
 
-def read_source(path: Path, place: Place) -> SourceFile:
+def read_source(path: Path, place: CustomizationFolder) -> SourceFile:
     """A file as text. Never raises OSError."""
     found = read_checked(path, place.within, MAX_FILE_BYTES + 1)
     if found.problem:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ctxchat.config.customizations.places import Place, exists, read_source
+from ctxchat.config.customizations.places import CustomizationFolder, exists, read_source
 from ctxchat.config.problems import Problem
 
 FILE = ".mcp.json"
@@ -18,7 +18,7 @@ MAX_NAME_CHARS = 30
 """Characters of a server's name: it is a part of its tools' names."""
 
 
-def find_servers(path: Path, place: Place) -> Iterator[tuple[str, dict[str, Any]] | Problem]:
+def find_servers(path: Path, place: CustomizationFolder) -> Iterator[tuple[str, dict[str, Any]] | Problem]:
     """The servers that a file names, as tables of the settings. Values in `${NAME}` are filled in when a server is started."""
     if not exists(path):
         return

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ctxchat.config.customizations.frontmatter import split_frontmatter, text_of
-from ctxchat.config.customizations.places import Place, SourceFile, listed, read_source
+from ctxchat.config.customizations.places import CustomizationFolder, SourceFile, listed, read_source
 from ctxchat.config.problems import Problem
 from ctxchat.core.prompt_files import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, PromptFile
 
 _NAME = re.compile(r"[A-Za-z0-9_][\w.-]*")
 
 
-def find_skills(place: Place) -> Iterator[PromptFile | Problem]:
+def find_skills(place: CustomizationFolder) -> Iterator[PromptFile | Problem]:
     """The skills of a place, and what is wrong with those that are none."""
     for path in listed(place.folder / "skills"):
         if path.is_dir():
@@ -24,7 +24,7 @@ def find_skills(place: Place) -> Iterator[PromptFile | Problem]:
             yield skill_of(read_source(path, place), path.stem, place)
 
 
-def skill_of(file: SourceFile, name: str, place: Place, folder: str = "") -> PromptFile | Problem:
+def skill_of(file: SourceFile, name: str, place: CustomizationFolder, folder: str = "") -> PromptFile | Problem:
     """A skill by what its file says; `name` is its folder's, which counts where the file has none that can be used."""
     if file.problem:
         return Problem(file.problem, file=str(file.path))

@@ -88,7 +88,7 @@ _SIZE_KEYS: dict[str, str] = {
 """Fields that hold a size, and how it is said among the words."""
 
 
-class Reading:
+class ErrorDetails:
     """One error of a chain: its classes' `names`, HTTP `statuses`, `codes` (what stands in code and type fields), `texts`,
     `reasons` (those of the texts that are no JSON), a ModelError's `kind`; of a reply `prompt`, `said` and `total` tokens."""
 
@@ -229,7 +229,7 @@ class Reading:
         self.total = max(self.total, count("total_tokens", "totalTokens", "totalTokenCount"), self.prompt + self.said)
 
 
-def readings(error: object) -> Iterator[Reading]:
+def readings(error: object) -> Iterator[ErrorDetails]:
     """The error and what it came from, outermost first: causes, contexts, members of groups, what a library wrapped."""
     waiting: list[object] = [error]
     seen: list[object] = []  # kept, so that no identity is used twice
@@ -238,7 +238,7 @@ def readings(error: object) -> Iterator[Reading]:
         if current is None or any(current is other for other in seen):
             continue
         seen.append(current)
-        reading = Reading()
+        reading = ErrorDetails()
         reading.add_value(current)
         yield reading
         with suppress(Exception):

@@ -9,7 +9,7 @@ import re
 
 from ctxchat.core.overflow import denials, wordings
 from ctxchat.core.overflow.denials import denied, metered
-from ctxchat.core.overflow.reading import Reading, readings
+from ctxchat.core.overflow.reading import ErrorDetails, readings
 from ctxchat.core.overflow.sizes import named_prompt, named_window, room_for_output
 from ctxchat.core.overflow.wordings import BARE, NUMBERS, SIZE, SIZE_CODE, WEAK, too_long
 
@@ -73,7 +73,7 @@ def _refusal(error: object) -> str:
     return ""
 
 
-def _verdict(reading: Reading, share: float | None, window: int) -> bool | None:
+def _verdict(reading: ErrorDetails, share: float | None, window: int) -> bool | None:
     """True, False, or None where this error of the chain says nothing of it."""
     words = reading.words
     if reading.kind == "overflow" or _coded(reading.codes, words):
@@ -102,7 +102,7 @@ def _coded(codes: list[str], words: str) -> bool:
     return said and not metered(codes, words)
 
 
-def _never(reading: Reading, words: str) -> bool:
+def _never(reading: ErrorDetails, words: str) -> bool:
     return bool(
         reading.kind in _NEVER_KIND
         or reading.statuses & _NEVER_STATUS

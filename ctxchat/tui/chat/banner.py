@@ -23,7 +23,7 @@ from ctxchat.tui.widgets.notice import NoticeText
 from ctxchat.tui.widgets.pressable import Pressable
 
 
-class Told(msgspec.Struct, frozen=True):
+class ShownNotice(msgspec.Struct, frozen=True):
     """Something that was said. `about` is its subject, empty for what nothing can mend while the program runs."""
 
     text: str
@@ -79,8 +79,8 @@ class Banner(Vertical):
 
     def __init__(self) -> None:
         super().__init__(id="banner")
-        self.told: Sequence[Told] = ()
-        self._blocks: list[tuple[Told | None, Widget]] = []
+        self.told: Sequence[ShownNotice] = ()
+        self._blocks: list[tuple[ShownNotice | None, Widget]] = []
 
     def compose(self) -> ComposeResult:
         yield Vertical(id="notices")
@@ -88,7 +88,7 @@ class Banner(Vertical):
 
     def add_notice(self, text: str, level: Level = "warning", about: str = "", *, shown: bool = True) -> bool:
         """One more, only remembered where it is not to be `shown` here. False for what was said and still stands."""
-        told = Told(text, level, about)
+        told = ShownNotice(text, level, about)
         if told in self.told and about:
             return False
         self.told = (*self.told, told)
@@ -119,7 +119,7 @@ class Banner(Vertical):
         """What is on screen, the newest last."""
         return [block for _, block in self._blocks]
 
-    def _add_block(self, told: Told | None, block: Widget) -> None:
+    def _add_block(self, told: ShownNotice | None, block: Widget) -> None:
         self._blocks.append((told, block))
         self.query_one("#notices").mount(block)
         self.call_after_refresh(self._count)

@@ -9,7 +9,7 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 
 from ctxchat.core.quantities import count
-from ctxchat.tui.chat.banner import Told
+from ctxchat.tui.chat.banner import ShownNotice
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.widgets.notice import NoticeText
 
@@ -21,7 +21,7 @@ class NoticesScreen(Panel[None]):
     HOME = VerticalScroll
     BINDINGS = [Binding("escape,q", "back", "back", key_display="esc")]
 
-    def __init__(self, told: Sequence[Told]) -> None:
+    def __init__(self, told: Sequence[ShownNotice]) -> None:
         super().__init__()
         self._told = told
 
