@@ -63,6 +63,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+SAVED = "Saved. Go on with: ctxchat --continue"
+"""Said in the terminal when the chat is left."""
+
 MARK_QUESTIONS = {
     "undo": "Undo this compaction?",
     "branch": "Branch here, and go on in the copy?",
@@ -187,13 +190,13 @@ class CtxchatApp(InOrder):
         await asyncio.shield(self._left)
 
     async def _leave(self, code: int) -> None:
-        lost = ""
+        lost, said = "", bool(self.session and self.session.state.ledger.groups and not self.is_web)
         try:
             lost = await self.controller.close(self.workers)
             await self.services.close()
         finally:
-            words = Text(UNSENT.format(clean(lost))) if lost else None
-            self.exit(code, return_code=code, message=words)
+            words = UNSENT.format(clean(lost)) if lost else SAVED if said and not code else ""
+            self.exit(code, return_code=code, message=Text(words) if words else None)
 
     def give_back_terminal(self) -> None:
         """Leave its modes where nothing else can be relied on; waits for nothing. Any thread."""
