@@ -224,20 +224,17 @@ def report(job: Job) -> str:
 
 
 class JobArguments(Arguments, frozen=True):
-    id: Annotated[str, msgspec.Meta(description="As `shell` gave it; empty lists all")] = ""
-    action: Annotated[
-        Literal["look", "wait", "send", "stop"],
-        msgspec.Meta(description="look: new output; wait: for its end; send: `text` as a line of input; stop: end it"),
-    ] = "look"
-    seconds: Annotated[int, msgspec.Meta(description="To wait at most")] = 30
-    text: str = ""
+    id: Annotated[str, msgspec.Meta(description="Empty lists all")] = ""
+    action: Literal["look", "wait", "send", "stop"] = "look"
+    seconds: Annotated[int, msgspec.Meta(description="To wait")] = 30
+    text: Annotated[str, msgspec.Meta(description="To send")] = ""
 
 
 class JobTool(Tool[JobArguments]):
     """What the agent does with its background commands."""
 
     name = "job"
-    about = "Look at a command that runs in the background, wait for its end, send it a line, or end it."
+    about = "Look at new output of a background command, wait for its end, send it a line of input, or end it."
     arguments = JobArguments
     reads_only = False
 

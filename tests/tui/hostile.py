@@ -22,6 +22,7 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.file_changes import Checkpoint, FileChange, FileState, Mine, Restoring
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.head import ContextBlock, Head, ToolSpec
+from ctxchat.core.jobs import JobRow
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.memos import Memo
@@ -41,6 +42,7 @@ from ctxchat.tui.panels.file_changes import DiffScreen, MineScreen, RewindScreen
 from ctxchat.tui.panels.flight import FlightScreen
 from ctxchat.tui.panels.handoff import HandoffScreen
 from ctxchat.tui.panels.help import HelpScreen
+from ctxchat.tui.panels.jobs import JobsScreen
 from ctxchat.tui.panels.keys import AskKey, KeysScreen
 from ctxchat.tui.panels.memos import MemoEditor, MemosScreen
 from ctxchat.tui.panels.models import ModelsScreen
@@ -126,6 +128,19 @@ class Files:
         return f"--- {NASTY}\n+++ {NASTY}\n@@ {NASTY}\n-{self._text}\n+{self._text}\n"
 
 
+class HostileJobs:
+    """Commands in the background that a hostile model began."""
+
+    def __init__(self, text: str) -> None:
+        self.rows = [
+            JobRow("j1", text, NASTY, True, 3.0, 12, f"/{NASTY}"),
+            JobRow(NASTY, text, NASTY, False, 3.0, 1 << 40, text),
+        ]
+
+    async def stop(self, id: str) -> None:
+        raise CtxchatError(NASTY, NASTY)
+
+
 class HostileDesk(HarbourSession):
     """The session."""
 
@@ -138,6 +153,7 @@ class HostileDesk(HarbourSession):
         )
         self.text, self.notices, self.agent = text, (text,), NASTY
         self.files = Files(text)  # type: ignore[assignment]
+        self.background = HostileJobs(text)  # type: ignore[assignment]
 
     async def preview(self, instructions: str = "", keep_recent: int | None = None) -> Preview:
         made = await super().preview(instructions, keep_recent)
@@ -272,6 +288,7 @@ SCREENS: Mapping[str, tuple[Callable[[Hostile], Any], Sequence[str]]] = {
     "ask for a key": (_at_once(lambda of: AskKey(ACTIONS[0])), ["a"]),
     "models": (_at_once(lambda of: ModelsScreen(of.doors, of.desk, of.file, NASTY)), ["down", "enter"]),
     "notices": (_at_once(lambda of: NoticesScreen([ShownNotice(of.text), ShownNotice(NASTY, "error")])), []),
+    "jobs": (_at_once(lambda of: JobsScreen(of.desk)), ["down"]),
     "memos": (_at_once(lambda of: MemosScreen(of.desk)), ["down"]),
     "a memo": (_at_once(lambda of: MemoEditor(Memo(NASTY, of.text, "m2", "g2"))), []),
     "free up": (_preview, ["down"]),

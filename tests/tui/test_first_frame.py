@@ -32,7 +32,7 @@ with FirstFrame() as first:
     app = CtxchatApp(FakeServices(Path(sys.argv[1]), FakeSession()), Settings(), {}, driver=partial(Terminal, first=first))
     first.hand_over()
     app.run()
-print("left", [m for m in ("litellm", "sqlite3", "tiktoken") if m in sys.modules])
+print("left", [m for m in ("litellm", "tiktoken") if m in sys.modules])
 """
 
 

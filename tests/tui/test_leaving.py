@@ -42,10 +42,10 @@ async def test_what_a_screen_asked_the_store_is_over_before_it_closes(tmp_path: 
         app.controller.send_draft("go on")
         await until(pilot, lambda: app.controller.busy)
         app.run_command(BY_NAME["sessions"])
-        await until(pilot, lambda: services.done)
+        await until(pilot, lambda: len(services.done) == 2)  # for the ways to begin, and for the screen
         leaving = asyncio.create_task(app.leave())
         await asyncio.sleep(0)
         app.post_message(Key("f3", None))  # pressed too late
         await leaving
-        assert services.done == ["asked", "over", "closed"] and session.closed
+        assert services.done == ["asked", "asked", "over", "over", "closed"] and session.closed
         assert not [worker for worker in app.workers if not worker.is_finished]

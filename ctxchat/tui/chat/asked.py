@@ -94,6 +94,12 @@ class Asked(Widget):
         self.seen = False  # there was a pause since it is here
         self._until = 0.0
 
+    def on_mount(self) -> None:
+        self.screen.add_class("-asked")
+
+    def on_unmount(self) -> None:
+        self.screen.set_class(bool(self.screen.query(Asked)), "-asked")
+
     @property
     def answering(self) -> bool:
         """The focus is on it."""

@@ -56,15 +56,10 @@ class EmptyChat(Widget):
     def compose(self) -> ComposeResult:
         folder = one_line(self._folder, 60) or "this folder"
         yield Static(
-            Content.assemble(
-                "Ask about the files in ",
-                (folder, "bold"),
-                ", or have them changed and commands run. Or press ",
-                ("tab", "$text-accent"),
-                ", then:",
-            ),
+            Content.assemble("Ask about the files in ", (folder, "bold"), ", or have them changed and commands run."),
             markup=False,
         )
+        yield Static(Content.assemble("Or press ", ("tab", "$text-accent"), ", then:"), markup=False, classes="ways")
         yield Vertical(id="examples")
         gauge = "The bar below is the context window: letters name what fills it; compaction starts at ╷ and ends at ╎."
         yield Static("", markup=False, id="first-note")

@@ -68,9 +68,9 @@ class JobsScreen(Listing[None]):
         style = "good" if job.running else "dim"
         size = f"{job.bytes:,} B" if job.bytes < 10_000 else f"{job.bytes / 1_000:,.0f} kB"
         return (
-            (job.id, style),
+            (one_line(job.id, 8), style),
             one_line(job.command, 400),
-            (job.state, style),
+            (one_line(job.state, 40), style),
             (elapsed(job.seconds), "dim"),
             (size, "dim"),
         )
@@ -98,6 +98,6 @@ def tail_of(file: str) -> str:
             opened.seek(0, 2)
             opened.seek(max(0, opened.tell() - TAIL_BYTES))
             text = opened.read().decode("utf-8", "replace")
-    except OSError:
+    except (OSError, ValueError):  # ValueError: no name a file could have
         return ""
     return clean("\n".join(text.rstrip("\n").split("\n")[-12:]))
