@@ -123,11 +123,6 @@ class Composer(Widget):
 
     # ── the mode ──
 
-    @property
-    def shows_mode(self) -> bool:
-        """Whether there is a border for it: low windows have none."""
-        return self._frame.styles.border_top[0] != ""
-
     def show_mode(self, mode: Mode, keys: Keys) -> None:
         """What calls may do without asking, in the border, and the key that changes it."""
         key = next(iter(keys.get("mode", ())), "")

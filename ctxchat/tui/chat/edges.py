@@ -72,7 +72,7 @@ class Header(Line):
             branch = f" ⎇ {one_line(heading.branch, 40)}" if heading.branch else ""
             place = Content.styled(f"{one_line(heading.folder, 40)}{branch}", "$text-muted")
             title = Content(one_line(heading.title, 120))
-            named = [each for each in (place, title) if each]
+            named = [place, title] if title and place and heading.title != heading.folder else [place or title]
             left = left.append("  ").append(Content.styled(" · ", "$text-muted").join(named))
         return spread(left, Content("  ").append(right), width)
 

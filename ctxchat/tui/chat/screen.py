@@ -210,6 +210,7 @@ class ChatScreen(CurrentSizeScreen[None]):
 
     def show_header(self) -> None:
         """Folder, title, model and mode as they are now. The mode stands at the composer, where that has a border."""
+        low = self.has_class("-short") or self.has_class("-tiny")
         if session := self._session:
             self.composer.show_mode(session.permissions.mode, self._keys)
             heading = HeaderState(
@@ -217,7 +218,7 @@ class ChatScreen(CurrentSizeScreen[None]):
                 branch=self._branch,
                 title=session.state.title,
                 model=session.context_usage.model,
-                mode="" if self.composer.shows_mode else session.permissions.mode,
+                mode=session.permissions.mode if low else "",
                 sandboxed=self._sandboxed,
                 read_only=bool(session.read_only),
                 agent=session.setup.agent,
