@@ -54,12 +54,19 @@ def command(
             tell((*program.notices, *session.notices))
             try:
                 files = await along(session, "" if prompt == "-" else prompt, program.workspace, narrate)
-                return await run(session, text, files, as_json=chosen.json, out=sys.stdout, err=sys.stderr, raw=raw)
+                code = await run(session, text, files, as_json=chosen.json, out=sys.stdout, err=sys.stderr, raw=raw)
             finally:
                 for notice in await session.close():
                     narrate(notice.text)
+            if code == FAILED and not session_id and all(g.kind == "user" for g in session.state.ledger.groups):
+                await program.delete(session.id)  # nobody answered: whoever asked asks again
+            return code
 
     click.get_current_context().exit(run_async(answer()))
+
+
+FAILED = 1
+"""The exit code of a turn that could not be made."""
 
 
 def _read_prompt(prompt: str) -> str:

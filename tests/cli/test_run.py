@@ -361,3 +361,11 @@ def test_an_output_that_takes_nothing_is_said(harbour: Home, arguments: list[str
 def test_json_and_markdown_at_once_are_refused(harbour: Home, cli: Cli) -> None:
     ran = cli("sessions", "export", "0", "--format", "markdown", "--json")
     assert ran.code == 2 and "Leave one of them out" in ran.err
+
+
+def test_a_run_that_nobody_answered_leaves_no_session(home: Home) -> None:
+    failed = home.start("run", "hello", "--model", "openai/none", "--api-base", "http://127.0.0.1:1/v1", "--json")
+    assert failed.code == 1
+    assert json.loads(home.start("sessions", "list", "--json").out) == []
+    assert home.start("run", "hello").code == 0
+    assert len(json.loads(home.start("sessions", "list", "--json").out)) == 1
