@@ -42,7 +42,7 @@ async def ask(
                 return await _json(response)
             finally:
                 await response.aclose()
-    except (OSError, TimeoutError, ValueError, UsageError):
+    except (OSError, TimeoutError, ValueError, UsageError, ExceptionGroup):  # the last for a port that is none
         return None
     except Exception as error:  # httpx is imported late, so its errors are known by their module
         if type(error).__module__.startswith(("httpx", "httpcore", "h11")):

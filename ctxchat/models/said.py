@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
+from ctxchat.core.errors import UsageError
 from ctxchat.core.expressions import expression
+from ctxchat.core.network import proxy_for
 
 _PREFIX = expression(r"^(?:(?:litellm\.)?\w+(?:Error|Exception|Timeout)\w*(?: Invalid Authentication)?(?::| -)\s*)+")
 _LOST = expression(
@@ -220,8 +224,17 @@ def _not_let_in(error: BaseException) -> str:
     if type(error).__name__ != "ConnectError" or url is None:
         return ""
     why = re.sub(r"^\[Errno -?\d+\] ", "", str(error))
-    where = url.netloc.decode("ascii", "replace").rpartition("@")[2]
+    where = _proxy_on_the_way(str(url)) or url.netloc.decode("ascii", "replace").rpartition("@")[2]
     return f"Cannot connect to {where}: {NOBODY if why.startswith('All conn') else why}."
+
+
+def _proxy_on_the_way(url: str) -> str:
+    """The proxy that a request to this URL is made to, in words and without its login; empty for none."""
+    try:
+        proxy = proxy_for(url, os.environ)
+    except UsageError:
+        return ""
+    return f"the proxy {urlsplit(proxy).netloc.rpartition('@')[2]}" if proxy else ""
 
 
 def _first_line(error: BaseException) -> str:
