@@ -84,14 +84,14 @@ def person_said(
         cut = weights[one.id] > longest + 6
         if (MIN_CUT_TOKENS // 2 if cut else weights[one.id] - 6) > room:
             continue
-        line = f"- {one.id}: {_in_brief(one.text, _cut(longest), longest, count) if cut else one.text}"
-        tokens = count(line) + 1
-        if tokens > room and cut and (held := _standing_sentences(one.text, count)):
-            line = f"- {one.id}: […] {' […] '.join(held)}"
-            tokens = count(line) + 1
-        if tokens <= room:
-            room -= tokens
-            lines[one.id] = line
+        for text in memory.once(_cut_forms, (one.text, longest, count)) if cut else (one.text,):
+            if memory.once(count, text) > room:
+                continue
+            line = f"- {one.id}: {text}"
+            if (tokens := count(line) + 1) <= room:
+                room -= tokens
+                lines[one.id] = line
+                break
     shown = [lines[one.id] for one in said if one.id in lines]
     if len(shown) < len(said) and shown:
         shown.insert(1, f"{_LEFT_OUT.format(len(said) - len(shown))}{_FINDS if recall else ''}.")
@@ -126,6 +126,13 @@ def _standing_sentences(text: str, count: Count) -> list[str]:
     """The sentences of a message that hold from then on."""
     sentences = (plain(found[0]) for found in _SENTENCE.finditer(text))
     return [s for s in sentences if carries(s) and count(s) <= MAX_SENTENCE_TOKENS]
+
+
+def _cut_forms(asked: tuple[str, int, Count]) -> tuple[str, ...]:
+    """What can stand for a message of more than so many tokens, longest first: it in brief, its standing sentences alone."""
+    text, longest, count = asked
+    held = _standing_sentences(text, count)
+    return (_in_brief(text, _cut(longest), longest, count), *([f"[…] {' […] '.join(held)}"] if held else []))
 
 
 def _in_brief(text: str, max_tokens: int, most: int, count: Count) -> str:

@@ -153,6 +153,19 @@ def test_a_pass_counts_what_is_new_however_much_went_before() -> None:
     assert originals(messages) == conversation(60)
 
 
+def test_a_long_message_is_cut_once_however_often_it_is_folded() -> None:
+    costs: list[int] = []
+    count = CountedText()
+    messages: list[dict[str, Any]] = [SYSTEM]
+    for number in range(800):
+        before, known = count.characters, len(messages)
+        said = f"message {number}. " + "Words about things. Never restart at night. " * 10
+        messages = compact([*messages, {"role": "user", "content": said}], **SMALL, count=count)
+        if len(messages) <= known:
+            costs.append(count.characters - before)
+    assert len(costs) > 8 and costs[-1] < 2 * costs[2]
+
+
 def test_a_list_from_json_is_gone_on_with_as_if_it_had_never_left() -> None:
     asked: list[str] = []
 
