@@ -14,7 +14,7 @@ from acp.schema import StopReason
 
 from ctxchat.acp import updates
 from ctxchat.acp.prompts import Block, message
-from ctxchat.acp.telling import EventSender
+from ctxchat.acp.telling import EventSender, whole_edits
 from ctxchat.acp.updates import SessionUpdate
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.program import Program
@@ -22,6 +22,7 @@ from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.events import Stamped, TurnFinished
 from ctxchat.core.quantities import short
 from ctxchat.core.sanitize import clean
+from ctxchat.core.tooluse import use_of
 from ctxchat.headless import without_secrets
 from ctxchat.presentation.history import items
 from ctxchat.presentation.usage_text import PARTS, gauge_words, sentence
@@ -85,8 +86,15 @@ class EditorSession:
         """All of the record, as it was told when it happened."""
         state = self.session.state
         mask = self.session.attachments.mask
+        changed = {(c.turn, c.call_id): c.changes for c in state.checkpoints if c.call_id}
         for shown in items(state.ledger, state.checkpoints):
-            for update in updates.retold(shown, self._workspace, self._ids, mask):
+            calls = shown.group.first.calls if shown.group and shown.group.kind == "round" else ()
+            edits = {
+                call.id: await whole_edits(self.session, changed[shown.group.turn, call.id], self._workspace)
+                for call in calls
+                if shown.group and (shown.group.turn, call.id) in changed and use_of(call).kind == "change"
+            }
+            for update in updates.retold(shown, self._workspace, self._ids, mask, edits):
                 await self.tell(update)
         if todo := last_list(state.ledger.groups):
             await self.tell(updates.plan(todo))

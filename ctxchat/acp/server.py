@@ -202,6 +202,7 @@ class EditorAgent:
         from ctxchat.acp.settings import modes
 
         opened = await self._stored(cwd, session_id, mcp_servers)
+        await opened.tell_notices()
         return ResumeSessionResponse(modes=modes(opened.session), config_options=self._options(session_id))
 
     @with_plain_errors

@@ -7,7 +7,8 @@ A question waits beside the events: reading calls go on meanwhile.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -47,6 +48,7 @@ from ctxchat.core.events import (
     ToolProgress,
     ToolStarted,
 )
+from ctxchat.core.file_changes import FileChange
 from ctxchat.core.quantities import percent, short
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.sanitize import clean, visible
@@ -69,6 +71,20 @@ OfCall = (
 )
 
 
+async def whole_edits(
+    session: Session, changes: Iterable[FileChange], workspace: Path
+) -> Sequence[updates.ToolCallContentVariant]:
+    """Changes to files in whole texts; none where one of them is not to be had so."""
+    mask, edits = session.attachments.mask, list[updates.ToolCallContentVariant]()
+    for change in changes:
+        texts = await session.files.texts(change) if session.files else (None, None)
+        old, new = (text and mask(text) for text in texts)
+        if (edit := updates.whole_edit(change, (old, new), workspace)) is None:
+            return ()
+        edits.append(edit)
+    return edits
+
+
 class EventSender:
     """One turn or compaction. `forms` says that the editor can ask in words; `failed` is why there is no end to it."""
 
@@ -81,6 +97,8 @@ class EventSender:
         self._lists: dict[str, SessionUpdate] = {}
         self._below: dict[str, str] = {}  # calls of sub-agents that were asked about, with their ids for the editor
         self._passes: set[str] = set()
+        self._open: dict[str, str] = {}  # calls that have begun and not ended, with their ids for the editor
+        self._changes: dict[str, Sequence[FileChange]] = {}
         self._said: dict[str, float] = {}  # when what comes often was told last
 
     async def close(self) -> None:
@@ -90,6 +108,10 @@ class EventSender:
             task.cancel()
         if asked:
             await asyncio.wait(asked)
+        cut_off = [*self._open.values(), *self._below.values(), *map(updates.compaction_id, self._passes)]
+        with suppress(ConnectionError):
+            for call_id in cut_off:
+                await self.tell(updates.cut_off(call_id))
 
     async def tell(self, update: SessionUpdate) -> None:
         """One update to the editor."""
@@ -133,6 +155,7 @@ class EventSender:
             return  # of a sub-agent's call, which is not told by itself
         match told:
             case ToolStarted():
+                self._open[call_id] = named
                 if todo := updates.listed(told):
                     self._lists[call_id] = todo
                 await self.tell(updates.started(told, self._workspace))
@@ -143,10 +166,13 @@ class EventSender:
             case ToolFinished():
                 if task := self._asked.pop(call_id, None):
                     task.cancel()
-                await self.tell(updates.finished(told, self._workspace))
+                self._open.pop(call_id, None)
+                edits = await self._edits(call_id) if told.diff else ()
+                await self.tell(updates.finished(told, self._workspace, edits))
                 if (todo := self._lists.pop(call_id, None)) and told.status == "ok":
                     await self.tell(todo)
-            case FilesChanged():
+            case FilesChanged(changes=changes):
+                self._changes[call_id] = changes
                 await self.tell(updates.touched(told, self._workspace))
             case Delegated():
                 if self._is_due(call_id):
@@ -163,6 +189,9 @@ class EventSender:
                     await self.tell(updates.goes_on(named))
             case QuestionAsked():
                 self._ask(call_id, self._question(call_id, told))
+
+    async def _edits(self, call_id: str) -> Sequence[updates.ToolCallContentVariant]:
+        return await whole_edits(self._session, self._changes.pop(call_id, ()), self._workspace)
 
     def _is_due(self, what: str) -> bool:
         now = monotonic()

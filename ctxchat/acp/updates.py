@@ -6,7 +6,7 @@ Texts of tools are shown between fences and never as markup; secrets are masked 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from itertools import count as numbers
 from pathlib import Path
@@ -45,6 +45,7 @@ from acp.schema import (
 from ctxchat.acp.settings import ConfigOption
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import ApprovalRequested, CompactionStarted, Delegated, FilesChanged, ToolFinished, ToolStarted
+from ctxchat.core.file_changes import FileChange
 from ctxchat.core.messages import Group, Message, Text, ToolCall, attached, spoken
 from ctxchat.core.quantities import count, made_smaller, short
 from ctxchat.core.record import CompactionRecord
@@ -66,6 +67,9 @@ KINDS: dict[UseKind, ToolKind] = {
     "other": "other",
 }
 STATUS: dict[str, PlanEntryStatus] = {"pending": "pending", "in_progress": "in_progress", "done": "completed"}
+
+MAX_WHOLE_CHARS = 400_000
+"""Characters of a file before and after that are sent whole for a change in it."""
 
 SessionUpdate = Helped | UsageUpdate | ConfigOptionUpdate
 
@@ -148,11 +152,30 @@ def delegated(event: Delegated) -> SessionUpdate:
     return update_tool_call(event.call_id, title=f"{name}: {short(event.used)} of {short(event.limit)} tokens")
 
 
-def finished(event: ToolFinished, workspace: Path) -> SessionUpdate:
-    """A call is over."""
+def finished(event: ToolFinished, workspace: Path, edits: Sequence[ToolCallContentVariant] = ()) -> SessionUpdate:
+    """A call is over; `edits` are its changes in whole texts, where they are known."""
     status = "completed" if event.status == "ok" else "failed"
     code = {"exit_code": event.exit_code} if event.exit_code is not None else None
-    return update_tool_call(event.call_id, status=status, content=_content(event, workspace), raw_output=code)
+    content = list(edits) if event.status == "ok" else []
+    return update_tool_call(
+        event.call_id, status=status, content=content or _content(event, workspace), raw_output=code
+    )
+
+
+def cut_off(call_id: str) -> SessionUpdate:
+    """A call that was cancelled: the protocol has no status of its own for it."""
+    return update_tool_call(call_id, status="failed", content=[tool_content(text_block("Cancelled."))])
+
+
+def whole_edit(
+    change: FileChange, texts: tuple[str | None, str | None], workspace: Path
+) -> ToolCallContentVariant | None:
+    """A change with the whole text of the file before and after, so that an editor knows its lines; None where those are not
+    both there, or are more than one reads."""
+    old, new = texts
+    if old is None or new is None or "\0" in change.path or len(old) + len(new) > MAX_WHOLE_CHARS:
+        return None
+    return tool_diff_content(str(workspace / change.path), new, old if change.before else None)
 
 
 def _content(event: ToolFinished, workspace: Path) -> list[ToolCallContentVariant]:
@@ -234,7 +257,10 @@ def usage(context_usage: ContextUsage) -> SessionUpdate:
 def making_room(event: CompactionStarted) -> SessionUpdate:
     """A compaction begins; it is shown as a call of the agent's."""
     return start_tool_call(
-        _pass(event.id), f"Making room in the context ({REASONS[event.reason]})", kind="think", status="in_progress"
+        compaction_id(event.id),
+        f"Making room in the context ({REASONS[event.reason]})",
+        kind="think",
+        status="in_progress",
     )
 
 
@@ -243,9 +269,9 @@ def compacted(record: CompactionRecord, begun: bool) -> SessionUpdate:
     words = [tool_content(text_block(compaction_words(record)))]
     status = "completed" if record.outcome in {"compacted", "noop"} else "failed"
     if begun:
-        return update_tool_call(_pass(record.id), status=status, content=words)
+        return update_tool_call(compaction_id(record.id), status=status, content=words)
     title = f"Compaction ({REASONS[record.reason]})"
-    return start_tool_call(_pass(record.id), title, kind="think", status=status, content=words)
+    return start_tool_call(compaction_id(record.id), title, kind="think", status=status, content=words)
 
 
 def compaction_words(record: CompactionRecord) -> str:
@@ -259,7 +285,8 @@ def compaction_words(record: CompactionRecord) -> str:
     )
 
 
-def _pass(id: str) -> str:
+def compaction_id(id: str) -> str:
+    """The id of a compaction as the call it is shown as."""
     return f"compaction-{id}"
 
 
@@ -308,7 +335,11 @@ class CallIds:
         return self._now.get(call_id, "")
 
 
-def retold(shown: Shown, workspace: Path, ids: CallIds, mask: Mask) -> Iterator[SessionUpdate]:
+Edits = Mapping[str, Sequence[ToolCallContentVariant]]
+"""What calls changed in files, by their ids."""
+
+
+def retold(shown: Shown, workspace: Path, ids: CallIds, mask: Mask, edits: Edits) -> Iterator[SessionUpdate]:
     """One item of the record, as it would have been told; `mask` is for what was not masked on its way into it."""
     if shown.change and shown.change.kind == "rewind":
         yield thought(REWOUND)
@@ -318,7 +349,7 @@ def retold(shown: Shown, workspace: Path, ids: CallIds, mask: Mask) -> Iterator[
     elif shown.group and shown.group.kind == "user":
         yield update_user_message_text(mask(_asked(shown.group.first)))
     elif shown.group and shown.group.kind in {"reply", "round"}:
-        yield from _round(shown.group, workspace, ids, mask)
+        yield from _round(shown.group, workspace, ids, mask, edits)
     elif shown.group:
         yield thought(shown.group.first.text)
 
@@ -328,7 +359,7 @@ def _asked(message: Message) -> str:
     return f"{spoken(message)}{names}"
 
 
-def _round(group: Group, workspace: Path, ids: CallIds, mask: Mask) -> Iterator[SessionUpdate]:
+def _round(group: Group, workspace: Path, ids: CallIds, mask: Mask, edits: Edits) -> Iterator[SessionUpdate]:
     message = group.first
     if message.reasoning and message.reasoning.text.strip():
         yield thought(message.reasoning.text)
@@ -339,10 +370,15 @@ def _round(group: Group, workspace: Path, ids: CallIds, mask: Mask) -> Iterator[
     results = [m for m in group.messages[1:] if m.role == "tool"]
     for place, call in enumerate(message.calls):
         shown = ToolCall(ids.begin(call.id), call.name, mask(call.arguments))
-        yield from _called(shown, results[place] if place < len(results) else None, workspace)
+        result = results[place] if place < len(results) else None
+        yield from _called(shown, result, workspace, edits.get(call.id, ()))
 
 
-def _called(call: ToolCall, result: Message | None, workspace: Path) -> Sequence[SessionUpdate]:
+def _called(
+    call: ToolCall, result: Message | None, workspace: Path, edits: Sequence[ToolCallContentVariant]
+) -> Sequence[SessionUpdate]:
     status, code = ending(call, result)
     over = ToolFinished(call.id, call.name, status, result.text if result else "", 0, 0.0, exit_code=code)
-    return started(ToolStarted(call.id, call.name, decoded(call.arguments)), workspace), finished(over, workspace)
+    return started(ToolStarted(call.id, call.name, decoded(call.arguments)), workspace), finished(
+        over, workspace, edits
+    )

@@ -123,6 +123,10 @@ class Files:
         """A change as text: a unified diff, or in words what it was."""
         return await self._port.diff(change)
 
+    async def texts(self, change: FileChange) -> tuple[str | None, str | None]:
+        """The whole text before and after; None for a side that is no text, is large or is not kept, empty for no file."""
+        return await self._port.texts(change)
+
     async def _snapshot(self, checkpoints: Sequence[Checkpoint]) -> Restoring:
         now = await self._port.now([c.path for checkpoint in checkpoints for c in checkpoint.changes])
         digests = {c.before.digest for checkpoint in checkpoints for c in checkpoint.changes if c.before}

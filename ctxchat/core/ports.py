@@ -295,6 +295,10 @@ class WorkspaceFiles(Protocol):
         """The change as text for people."""
         ...
 
+    async def texts(self, change: FileChange) -> tuple[str | None, str | None]:
+        """The whole text before and after; None for a side that is no text, is large or is not kept, empty for no file."""
+        ...
+
     async def restore(self, checkpoint: Checkpoint, copies: Collection[str] = ()) -> Checkpoint:
         """Bring its paths from `before` to `after`, all or nothing, what stands at `copies` laid beside; what was done. Raises
         CtxchatError."""

@@ -157,6 +157,10 @@ class Checkpoints:
         """The change as a unified diff; in words where it is no text."""
         return await asyncio.to_thread(self._diff_of, change)
 
+    async def texts(self, change: FileChange) -> tuple[str | None, str | None]:
+        """The whole text before and after; None for a side that is no text, is large or is not kept, empty for no file."""
+        return await asyncio.to_thread(lambda: (self._decoded(change.before), self._decoded(change.after)))
+
     def _diff_of(self, change: FileChange) -> str:
         before, after = change.before, change.after
         lines = [f"mode {before.mode:o} → {after.mode:o}"] if before and after and before.mode != after.mode else []

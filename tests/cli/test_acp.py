@@ -236,6 +236,8 @@ async def test_a_cancel_ends_the_turn_wherever_it_is(harbour: Home) -> None:
             await editor.until(lambda: editor.asked)
             await editor.agent.cancel(session_id=session)
             assert await turn == "cancelled" and not (harbour.work / "a.txt").exists()
+            (ended,) = [u for u in editor.of("tool_call_update") if u["status"] == "failed"]
+            assert ended["toolCallId"] == "call_1" and ended["content"][0]["content"]["text"] == "Cancelled."
             assert await editor.say(session, "are you there?") == "end_turn"
             assert editor.text().endswith("Here I am.")
 
@@ -266,6 +268,33 @@ async def test_a_stored_session_comes_back_whole_in_another_process(harbour: Hom
             await editor.agent.close_session(session_id=session)
             with pytest.raises(RequestError, match="Begin one, or load it"):
                 await editor.say(session, "hello?")
+
+
+async def test_an_edit_is_told_in_whole_texts_then_and_when_it_is_loaded(harbour: Home) -> None:
+    before = "".join(f"line {n}\n" for n in range(1, 31))
+    harbour.put("a.txt", before)
+    script = [
+        calls(call("read_file", path="a.txt")),
+        calls(call("edit_file", "call_2", path="a.txt", old="line 20\n", new="line twenty\n")),
+        calls(call("write_file", "call_3", path="b.txt", content="new\n")),
+        says("Done."),
+    ]
+    edited = {"type": "diff", "path": str(harbour.work / "a.txt"), "oldText": before}
+    edited["newText"] = before.replace("line 20", "line twenty")
+    written = {"type": "diff", "path": str(harbour.work / "b.txt"), "newText": "new\n"}
+
+    def diffs(editor: Editor) -> list[Any]:
+        contents = [each for u in editor.of("tool_call_update") for each in u.get("content", [])]
+        return [each for each in contents if each["type"] == "diff"]
+
+    with serving(script) as double:
+        async with editing(harbour, *model_options(double)) as editor:
+            session = await begun(editor, harbour.work)
+            assert await editor.say(session, "Mend it.") == "end_turn"
+            assert diffs(editor)[-1] == written and edited in diffs(editor)
+        async with editing(harbour) as editor:
+            await editor.agent.load_session(cwd=str(harbour.work), session_id=session, mcp_servers=[])
+            assert diffs(editor) == [edited, written]
 
 
 async def test_two_sessions_in_two_folders_do_not_wait_for_each_other(harbour: Home) -> None:
