@@ -96,7 +96,7 @@ _NOTE = expression(r"\[(?:exit code|lines? |only |full text|no output|ended by|s
 """A line that a tool adds about its own output."""
 LOOKS = expression(
     r"(?:\S+/)?(?:ls|cat|head|tail|grep|rg|find|sed -n|wc|which|echo|pwd|tree|file|stat|awk"
-    r"|git (?:status|log|diff|show|branch|remote|rev-parse|ls-files|blame))\b"
+    r"|git (?:status|log|diff|show|branch|remote|rev-parse|ls-files|blame)|test -\w|\[{1,2} -\w)\b"
 )
 """A command that only looks around: nothing was done, and its troubles are no errors of the work."""
 _NUMBERED = expression(r"^\s*(\d+)[\t→]")

@@ -79,7 +79,8 @@ async def test_what_a_pass_freed_without_it_is_not_promised_again():
     await until_prepared(desk, writer)
     promised = desk.session.context_usage.used - desk.session.compaction.ghost
     [record] = of(await desk.free_up(), CompactionRecord)
-    assert [step.name for step in record.steps] == ["shrink_tool_results"] and desk.compactor._prefetch.prepared
+    assert [step.name for step in record.steps] == ["shrink_kept", "shrink_tool_results"]
+    assert desk.compactor._prefetch.prepared
     left = desk.session.context_usage.used - (desk.session.compaction.ghost or desk.session.context_usage.used)
     covered = set(desk.compactor._prefetch.prepared.covers)
     weight = sum(i.tokens for i in desk.conversation.view.items if i.group in covered)

@@ -1042,6 +1042,34 @@ def test_what_a_sub_agent_answers_names_files_and_symbols() -> None:
     }
 
 
+def test_a_path_that_a_sub_agent_begins_at_the_project_is_none() -> None:
+    answer = "See /docs/pool.md, /work/app/src/pool.py and /etc/pool.conf; the API is at /actions/runs/."
+    asked = ran("delegate", '{"task": "Where is the pool made?"}', answer)
+    assert list(by_kind(collect([asked]), "path")) == ["/etc/pool.conf"]
+    edit = ran("edit_file", '{"path": "/work/app/src/db.py"}', "edited", 3)
+    assert list(by_kind(collect([asked, edit]), "path")) == ["/work/app/src/pool.py", "/etc/pool.conf"]
+    said_so = [asked, said("It is in /docs/pool.md.")]
+    assert "/docs/pool.md" in by_kind(collect(said_so), "path"), "somebody else says it, too"
+
+
+@pytest.mark.parametrize(("later", "open_still"), [(20, True), (200, False)])
+def test_an_error_of_long_ago_in_a_long_turn_is_no_open_one(later: int, open_still: bool) -> None:
+    failed = ran("shell", '{"command": "setup pool"}', "TypeError: no argument 'slug'\n[exit code: 1]")
+    well = ran("shell", '{"command": "make check"}', "fine\n[exit code: 0]", later)
+    found = collect([failed, well])
+    assert bool(by_kind(found, "error")) is open_still
+    assert ("setup pool" in by_kind(found, "command")) is open_still
+    read = ran("read_file", '{"path": "src/db.py"}', "import x", later)
+    assert by_kind(collect([failed, read]), "error"), "nothing ran since"
+
+
+def test_a_test_of_whether_a_file_is_there_only_looks_around() -> None:
+    looked = runs(
+        ("test -f a.md && echo yes || echo no", "yes"), ("[ -d out ] && echo yes", ""), ("make check", "fine")
+    )
+    assert list(by_kind(collect(looked), "command")) == ["make check"]
+
+
 def test_commands_that_begin_alike_and_were_cut_are_not_counted_as_one_form() -> None:
     begun = "make " + "gauge " * 60
     several = [

@@ -18,7 +18,7 @@ from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.folding import MIN_PART_TOKENS
-from ctxchat.core.strategies.oversize import KEPT, clip_kept
+from ctxchat.core.strategies.oversize import KEPT, bound_kept, clip_kept
 from ctxchat.core.strategies.planning import Basis, PlanOptions
 from ctxchat.core.summaries import earlier
 from ctxchat.core.tokens import TokenCounter
@@ -189,6 +189,33 @@ def test_a_huge_result_among_what_is_kept_gives_way_where_the_target_is_missed()
     assert clip_kept(Basis(see(open_round, options), open_round, options), summarize, None, budget) is None, (
         "not seen yet"
     )
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(10, 1_500), min_size=2, max_size=8), st.integers(1, 12), st.sampled_from([0.3, 0.5, 0.7]))
+def test_no_result_that_is_kept_takes_more_than_its_bound(lines: list[int], keep: int, share: float) -> None:
+    history = [Message(1, "user", "Go.")]
+    for place, many in enumerate(lines):
+        listing = "\n".join(f"./src/part{n}/file{n}.py" for n in range(many))
+        call = ToolCall(f"c{place}", "shell", json.dumps({"command": f"find {place}"}))
+        history += [
+            Message(2 + 2 * place, "assistant", calls=(call,)),
+            Message(3 + 2 * place, "tool", listing, call_id=call.id, name="shell"),
+        ]
+    options = PlanOptions(keep_recent=keep, memory=MEMORY)
+    ledger = Ledger(groups=group_messages(history))
+    view = see(ledger, options)
+    budget = budget_of(32_000, 24_000, int(view.raw * share))
+    truncate = builtin_strategies(options)["truncate"]
+    plan = truncate.plan(view, ledger, budget)
+    if plan is None:
+        return
+    bounded = bound_kept(Basis(view, ledger, options), truncate, plan, budget)
+    after = see(ledger.apply(apply_plan(ledger, bounded, "p", options)), options)
+    results = [item.tokens for item in after.items if item.message.role == "tool"]
+    assert all(tokens <= budget.limit // 8 + 1 for tokens in results[:-1]), "but for the one nobody has seen yet"
+    assert after.items[-1].message == view.items[-1].message
+    assert bounded == plan or any(step.name == KEPT and step.spills for step in bounded.steps), "all of it can be read"
 
 
 def test_long_arguments_give_way_where_only_the_result_was_superseded() -> None:

@@ -26,7 +26,7 @@ from ctxchat.core.quantities import short
 from ctxchat.core.strategies.base import Plan, Strategy
 from ctxchat.core.strategies.builtin import LABELS
 from ctxchat.core.strategies.folding import TARGET_TOLERANCE_SHARE
-from ctxchat.core.strategies.oversize import KEPT, clip_kept
+from ctxchat.core.strategies.oversize import KEPT, bound_kept, clip_kept
 from ctxchat.core.strategies.pipeline import Pipeline
 from ctxchat.core.strategies.planning import Basis, PlanOptions, after_step
 from ctxchat.core.summaries import written
@@ -188,13 +188,15 @@ class Planner:
         return self._to_target(name, best, snapshot)
 
     def _to_target(self, name: str, plan: Plan | None, snapshot: PlanningSnapshot) -> Plan | None:
-        """The plan, with what it keeps made shorter where it misses the target otherwise."""
-        if snapshot.reaches(plan):
-            return plan
+        """The plan, with what it keeps made shorter where one result is beyond its bound or the target is missed otherwise."""
+        reached = snapshot.reaches(plan)
+        if plan is None and reached:
+            return None
         options = self._options_for(plan.keep_recent if plan else None)
-        return clip_kept(
-            Basis(snapshot.view, snapshot.ledger, options), self._strategy(name, options), plan, snapshot.budget
-        )
+        basis, strategy = Basis(snapshot.view, snapshot.ledger, options), self._strategy(name, options)
+        if plan is not None and reached:
+            return bound_kept(basis, strategy, plan, snapshot.budget)
+        return clip_kept(basis, strategy, plan, snapshot.budget)
 
     def _strategy(self, name: str, options: PlanOptions) -> Strategy:
         registry = self._registry(options)

@@ -30,6 +30,14 @@ MAX_FACTS_OF_A_KIND = 300
 OPEN_ERROR_TURNS = 2
 """Turns after which an error that nothing said again is taken for solved, or for none of the work's; so is a run that failed."""
 
+OPEN_ERROR_MESSAGES = 80
+"""The same in messages of one long turn, where something else ran well since."""
+
+_ROOTS = frozenset(
+    {"etc", "home", "mnt", "opt", "private", "root", "srv", "tmp", "usr", "var", "Users", "Volumes", "workspace"}
+)
+"""Where paths begin on most machines."""
+
 _INSTEAD = re.compile(
     r"\b(?:instead of|rather than|in place of|no longer(?: use)?|switch(?:ed|ing)? (?:away )?from)"
     r" (?:the |our )?[`'\"]?([\w][\w./-]+\w)",
@@ -180,19 +188,25 @@ def _standing(facts: Iterable[Fact]) -> list[Fact]:
     """The facts without values set anew, failures of what ran well since, and errors that are solved."""
     some = list(facts)
     newest = max((f.turn for f in some), default=0)
+    end = max((f.seq for f in some), default=0)
+    roots = _ROOTS.union(_root(f.key) for f in some if f.kind in FILES and f.by != "tool")
     alone = {f.key: f.seq for f in some if f.kind == "number" and f.value and " " not in f.key}
     overturned = _overturned(some)
     runs = _Runs(f for f in some if f.kind == "command")
     edits = [f for f in some if f.kind == "changed"]
 
+    def is_past(fact: Fact) -> bool:
+        long_ago = fact.seq < end - OPEN_ERROR_MESSAGES and fact.seq < runs.checked
+        return fact.turn < newest - OPEN_ERROR_TURNS or long_ago
+
     def gone(fact: Fact) -> bool:
         match fact.kind:
             case "command":
-                return _failed(fact) and (
-                    fact.turn < newest - OPEN_ERROR_TURNS or runs.since(fact, fact.key, well=True)
-                )
+                return _failed(fact) and (is_past(fact) or runs.since(fact, fact.key, well=True))
             case "error":
-                return fact.turn < newest - OPEN_ERROR_TURNS or _solved(fact, runs, edits)
+                return is_past(fact) or _solved(fact, runs, edits)
+            case "path" if fact.by == "tool":  # a sub-agent may write the project's folder as `/`
+                return fact.key.startswith("/") and _root(fact.key) not in roots
             case "rule" | "decision":
                 return any(seq > fact.seq and stands(name, fact.key.lower()) for name, seq in overturned.items())
             case "number":
@@ -201,6 +215,11 @@ def _standing(facts: Iterable[Fact]) -> list[Fact]:
                 return False
 
     return [f for f in some if not gone(f)]
+
+
+def _root(path: str) -> str:
+    """The first folder of an absolute path; empty for another."""
+    return path.split("/", 2)[1] if path.startswith("/") else ""
 
 
 def _overturned(facts: Iterable[Fact]) -> dict[str, int]:

@@ -21,12 +21,12 @@ from ctxchat.core.strategies.planning import (
     one_step,
     shrink_step,
 )
-from ctxchat.core.strategies.results import spill_of
+from ctxchat.core.strategies.results import MAX_RECENT_SHARE, spill_of
 from ctxchat.core.tokens import MESSAGE_OVERHEAD_TOKENS, TokenCounter
 from ctxchat.core.view import View
 
 KEPT = "shrink_kept"
-"""The step that shortens what is kept, where the target is missed otherwise."""
+"""The step that shortens what is kept: a result beyond the bound of one, and others where the target is missed otherwise."""
 
 KEPT_LABEL = "long results among the newest messages to head and tail, text kept on disk"
 
@@ -60,6 +60,20 @@ def clip_step(name: str, basis: Basis, entries: Iterable[Entry], cap: int, neede
     return shrink_step(name, basis, _clipped(basis, entries, cap), needed)
 
 
+def bound_kept(basis: Basis, strategy: Strategy, planned: Plan, budget: Budget) -> Plan:
+    """What the strategy `planned`, with a step before it where a result among what it keeps takes more than an eighth of the
+    limit: head and tail of it stay, the rest is one read away. What that frees need not be folded."""
+    raw, cap, touched = basis.view.raw, int(budget.limit * MAX_RECENT_SHARE), frozenset(planned.covers)
+    plan, stays = planned, True
+    while stays and (step := clip_step(KEPT, basis, _kept(basis, touched), cap, raw)) is not None:
+        view, ledger = after_step(basis.view, basis.ledger, step, basis.options.counter)
+        again = strategy.plan(view, ledger, budget) or msgspec.structs.replace(planned, steps=(), after=view.raw)
+        plan = msgspec.structs.replace(again, steps=(step, *again.steps), before=raw, target=budget.target)
+        stays = not touched.issubset(again.covers)  # what would have gone, and may be too long in turn
+        touched &= frozenset(again.covers)
+    return plan
+
+
 def clip_kept(basis: Basis, strategy: Strategy, planned: Plan | None, budget: Budget) -> Plan | None:
     """What the strategy `planned` with a step before it where it misses the target because of what it keeps: results of tools and
     notes among that become head and tail, by ever smaller caps, only down to the target. The rest is planned anew on what that
@@ -90,7 +104,18 @@ def _removed_groups(plan: Plan) -> frozenset[str]:
 
 def _kept_step(basis: Basis, covers: Collection[str], budget: Budget, needed: int) -> Step | None:
     """The step that cuts results outside `covers` by the gentlest cap that frees what is needed, else by the strictest."""
-    entries = [
+    entries = _kept(basis, covers)
+    step: Step | None = None
+    for cap in (cap for part in CAPS if (cap := budget.limit // part) >= MIN_RESULT_TOKENS):
+        step = clip_step(KEPT, basis, entries, cap, needed) or step
+        if step and step.tokens_freed >= needed:
+            break
+    return step
+
+
+def _kept(basis: Basis, covers: Collection[str]) -> list[Entry]:
+    """Rounds and notes outside `covers`, but for the round under way, which the model has not seen yet."""
+    return [
         entry
         for place, entry in enumerate(basis.entries, 1)
         if entry.group is not None
@@ -98,12 +123,6 @@ def _kept_step(basis: Basis, covers: Collection[str], budget: Budget, needed: in
         and entry.group.kind in {"round", "stray", "note"}
         and not (place == len(basis.entries) and entry.group.kind == "round")
     ]
-    step: Step | None = None
-    for cap in (cap for part in CAPS if (cap := budget.limit // part) >= MIN_RESULT_TOKENS):
-        step = clip_step(KEPT, basis, entries, cap, needed) or step
-        if step and step.tokens_freed >= needed:
-            break
-    return step
 
 
 def _clipped(basis: Basis, entries: Iterable[Entry], cap: int) -> Iterator[Shortened]:

@@ -13,6 +13,9 @@ from ctxchat.core.strategies.arguments import arguments_file, short_calls
 from ctxchat.core.strategies.base import Spill, Step
 from ctxchat.core.strategies.planning import Basis, Shortened, shrink_step
 
+MAX_RECENT_SHARE = 1 / 8
+"""Of the limit, what one result may take that stays for being recent."""
+
 KEPT_ARGUMENT_CHARS = 120
 """Characters that each long text among a call's arguments keeps."""
 

@@ -8,12 +8,9 @@ from ctxchat.core.messages import Message
 from ctxchat.core.prompt_files import SKILL_TOOL
 from ctxchat.core.strategies.base import Plan, Spill
 from ctxchat.core.strategies.planning import Basis, PlanOptions, one_step
-from ctxchat.core.strategies.results import shorten, spill_of
+from ctxchat.core.strategies.results import MAX_RECENT_SHARE, shorten, spill_of
 from ctxchat.core.tooluse import gist
 from ctxchat.core.view import View
-
-MAX_RECENT_SHARE = 1 / 8
-"""Of the limit, what one result may take that stays for being recent."""
 
 
 class ShrinkToolResults:
