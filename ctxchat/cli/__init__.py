@@ -33,7 +33,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return open_chat(flags)
 
 
+def _fill_closed_streams() -> None:
+    """Give streams that were closed before the start (`>&-`) a file that takes and gives nothing: else the first file that is
+    opened gets their number, and what is printed would go there."""
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY), fd)
+            setattr(sys, name, os.fdopen(fd, "w" if fd else "r", encoding="utf-8", closefd=False))
+
+
 def entry() -> None:
     """The console script."""
     sys.path[:] = import_path()  # what lies in the current folder is data, a `click.py` too
+    _fill_closed_streams()
     sys.exit(main())

@@ -64,6 +64,7 @@ def _output_is_full(fault: OSError) -> bool:
         errno.EFBIG,
         errno.EIO,
         errno.EPIPE,
+        errno.EBADF,
     }:
         return False
     try:

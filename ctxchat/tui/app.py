@@ -36,7 +36,7 @@ from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui import commands, starting
 from ctxchat.tui.actions import Handler, handler, importing, models
 from ctxchat.tui.actions.compaction import reinsert
-from ctxchat.tui.actions.program import keep_line
+from ctxchat.tui.actions.program import keep_line, open_place
 from ctxchat.tui.browser import open_in_browser
 from ctxchat.tui.chat.banner import AllNotices, BranchOffer
 from ctxchat.tui.chat.composer import Composer
@@ -55,6 +55,7 @@ from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.draft import Draft, Drafts
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.gauge import Gauge
+from ctxchat.tui.widgets.line import Line
 
 if TYPE_CHECKING:
     from textual.widgets import Markdown
@@ -495,6 +496,21 @@ class CtxchatApp(InOrder):
     def on_markdown_link_clicked(self, event: Markdown.LinkClicked) -> None:
         event.stop()
         self._follow(event.href)
+
+    def on_line_target_pressed(self, event: Line.TargetPressed) -> None:
+        """A click does what its words say: a key, a place in the conversation, a command."""
+        event.stop()
+        match event.what:
+            case "key":
+                self.post_message(Key(event.about, event.about if len(event.about) == 1 else None))
+            case "group":
+                self.chat.transcript.go_to(event.about)
+            case command:
+                self.run_command(commands.BY_NAME[command], event.about)
+
+    def on_transcript_place_clicked(self, event: Transcript.PlaceClicked) -> None:
+        event.stop()
+        self.start_action(open_place, event.place)
 
     def on_transcript_link_clicked(self, event: Transcript.LinkClicked) -> None:
         event.stop()

@@ -4,6 +4,7 @@ are what counts, else in this process."""
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import socket
 import subprocess
@@ -356,6 +357,20 @@ def test_an_output_that_takes_nothing_is_said(harbour: Home, arguments: list[str
         )
     assert ended.returncode == 1
     assert ended.stderr.decode().endswith("ctxchat: Standard output: No space left on device.\n")
+
+
+@pytest.mark.parametrize("arguments", [["run", "Hello"], ["sessions", "list", "--json"]])
+def test_an_output_that_is_closed_is_said_and_no_file_takes_its_place(harbour: Home, arguments: list[str]) -> None:
+    command = shlex.join([sys.executable, "-m", "ctxchat", *arguments])
+
+    def ended(closed: str) -> subprocess.CompletedProcess[str]:
+        line = ["sh", "-c", f"{command} {closed}"]
+        return subprocess.run(line, capture_output=True, text=True, cwd=harbour.work, env=harbour.environ, check=False)
+
+    assert (done := ended(">&-")).returncode == 1
+    assert done.stderr.endswith("ctxchat: Standard output: Bad file descriptor.\n") and "Traceback" not in done.stderr
+    assert ended("2>&-").returncode == ended("<&-").returncode == 0
+    assert ended("<&- >&- 2>&-").returncode == 1
 
 
 def test_json_and_markdown_at_once_are_refused(harbour: Home, cli: Cli) -> None:

@@ -71,7 +71,8 @@ async def test_the_address_opens_the_page_and_the_program(served: ChatServer) ->
             async with browser.get(script) as loaded:
                 assert loaded.status == 200
         (socket_url,) = re.findall(r"""websocket-url="([^"]+)""", text)
-        async with browser.ws_connect(socket_url, origin=served.public_url) as chat:
+        async with browser.ws_connect(socket_url, origin=served.public_url, compress=15) as chat:
+            assert chat.compress
             assert await chat.receive_bytes(timeout=10) == SHOWN
         assert socket_url.startswith(base.replace("http", "ws", 1))
 

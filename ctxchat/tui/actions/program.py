@@ -160,6 +160,18 @@ async def editor(app: CtxchatApp, argument: str = "") -> None:
     app.chat.composer.edit_outside(app.editor_command())
 
 
+async def open_place(app: CtxchatApp, argument: str) -> None:
+    """A line of a file, as `src/app.py:10` names it, in the person's own editor."""
+    from ctxchat.tui.unsent.outside_editor import file_at, visit
+
+    name, _, line = argument.rpartition(":")
+    file = await to_thread(file_at, app.services.workspace, name)
+    if file is None:
+        raise CtxchatError(f"{one_line(name, 80)}: there is no such file here.")
+    visit(file, int(line), app.editor_command(), app.suspend)
+    app.refresh(layout=True)
+
+
 async def stop(app: CtxchatApp, argument: str = "") -> None:
     """Interrupt the turn or the compaction."""
     app.controller.interrupt()

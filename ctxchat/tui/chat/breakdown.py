@@ -42,7 +42,7 @@ from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.chart import FillLine
 from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
 from ctxchat.tui.widgets.line import Line, Words
-from ctxchat.tui.widgets.lines import spread
+from ctxchat.tui.widgets.lines import spread, target
 
 ALWAYS = frozenset({"user", "assistant", "tool_results", "draft", "reserved", "free"})
 """Parts that have a row even when they hold nothing."""
@@ -160,9 +160,9 @@ class Offenders(Line):
     def draw_line(self, width: int) -> Content:
         lines = [Content.styled("biggest", MUTED)]
         for row in self._rows:
-            lines.append(
-                spread(Content(f"{signs_of(self.app)[row.section]} {row.what}"), Content(short(row.tokens)), width)
-            )
+            what = Content(f"{signs_of(self.app)[row.section]} {row.what}")
+            goes_to = ("group", row.group) if row.group else ("xray", row.section)
+            lines.append(target(spread(what, Content(short(row.tokens)), width), *goes_to))
         return Content("\n").join(lines)
 
 

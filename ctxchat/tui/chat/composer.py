@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from textual.app import ComposeResult
+from textual.content import Content
+from textual.events import Click
 from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
@@ -32,7 +34,8 @@ from ctxchat.tui.commands import Keys, shown_key
 from ctxchat.tui.unsent.draft import SAVE_PAUSE_S, Along, Draft, Paste, mention_rules
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.unsent.outside_editor import edited
-from ctxchat.tui.widgets.line import Words
+from ctxchat.tui.widgets.line import Line, Words
+from ctxchat.tui.widgets.lines import target
 
 if TYPE_CHECKING:
     from ctxchat.agent.attachments import Attachments
@@ -127,9 +130,15 @@ class Composer(Widget):
         """What calls may do without asking, in the border, and the key that changes it."""
         key = next(iter(keys.get("mode", ())), "")
         words = MODE_WORDS[mode].partition(":")[0] if self.size.width < 50 else MODE_WORDS[mode]
-        self._frame.border_title = f"{words}   {shown_key(key)}" if key else words
+        title = target(Content(f"{words}   {shown_key(key)}" if key else words), "mode")
+        self._frame.border_title = title  # type: ignore[assignment]  # as Textual takes it, and says it does not
         self._frame.set_class(mode == "all", "-all")
         self._frame.set_class(mode == "plan", "-plan")
+
+    def on_click(self, event: Click) -> None:
+        if press := event.style.meta.get("press"):
+            event.stop()
+            self.post_message(Line.TargetPressed(*press))
 
     # ── the draft ──
 

@@ -10,7 +10,7 @@ from textual.content import Content
 from ctxchat.presentation.text import one_line
 from ctxchat.tui.commands import Keys, shown_key
 from ctxchat.tui.widgets.line import Line
-from ctxchat.tui.widgets.lines import spread
+from ctxchat.tui.widgets.lines import spread, target
 
 
 class HeaderState(msgspec.Struct, frozen=True):
@@ -59,14 +59,20 @@ class Header(Line):
         mode = "read-only session" if heading.read_only else heading.mode
         sandbox = ("sandboxed" if heading.sandboxed else "not sandboxed") if model else ""  # nothing is known before it
         agent = one_line(heading.agent, 20) if width >= 50 else ""
-        words: list[tuple[str, str]] = [(agent, "$text-accent"), (model, "$text"), (mode, _mode_style(mode))]
+        words: list[tuple[str, str, str]] = [  # with the command that a click starts
+            (agent, "$text-accent", "agent"),
+            (model, "$text", "model"),
+            (mode, _mode_style(mode), "" if heading.read_only else "mode"),
+        ]
         if width >= 70:
-            words.append((sandbox, "$text-muted" if heading.sandboxed else "$text-warning"))
+            words.append((sandbox, "$text-muted" if heading.sandboxed else "$text-warning", ""))
         elif not heading.sandboxed and width >= 44:
-            words.append(("no sandbox", "$text-warning"))
+            words.append(("no sandbox", "$text-warning", ""))
         if width < 34:
             words = words[2:]
-        right = Content("   " if width >= 70 else "  ").join([Content.styled(w, s) for w, s in words if w])
+        right = Content("   " if width >= 70 else "  ").join(
+            [target(said, does) if does else said for w, s, does in words if w and (said := Content.styled(w, s))]
+        )
         left = Content.styled("ctxchat", "bold $accent")
         if width >= 56:
             branch = f" ⎇ {one_line(heading.branch, 40)}" if heading.branch else ""
@@ -129,4 +135,6 @@ class KeyLine(Line):
 
     def _pair(self, action: str, words: str) -> Content | None:
         key = action[1:] if action.startswith("=") else next(iter(self._keys.get(action, ())), "")
-        return Content.assemble((shown_key(key), "$text-accent"), (f" {words}", "$text-muted")) if key else None
+        if not key:
+            return None
+        return target(Content.assemble((shown_key(key), "$text-accent"), (f" {words}", "$text-muted")), "key", key)

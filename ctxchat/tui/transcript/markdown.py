@@ -32,6 +32,9 @@ beginning, so that a growing one would take longer with each line."""
 MAX_HIGHLIGHTED_CHARS = 40_000
 """Characters of code above which it is not highlighted."""
 
+PLACE = re.compile(r"(?<![\w/.:@-])(?:~?/)?(?:[\w.@+-]+/)*[\w.+-]*\.[A-Za-z]\w{0,7}:\d{1,7}\b")
+"""A line of a file, `src/app.py:10`, which a click opens."""
+
 BULLETS, LISTS = "•◦▪", ("bullet_list", "ordered_list")
 
 
@@ -268,6 +271,13 @@ def _inline(node: SyntaxTreeNode) -> Content:
 
     def say(words: str) -> None:
         nonlocal at
+        places = (
+            PLACE.finditer(words) if ":" in words and not any(isinstance(style, Style) for style, _ in begun) else ()
+        )
+        spans.extend(
+            Span(at + place.start(), at + place.end(), Style.from_meta({"press": ("place", place[0])}))
+            for place in places
+        )
         text.append(words)
         at += len(words)
 

@@ -68,6 +68,13 @@ class Transcript(ScrollView, can_focus=True):
             super().__init__()
             self.href = href
 
+    class PlaceClicked(Message):
+        """A person wants to see a place in a file: `src/app.py:10`."""
+
+        def __init__(self, place: str) -> None:
+            super().__init__()
+            self.place = place
+
     class Unread(Message):
         """So many lines have come below what is being read, since the reader left the end; 0 at the end."""
 
@@ -503,6 +510,8 @@ class Transcript(ScrollView, can_focus=True):
             what, about = press
             if what == "link":
                 self.post_message(self.LinkClicked(about))
+            elif what == "place":
+                self.post_message(self.PlaceClicked(about))
             else:
                 self._press(block, what)
         elif event.chain > 1:

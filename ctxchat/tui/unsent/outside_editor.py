@@ -23,6 +23,35 @@ CHOOSE = "Set $EDITOR, or interface.editor in the settings."
 def edited(text: str, command: str, suspend: Callable[[], AbstractContextManager[None]]) -> str | None:
     """The text after `command` (else $VISUAL, $EDITOR, vi) had it; None where the editor ended with an error or took the
     file away, which is how one says no. Raises CtxchatError where there is no terminal to give away, or no such editor."""
+    words = _program(command)
+    with tempfile.TemporaryDirectory(prefix="ctxchat-") as folder:
+        file = Path(folder) / "message.md"
+        file.write_text(text, "utf-8", "replace")
+        code = _run([*words, str(file)], suspend)
+        return file.read_text("utf-8", "replace") if code == 0 and file.is_file() else None
+
+
+def file_at(workspace: Path, name: str) -> Path | None:
+    """The file of this name, which may be one from the workspace on; None where there is none."""
+    file = workspace / Path(name).expanduser()
+    return file if file.is_file() else None
+
+
+def visit(file: Path, line: int, command: str, suspend: Callable[[], AbstractContextManager[None]]) -> None:
+    """Have the same editor show a file at a line. Raises CtxchatError as `edited` does."""
+    words = _program(command)
+    match Path(words[0]).stem:
+        case "code" | "code-insiders" | "codium" | "cursor":
+            place = ["--goto", f"{file}:{line}"]
+        case "hx" | "helix" | "subl" | "zed" | "zeditor":
+            place = [f"{file}:{line}"]
+        case _:
+            place = [f"+{line}", str(file)]
+    _run([*words, *place], suspend)
+
+
+def _program(command: str) -> list[str]:
+    """The editor's command line, with its program's whole path. Raises CtxchatError where there is none."""
     command = command or os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
         words = shlex.split(command) or ["vi"]
@@ -33,17 +62,19 @@ def edited(text: str, command: str, suspend: Callable[[], AbstractContextManager
         if not program:
             raise CtxchatError(f"{words[0]}: there is no such program outside of this folder.", CHOOSE)
         words[0] = program
-    with tempfile.TemporaryDirectory(prefix="ctxchat-") as folder:
-        file = Path(folder) / "message.md"
-        file.write_text(text, "utf-8", "replace")
-        try:
-            with suspend():
-                code = _ended([*words, str(file)])
-        except SuspendNotSupported:
-            raise CtxchatError("An editor cannot be opened from here.", "It needs a terminal of its own.") from None
-        if isinstance(code, OSError):
-            raise CtxchatError(f"{words[0]}: {code.strerror}", CHOOSE)
-        return file.read_text("utf-8", "replace") if code == 0 and file.is_file() else None
+    return words
+
+
+def _run(words: list[str], suspend: Callable[[], AbstractContextManager[None]]) -> int:
+    """The editor's exit code. Raises CtxchatError where it did not start."""
+    try:
+        with suspend():
+            code = _ended(words)
+    except SuspendNotSupported:
+        raise CtxchatError("An editor cannot be opened from here.", "It needs a terminal of its own.") from None
+    if isinstance(code, OSError):
+        raise CtxchatError(f"{words[0]}: {code.strerror}", CHOOSE)
+    return code
 
 
 def _ended(words: list[str]) -> int | OSError:

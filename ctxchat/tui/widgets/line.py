@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from textual.content import Content
+from textual.events import Click
+from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -12,12 +14,25 @@ class Line(Widget):
 
     DEFAULT_CSS = "Line { height: 1; width: 1fr; }"
 
+    class TargetPressed(Message):
+        """A click on a target (`widgets.lines.target`): `what` is `key` or `group` for what it is `about`, else a command with
+        that as its argument."""
+
+        def __init__(self, what: str, about: str) -> None:
+            super().__init__()
+            self.what, self.about = what, about
+
     def draw_line(self, width: int) -> Content:
         """What to draw in this many cells."""
         raise NotImplementedError
 
     def render(self) -> Content:
         return self.draw_line(self.size.width)
+
+    def on_click(self, event: Click) -> None:
+        if press := event.style.meta.get("press"):
+            event.stop()
+            self.post_message(self.TargetPressed(*press))
 
 
 class Words(Static):

@@ -72,9 +72,9 @@ def hung(lines: Iterable[DrawnLine], first: Content, more: Content | None = None
     return found
 
 
-def target(words: Content, what: str) -> Content:
-    """The words as something to press: whoever owns the line is told `what`."""
-    return words.stylize(Style.from_meta({"press": (what, "")}))
+def target(words: Content, what: str, about: str = "") -> Content:
+    """The words as something to press: whoever owns the line is told `what`, and which."""
+    return words.stylize(Style.from_meta({"press": (what, about)}))
 
 
 def spread(left: Content, right: Content, width: int) -> Content:
