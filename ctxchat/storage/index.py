@@ -18,9 +18,9 @@ from urllib.parse import quote
 
 from ctxchat.core.errors import StorageError
 from ctxchat.core.messages import Message
+from ctxchat.core.stems import apart, indexed
 from ctxchat.storage import private_files
 from ctxchat.storage.around import last_row
-from ctxchat.storage.stems import apart, indexed
 
 _UNUSABLE = re.compile(
     r"no such (fts5 )?table: (fts\.)?(search|stems|state|pending)|table (fts\.)?(search|stems) has no column"

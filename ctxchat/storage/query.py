@@ -17,7 +17,7 @@ import msgspec
 from ctxchat.core.errors import UsageError
 from ctxchat.core.expressions import expression
 from ctxchat.core.search import Scope
-from ctxchat.storage.stems import UNSPACED, apart, empty, forms, language_of, stem
+from ctxchat.core.stems import UNSPACED, apart, empty, forms, language_of, stem
 
 _TERM = expression(r'"([^"]+)"|([^\s"]+)')
 _WORD = expression(f"{UNSPACED}+|(?:(?!{UNSPACED})[^\\W_])+(?:_+(?:(?!{UNSPACED})[^\\W_])+)*")

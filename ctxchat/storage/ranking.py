@@ -10,8 +10,8 @@ from math import log
 
 import msgspec
 
+from ctxchat.core.stems import fold, stem
 from ctxchat.storage.query import Query, Unit
-from ctxchat.storage.stems import fold, stem
 
 _PROXIMITY_CHARS = 300
 """Characters within which words belong together."""

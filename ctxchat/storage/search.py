@@ -11,6 +11,7 @@ import msgspec
 
 from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.search import NEWEST, Hit, Scope
+from ctxchat.core.stems import LANGUAGES, mark
 from ctxchat.storage import index
 from ctxchat.storage.database import Database
 from ctxchat.storage.query import Query, Unit, parse, phrase, split_filters
@@ -26,7 +27,6 @@ from ctxchat.storage.ranking import (
     scored,
 )
 from ctxchat.storage.snippet import passage, snippet
-from ctxchat.storage.stems import LANGUAGES, mark
 
 _MAX_ROWS = (
     8_000  # rows that the index is asked for in all, the rarest words first; of words that are everywhere, the newest

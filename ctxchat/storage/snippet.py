@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from ctxchat.core.sanitize import clean
-from ctxchat.storage.stems import apart, fold
+from ctxchat.core.stems import apart, fold
 
 _BEFORE, _LENGTH = 60, 200  # characters
 _MAX_FOLDED_CHARS = 50_000  # characters that are searched without regard to accents

@@ -6,17 +6,17 @@ import subprocess
 import sys
 import threading
 
-from ctxchat.storage.stems import _stem, stem
+from ctxchat.core.stems import _stem, stem
 
 ONE = """
 import sys
-from ctxchat.storage.stems import stem
+from ctxchat.core.stems import stem
 print(stem("harbours"), *sorted(name for name in sys.modules if name.endswith("_stemmer")))
 """
 
 ALL = """
 import snowballstemmer
-from ctxchat.storage.stems import LANGUAGES, _stemmer
+from ctxchat.core.stems import LANGUAGES, _stemmer
 for language in LANGUAGES:
     assert type(_stemmer(language)) is snowballstemmer._languages[language], language
 print(len(LANGUAGES))
