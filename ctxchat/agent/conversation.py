@@ -41,14 +41,21 @@ from ctxchat.core.hooks import replaces_automatic
 from ctxchat.core.journal import HeadSet, Measured, Record, Sealed, SessionState, ThoughtsLeftOut
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.masked_record import MaskedRecord
-from ctxchat.core.notes import change_note, context_note, known_context, tools_block, without_tool_told
+from ctxchat.core.notes import (
+    change_note,
+    context_note,
+    described_tools,
+    known_context,
+    tools_block,
+    without_tool_told,
+)
 from ctxchat.core.permissions import Mode
 from ctxchat.core.ports import Clock, JournalPort, ModelPort, ModelRequest, ReplyNotes
 from ctxchat.core.prefix_break import PrefixBreak
 from ctxchat.core.prefix_guard import PrefixGuard, SentPrefix, request_of
 from ctxchat.core.prices import TOKENS_PER_PRICE, ModelPrices
 from ctxchat.core.sections import section_of
-from ctxchat.core.tool_share import Afforded, afford
+from ctxchat.core.tool_share import ON_DEMAND, Afforded, afford
 from ctxchat.core.view import Item, View, compile
 from ctxchat.core.working_set import touched
 
@@ -117,7 +124,7 @@ class Conversation(JournalWriter):
         self.masked = masked or MaskedRecord(str)
         """What of the record a model is told."""
         self._afforded = Afforded()
-        self._afforded_of: tuple[tuple[ToolSpec, ...], int] = (self._tools, 0)
+        self._afforded_of: tuple[tuple[ToolSpec, ...], int, frozenset[str]] = (self._tools, 0, frozenset())
         self._looking = asyncio.Lock()
         self._told: set[str] = set()
         self._weighed = len(state.ledger.changes)  # changes in force when the counter last forgot what is not in view
@@ -240,6 +247,7 @@ class Conversation(JournalWriter):
         """The head as it would be made now, by what was seen around last."""
         around = self._around or Surroundings()
         own = [ContextBlock(MODEL, f"You are served by the model {self.model.name}.")]
+        own += [ContextBlock(ON_DEMAND, names)] if (names := self._afforded.on_demand) else []
         own += [ContextBlock(MODE, words)] if (words := MODES.get(self.mode, "")) else []
         context = (*around.context, *own)
         return Head(self._config.system, self._afforded.tools, around.memory, context, self._config.agent)
@@ -390,12 +398,16 @@ class Conversation(JournalWriter):
     # ── tools, troubles, long texts ──
 
     async def _afford_tools(self) -> None:
-        """Find those of the tools on offer that the window has room for; off the loop, since some servers bring hundreds."""
+        """Find those of the tools on offer that are described to the model; off the loop, since some servers bring hundreds."""
         refused = self.state.refused_tools.get(self.model.name, ())
-        of = (tuple(tool for tool in self._tools if tool.name not in refused), self.budget.limit)
+        head, counter = self.ledger.head, self.counter
+        holds = head is not None and not self._head_is_outdated(head)
+        told = described_tools(head, self.ledger) if head and holds else frozenset[str]()
+        of = (tuple(tool for tool in self._tools if tool.name not in refused), self.budget.limit, told)
         if of != self._afforded_of:
-            weigh = self.counter.tool
-            self._afforded = await asyncio.to_thread(afford, of[0], lambda tool: weigh(tool.schema), of[1])
+            self._afforded = await asyncio.to_thread(
+                afford, of[0], lambda tool: counter.tool(tool.schema), counter.count_text, *of[1:]
+            )
             self._afforded_of = of
 
     async def remeasure(self) -> ContextUsage:
@@ -404,11 +416,9 @@ class Conversation(JournalWriter):
             return self._adopt(await self.compiled(self.ledger))
 
     def troubles(self) -> tuple[str, ...]:
-        """Who around the conversation was late, failed or is too heavy, in a sentence each; nobody is named twice."""
+        """Who around the conversation was late or failed, in a sentence each; nobody is named twice."""
         troubles = self._config.context_sources.troubles
         said = {source: f"Context from {source} {why}." for source, why in troubles.items()}
-        if trouble := self._afforded.trouble:
-            said[trouble] = trouble
         new = {source: text for source, text in said.items() if source not in self._told}
         self._told.update(new)
         return tuple(new.values())

@@ -45,6 +45,7 @@ from ctxchat.tools.checkpoints import Checkpoints
 from ctxchat.tools.conversation import MakeRoom
 from ctxchat.tools.delegating import Delegate
 from ctxchat.tools.jobs import JobList, Jobs
+from ctxchat.tools.mcp.finding import FindTools
 from ctxchat.tools.memos import WriteMemo
 from ctxchat.tools.read_file import ReadNow
 from ctxchat.tools.seen import SeenFiles
@@ -330,6 +331,8 @@ class Opening:
             tools.append(Delegate(below, {n: a.description for n, a in shared.loaded.settings.all_agents.items()}))
         if shared.loaded.prompts or shared.loaded.untrusted:  # which may be trusted while it is open
             tools.append(ReadSkill(lambda: shared.loaded.prompts))
+        if shared.servers.rows:
+            tools.append(FindTools(lambda: tool_runner.guest_specs))
         tools += self._extensions.tools([tool.spec.name for tool in tools])
         tool_runner = ToolRunner(
             tools,

@@ -11,9 +11,9 @@ from ctxchat.core.clip import clip
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.memos import memos_text, memos_to_carry
 from ctxchat.core.messages import Group, Text
-from ctxchat.core.notes import CALL_TOOL
 from ctxchat.core.prompt_files import SKILL_TOOL
 from ctxchat.core.tokens import Count
+from ctxchat.core.tool_share import CALL_TOOL
 from ctxchat.core.tooluse import failed, refused
 
 MIN_SKILL_TOKENS, MAX_SKILL_TOKENS, MAX_CARRIED_TOKENS = 200, 5_000, 20_000

@@ -15,7 +15,7 @@ from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ledger import MEMO_NOTE, Ledger
 from ctxchat.core.messages import Group, Message, ToolCall
-from ctxchat.core.notes import CALL_TOOL
+from ctxchat.core.tool_share import CALL_TOOL
 from ctxchat.core.tooluse import failed, refused
 
 MEMO_TOOL = "memo"

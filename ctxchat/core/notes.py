@@ -15,6 +15,7 @@ import msgspec
 from ctxchat.core.head import ContextBlock, Head, ToolSpec
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.tool_share import CALL_TOOL
 
 CONTEXT_NOTE = "context:"
 """How the `source` of a note on what stands around a conversation begins; behind it stand the sources it tells of."""
@@ -24,9 +25,6 @@ CONTINUE = "continue"
 
 TOOLS = "tools"
 """The source of what a note says of tools that came or went after the head was sent."""
-
-CALL_TOOL = "call_tool"
-"""The tool by which tools are called that are not in the head."""
 
 CONTINUE_REQUEST = (
     "[Your last message was cut off. Go on exactly where it stops, in the middle of a word if need be: "
@@ -126,6 +124,12 @@ def tools_block(head: Sequence[ToolSpec], now: Sequence[ToolSpec]) -> ContextBlo
     lines = [_GONE + tool.name for tool in head if tool.name not in there]
     lines += [tool.schema for tool in now if known.get(tool.name) != tool]
     return ContextBlock(TOOLS, "\n".join(lines))
+
+
+def described_tools(head: Head, ledger: Ledger) -> frozenset[str]:
+    """The names of the tools that the model was told of whole: in the head, or in a note that it still sees."""
+    noted = _by_name(known_context(head, ledger).get(TOOLS, ""))
+    return frozenset({*(tool.name for tool in head.tools), *noted})
 
 
 def tools_change(told: str, now: str) -> str:

@@ -154,7 +154,7 @@ async def test_once_it_is_trusted_all_of_it_works(folder: Path, tmp_path: Path) 
     assert results["harbour__add"].status == "ok" and "as critic: it is fine" in results["delegate"].output
     critic = made.script.views[1]
     assert "You find faults." in critic.items[0].message.text
-    assert {tool.name for tool in critic.tools} - {"call_tool"} == {"read_file", "grep"}
+    assert {tool.name for tool in critic.tools} - {"find_tools", "call_tool"} == {"read_file", "grep"}
     await say(session, "/look src/tide.py twice")
     assert "Look at src/tide.py with care: src/tide.py twice" in shown(session)
     await say(session, "/state")

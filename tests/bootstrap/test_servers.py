@@ -108,7 +108,7 @@ async def test_an_agent_may_have_one_of_their_tools_only(tmp_path: Path):
         assert session.setup.notices == ()  # they may come up yet
         await program.mcp_servers(wait=True)
         await session.setup.adapt()
-        assert [tool.name for tool in session.view.tools] == ["harbour__add", "call_tool"]
+        assert [tool.name for tool in session.view.tools] == ["find_tools", "harbour__add", "call_tool"]
         await session.close()
 
 

@@ -10,7 +10,6 @@ from ctxchat.core.head import ContextBlock, Head, ToolSpec
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.notes import (
-    CALL_TOOL,
     TOOLS,
     change_note,
     context_note,
@@ -19,6 +18,7 @@ from ctxchat.core.notes import (
     tools_block,
     tools_change,
 )
+from ctxchat.core.tool_share import CALL_TOOL
 
 lines = st.lists(st.sampled_from(["main", "one file changed", "be brief", "M a.py", "", "- x", "+ y"]), max_size=8)
 texts = lines.map("\n".join)

@@ -32,7 +32,6 @@ from ctxchat.core.harm import harms
 from ctxchat.core.head import ToolSpec
 from ctxchat.core.hooks import HookVerdict
 from ctxchat.core.messages import ToolCall
-from ctxchat.core.notes import CALL_TOOL
 from ctxchat.core.permissions import AccessRequest, Answer, parse_rules
 from ctxchat.core.ports import (
     BackgroundCommands,
@@ -49,6 +48,7 @@ from ctxchat.core.ports import (
     WorkspaceFiles,
 )
 from ctxchat.core.secrets import MaskedLines, marks_in
+from ctxchat.core.tool_share import CALL_TOOL, FIND_TOOL
 
 HALF_LINE_PAUSE_S = 0.3
 """Seconds that a line without an end waits for the rest of it, so that no half of a secret is shown."""
@@ -65,7 +65,7 @@ MAX_KEPT_CHARS = 20_000
 
 CALL_LATE_TOOL = ToolSpec(
     CALL_TOOL,
-    "Calls a tool that a note in this conversation has named. Only for those: all others are called directly.",
+    f"Calls a tool that a note or {FIND_TOOL} has described. Only for those: all others are called directly.",
     {
         "type": "object",
         "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
@@ -215,8 +215,8 @@ class ToolRunner:
         return tuple(self._tools)
 
     def offer(self, names: Collection[str] | None) -> None:
-        """From now on only these; None for all."""
-        self._offered = None if names is None else frozenset(names)
+        """From now on only these, and what finds them; None for all."""
+        self._offered = None if names is None else frozenset({*names, FIND_TOOL})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -229,6 +229,11 @@ class ToolRunner:
         tools = self._tools
         specs = tuple(msgspec.structs.replace(tools[name].spec, name=name) for name in self.names)
         return specs if self._guests_arrive is None else (*specs, CALL_LATE_TOOL)
+
+    @property
+    def guest_specs(self) -> tuple[ToolSpec, ...]:
+        """Those of `specs` that come and go."""
+        return tuple(spec for spec in self.specs if spec.name not in self._own and spec is not CALL_LATE_TOOL)
 
     async def wait_for_guests(self) -> None:
         """Until tools on their way are there, for as long as a first message may wait for them."""

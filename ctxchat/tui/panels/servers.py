@@ -106,6 +106,8 @@ class ServersScreen(Listing[None]):
         more = f", and {len(tools) - 12} more" if len(tools) > 12 else ""
         left_out = [one_line(tool, 120) for tool in item.left_out[:6]]
         missing = f"\nLeft out: {', '.join(left_out)}{', …' if item.left_out[6:] else ''}" if left_out else ""
+        if tools and not any(tool in self._prices for tool in tools):
+            more += ". The model knows their names, and finds and calls them on demand."
         return Content.styled(", ".join(words) + more, MUTED) + Content.styled(missing, "$text-warning")
 
     @work(group="switch", exclusive=True, exit_on_error=False)
