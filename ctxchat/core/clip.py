@@ -10,6 +10,12 @@ from ctxchat.core.tokens import Count
 
 _JOINERS = frozenset("\u200d\ufe0e\ufe0f\u20e3")
 
+MAX_WORD_CHARS = 40
+"""Characters that a cut gives up for a whole word, a value or a name: half of one would be a false one."""
+
+_WORD_END = re.compile(r"\s\S+\Z")
+_WORD_START = re.compile(r"\S*\s")
+
 
 def clip(text: str, max_tokens: int, count: Count, mark: str = "\n[… {tokens} tokens left out …]\n") -> str:
     """The text itself where it fits, else two thirds head and one third tail around a mark that says how much is missing.
@@ -72,15 +78,25 @@ def _missing_mark(text: str, start: int, end: int, count: Count, mark: str) -> s
 
 
 def _line_end(text: str, place: int) -> int:
-    """The end of the last whole line before a place, where that gives up no more than half; else the place."""
+    """The end of the last whole line before a place, where that gives up no more than half; else of the last whole word, if it is
+    near."""
     line = text.rfind("\n", 0, place + 1)
-    return line if line * 2 >= place > 0 else place
+    if line * 2 >= place > 0 or text[place : place + 1].isspace():
+        return line if line * 2 >= place > 0 else place
+    word = _WORD_END.search(text, max(0, place - MAX_WORD_CHARS), place)
+    return word.start() if word else place
 
 
 def _line_start(text: str, place: int) -> int:
-    """The start of the first whole line behind a place, where that gives up no more than half; else the place."""
+    """The start of the first whole line behind a place, where that gives up no more than half; else of the first whole word,
+    if it is near."""
     line = text.find("\n", max(0, place - 1)) + 1
-    return line if 0 < line < len(text) and (len(text) - line) * 2 >= len(text) - place else place
+    if 0 < line < len(text) and (len(text) - line) * 2 >= len(text) - place:
+        return line
+    if text[max(0, place - 1) : place].isspace():
+        return place
+    word = _WORD_START.match(text, place, place + MAX_WORD_CHARS)
+    return word.end() if word else place
 
 
 def _missing_lines(text: str, start: int, end: int) -> str:

@@ -25,6 +25,9 @@ LENGTHS = tuple(int(2_000 * 0.9**step) for step in range(40))
 UNCUT_MESSAGE_TOKENS = 200
 """Tokens up to which no message is cut while one stands there of which nothing came."""
 
+BRIEF_MESSAGE_TOKENS = 60
+"""Tokens up to which none is cut at all: half of a sentence may say something else. It stands whole or gives way."""
+
 EMPTY_MESSAGE_CHARS = 8
 """Characters of a message that tells nothing by itself."""
 
@@ -76,7 +79,7 @@ def person_said(
     longest = _fitting(weights.values(), room, UNCUT_MESSAGE_TOKENS)
     if not longest:
         kept = [one for one in said if one.worth or one in {said[0], said[-1]}]
-        longest = _fitting([weights[one.id] for one in kept], room, 0) or LENGTHS[-1]
+        longest = _fitting([weights[one.id] for one in kept], room, BRIEF_MESSAGE_TOKENS) or BRIEF_MESSAGE_TOKENS
     lines: dict[str, str] = {}
     behind = sorted(said[1:-1], key=lambda one: (-one.worth, -one.seq))
     rules = [one for one in behind if one.worth >= RULE_WEIGHT]

@@ -75,3 +75,12 @@ def test_the_lines_around_a_place_are_shown_and_those_left_out_are_named() -> No
     assert numbers == list(range(numbers[0], numbers[-1] + 1)) and numbers[0] < 120 < numbers[-1]
     assert f"lines 1–{numbers[0] - 1} (start_line=1), " in shown[0]
     assert f"lines {numbers[-1] + 1}–200 (start_line={numbers[-1] + 1})" in shown[-1]
+
+
+@given(st.lists(st.from_regex(r"[a-z#0-9/._]{1,30}", fullmatch=True), min_size=20, max_size=120), st.integers(40, 90))
+def test_no_word_is_cut_in_two_where_there_are_spaces_near(words: list[str], most: int) -> None:
+    text = " ".join(words)
+    start, _, rest = clip(text, most, len, " [… {tokens} left out …] ").partition(" [… ")
+    end = rest.partition(" …] ")[2]
+    assert " " not in start or start.split() == words[: len(start.split())]
+    assert " " not in end or end.split() == words[len(words) - len(end.split()) :]

@@ -1042,6 +1042,17 @@ def test_what_a_sub_agent_answers_names_files_and_symbols() -> None:
     }
 
 
+def test_a_pasted_refusal_of_a_server_is_no_rule_however_it_is_wrapped() -> None:
+    pasted = (
+        'this results in\n\n Error: 400 {"type":"error","error":{"message":"`use`\n ids were found. Each\n'
+        ' `use` block must have a corresponding `result` block in the next\n message."},"id":"req_1"}\n\n'
+        "never inject the message there."
+    )
+    assert list(by_kind(collect([said(pasted)]), "rule")) == ["never inject the message there."]
+    between = 'Send {"a": 1} then.\n\nIt must be short.\n\nThe reply is {"b": 2}'
+    assert list(by_kind(collect([said(between)]), "rule")) == ["It must be short."]
+
+
 def test_a_path_that_a_sub_agent_begins_at_the_project_is_none() -> None:
     answer = "See /docs/pool.md, /work/app/src/pool.py and /etc/pool.conf; the API is at /actions/runs/."
     asked = ran("delegate", '{"task": "Where is the pool made?"}', answer)

@@ -450,3 +450,17 @@ def test_a_request_that_was_cut_short_stands_first_and_what_was_answered_is_call
     assert wish.strip() in text and "m92, which stands below" in text and text.count("Mind the tide.") == 60
     text = summary_of([*conversation(14), Message(99, "assistant", "One more thing. " * 400)])
     assert "not answered" not in text
+
+
+@examples(30, 300)
+@given(st.lists(st.integers(1, 50), min_size=4, max_size=60), st.integers(150, 900))
+def test_a_brief_message_stands_whole_or_gives_way(lengths: list[int], room: int) -> None:
+    messages = [
+        Message(2 * n + 1 + half, "assistant" if half else "user", "Done." if half else " ".join(["word"] * many))
+        for n, many in enumerate(lengths)
+        for half in (0, 1)
+    ]
+    said = person_said(group_messages(messages), room, lambda text: len(text.split()))
+    assert "[…" not in said
+    whole = {f"- {m.id}: {m.text}" for m in messages if m.role == "user"}
+    assert all(line in whole for line in said.splitlines()[1:] if "left out here" not in line)

@@ -95,6 +95,8 @@ _OUTPUT = expression(
     re.MULTILINE,
 )
 """What a pasted terminal, log or JSON has: what its lines begin with, and what only a screen draws."""
+_OBJECT = expression(r"^[^\n]*\{\"\w+\":(?:[^\n]+\n){0,40}?[^\n]*\}[ \t]*$", re.MULTILINE)
+"""A pasted object, from the line that it begins in to the one that it ends in, as a terminal wraps a server's refusal."""
 _WRAPPED = expression(r"^agentId: [^\n]*|^<(usage)>.*?</\1>", re.MULTILINE | re.DOTALL)
 """What a program writes around the answer of an agent."""
 _EMPTY_LINE = expression(r"\n[ \t]*\n")
@@ -197,7 +199,7 @@ def recalled(group: Group) -> tuple[int, ...]:
 def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
     at: At = (message.seq, "user" if message.role == "user" else "assistant", group.turn)
     whole = _scanned(_spoken_text(message))
-    text = _TRACE.sub("", whole)
+    text = _TRACE.sub("", _OBJECT.sub("", whole) if message.role == "user" else whole)
     if message.role == "user":
         text = "\n\n".join(block for block in _EMPTY_LINE.split(text) if not _OUTPUT.search(block))
     for match in _SENTENCE.finditer(text):
