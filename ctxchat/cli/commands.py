@@ -29,7 +29,7 @@ COMMANDS = {
     "config": ("ctxchat.cli.config", "Where settings come from, what they are, and setting them."),
     "permissions": ("ctxchat.cli.permissions", "What is allowed without asking, and what would be asked."),
     "trust": ("ctxchat.cli.trust", "What a folder's own settings, skills and hooks would do, and trusting them."),
-    "mcp": ("ctxchat.cli.mcp", "MCP servers: which are up, and what their tools cost."),
+    "mcp": ("ctxchat.cli.mcp", "MCP servers: which are up, what their tools cost; add, test and remove them."),
     "themes": ("ctxchat.cli.themes", "Themes, and whether yours are whole."),
     "doctor": ("ctxchat.cli.doctor", "Check that everything works, with remedies."),
     "completion": ("ctxchat.cli.completion", "A script that makes your shell complete commands and options."),

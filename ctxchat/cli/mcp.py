@@ -1,32 +1,38 @@
-"""`ctxchat mcp`: the MCP servers of the settings, each started for this, with its state and its tools."""
+"""`ctxchat mcp`: the MCP servers of the settings, each started to be seen; adding, trying and removing one."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from ctxchat.bootstrap.program import SERVERS_TIMEOUT_S, Program
-from ctxchat.cli.common import common_options, emit, flags, run_async, table, tell
+from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, table, tell
+from ctxchat.config import paths, write
+from ctxchat.config.toml_positions import bare_key
+from ctxchat.core.errors import UsageError
 from ctxchat.core.sanitize import clean
 from ctxchat.tools.mcp.server import ServerRow
 
-NONE = "No MCP server is configured. [mcp.NAME] in config.toml adds one."
+NONE = "No MCP server is configured. `ctxchat mcp add NAME COMMAND` (or an address) adds one."
 LATE = f"It did not answer within {SERVERS_TIMEOUT_S:.0f} s."
 
 
-@click.command("mcp")
+@click.group("mcp", invoke_without_command=True)
 @common_options
 def command() -> None:
-    """The MCP servers that are configured here: which are up, what their tools cost in tokens, why one failed.
+    """The MCP servers that are configured here: which are up, what their tools cost in tokens, why one failed."""
+    ctx = click.get_current_context()
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_)
 
-    Each that is not off is started to see, and ended again.
-    """
 
-    async def ask_servers() -> tuple[list[ServerRow], dict[str, int]]:
-        async with Program.started(flags()) as program:
-            tell(program.notices)
-            return list(await program.mcp_servers(wait=True)), program.servers.weights()
-
-    rows, weights = run_async(ask_servers())
+@command.command("list")
+@common_options
+def list_() -> None:
+    """All of them. Each that is not off is started to see, and ended again."""
+    rows, weights = _asked()
     if flags().json:
         emit([_server_row(row, weights) for row in rows])
         return
@@ -37,11 +43,96 @@ def command() -> None:
         right=(2, 3),
     )
     for row in rows:
-        said = [trouble] if (trouble := _trouble(row)) else []
-        said += [f"{tool}  ~{weights.get(tool, 0):,}" for tool in row.tools]
-        said += [f"left out: {each}" for each in row.left_out]
-        if said:
+        if said := _details(row, weights):
             click.echo(clean("\n  ".join([f"\n{row.name}", *said])))
+
+
+@command.command("test")
+@click.argument("name")
+@common_options
+def test(name: str) -> None:
+    """Start the server NAME and say what it offers; exit code 1 where it does not come up."""
+    rows, weights = _asked(name)
+    [row] = rows
+    if flags().json:
+        emit(_server_row(row, weights))
+    else:
+        click.echo(clean("\n  ".join([f"{row.name}: {row.state}", *_details(row, weights)])))
+    if row.state != "ready":
+        click.get_current_context().exit(1)
+
+
+@command.command("add", context_settings={"ignore_unknown_options": True})  # the server's own options
+@click.argument("name")
+@click.argument("where", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--env", "env", multiple=True, metavar="NAME=VALUE", help="A variable for its process.")
+@click.option(
+    "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header; a value may be `${VARIABLE}`."
+)
+@common_options
+def add(name: str, where: tuple[str, ...], env: tuple[str, ...], headers: tuple[str, ...]) -> None:
+    """Write the server NAME into your settings: the command that starts it with its arguments, or its address.
+
+    What the command takes itself follows `--`: ctxchat mcp add files -- npx server --root .
+    """
+    first, *rest = where
+    address = first.startswith(("http://", "https://"))
+    if address and (rest or env):
+        raise UsageError("A server at an address takes no arguments and no variables.")
+    if not address and headers:
+        raise UsageError("Headers are for a server at an address.")
+    server: dict[str, object] = {"url": first} if address else {"command": first, "args": rest}
+    server |= {key: pairs for key, pairs in (("env", _pairs(env)), ("headers", _pairs(headers))) if pairs}
+    file = _settings_file()
+    if write.own_value(file, f"mcp.{bare_key(name)}") is not None:
+        raise UsageError(f"{file} has a server {name} already.", f"`ctxchat mcp remove {name}` takes it out.")
+    write.set_value(file, f"mcp.{bare_key(name)}", {key: value for key, value in server.items() if value})
+    narrate(f"{file}: added {name}. `ctxchat mcp test {name}` tries it.")
+
+
+@command.command("remove")
+@click.argument("name")
+@common_options
+def remove(name: str) -> None:
+    """Take the server NAME out of your settings."""
+    file = _settings_file()
+    if write.own_value(file, f"mcp.{bare_key(name)}") is None:
+        raise UsageError(
+            f"{file} has no server {name}.", "`ctxchat mcp list` shows those in force, and those of .mcp.json."
+        )
+    write.unset_value(file, f"mcp.{bare_key(name)}")
+    narrate(f"{file}: removed {name}.")
+
+
+def _settings_file() -> Path:
+    return Path(flags().config) if flags().config else paths.user_file(paths.config_dir())
+
+
+def _pairs(given: Sequence[str]) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in given]
+    if wrong := next((name for name, equals, _ in pairs if not (name and equals)), None):
+        raise UsageError(f"{wrong} is not NAME=VALUE.")
+    return {name: value for name, _, value in pairs}
+
+
+def _asked(name: str = "") -> tuple[list[ServerRow], dict[str, int]]:
+    """The servers, or the one of that name, started for this, and what their tools weigh."""
+
+    async def ask_servers() -> tuple[list[ServerRow], dict[str, int]]:
+        async with Program.started(flags()) as program:
+            tell(program.notices)
+            rows = [row for row in await program.mcp_servers(wait=True) if name in {"", row.name}]
+            if name and not rows:
+                raise UsageError(f"There is no MCP server {name}.", "`ctxchat mcp list` shows them.")
+            return rows, program.servers.weights()
+
+    return run_async(ask_servers())
+
+
+def _details(row: ServerRow, weights: dict[str, int]) -> list[str]:
+    said = [trouble] if (trouble := _trouble(row)) else []
+    said += [f"{tool}  ~{weights.get(tool, 0):,}" for tool in row.tools]
+    return said + [f"left out: {each}" for each in row.left_out]
 
 
 def _server_row(row: ServerRow, weights: dict[str, int]) -> dict[str, object]:

@@ -1,0 +1,43 @@
+"""`ctxchat mcp`: servers are added, tried and removed by command."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+
+import pytest
+
+from tests.cli.conftest import Cli, Home
+from tests.tools.test_mcp import SCRIPT
+
+
+def test_a_server_is_added_tried_and_removed(cli: Cli, home: Home) -> None:
+    file = home.settings / "config.toml"
+    assert cli("mcp", "add", "harbour", "--", sys.executable, SCRIPT, "--root", ".").code == 0
+    assert cli("mcp", "add", "far", "http://127.0.0.1:9/mcp", "--header", "Authorization=Bearer ${TOKEN}").code == 0
+    servers = tomllib.loads(file.read_text())["mcp"]
+    assert servers["harbour"] == {"command": sys.executable, "args": [SCRIPT, "--root", "."]}
+    assert servers["far"] == {"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}
+    tried = cli("mcp", "test", "far", "--json")
+    assert tried.code == 1 and '"state": "failed"' in tried.out
+    assert cli("mcp", "remove", "far").code == 0
+    assert "far" not in tomllib.loads(file.read_text())["mcp"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("add", "--env", "A=b", "far", "http://127.0.0.1:9/mcp"), "no variables"),
+        (("add", "--header", "A=b", "near", "server"), "at an address"),
+        (("add", "--env", "A", "near", "server"), "NAME=VALUE"),
+        (("add", "harbour", "other"), "already"),
+        (("remove", "nobody"), "no server nobody"),
+        (("test", "nobody"), "no MCP server nobody"),
+    ],
+)
+def test_what_cannot_be_meant_changes_nothing(cli: Cli, home: Home, arguments: tuple[str, ...], said: str) -> None:
+    file = home.settings / "config.toml"
+    cli("mcp", "add", "harbour", "server")
+    before = file.read_text()
+    done = cli("mcp", *arguments)
+    assert done.code == 2 and said in done.err and file.read_text() == before
