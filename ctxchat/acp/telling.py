@@ -97,6 +97,7 @@ class EventSender:
         self._lists: dict[str, SessionUpdate] = {}
         self._below: dict[str, str] = {}  # calls of sub-agents that were asked about, with their ids for the editor
         self._passes: set[str] = set()
+        self._in_vain = ""  # why the last compaction came to nothing
         self._open: dict[str, str] = {}  # calls that have begun and not ended, with their ids for the editor
         self._changes: dict[str, Sequence[FileChange]] = {}
         self._said: dict[str, float] = {}  # when what comes often was told last
@@ -135,13 +136,15 @@ class EventSender:
             case CompactionRecord():
                 await self.tell(updates.compacted(event, begun=event.id in self._passes))
                 self._passes.discard(event.id)
+                self._in_vain = "" if event.outcome == "compacted" else event.detail
             case ContextUsage():
                 if self._is_due("context_usage"):
                     await self.tell(updates.usage(event))
             case Retry():
                 await self.tell(updates.remark(f"{event.cause} Trying again in {event.after_seconds:.0f} s."))
             case Notice():
-                await self.tell(updates.remark(event.text))
+                if rest := event.text.removeprefix(self._in_vain).strip():  # it was told with the compaction
+                    await self.tell(updates.remark(rest))
             case Failed():
                 self.failed = event
             case _:

@@ -47,7 +47,7 @@ from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import ApprovalRequested, CompactionStarted, Delegated, FilesChanged, ToolFinished, ToolStarted
 from ctxchat.core.file_changes import FileChange
 from ctxchat.core.messages import Group, Message, Text, ToolCall, attached, spoken
-from ctxchat.core.quantities import count, made_smaller, short
+from ctxchat.core.quantities import made_smaller, short
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.sanitize import clean, visible
 from ctxchat.core.tooluse import UseKind, use_of
@@ -278,11 +278,8 @@ def compaction_words(record: CompactionRecord) -> str:
     """What came of it in a sentence or two."""
     if record.outcome != "compacted":
         return clean(record.detail or "Nothing was compacted.")
-    facts = f", kept {record.facts.kept} of {count(record.facts.found, 'fact')}" if record.facts.found else ""
-    return (
-        f"{short(record.before.used)} → {short(record.after.used)} tokens: "
-        f"{made_smaller(record.folded_messages, record.shortened)}{facts}. {clean(record.detail)}".rstrip()
-    )
+    told = clean(record.detail) or made_smaller(record.folded_messages, record.shortened)
+    return f"{short(record.before.used)} → {short(record.after.used)} tokens: {told}"
 
 
 def compaction_id(id: str) -> str:

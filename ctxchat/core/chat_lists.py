@@ -122,7 +122,7 @@ def _instructs(message: Message) -> bool:
 
 
 def _check(window: int, reserved: int, trigger: float, target: float, keep_recent: int) -> None:
-    if window <= 0:
+    if not window > 0:  # nor is it what is no number
         raise ValueError(f"window is {window} tokens; it must be more than 0")
     if reserved < 0 or keep_recent < 0:
         raise ValueError("reserved and keep_recent cannot be negative")

@@ -146,7 +146,7 @@ async def test_after_a_failed_pass_rest_does_not_shorten_the_wait():
             await desk.say("more " + LONG)
     writer.text, asked = ModelError("down", kind="server"), len(writer.asked)
     [told] = [n.text for n in of(await desk.say("one"), Notice) if "Next try" in n.text]
-    assert told.endswith("Next try in 30 s, or F8.") and len(writer.asked) == asked + 1
+    assert told.endswith("Next try in 30 s, or by /compact.") and len(writer.asked) == asked + 1
     await desk.say("two")
     assert len(writer.asked) == asked + 1, "it was to wait"
     desk.clock.time += 31

@@ -297,6 +297,21 @@ async def test_an_edit_is_told_in_whole_texts_then_and_when_it_is_loaded(harbour
             assert diffs(editor) == [edited, written]
 
 
+async def test_a_compaction_is_told_once(harbour: Home) -> None:
+    for number in range(8):
+        harbour.put(f"f{number}.txt", f"line of text {number}\n" * 900)
+    script = [calls(call("read_file", f"c{number}", path=f"f{number}.txt")) for number in range(8)]
+    with serving([*script, *[says("Done.")] * 4]) as double:
+        async with editing(harbour, *model_options(double), "--window", "20000") as editor:
+            session = await begun(editor, harbour.work)
+            assert await editor.say(session, "Read them.") == "end_turn"
+            told = [u["content"][0]["content"]["text"] for u in editor.updates if u.get("status") in {"completed", "failed"}
+                    and u["toolCallId"].startswith("compaction-")]  # fmt: skip
+            why, done = told[0], told[-1]
+            assert why.startswith("The summary model called a tool") and editor.text().count(why) == 0
+            assert "Next try in" in editor.text() and done.count("compacted") == 1 and "→" in done
+
+
 async def test_two_sessions_in_two_folders_do_not_wait_for_each_other(harbour: Home) -> None:
     other = harbour.root / "other"
     other.mkdir()

@@ -43,7 +43,7 @@ async def test_a_pass_that_failed_by_itself_is_told_once(tmp_path: Path) -> None
     sides = SideUsage(9, 9), SideUsage(9, 9)
     said = "The model sent an empty reply."
     failed = CompactionRecord("k1", "auto", "summarize", "failed", before=sides[0], after=sides[1], detail=said)
-    told = Notice("warning", "The model sent an empty reply. Next try in 30 s, or F8.")
+    told = Notice("warning", "The model sent an empty reply. Next try in 30 s, or by /compact.")
     session = FakeSession(lambda _: [failed, Pause(), told, *reply("ok")])
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("x", "enter")

@@ -137,7 +137,7 @@ class AutoCompactPolicy:
             )
         seconds = round(Backoff.wait(self._conversation.backoff.failures))
         wait = f"{seconds} s" if seconds < 60 else f"{seconds // 60} min"
-        return (Notice("warning", f"{result.detail} Next try in {wait}, or F8."),)
+        return (Notice("warning", f"{result.detail} Next try in {wait}, or by /compact."),)
 
     def _refilled(self) -> Sequence[Notice]:
         """Advises what would change something: a higher trigger only where the window lets it be higher."""
