@@ -1053,6 +1053,26 @@ def test_a_pasted_refusal_of_a_server_is_no_rule_however_it_is_wrapped() -> None
     assert list(by_kind(collect([said(between)]), "rule")) == ["It must be short."]
 
 
+def test_what_a_run_mended_by_itself_is_no_error() -> None:
+    fixed, left = "Found 1 error (1 fixed, 0 remaining).", "Found 2 errors (1 fixed, 1 remaining)."
+    told = collect([ran("shell", '{"command": "ruff check --fix"}', f"{fixed}\n[exit code: 0]")])
+    assert by_kind(told, "command") == {"ruff check --fix": "exit 0"} and not by_kind(told, "error")
+    told = collect([ran("Bash", '{"command": "ruff check --fix"}', left)])
+    assert by_kind(told, "command") == {"ruff check --fix": "2 errors"}
+
+
+def test_to_speak_of_a_name_that_a_file_no_longer_has_does_not_bring_it_back() -> None:
+    edit = ran("edit_file", '{"path": "src/cli-new.ts"}', "edited")
+    move = ran("shell", '{"command": "mv src/cli-new.ts src/cli.ts"}', "[exit code: 0]", 3)
+    told = single(
+        "reply", Message(5, "assistant", "`cli-new.ts` is `cli.ts` now, its imports begin at `../../../`."), 1
+    )
+    facts = collect([edit, move, told])
+    assert list(by_kind(facts, "changed")) == ["src/cli.ts"]
+    assert "cli-new.ts" not in "".join(f.key for f in facts.facts if f.kind in {"path", "changed"})
+    assert not any(f.key.startswith("..") for f in facts.facts)
+
+
 def test_a_path_that_a_sub_agent_begins_at_the_project_is_none() -> None:
     answer = "See /docs/pool.md, /work/app/src/pool.py and /etc/pool.conf; the API is at /actions/runs/."
     asked = ran("delegate", '{"task": "Where is the pool made?"}', answer)

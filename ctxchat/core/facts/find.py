@@ -71,7 +71,7 @@ _PATH = expression(
 _URL = expression(r"\b(?:https?|wss?|ftp|ssh|git|postgres(?:ql)?|mysql|redis|amqp|file)://[^\s<>\"'`)\]}]+")
 _FURTHER = expression(r"://[^/]*(?:[:@]|/\S)|\A(?!https?:)")
 """An address of more than a site's name."""
-_TALLY = expression(r"(?<![\w.])\d+ (?:passed|failed|skipped|errors?|warnings?)\b")
+_TALLY = expression(r"(?<![\w.])\d+ (?:passed|failed|skipped|errors?|warnings?)\b(?! \(\d+ fixed, 0 remaining)")
 _GUIDE = expression(
     r"(?:\A|/)(?:(?:docs?|guides?|skills?)/.*|(?:README|CLAUDE|AGENTS|CONTRIBUTING|SKILL)\b[^/]*)\.(?:md|mdx|rst)\Z"
 )
@@ -405,7 +405,7 @@ def _written_text(call: ToolCall, use: Use, result: Message) -> str:
 
 
 def _is_path(text: str) -> bool:
-    if _PARTIAL.search(text):
+    if _PARTIAL.search(text) or not text.strip("./~"):
         return False
     folders, _, name = text.rstrip("/").rpartition("/")
     if any("." in part[1:] and part.rpartition(".")[2] in _ENDINGS for part in folders.split("/")):

@@ -146,8 +146,7 @@ class _Found:
 def _fact_after(fact: Fact, gone: Gone) -> Fact | None:
     match gone.kind:
         case "file" if fact.kind in FILES:
-            said_since = fact.kind == "path" and not gone.now
-            if (now := _moved(fact.key, gone)) is None or (fact.seq >= gone.seq and not said_since):
+            if (now := _moved(fact.key, gone)) is None or (fact.seq >= gone.seq and fact.kind != "path"):
                 return fact
             return msgspec.structs.replace(fact, key=now) if now else None
         case "file" if fact.kind == "symbol" and fact.value and fact.seq < gone.seq:
