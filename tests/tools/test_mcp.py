@@ -18,7 +18,7 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.events import ToolFinished
 from ctxchat.core.images import kind_of, size_of
 from ctxchat.core.messages import Image
-from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.protocol import Address
 from ctxchat.tools.mcp.server import McpServer
@@ -32,6 +32,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SCRIPT = str(Path(__file__).resolve().parents[1] / "doubles" / "mcp_server.py")
 LOCAL = Address(command=sys.executable, args=(SCRIPT,))
+LIBRARY = Address(command=sys.executable, args=(str(Path(SCRIPT).with_name("mcp_library.py")),))
 RAW = str(Path(SCRIPT).with_name("raw_mcp_server.py"))
 
 
@@ -358,6 +359,29 @@ async def test_a_server_that_says_its_tools_are_others_is_asked_for_them(
 async def test_a_server_of_resources_alone_has_not_failed(tmp_path: Path, host: McpHost) -> None:
     async with up(wrong("resources"), tmp_path, host) as server:
         assert (server.state, server.trouble, server.row.tools) == ("ready", "", ())
+
+
+async def test_resources_are_listed_and_read_by_two_tools(tmp_path: Path, call: Callable, host: McpHost) -> None:
+    async with up(LIBRARY, tmp_path, host) as server:
+        tools = {tool.spec.name.partition("__")[2]: tool for tool in server.tools}
+        assert set(tools) == {"bind", "list_resources", "read_resource"}
+        listed = (await call(tools["list_resources"])).text.splitlines()
+        assert any(line.startswith("book://tides") and "water" in line for line in listed)
+        assert any(line.startswith("book://{name}/page/{number}") for line in listed)
+        assert (await call(tools["read_resource"], uri="book://tides")).text == "high water at six"
+        assert (await call(tools["read_resource"], uri="book://moby/page/3")).text == "page 3 of moby"
+        [image] = (await call(tools["read_resource"], uri="book://cover")).images
+        assert kind_of(image) == "png"
+        with pytest.raises(ToolError):
+            await call(tools["read_resource"], uri="book://nowhere")
+
+
+async def test_a_call_says_how_far_it_is(tmp_path: Path, host: McpHost) -> None:
+    async with up(LIBRARY, tmp_path, host) as server:
+        pieces = [p async for p in server.tools[0].run({}, ToolContext("c", str(tmp_path), "", 1000, 10.0))]
+        *said, output = pieces
+        assert said == [ToolText(f"{n} of 3: step {n}\n") for n in (1, 2, 3)]
+        assert isinstance(output, ToolOutput) and output.text == "bound"
 
 
 @pytest.mark.parametrize("status", [404, 400])

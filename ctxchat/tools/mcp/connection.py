@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -94,6 +94,25 @@ PROCESS_END_TIMEOUT_S = 0.5
 """Seconds a process has to end by itself, and as many to end when it is told to, before it is killed: nobody waits to quit."""
 
 
+LIST_RESOURCES = OfferedTool(
+    "list_resources",
+    "Lists the resources of this server (files, records and the like) with their addresses.",
+    {"type": "object", "properties": {}},
+)
+READ_RESOURCE = OfferedTool(
+    "read_resource",
+    "Reads a resource of this server by its address.",
+    {"type": "object", "properties": {"uri": {"type": "string"}}, "required": ["uri"]},
+)
+"""What we offer for a server that has resources."""
+
+RESOURCES_TIMEOUT_S = 5.0
+"""Seconds that a server may take to say whether it has any."""
+
+MAX_LISTED_RESOURCES = 1_000
+"""Resources that are listed."""
+
+
 class ToolResult(msgspec.Struct, frozen=True):
     """What a call came back with: its words, and its images as base64. `failed`: the tool says so."""
 
@@ -113,12 +132,37 @@ class Connection:
         self._left_out = left_out
         self._session = session
         self.changed = changed
+        self._resource_tools: set[str] = set()
         self._refusals, codes = sdk.MCPError, sdk.types
         self._closed, self._unknown = codes.CONNECTION_CLOSED, codes.METHOD_NOT_FOUND
 
     async def tools(self) -> tuple[Sequence[OfferedTool], Sequence[str]]:
-        """What the server offers, all pages of it, and what of that cannot be taken, with why. One that knows no tools
-        offers none: it may have resources only."""
+        """What the server offers, and what of that cannot be taken, with why. Resources are offered as two tools, unless it has
+        tools of those names itself."""
+        found, left_out = await self._own_tools()
+        more = (LIST_RESOURCES, READ_RESOURCE) if await self._has_resources() else ()
+        taken = {tool.name for tool in found}
+        self._resource_tools = {tool.name for tool in more} - taken
+        return [*found, *(tool for tool in more if tool.name in self._resource_tools)], left_out
+
+    async def _has_resources(self) -> bool:
+        """Most servers say that they could have some; one that does not answer has none."""
+        about = self._client.server_capabilities
+        if not (about and about.resources):
+            return False
+        with suppress(self._refusals, TimeoutError):
+            async with asyncio.timeout(RESOURCES_TIMEOUT_S):
+                return bool((await self._client.list_resources()).resources or await self._templates())
+        return False
+
+    async def _templates(self) -> Sequence[Any]:
+        """The forms that addresses of resources may have; not all servers know of them."""
+        with suppress(self._refusals):
+            return (await self._client.list_resource_templates()).resource_templates
+        return ()
+
+    async def _own_tools(self) -> tuple[list[OfferedTool], Sequence[str]]:
+        """Its tools, all pages of them; none where it knows of none."""
         self._left_out.clear()
         found: list[OfferedTool] = []
         cursor = None
@@ -135,11 +179,22 @@ class Connection:
                 more = [f"all after the first {MAX_TOOLS}"] if cursor or len(found) > MAX_TOOLS else []
                 return found[:MAX_TOOLS], [*self._left_out, *more]
 
-    async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> ToolResult:
-        """Run a tool. Raises ConnectionResetError where the server is gone, ConnectionAbortedError where it has forgotten our
-        session and so done nothing, else what the SDK raises."""
+    async def call(
+        self, tool: str, arguments: dict[str, Any], seconds: float, progress: Callable[[str], Awaitable[None]]
+    ) -> ToolResult:
+        """Run a tool; `progress` takes what it says on its way. Raises ConnectionResetError where the server is gone,
+        ConnectionAbortedError where it has forgotten our session and so done nothing, else what the SDK raises."""
+
+        async def tell(done: float, total: float | None, message: str | None) -> None:
+            await progress(_progress_text(done, total, message))
+
         try:
-            result = await self._client.call_tool(tool, arguments, read_timeout_seconds=seconds)
+            if tool in self._resource_tools:
+                async with asyncio.timeout(seconds):
+                    return await (
+                        self._list_resources() if tool == LIST_RESOURCES.name else self._read_resource(arguments)
+                    )
+            result = await self._client.call_tool(tool, arguments, read_timeout_seconds=seconds, progress_callback=tell)
         except self._refusals as problem:
             if self._session.forgotten:
                 raise ConnectionAbortedError("The server does not know this session any more.") from problem
@@ -151,12 +206,38 @@ class Connection:
         for part in result.content:
             if part.type != "image":
                 words.append(_part_text(part))
-            elif fault := fault_of(from_base64(part.data)):
-                words.append(f"[image: {fault}]")
             else:
-                images.append(part.data)
+                _take_image(part.data, words, images)
         structured = _structured(result.structured_content, words)
         return ToolResult("\n".join(filter(None, (*words, structured))), bool(result.is_error), tuple(images))
+
+    async def _list_resources(self) -> ToolResult:
+        """All resources, and the forms that addresses of more may have, a line each."""
+        lines: list[str] = []
+        cursor = None
+        while True:
+            page = await self._client.list_resources(cursor=cursor)
+            lines += [_resource_line(str(each.uri), each) for each in page.resources]
+            cursor = page.next_cursor
+            if not cursor or len(lines) >= MAX_LISTED_RESOURCES:
+                break
+        more = f"[only the first {MAX_LISTED_RESOURCES}]" if cursor or len(lines) > MAX_LISTED_RESOURCES else ""
+        lines = lines[:MAX_LISTED_RESOURCES]
+        lines += [_resource_line(each.uri_template, each) for each in await self._templates()]
+        return ToolResult("\n".join(filter(None, (*lines, more))) or "There are none.", False)
+
+    async def _read_resource(self, arguments: dict[str, Any]) -> ToolResult:
+        words: list[str] = []
+        images: list[str] = []
+        for part in (await self._client.read_resource(str(arguments.get("uri", "")))).contents:
+            kind = part.mime_type or "not said what"
+            if hasattr(part, "text"):
+                words.append(part.text)
+            elif kind.startswith("image/"):
+                _take_image(part.blob, words, images)
+            else:
+                words.append(f"[{part.uri}: {kind}, not shown]")
+        return ToolResult("\n".join(words), False, tuple(images))
 
     async def watch(self) -> None:
         """Hear of changed tools from a server of the newest protocol, which tells only who asks; until it ends. Others tell
@@ -421,6 +502,25 @@ def _structured(content: object, words: Sequence[str]) -> str:
             if msgspec.json.decode(text) in (content, inner):
                 return ""
     return msgspec.json.encode(content).decode()
+
+
+def _take_image(data: str, words: list[str], images: list[str]) -> None:
+    """An image among a result, or a word on why it is none."""
+    if fault := fault_of(from_base64(data)):
+        words.append(f"[image: {fault}]")
+    else:
+        images.append(data)
+
+
+def _progress_text(done: float, total: float | None, message: str | None) -> str:
+    """`3 of 10: reading`, as a line."""
+    far = f"{done:g} of {total:g}" if total else f"{done:g}"
+    return f"{far}: {clip_line(message, 200)}\n" if message else f"{far}\n"
+
+
+def _resource_line(address: str, resource: Any) -> str:
+    about = " ".join(f"{resource.title or resource.name or ''}. {resource.description or ''}".split()).strip(". ")
+    return f"{address}  {clip_line(about, 160)}".rstrip()
 
 
 def _part_text(part: Any) -> str:

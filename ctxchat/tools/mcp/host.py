@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -17,7 +17,17 @@ import msgspec
 from ctxchat.core.errors import ToolError
 from ctxchat.own_processes import module_command, outside_path
 from ctxchat.tools.mcp import protocol
-from ctxchat.tools.mcp.protocol import Address, CallEnded, Down, ImagePiece, OfferedTool, ResultPiece, ServerTool, Up
+from ctxchat.tools.mcp.protocol import (
+    Address,
+    CallEnded,
+    CallProgress,
+    Down,
+    ImagePiece,
+    OfferedTool,
+    ResultPiece,
+    ServerTool,
+    Up,
+)
 from ctxchat.tools.processes import child, lines
 
 HOST_END_TIMEOUT_S = 4.0
@@ -83,17 +93,19 @@ class ConnectionHandle:
                 case _:
                     pass
 
-    async def call(self, tool: str, arguments: dict[str, object]) -> ToolReply:
-        """Run a tool. Raises ToolError, ConnectionResetError where the server is gone, or ConnectionAbortedError where it has
-        forgotten our session: nothing was done then."""
+    async def call(self, tool: str, arguments: dict[str, object], progress: Callable[[str], object]) -> ToolReply:
+        """Run a tool; `progress` takes what it says on its way. Raises ToolError, ConnectionResetError where the server is gone,
+        or ConnectionAbortedError where it has forgotten our session: nothing was done then."""
         with self._line.inbox() as (id, inbox):
             self._line.send(protocol.RunTool(id, self._id, tool, arguments))
             over = False
             try:
                 pieces: list[str] = []
                 images: dict[int, str] = {}
-                while isinstance(news := await inbox.get(), ResultPiece | ImagePiece):
-                    if isinstance(news, ResultPiece):
+                while isinstance(news := await inbox.get(), CallProgress | ResultPiece | ImagePiece):
+                    if isinstance(news, CallProgress):
+                        progress(news.text)
+                    elif isinstance(news, ResultPiece):
                         pieces.append(news.text)
                     else:
                         images[news.place] = images.get(news.place, "") + news.data

@@ -75,6 +75,13 @@ class Up(msgspec.Struct, frozen=True, tag="up"):
     left_out: tuple[str, ...] = ()
 
 
+class CallProgress(msgspec.Struct, frozen=True, tag="progress"):
+    """What a call at work says, a line."""
+
+    id: int
+    text: str
+
+
 class ResultPiece(msgspec.Struct, frozen=True, tag="piece"):
     """A piece of a result."""
 
@@ -107,7 +114,7 @@ class Down(msgspec.Struct, frozen=True, tag="down"):
     forgotten: bool = False
 
 
-News = ServerTool | Up | ResultPiece | ImagePiece | CallEnded | Down
+News = ServerTool | Up | CallProgress | ResultPiece | ImagePiece | CallEnded | Down
 
 encode = msgspec.json.Encoder().encode
 read_request = msgspec.json.Decoder(Request).decode

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, cast
@@ -18,7 +18,7 @@ from ctxchat.core.call_arguments import MAX_TOOL_NAME_CHARS, plain_name
 from ctxchat.core.errors import ToolError
 from ctxchat.core.images import from_base64
 from ctxchat.core.permissions import AccessRequest
-from ctxchat.core.ports import ToolContext, ToolOutput, ToolPiece, ToolPort
+from ctxchat.core.ports import ToolContext, ToolOutput, ToolPiece, ToolPort, ToolText
 from ctxchat.core.tool_schemas import plain_keys, restored_keys
 from ctxchat.core.view import ToolSpec
 from ctxchat.tools.mcp.host import ConnectionHandle, McpHost, ToolReply
@@ -67,8 +67,18 @@ class McpTool:
         return AccessRequest("network", self.spec.name, False, summary, preview=written, patterns=(self.spec.name,))
 
     async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolPiece]:
-        """The result in one piece, whole: what is too long for the window is kept in a file. Raises ToolError."""
-        reply = await self._server.call(self._tool, self._theirs(arguments))
+        """What it says on its way, then the result in one piece, whole: what is too long for the window is kept in a file.
+        Raises ToolError."""
+        said: asyncio.Queue[str] = asyncio.Queue()
+        calling = asyncio.create_task(self._server.call(self._tool, self._theirs(arguments), said.put_nowait))
+        calling.add_done_callback(lambda _: said.put_nowait(""))
+        try:
+            while line := await said.get():
+                yield ToolText(line)
+            reply = await calling
+        finally:
+            calling.cancel()
+            await asyncio.wait({calling})
         images = tuple(from_base64(image) for image in reply.images)
         text = reply.text or ("" if images else "[no output]")
         yield ToolOutput(text, "error" if reply.failed else "ok", images=images)
@@ -203,7 +213,14 @@ class McpServer:
             self._interrupted = True
             self._task.cancel()
 
-    async def call(self, tool: str, arguments: dict[str, object], *, again: bool = False) -> ToolReply:
+    async def call(
+        self,
+        tool: str,
+        arguments: dict[str, object],
+        progress: Callable[[str], object] = lambda text: None,
+        *,
+        again: bool = False,
+    ) -> ToolReply:
         """Run one of its tools; where it dies of that it is started anew, for the next call. One that has forgotten our session
         over HTTP has done nothing: it is asked `again`, once, in a new one. Raises ToolError."""
         await self.settled()
@@ -214,7 +231,7 @@ class McpServer:
                 f"/mcp starts it again.{self._log_hint}",
             )
         try:
-            reply = await connection.call(tool, arguments)
+            reply = await connection.call(tool, arguments, progress)
             self._deaths = 0
             return reply
         except ConnectionAbortedError as problem:
@@ -222,7 +239,7 @@ class McpServer:
                 raise ToolError(f"{self.name}: {problem}") from problem
             await self._anew(connection)
             self._deaths = 0
-            return await self.call(tool, arguments, again=True)
+            return await self.call(tool, arguments, progress, again=True)
         except ConnectionResetError as problem:
             await self._anew(connection)
             hint = f"{'It is being started again.' if self.state == 'starting' else ''}{self._log_hint}".strip()

@@ -17,6 +17,7 @@ from ctxchat.tools.mcp.connection import Connection, connected, forget_proxies
 from ctxchat.tools.mcp.protocol import (
     Address,
     CallEnded,
+    CallProgress,
     Down,
     End,
     ImagePiece,
@@ -134,7 +135,11 @@ class McpWorker:
             if order.connection not in self._connections:
                 raise ConnectionResetError("The server has ended.")
             connection, address = self._connections[order.connection]
-            result = await connection.call(order.tool, order.arguments, address.timeout)
+
+            async def progress(text: str) -> None:
+                await self._send_news(CallProgress(order.id, text))
+
+            result = await connection.call(order.tool, order.arguments, address.timeout, progress)
             text = clip(without_zeros(result.text), MAX_RESULT_CHARS)
             for start in range(0, len(text), _PIECE_CHARS):
                 await self._send_news(ResultPiece(order.id, text[start : start + _PIECE_CHARS]))
