@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -68,6 +69,14 @@ class Tab:
             await self.ask("Input.dispatchKeyEvent", type="keyDown", text=letter, **about)
             await self.ask("Input.dispatchKeyEvent", type="keyUp", **about)
 
+    async def copy(self, text: str) -> None:
+        """As a person copies from another page; the focus comes back by itself."""
+        script = (
+            "const area = document.body.appendChild(document.createElement('textarea')); area.value = %s; area.select();"
+            "document.execCommand('copy'); area.remove(); window.dispatchEvent(new Event('focus'))"
+        )
+        await self.ask("Runtime.evaluate", expression=script % json.dumps(text), userGesture=True)
+
     async def press(self, key: str, *, control: bool = False) -> None:
         code = {"F5": 116, "Enter": 13, "v": 86}.get(key, 0)
         more = {"text": "\r"} if key == "Enter" else {}
@@ -123,14 +132,31 @@ async def browsing(home: Home, *options: str) -> AsyncIterator[tuple[asyncio.sub
             await process.wait()
 
 
-async def test_a_tab_is_typed_into_at_once_pasted_into_reloaded_and_ended(harbour: Home) -> None:
+def below(process: int) -> list[int]:
+    """The programs that this one started, and those that they did."""
+    children = [int(each) for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    return [*children, *(each for child in children for each in below(child))]
+
+
+def runs(process: int) -> bool:
+    """False for one that nobody has taken note of the end of, too."""
+    state = Path(f"/proc/{process}/stat")
+    return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+async def test_a_tab_is_typed_into_at_once_pasted_into_reloaded_and_ended(harbour: Home, end: signal.Signals) -> None:
     async with browsing(harbour, "--text-size", "20") as (server, address, tab):
         page = await tab(address)
         await page.until(lambda: READY in page.shown)
         assert await page.value("document.title") == "ctxchat"
         assert await page.value("document.getElementById('terminal').dataset.fontSize") == "20"
         assert await page.value("document.activeElement.className") == "xterm-helper-textarea"
-        await page.write("Where is INTERVAL set?")
+        await page.write("Where is ")
+        await page.copy("INTERVAL set?")
+        await page.press("v", control=True)
+        await page.until(lambda: "INTERVAL set?" in page.shown)
+        page.shown = ""
         await page.press("Enter")
         await page.until(lambda: "INTERVAL set?" in page.shown)
         other = await tab(address)
@@ -139,9 +165,11 @@ async def test_a_tab_is_typed_into_at_once_pasted_into_reloaded_and_ended(harbou
         await page.press("F5")
         await page.until(lambda: "INTERVAL set?" in page.shown)  # the session of this tab
         assert "INTERVAL set?" not in other.shown
+        started = below(server.pid)
         began = monotonic()
-        server.send_signal(signal.SIGTERM)
+        server.send_signal(end)
         said = await asyncio.wait_for(server.communicate(), 20)
         assert monotonic() - began < 5
         assert b"Traceback" not in said[0] + said[1]
+        assert len(started) >= 2 and not [each for each in started if runs(each)]
         assert await page.value("getComputedStyle(document.querySelector('.closed-dialog')).display") == "flex"
