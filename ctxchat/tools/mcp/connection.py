@@ -412,6 +412,10 @@ def _ended(text: Any) -> Any:
     return Ended
 
 
+MAX_EARLIER_LOG_CHARS = 20_000
+"""Characters of a server's log that are kept when it is started anew."""
+
+
 @asynccontextmanager
 async def _logged(log: Path) -> AsyncGenerator[TextIO, None]:
     """What is written here goes to the file, line by line, secrets masked."""
@@ -436,8 +440,13 @@ def _copy(reading: int, file: TextIO) -> None:
 
 
 def _opened(log: Path) -> TextIO:
+    """The file, with the end of what the server said before: one that died is started anew, and why it did stands there."""
     log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")
+    before = log.read_text(encoding="utf-8", errors="replace")[-MAX_EARLIER_LOG_CHARS:] if log.exists() else ""
+    file = os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")
+    file.write(before)
+    file.flush()
+    return file
 
 
 class HttpSession:

@@ -77,8 +77,9 @@ class McpTool:
                 yield ToolText(line)
             reply = await calling
         finally:
-            calling.cancel()
-            await asyncio.wait({calling})
+            if not calling.done():
+                calling.cancel()
+                await asyncio.wait({calling})
         images = tuple(from_base64(image) for image in reply.images)
         text = reply.text or ("" if images else "[no output]")
         yield ToolOutput(text, "error" if reply.failed else "ok", images=images)
