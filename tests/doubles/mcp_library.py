@@ -1,9 +1,10 @@
 """A real MCP server of the official SDK, over standard input and output, with resources, and a tool that says how far it is."""
 
-from __future__ import annotations
+from typing import Annotated
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver import Context
+from mcp.server.mcpserver import Context, Elicit, ElicitationResult, Resolve
+from pydantic import BaseModel, Field
 
 server = MCPServer("library")
 
@@ -33,6 +34,22 @@ async def bind(context: Context) -> str:
     for step in range(1, 4):
         await context.report_progress(step, 3, f"step {step}")
     return "bound"
+
+
+class Loan(BaseModel):
+    book: str
+    days: int = Field(description="How long")
+    sign: bool
+
+
+def wanted() -> Elicit[Loan]:
+    return Elicit("What do you want to lend?", Loan)
+
+
+@server.tool()
+async def lend(answer: Annotated[ElicitationResult[Loan], Resolve(wanted)]) -> str:
+    """Asks which book."""
+    return f"{answer.action}: {answer.data}" if answer.action == "accept" else answer.action
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.events import ToolFinished
 from ctxchat.core.images import kind_of, size_of
 from ctxchat.core.messages import Image
-from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
+from ctxchat.core.ports import ToolContext, ToolOutput, ToolQuestion, ToolText
 from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.protocol import Address
 from ctxchat.tools.mcp.server import McpServer
@@ -364,7 +364,7 @@ async def test_a_server_of_resources_alone_has_not_failed(tmp_path: Path, host: 
 async def test_resources_are_listed_and_read_by_two_tools(tmp_path: Path, call: Callable, host: McpHost) -> None:
     async with up(LIBRARY, tmp_path, host) as server:
         tools = {tool.spec.name.partition("__")[2]: tool for tool in server.tools}
-        assert set(tools) == {"bind", "list_resources", "read_resource"}
+        assert set(tools) == {"bind", "lend", "list_resources", "read_resource"}
         listed = (await call(tools["list_resources"])).text.splitlines()
         assert any(line.startswith("book://tides") and "water" in line for line in listed)
         assert any(line.startswith("book://{name}/page/{number}") for line in listed)
@@ -374,6 +374,30 @@ async def test_resources_are_listed_and_read_by_two_tools(tmp_path: Path, call: 
         assert kind_of(image) == "png"
         with pytest.raises(ToolError):
             await call(tools["read_resource"], uri="book://nowhere")
+
+
+@pytest.mark.parametrize(
+    ("said", "came"),
+    [
+        (("Tides", "7", "yes"), "accept: book='Tides' days=7 sign=True"),
+        (("Tides", "many"), "decline"),
+        (("",), "decline"),
+    ],
+)
+async def test_what_a_server_asks_is_put_to_the_person(
+    said: tuple[str, ...], came: str, tmp_path: Path, host: McpHost
+) -> None:
+    async with up(LIBRARY, tmp_path, host) as server:
+        answers, questions, output = iter(said), list[ToolQuestion](), None
+        async for piece in server.tools[1].run({}, ToolContext("c", str(tmp_path), "", 1000, 10.0)):
+            if isinstance(piece, ToolQuestion):
+                questions.append(piece)
+                piece.answered(next(answers))
+            else:
+                output = piece
+        assert isinstance(output, ToolOutput) and output.text == came
+        assert len(questions) == len(said) and "harbour asks: What do you want to lend?" in questions[0].text
+        assert questions[-1].options == (("yes", "no") if len(said) == 3 else ())
 
 
 async def test_a_call_says_how_far_it_is(tmp_path: Path, host: McpHost) -> None:

@@ -25,7 +25,7 @@ from ctxchat.core.images import fault_of, from_base64
 from ctxchat.core.network import fault_of_header, proxy_for
 from ctxchat.core.secrets import MaskedLines, masked
 from ctxchat.core.tool_schemas import choice_words, normal
-from ctxchat.tools.mcp.protocol import Address, OfferedTool
+from ctxchat.tools.mcp.protocol import Address, OfferedTool, QuestionField
 from ctxchat.tools.text import clip_line, size
 
 MAX_SCHEMA_BYTES = 200_000
@@ -121,6 +121,9 @@ class ToolResult(msgspec.Struct, frozen=True):
     images: tuple[str, ...] = ()
 
 
+Ask = Callable[[str, tuple[QuestionField, ...]], Awaitable[dict[str, Any] | None]]
+
+
 class Connection:
     """An open one. Calls may be made side by side. `session` is that of HTTP, `changed` is set when the server says that its
     tools are others."""
@@ -132,6 +135,8 @@ class Connection:
         self._left_out = left_out
         self._session = session
         self.changed = changed
+        self.ask: Ask | None = None
+        """Puts to a person what the server asks, while a call is under way."""
         self._resource_tools: set[str] = set()
         self._refusals, codes = sdk.MCPError, sdk.types
         self._closed, self._unknown = codes.CONNECTION_CLOSED, codes.METHOD_NOT_FOUND
@@ -293,8 +298,24 @@ async def connected(address: Address, workspace: str, log: Path) -> AsyncGenerat
             if getattr(message, "method", "") == "notifications/tools/list_changed":
                 changed.set()
 
-        client = await stack.enter_async_context(sdk.Client(_sieved(transport, left_out), message_handler=hear))
-        yield Connection(sdk, client, left_out, session, changed)
+        found: list[Connection] = []
+
+        async def asked(_: Any, question: Any) -> Any:
+            ask = found[0].ask if found else None
+            if ask is None:
+                return sdk.types.ElicitResult(action="cancel")
+            address = getattr(question, "url", "")
+            text = f"{question.message}\n{address}".strip()
+            content = await ask(text, () if address else question_fields(question.requested_schema))
+            if content is None:
+                return sdk.types.ElicitResult(action="decline")
+            return sdk.types.ElicitResult(action="accept", content=None if address else content)
+
+        client = await stack.enter_async_context(
+            sdk.Client(_sieved(transport, left_out), message_handler=hear, elicitation_callback=asked)
+        )
+        found.append(Connection(sdk, client, left_out, session, changed))
+        yield found[0]
 
 
 @asynccontextmanager
@@ -511,6 +532,21 @@ def _structured(content: object, words: Sequence[str]) -> str:
             if msgspec.json.decode(text) in (content, inner):
                 return ""
     return msgspec.json.encode(content).decode()
+
+
+def question_fields(schema: dict[str, Any]) -> tuple[QuestionField, ...]:
+    """What a server wants to know, one by one."""
+    fields: list[QuestionField] = []
+    for name, about in schema.get("properties", {}).items():
+        kind = about.get("type", "string")
+        text = ": ".join(str(about[key]) for key in ("title", "description") if about.get(key)) or name
+        options = tuple(map(str, about.get("enum", ())))
+        options = options or tuple(str(each["const"]) for each in about.get("oneOf", ()) if "const" in each)
+        known = kind in {"integer", "number", "boolean"}
+        fields.append(
+            QuestionField(name, text, kind if known else "string", ("yes", "no") if kind == "boolean" else options)
+        )
+    return tuple(fields)
 
 
 def _take_image(data: str, words: list[str], images: list[str]) -> None:

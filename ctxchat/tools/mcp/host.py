@@ -11,6 +11,7 @@ import os
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -25,6 +26,7 @@ from ctxchat.tools.mcp.protocol import (
     ImagePiece,
     OfferedTool,
     ResultPiece,
+    ServerQuestion,
     ServerTool,
     Up,
 )
@@ -44,6 +46,16 @@ class ToolReply(msgspec.Struct, frozen=True):
     text: str
     failed: bool
     images: tuple[str, ...] = ()
+
+
+class AskedInCall(msgspec.Struct, frozen=True):
+    """What a server asks during a call; `answer` takes what a person says, None for nothing."""
+
+    question: ServerQuestion
+    answer: Callable[[dict[str, Any] | None], object]
+
+
+Watch = Callable[[str | AskedInCall], object]
 
 
 class McpHost:
@@ -93,18 +105,20 @@ class ConnectionHandle:
                 case _:
                     pass
 
-    async def call(self, tool: str, arguments: dict[str, object], progress: Callable[[str], object]) -> ToolReply:
-        """Run a tool; `progress` takes what it says on its way. Raises ToolError, ConnectionResetError where the server is gone,
-        or ConnectionAbortedError where it has forgotten our session: nothing was done then."""
+    async def call(self, tool: str, arguments: dict[str, object], watch: Watch) -> ToolReply:
+        """Run a tool; `watch` takes what it says and asks on its way. Raises ToolError, ConnectionResetError where the server is
+        gone, or ConnectionAbortedError where it has forgotten our session: nothing was done then."""
         with self._line.inbox() as (id, inbox):
             self._line.send(protocol.RunTool(id, self._id, tool, arguments))
             over = False
             try:
                 pieces: list[str] = []
                 images: dict[int, str] = {}
-                while isinstance(news := await inbox.get(), CallProgress | ResultPiece | ImagePiece):
+                while isinstance(news := await inbox.get(), CallProgress | ServerQuestion | ResultPiece | ImagePiece):
                     if isinstance(news, CallProgress):
-                        progress(news.text)
+                        watch(news.text)
+                    elif isinstance(news, ServerQuestion):
+                        watch(AskedInCall(news, lambda said: self._line.send(protocol.ServerAnswer(id, said))))
                     elif isinstance(news, ResultPiece):
                         pieces.append(news.text)
                     else:

@@ -6,7 +6,7 @@ Orders go to it, news come back. Each connection and each call has a number of o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -51,13 +51,20 @@ class RunTool(msgspec.Struct, frozen=True, tag="call"):
     arguments: dict[str, Any]
 
 
+class ServerAnswer(msgspec.Struct, frozen=True, tag="answer"):
+    """What a person said to what the server asked during a call; without `content` they said nothing."""
+
+    id: int
+    content: dict[str, str | int | float | bool | list[str]] | None = None
+
+
 class End(msgspec.Struct, frozen=True, tag="end"):
     """Close a connection or break off a call."""
 
     id: int
 
 
-Request = Open | RunTool | End
+Request = Open | RunTool | ServerAnswer | End
 
 
 class ServerTool(msgspec.Struct, frozen=True, tag="tool"):
@@ -73,6 +80,23 @@ class Up(msgspec.Struct, frozen=True, tag="up"):
 
     id: int
     left_out: tuple[str, ...] = ()
+
+
+class QuestionField(msgspec.Struct, frozen=True):
+    """One thing that a server wants to know: text, or one of `options`."""
+
+    name: str
+    text: str
+    kind: Literal["string", "integer", "number", "boolean"] = "string"
+    options: tuple[str, ...] = ()
+
+
+class ServerQuestion(msgspec.Struct, frozen=True, tag="ask"):
+    """A server asks a person during a call, and waits for a `ServerAnswer`; without fields, whether they agree."""
+
+    id: int
+    text: str
+    fields: tuple[QuestionField, ...] = ()
 
 
 class CallProgress(msgspec.Struct, frozen=True, tag="progress"):
@@ -114,7 +138,7 @@ class Down(msgspec.Struct, frozen=True, tag="down"):
     forgotten: bool = False
 
 
-News = ServerTool | Up | CallProgress | ResultPiece | ImagePiece | CallEnded | Down
+News = ServerTool | Up | ServerQuestion | CallProgress | ResultPiece | ImagePiece | CallEnded | Down
 
 encode = msgspec.json.Encoder().encode
 read_request = msgspec.json.Decoder(Request).decode

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Literal, cast
 
@@ -18,11 +19,11 @@ from ctxchat.core.call_arguments import MAX_TOOL_NAME_CHARS, plain_name
 from ctxchat.core.errors import ToolError
 from ctxchat.core.images import from_base64
 from ctxchat.core.permissions import AccessRequest
-from ctxchat.core.ports import ToolContext, ToolOutput, ToolPiece, ToolPort, ToolText
+from ctxchat.core.ports import ToolContext, ToolOutput, ToolPiece, ToolPort, ToolQuestion, ToolText
 from ctxchat.core.tool_schemas import plain_keys, restored_keys
 from ctxchat.core.view import ToolSpec
-from ctxchat.tools.mcp.host import ConnectionHandle, McpHost, ToolReply
-from ctxchat.tools.mcp.protocol import Address, OfferedTool
+from ctxchat.tools.mcp.host import AskedInCall, ConnectionHandle, McpHost, ToolReply, Watch
+from ctxchat.tools.mcp.protocol import Address, OfferedTool, QuestionField
 from ctxchat.tools.text import clip, clip_line
 
 State = Literal["off", "starting", "ready", "failed"]
@@ -69,12 +70,16 @@ class McpTool:
     async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolPiece]:
         """What it says on its way, then the result in one piece, whole: what is too long for the window is kept in a file.
         Raises ToolError."""
-        said: asyncio.Queue[str] = asyncio.Queue()
+        said: asyncio.Queue[str | AskedInCall] = asyncio.Queue()
         calling = asyncio.create_task(self._server.call(self._tool, self._theirs(arguments), said.put_nowait))
         calling.add_done_callback(lambda _: said.put_nowait(""))
         try:
-            while line := await said.get():
-                yield ToolText(line)
+            while news := await said.get():
+                if isinstance(news, str):
+                    yield ToolText(news)
+                else:
+                    async for question in self._asked(news):
+                        yield question
             reply = await calling
         finally:
             if not calling.done():
@@ -84,9 +89,45 @@ class McpTool:
         text = reply.text or ("" if images else "[no output]")
         yield ToolOutput(text, "error" if reply.failed else "ok", images=images)
 
+    async def _asked(self, asked: AskedInCall) -> AsyncIterator[ToolQuestion]:
+        """Put each thing that the server wants to know to a person; one without an answer ends it, and nothing is passed on."""
+        opening = f"{self._server.name} asks: {asked.question.text}"
+        content: dict[str, object] = {}
+        for field in asked.question.fields or (QuestionField("", "", options=("yes", "no")),):
+            waiting: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+            text = f"{opening}\n{field.text}".strip()
+            yield ToolQuestion(text, field.options, partial(_answered, waiting))
+            value = _value(await waiting, field)
+            if value is None or (not field.name and value != "yes"):
+                asked.answer(None)
+                return
+            content[field.name] = value
+        asked.answer(content)
+
     def _theirs(self, arguments: dict[str, object]) -> dict[str, object]:
         """The arguments by the server's own names for them."""
         return cast("dict[str, object]", restored_keys(arguments, self._renamed)) if self._renamed else arguments
+
+
+def _answered(waiting: asyncio.Future[str], text: str) -> None:
+    if not waiting.done():
+        waiting.set_result(text)
+
+
+def _value(text: str, field: QuestionField) -> str | int | float | bool | None:
+    """An answer in the form that was asked for; None where it is none."""
+    text = text.strip()
+    with suppress(ValueError):
+        match field.kind:
+            case "integer":
+                return int(text)
+            case "number":
+                return float(text)
+            case "boolean":
+                return text.lower() in {"yes", "true", "y"} if text else None
+            case _:
+                return text or None
+    return None
 
 
 def name_of(server: str, tool: str) -> str:
@@ -218,7 +259,7 @@ class McpServer:
         self,
         tool: str,
         arguments: dict[str, object],
-        progress: Callable[[str], object] = lambda text: None,
+        watch: Watch = lambda news: None,
         *,
         again: bool = False,
     ) -> ToolReply:
@@ -232,7 +273,7 @@ class McpServer:
                 f"/mcp starts it again.{self._log_hint}",
             )
         try:
-            reply = await connection.call(tool, arguments, progress)
+            reply = await connection.call(tool, arguments, watch)
             self._deaths = 0
             return reply
         except ConnectionAbortedError as problem:
@@ -240,7 +281,7 @@ class McpServer:
                 raise ToolError(f"{self.name}: {problem}") from problem
             await self._anew(connection)
             self._deaths = 0
-            return await self.call(tool, arguments, progress, again=True)
+            return await self.call(tool, arguments, watch, again=True)
         except ConnectionResetError as problem:
             await self._anew(connection)
             hint = f"{'It is being started again.' if self.state == 'starting' else ''}{self._log_hint}".strip()

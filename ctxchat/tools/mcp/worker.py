@@ -23,9 +23,12 @@ from ctxchat.tools.mcp.protocol import (
     ImagePiece,
     News,
     Open,
+    QuestionField,
     Request,
     ResultPiece,
     RunTool,
+    ServerAnswer,
+    ServerQuestion,
     ServerTool,
     Up,
     encode,
@@ -55,6 +58,7 @@ class McpWorker:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._connections: dict[int, tuple[Connection, Address]] = {}
         self._leave: dict[int, asyncio.Event] = {}
+        self._asked: dict[int, asyncio.Future[ServerAnswer]] = {}
 
     def start_request(self, order: Request) -> None:
         """Begin to do as told."""
@@ -64,6 +68,9 @@ class McpWorker:
                 self._start_task(order.id, self._serve(order))
             case RunTool():
                 self._start_task(order.id, self._call(order))
+            case ServerAnswer():
+                if (waiting := self._asked.get(order.id)) and not waiting.done():
+                    waiting.set_result(order)
             case End():
                 self._end_task(order.id)
 
@@ -139,7 +146,16 @@ class McpWorker:
             async def progress(text: str) -> None:
                 await self._send_news(CallProgress(order.id, text))
 
-            result = await connection.call(order.tool, order.arguments, address.timeout, progress)
+            async def ask(text: str, fields: tuple[QuestionField, ...]) -> dict[str, Any] | None:
+                waiting = self._asked[order.id] = asyncio.get_running_loop().create_future()
+                await self._send_news(ServerQuestion(order.id, text, fields))
+                return (await waiting).content
+
+            connection.ask = ask
+            try:
+                result = await connection.call(order.tool, order.arguments, address.timeout, progress)
+            finally:
+                connection.ask = None if connection.ask is ask else connection.ask
             text = clip(without_zeros(result.text), MAX_RESULT_CHARS)
             for start in range(0, len(text), _PIECE_CHARS):
                 await self._send_news(ResultPiece(order.id, text[start : start + _PIECE_CHARS]))
@@ -153,6 +169,8 @@ class McpWorker:
             await self._send_news(Down(order.id, gone=True))
         except Exception as problem:  # as above
             await self._send_news(Down(order.id, reason(problem)))
+        finally:
+            self._asked.pop(order.id, None)
 
     async def _send_news(self, news: News) -> None:
         self._out.write(encode(news) + b"\n")
