@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import stat
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 GIT_SECONDS = 2.0
@@ -49,6 +52,7 @@ class Workspace:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
+                start_new_session=True,
             )
         except OSError:
             return ""
@@ -58,9 +62,18 @@ class Workspace:
             return ""
         finally:
             if process.returncode is None:
-                process.kill()
+                _kill_all(process)
                 await process.wait()
         return output.decode("utf-8", "replace") if process.returncode == 0 else ""
+
+
+def _kill_all(process: asyncio.subprocess.Process) -> None:
+    """Kill it with all that it started: a sandbox that is still being made would leave its inner half."""
+    if sys.platform == "win32":
+        process.kill()
+        return
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _git_text(status: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import os
 import shutil
@@ -56,6 +57,20 @@ async def test_without_git_the_listing_stands_alone(tmp_path: Path) -> None:
     assert text.startswith("Top level:\nf000") and text.endswith("f059\n… and 5 more")
     assert await Workspace(tmp_path, git=None).provide() == text
     assert "cannot be listed" in await Workspace(tmp_path / "gone", git=None).provide()
+
+
+async def test_a_git_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path) -> None:
+    slow = f"sleep 600 & echo $! > {tmp_path}/started; wait"
+    text = await Workspace(tmp_path, git=lambda arguments: ["sh", "-c", slow], seconds=0.5).provide()
+    assert "branch" not in text
+    stat_file = Path(f"/proc/{(tmp_path / 'started').read_text().strip()}/stat")
+
+    def runs() -> bool:
+        return stat_file.exists() and stat_file.read_text().rpartition(")")[2].split()[0] != "Z"
+
+    async with asyncio.timeout(10):
+        while runs():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 async def test_the_branch_is_told_without_git_too(tmp_path: Path) -> None:
