@@ -82,7 +82,7 @@ class Servers:
         """A sentence for each whose tools are not there after so many seconds."""
         told = [(row.name, row) for row in self.rows if row.state in {"starting", "failed"}]
         return [
-            f"The MCP server {name} failed: {row.trouble} Its tools are missing."
+            f"The MCP server {name} failed, its tools are missing: {row.trouble}"
             if row.state == "failed"
             else f"The MCP server {name} did not answer within {seconds:g} s; its tools are missing until it comes."
             for name, row in told

@@ -4,6 +4,7 @@ room, is handed in."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -106,11 +107,17 @@ def append_line(path: Path, line: str, mode: int = 0o600) -> bool:
     """Add a line at the end of a file, made with this mode where there is none; False where it is there already. Raises
     OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    old = path.read_text("utf-8", "replace") if path.exists() else ""
-    if line in old.split("\n"):
-        return False
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, mode)
-    with os.fdopen(handle, "ab") as file:
+    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode)
+    with os.fdopen(handle, "a+b") as file:
+        # Or two that add the same line at once both find it missing. Windows has no such lock, nor have some network folders.
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        old = file.read().decode("utf-8", "replace")
+        if line in old.split("\n"):
+            return False
         file.write((("\n" if old and not old.endswith("\n") else "") + line + "\n").encode())
     return True
 

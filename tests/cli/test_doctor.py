@@ -70,7 +70,7 @@ def test_each_mcp_server_is_started_once_to_see(cli: Cli, home: Home) -> None:
 
 
 def test_the_mcp_servers_are_listed_with_state_tools_and_trouble(cli: Cli, home: Home) -> None:
-    assert cli("mcp", "--json").json == [] and "[mcp.NAME]" in cli("mcp").err
+    assert cli("mcp", "--json").json == [] and "ctxchat mcp add NAME" in cli("mcp").err
     home.settings.joinpath("config.toml").write_text(THREE_SERVERS)
     rows = {row["name"]: row for row in cli("mcp", "--json").json}
     assert [(name, row["state"]) for name, row in rows.items()] == [
