@@ -32,7 +32,7 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Notice, Stamped
 from ctxchat.core.journal import Named, SessionState
 from ctxchat.core.messages import Part
-from ctxchat.core.ports import BackgroundCommands, WorkspaceFiles
+from ctxchat.core.ports import BackgroundCommands, OwnCommands, WorkspaceFiles
 from ctxchat.core.prompt_files import called_prompt
 from ctxchat.core.record import Reason
 from ctxchat.core.view import View
@@ -51,6 +51,7 @@ class Session:
         *,
         configure: Configure | None = None,
         files: WorkspaceFiles | None = None,
+        own_commands: OwnCommands | None = None,
         read_only: str = "",
         notices: Sequence[str] = (),
     ) -> None:
@@ -71,6 +72,8 @@ class Session:
         self.changes = Changes(conversation, self._lock, compactor.policy, compactor.planner.memory)
         self.handoff = Handoff(conversation, self._lock, compactor.planner)
         self.files = Files(conversation, self._lock, files) if files else None
+        self.own_commands = own_commands
+        """Commands that the person types, where there can be any."""
 
     # ── values ──
 

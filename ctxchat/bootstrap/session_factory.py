@@ -47,6 +47,7 @@ from ctxchat.tools.delegating import Delegate
 from ctxchat.tools.jobs import JobList, Jobs
 from ctxchat.tools.mcp.finding import FindTools
 from ctxchat.tools.memos import WriteMemo
+from ctxchat.tools.person_shell import PersonShell
 from ctxchat.tools.read_file import ReadNow
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.skills import ReadSkill
@@ -240,13 +241,14 @@ class Opening:
             ),
         )
         self._conversation, self._policy = conversation, compactor.policy
+        folder = str(private_files.session_folder(shared.database.folder, session))
         run = HookCommands(
             shared.workspace,
             os.environ,
             lambda: shared.loaded,
             shared.masking,
             sandbox=lambda: shared.sandbox,
-            session_folder=str(private_files.session_folder(shared.database.folder, session)),
+            session_folder=folder,
         )
         opened = Session(
             conversation,
@@ -256,6 +258,9 @@ class Opening:
             config,
             configure=self._configuring,
             files=None if self._above or stored.read_only else checkpoints,
+            own_commands=None
+            if self._above or stored.read_only
+            else PersonShell(shared.sandbox, os.environ, str(shared.workspace), folder, shared.masking),
             read_only=stored.read_only,
             notices=(*missed, *stored.problems, *gone, *self._notices, *config.notices),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -263,6 +263,15 @@ class BackgroundCommands(Protocol):
 
     async def close(self) -> None:
         """End all of them."""
+        ...
+
+
+class OwnCommands(Protocol):
+    """Commands that the person types, in a shell of their own."""
+
+    def run(self, line: str, *, outside: bool = False) -> AsyncGenerator[ToolText | ToolOutput, None]:
+        """One of them, from its first output to its end; closing the generator ends it. `outside`: of the sandbox. Raises
+        CtxchatError while another one runs."""
         ...
 
 

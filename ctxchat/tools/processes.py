@@ -20,7 +20,7 @@ from ctxchat.own_processes import script_command
 END_GRACE_S = 1.0
 """Seconds between asking a group of processes to end and ending it."""
 
-_MARK = "CTXCHAT_CALL"
+MARK = "CTXCHAT_CALL"
 """The variable by which what a call began is told."""
 
 _SECRET = re.compile(
@@ -116,7 +116,7 @@ async def child(
     """
     options = {"stdin": asyncio.subprocess.DEVNULL, "stdout": asyncio.subprocess.PIPE} | options
     mark = secrets.token_hex(16)
-    options["env"] = {**(options.get("env") or os.environ), _MARK: mark}
+    options["env"] = {**(options.get("env") or os.environ), MARK: mark}
     if foreign and sys.platform == "linux":
         argv = script_command("tools/reaper.py", *argv)
     begun = asyncio.ensure_future(asyncio.create_subprocess_exec(*argv, start_new_session=True, **options))
@@ -129,7 +129,7 @@ async def child(
                 await _terminate(await begun)
             finally:
                 if foreign:
-                    await asyncio.shield(asyncio.to_thread(_end_escaped, f"{_MARK}={mark}".encode()))
+                    await asyncio.shield(asyncio.to_thread(_end_escaped, f"{MARK}={mark}".encode()))
 
 
 async def lines(stream: asyncio.StreamReader, deadline: float | None = None) -> AsyncGenerator[bytes, None]:

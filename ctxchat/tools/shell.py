@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +19,7 @@ from ctxchat.core.permissions import AccessRequest, Grant, Part
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.own_processes import find_program
 from ctxchat.tools.command_line import leaves_something_running, parts_of
-from ctxchat.tools.jobs import FIRST_LOOK_S, Jobs, report
+from ctxchat.tools.jobs import FIRST_LOOK_S, Jobs, ReadyCommand, report
 from ctxchat.tools.processes import child, environment
 from ctxchat.tools.redraws import Redraws
 from ctxchat.tools.sandbox import PRIVATE, Sandbox, known_needs, stopped_by_sandbox, taken_away
@@ -45,6 +46,8 @@ MAX_COMMAND_CHARS = 100_000
 MAX_TIMEOUT_S = 600.0
 """Seconds a call may ask for, where the settings do not allow more anyway."""
 
+
+NO_OUTPUT = "[no output]"
 
 ENDED_WITH_CALL = (
     "[what this command put into the background has ended with the call; `background` keeps a command running]"
@@ -86,7 +89,8 @@ class Shell(Tool[ShellArguments]):
         self._jobs = jobs or Jobs()
         self._asks_everything = asks_everything
         self._sandbox = sandbox
-        self._environment = environment(environ, keep)
+        self.environment: Mapping[str, str] = environment(environ, keep)
+        """The variables that commands have."""
 
     @property
     def sandbox(self) -> str:
@@ -155,20 +159,10 @@ class Shell(Tool[ShellArguments]):
         usual = context.seconds
         seconds = usual if arguments.timeout is None else min(max(1, arguments.timeout), max(MAX_TIMEOUT_S, usual))
         shell = find_program("bash", context.workspace) or "/bin/sh"
-        workspace, allowed = context.workspace, context.allowance
-        sandboxed = bool(self.sandbox) and not allowed.outside
+        sandboxed = bool(self.sandbox) and not context.allowance.outside
         if context.read_only and not sandboxed:
             raise ToolError("This command was to run in a sandbox, and there is none.", "Call again.")
-        command_ready = shut_in(
-            self._sandbox,
-            [shell, "-c", os.fsdecode(command)],
-            workspace,
-            self._environment,
-            session_folder=context.session_folder,
-            allowed=allowed,
-            read_only=context.read_only,
-            unreadable=context.unreadable,
-        )
+        command_ready = self.ready([shell, "-c", os.fsdecode(command)], context)
         if arguments.background:
             limit = float(arguments.timeout) if arguments.timeout else None
             job = await self._jobs.start(
@@ -177,28 +171,65 @@ class Shell(Tool[ShellArguments]):
             await job.wait(FIRST_LOOK_S)
             yield ToolOutput(report(job))
             return
-        run = _Run(context.max_chars)
-        async with (
-            command_ready as ready,
-            child(
-                ready.argv, foreign=not sandboxed, cwd=workspace, env=ready.environ, stderr=asyncio.subprocess.STDOUT
-            ) as process,
-        ):
-            reader = asyncio.create_task(run.listen(process.stdout))
-            try:
-                async for piece in run.watch(process, reader, seconds):
-                    yield ToolText(piece)
-            finally:
-                reader.cancel()
-        output = run.output(process.returncode, seconds)
-        notes = [taken_away(ready.taken, ready.kept)] if ready.taken else []
-        if output.status == "ok" and leaves_something_running(arguments.command):
+        async with aclosing(run_ready(command_ready, context, seconds, foreign=not sandboxed)) as pieces:
+            async for piece in pieces:
+                yield self._noted(piece, arguments.command, context) if isinstance(piece, ToolOutput) else piece
+
+    def ready(self, argv: Sequence[str], context: ToolContext, more: Mapping[str, str] | None = None) -> ReadyCommand:
+        """A program as it runs in the sandbox, as far as there is one and the call's allowance leaves it there; `more` are
+        variables beside the usual ones."""
+        return shut_in(
+            self._sandbox,
+            argv,
+            context.workspace,
+            {**self.environment, **(more or {})},
+            session_folder=context.session_folder,
+            allowed=context.allowance,
+            read_only=context.read_only,
+            unreadable=context.unreadable,
+        )
+
+    def _noted(self, output: ToolOutput, command: str, context: ToolContext) -> ToolOutput:
+        """With what a model should know of how the command ended."""
+        notes: list[str] = []
+        if output.status == "ok" and leaves_something_running(command):
             notes.append(ENDED_WITH_CALL)
-        if sandboxed:
-            failed = output.status != "ok"
-            said = (arguments.command, output.text)
-            notes += stopped_by_sandbox(*said, self._sandbox, workspace, allowed, failed=failed)
-        yield msgspec.structs.replace(output, text="\n".join((output.text, *notes)))
+        notes += self.in_the_way(output, command, context)
+        return msgspec.structs.replace(output, text="\n".join((output.text, *notes)))
+
+    def in_the_way(self, output: ToolOutput, command: str, context: ToolContext) -> list[str]:
+        """Lines on what the sandbox seems to have stopped."""
+        allowed, failed = context.allowance, output.status != "ok"
+        if not self.sandbox or allowed.outside:
+            return []
+        return stopped_by_sandbox(command, output.text, self._sandbox, context.workspace, allowed, failed=failed)
+
+
+async def run_ready(
+    command: ReadyCommand, context: ToolContext, seconds: float, *, foreign: bool, pass_fds: Sequence[int] = ()
+) -> AsyncGenerator[ToolText | ToolOutput, None]:
+    """A command from its start to its end, which comes after so many `seconds` at the latest. `foreign`: no sandbox holds it."""
+    run = _Run(context.max_chars)
+    async with (
+        command as ready,
+        child(
+            ready.argv,
+            foreign=foreign,
+            cwd=context.workspace,
+            env=ready.environ,
+            stderr=asyncio.subprocess.STDOUT,
+            pass_fds=pass_fds,
+        ) as process,
+    ):
+        reader = asyncio.create_task(run.listen(process.stdout))
+        try:
+            async for piece in run.watch(process, reader, seconds):
+                yield ToolText(piece)
+        finally:
+            reader.cancel()
+    output = run.output(process.returncode, seconds)
+    notes = [taken_away(ready.taken, ready.kept)] if ready.taken else []
+    yield msgspec.structs.replace(output, text="\n".join((output.text, *notes)))
 
 
 class _Run:
@@ -264,7 +295,7 @@ class _Run:
             return ToolOutput(_with_note(text, f"[stopped after {seconds:g} s: time-out]"), "timeout")
         status: ToolStatus = "ok" if code == 0 else "error"
         note = "" if code == 0 else f"[exit code {code}]" if code is None or code >= 0 else f"[ended by signal {-code}]"
-        return ToolOutput(_with_note(text or "[no output]", note), status, exit_code=code)
+        return ToolOutput(_with_note(text or NO_OUTPUT, note), status, exit_code=code)
 
 
 def _beyond(asks: Grant, why: str, sandboxed: bool) -> str:

@@ -76,6 +76,9 @@ MARK_QUESTIONS = {
 _MEMORY_LINE = re.compile(r"#(me)? +\S.*")
 """What is kept as a memory instead of being sent: one line behind `# `."""
 
+_OWN_COMMAND = re.compile(r"!!?\s*[^!\s].*", re.DOTALL)
+"""What is run instead of being sent."""
+
 MAX_FAULTS = 20
 """Faults after which the interface ends: what fails with every frame goes on failing."""
 
@@ -377,10 +380,11 @@ class CtxchatApp(InOrder):
         return await self.push_screen_wait(screen)
 
     def action_esc(self) -> None:
-        """Close the panel on top, or one that waits for the session; put off the question for a model; stop the work."""
+        """Close the panel on top, or one that waits for the session; put off the question for a model; end a command of the
+        person's own; stop the work."""
         if self._opener and self._opener in self._waiting:
             self._opener.cancel()
-        elif not self.chat.side.close() and not self.chat.questions.put_off():
+        elif not (self.chat.side.close() or self.chat.questions.put_off() or self.controller.own_commands.stop()):
             self.controller.interrupt()
 
     def action_help_quit(self) -> None:
@@ -403,6 +407,9 @@ class CtxchatApp(InOrder):
             self.chat.composer.sent()
             self.start_action(keep_line, draft.text)
             return
+        if _OWN_COMMAND.fullmatch(draft.text):
+            self._run_own_command(draft.text)
+            return
         if isinstance(said, commands.Unknown) and session and called_prompt(draft.text, session.setup.prompts):
             said = None  # a message, which the session fills in
         if isinstance(said, commands.Unknown):
@@ -420,6 +427,14 @@ class CtxchatApp(InOrder):
         else:
             self.chat.composer.sent()
             self.controller.send_draft(draft)
+
+    def _run_own_command(self, typed: str) -> None:
+        try:
+            self.controller.own_commands.start(self.controller.open_session(), typed)
+        except CtxchatError as problem:
+            self.chat.failed(problem.text, problem.hint)
+        else:
+            self.chat.composer.sent(keep_attached=True)
 
     def _not_sent(self, why: str, way_out: str) -> None:
         self.chat.notice("warning", f"{why} Nothing was sent; your message is still here. {way_out}")

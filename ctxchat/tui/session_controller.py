@@ -20,6 +20,7 @@ from ctxchat.core.events import ApprovalRequested, Stamped
 from ctxchat.core.record import CompactionRecord
 from ctxchat.tui.chat.offers import Reply
 from ctxchat.tui.chat.screen import ChatScreen
+from ctxchat.tui.own_commands import OwnCommands
 from ctxchat.tui.services import Services
 from ctxchat.tui.starting import arrive
 from ctxchat.tui.transcript.presenter import MAKING_ROOM, WAITING
@@ -54,6 +55,7 @@ class SessionController:
     def __init__(self, chat: ChatScreen, services: Services, alert: Alert, drafts: Drafts | None = None) -> None:
         self.session: Session | None = None
         self._chat, self._services = chat, services
+        self.own_commands = OwnCommands(chat)
         self._alert = alert
         self._drafts = drafts or Drafts()
         self._queue: list[Draft] = []
@@ -96,6 +98,7 @@ class SessionController:
             raise under_way
         if self.trouble:
             self._chat.banner.clear()
+        self.own_commands.stop()
         before, self.session, self.trouble = self.session, session, ""
         await self._chat.show_session(session)
         self._look_up_branch()

@@ -9,6 +9,7 @@ from asyncio import to_thread
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 from textual.binding import Binding
 from textual.content import Content
 from textual.events import Click
@@ -26,6 +27,9 @@ from ctxchat.tui.widgets.pressable import Pressable
 
 MAX_NAME_CHARS = 60
 """Characters of a name that are shown."""
+
+MAX_COMMAND_CHARS = 30
+"""Characters of a command whose output goes along."""
 
 MAX_REASON_CHARS = 120
 """Characters of the reason why a file does not go along."""
@@ -131,7 +135,7 @@ class AttachedBox(Widget):
         if not isinstance(along, Paste):
             return along
         self._count += 1
-        return Paste(self._count, along.text, along.as_file)
+        return msgspec.structs.replace(along, number=self._count)
 
     def clear(self) -> None:
         """They are on their way."""
@@ -188,14 +192,15 @@ class AttachedBox(Widget):
         lines = count(along.text.count("\n") + 1, "line")
         size = len(along.text.encode("utf-8", "replace")) / 1024
         ways = "as a file   f text" if along.as_file else "f as a file"
-        return f"paste {along.number}   {lines}   {size:.1f} KB   {ways}"
+        name = f"$ {one_line(along.command, MAX_COMMAND_CHARS)}" if along.command else f"paste {along.number}"
+        return f"{name}   {lines}   {size:.1f} KB   {ways}"
 
     def on_chip_chosen(self, event: Chip.Chosen) -> None:
         event.stop()
         chosen = event.chip.value
         if event.what == "file":
             if isinstance(chosen, Paste):
-                other = Paste(chosen.number, chosen.text, not chosen.as_file)
+                other = msgspec.structs.replace(chosen, as_file=not chosen.as_file)
                 self.along = tuple(other if each is chosen else each for each in self.along)
                 self._changed()
             return

@@ -357,6 +357,12 @@ class TranscriptPresenter:
         """A sentence before the newest message, so that its answer stays in sight."""
         self._transcript.add_above(NoticeBlock(level, text))
 
+    def add_block(self, block: Block) -> None:
+        """Something a person did beside the conversation, at the end and in sight."""
+        self._told = True
+        self._transcript.add_block(block)
+        self._transcript.to_end()
+
     def failed(self, text: str, hint: str = "") -> None:
         """Something a person asked for did not work."""
         self._told = True

@@ -27,21 +27,28 @@ PASTE_EXCERPT_CHARS = 4_000
 
 
 class Paste(msgspec.Struct, frozen=True, tag="paste", omit_defaults=True):
-    """A huge paste, kept out of the editor. It goes whole with the message, or `as_file`: then the agent pages through it."""
+    """A huge paste, kept out of the editor, or the output of a `command` of the person's own. It goes whole with the message, or
+    `as_file`: then the agent pages through it."""
 
     number: int
     text: str
     as_file: bool = False
+    command: str = ""
 
     @property
     def name(self) -> str:
-        """`paste-1.txt`."""
-        return f"paste-{self.number}.txt"
+        """`paste-1.txt`, `output-2.txt`."""
+        return f"{'output' if self.command else 'paste'}-{self.number}.txt"
 
     @property
     def part(self) -> Part:
         """What the message holds of it, as far as can be said before it is sent."""
-        return Text(self.text[:PASTE_EXCERPT_CHARS] if self.as_file else self.text, self.name)
+        return Text(self.text[:PASTE_EXCERPT_CHARS], self.name) if self.as_file else self.whole
+
+    @property
+    def whole(self) -> Text:
+        """As it goes where it is no file; of a command by its line."""
+        return Text(self.text, f"$ {self.command}" if self.command else self.name)
 
 
 class Picture(msgspec.Struct, frozen=True, tag="picture"):
@@ -166,5 +173,5 @@ def longest_text(limit: int) -> int:
 
 async def _draft_part(along: Along, attachments: Attachments) -> Part:
     if isinstance(along, Paste):
-        return await attachments.put_away(along.name, along.text) if along.as_file else Text(along.text, along.name)
+        return await attachments.put_away(along.name, along.text) if along.as_file else along.whole
     return await attachments.save(along.name, along.data)
