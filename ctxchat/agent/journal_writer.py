@@ -38,10 +38,11 @@ class JournalWriter:
 
     async def _write_batch(self, records: Sequence[Record]) -> None:
         async with self._writing:
-            noted, owed = self._noted, self._owed
+            noted, owed, before = self._noted, self._owed, self.state
             await self.journal.write(*noted, *owed, *records)
             self._noted, self._owed = self._noted[len(noted) :], self._owed[len(owed) :]
-            self.state = fold((*owed, *records), self.state)
+            # what was noted meanwhile is written behind these, and has to be folded behind them
+            self.state = fold((*owed, *records, *self._noted), before)
 
     def apply_now_write_later(self, *records: Record) -> None:
         """Into the state at once, and to the journal with whatever is written next: in the middle of a round a write would
