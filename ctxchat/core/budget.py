@@ -51,6 +51,11 @@ class Budget(msgspec.Struct, frozen=True):
         """Window less what is reserved for the reply; never under 1."""
         return max(1, self.window.tokens - self.reserved)
 
+    @property
+    def halfway(self) -> int:
+        """Between trigger and target: low enough for the next compaction to be some way off."""
+        return (self.target + self.trigger) // 2
+
     def pressure(self, used: int) -> float:
         """Used as a share of the limit."""
         return used / self.limit

@@ -239,6 +239,11 @@ def starts_at(context_usage: ContextUsage) -> int:
             return 0
 
 
+def fits(context_usage: ContextUsage) -> bool:
+    """The request can go out as it is, however wrong its figure may be."""
+    return context_usage.used * (1 + context_usage.band) <= context_usage.limit
+
+
 SOFT_SHARE = 0.8
 """Of a working limit, the part from which a summary is made ahead: as far before it as the usual marks are apart."""
 

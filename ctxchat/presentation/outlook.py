@@ -33,4 +33,4 @@ def _compaction(context_usage: ContextUsage, key: str) -> str:
     at, asks = starts_at(context_usage) or context_usage.trigger_tokens, context_usage.automatic.standing == "asks"
     if (left := at - context_usage.used) > 0:
         return f"{short(left)} until {'you are asked to compact' if asks else 'compaction'} ({short(at)})"
-    return "you are asked to compact with the next message" if asks else "the next message compacts first"
+    return "you are asked to compact with the next message" if asks else "compaction is due"

@@ -21,7 +21,7 @@ def line(used: int, ghost: int = 0, **more: object) -> tuple[str, ...]:
 def test_how_far_it_is_and_what_stands_ready() -> None:
     assert line(20_000, trigger_tokens=26_900)[0] == "6.9k until compaction (26.9k)"
     assert line(27_000, 12_400, trigger_tokens=26_900)[:2] == (
-        "the next message compacts first",
+        "compaction is due",
         "14.6k ready to free F8",
     )
 

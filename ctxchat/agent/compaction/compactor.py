@@ -82,7 +82,12 @@ class Compactor:
                 await emit(notice)
             return
         try:
-            request = await self.scheduler.request(context_usage, inside=inside) if standing == "compact" else None
+            ready = self._prefetch.stands_ready()
+            request = (
+                await self.scheduler.request(context_usage, inside=inside, ready=ready)
+                if standing == "compact"
+                else None
+            )
             asked = None if request or standing == "no" else await self.scheduler.suggestion(context_usage)
         except Exception as problem:  # a strategy may come from a third party, or have left with its package
             if self.policy.once_a_turn():
@@ -92,6 +97,8 @@ class Compactor:
             await self._automatic(request, emit, inside=inside)
         elif standing != "no":
             self._prepare(inside=inside)
+            if self._prefetch.busy:  # nobody waits: it goes in as soon as it is made
+                return
             for event in (asked,) if asked else self.policy.about_trigger(context_usage, inside=inside):
                 await emit(event)
 
@@ -123,14 +130,19 @@ class Compactor:
         self._prepare(inside=False)
 
     async def _as_agreed(self, agreed: ApprovedCompaction, emit: Emit) -> None:
-        if agreed.reason == "auto" and agreed.instructions:
-            said = f"The agent asks for room, and for this to be kept: {' '.join(agreed.instructions.split())}"
-            await emit(Notice("info", said))
         try:
             preview = await self.planner.preview(agreed.instructions)
         except Exception as problem:  # as above; the turn goes on without the compaction
             await emit(unplanned(problem))
             return
+        if agreed.reason == "auto" and preview.plan:  # the model asked, and goes on meanwhile
+            if self.scheduler.can_wait(preview.plan, self._conversation.context_usage, self._prefetch.stands_ready()):
+                self.policy.put_back(agreed)
+                self._prefetch.prepare(preview.plan)
+                return
+            if agreed.instructions:
+                said = f"The agent asks for room, and for this to be kept: {' '.join(agreed.instructions.split())}"
+                await emit(Notice("info", said))
         await self.run(preview, emit, reason=agreed.reason)
 
     # ── ahead of time ──

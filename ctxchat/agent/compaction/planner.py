@@ -132,15 +132,36 @@ class Planner:
         await self.refresh_inputs()
         return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, self._snapshot(target))
 
-    async def ahead(self, name: str) -> Plan | None:
-        """What a compaction will do that is due only when the trigger is reached: it has to free that much more, and the next
-        message."""
+    async def ahead(self, *, inside: bool) -> Plan | None:
+        """What a compaction will do that is due only when the trigger is reached: what comes until then is taken to be of the
+        kind of what is there. `inside` a turn all but its newest rounds goes, where cutting long results is not enough."""
         await self.refresh_inputs()
         snapshot = self._snapshot()
-        more = max(int(snapshot.budget.limit * TARGET_TOLERANCE_SHARE), snapshot.budget.trigger - snapshot.view.raw)
-        budget = msgspec.structs.replace(snapshot.budget, target=max(1, snapshot.budget.target - more))
-        snapshot = msgspec.structs.replace(snapshot, budget=budget)
-        return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, snapshot)
+        budget = snapshot.budget
+        aim = int(budget.target * min(1.0, snapshot.view.raw / budget.trigger) + budget.limit * TARGET_TOLERANCE_SHARE)
+        snapshot = msgspec.structs.replace(snapshot, budget=msgspec.structs.replace(budget, target=aim))
+        plan = await asyncio.to_thread(self._usual, self._conversation.options.strategy, snapshot)
+        if inside and plan and any(step.needs_summary for step in plan.steps):
+            return await self.plan("reactive_full", by_model=True)
+        return plan
+
+    async def with_summary(self, plan: Plan, summary: str) -> tuple[Plan, int]:
+        """A plan whose summary stands ready, and the raw tokens that it leaves. Where that is not halfway down to the target,
+        long results among what stays are cut with it: one rewrite instead of two."""
+        return await asyncio.to_thread(self._with_summary, plan, summary, self._snapshot())
+
+    def _with_summary(self, plan: Plan, summary: str, snapshot: PlanningSnapshot) -> tuple[Plan, int]:
+        dry_run = estimated(snapshot.ledger, plan, self.options(), self._conversation.compile, summary)
+        left, budget = dry_run.view.raw, snapshot.budget
+        if left <= budget.halfway:
+            return plan, left
+        after = msgspec.structs.replace(snapshot, view=dry_run.view, ledger=snapshot.ledger.apply(dry_run.change))
+        more = self._usual("shrink_tool_results", after)
+        if more is None:
+            return plan, left
+        at = next(place for place, step in enumerate(plan.steps) if step.needs_summary)
+        steps = (*plan.steps[:at], *more.steps, *plan.steps[at:])
+        return msgspec.structs.replace(plan, steps=steps, after=more.after), more.after
 
     async def refresh_inputs(self) -> None:
         """Read the files that were touched last as they are now, to stand beside the next summary, find the facts of what was

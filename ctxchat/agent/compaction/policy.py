@@ -56,7 +56,9 @@ class AutoCompactPolicy:
             used = f"{percent(context_usage.pressure)} of {short(context_usage.limit)} tokens are used"
             return f"Not needed yet: {used}. Nothing is done."
         self._agreed = self._agreed or ApprovedCompaction("now", keep, "auto")
-        return "Room is made before your next step, as far as there is something that can go."
+        return (
+            "Room is made as soon as a summary is written, as far as there is something that can go. Go on meanwhile."
+        )
 
     def take_agreed(self, *times: When) -> ApprovedCompaction | None:
         """What was agreed for one of these times; it is no longer outstanding then."""
@@ -65,6 +67,10 @@ class AutoCompactPolicy:
             return None
         self._agreed = None
         return agreed
+
+    def put_back(self, agreed: ApprovedCompaction) -> None:
+        """It is outstanding still: its summary is being written."""
+        self._agreed = self._agreed or agreed
 
     def pause_for(self, turns: int) -> None:
         """Nothing by itself and no question for the rest of this turn and `turns` more, unless the window cannot hold it."""

@@ -11,18 +11,21 @@ from contextlib import aclosing
 
 import msgspec
 
-from ctxchat.agent.compaction.dry_run import estimated, look_ahead
+from ctxchat.agent.compaction.dry_run import look_ahead
 from ctxchat.agent.compaction.planner import Planner
 from ctxchat.agent.compaction.run import CompactionRequest, Prepared, SummaryDraft, bearing, shorter, writing
+from ctxchat.agent.compaction.scheduler import Ready
 from ctxchat.agent.conversation import Conversation
-from ctxchat.core.context_usage import compaction_due
+from ctxchat.core.context_usage import compaction_due, inside_tokens
 from ctxchat.core.journal import Spent
 from ctxchat.core.strategies.base import Plan, Step
-from ctxchat.core.strategies.folding import TARGET_TOLERANCE_SHARE
-from ctxchat.core.summaries import too_long
+from ctxchat.core.summaries import too_little, too_long
 
 MIN_ADDED_SHARE = 0.1
-"""Inside a turn what is prepared is added to once this share of the limit has come to it; after a turn always."""
+"""What is prepared is added to once this share of the limit has come to it."""
+
+MAX_AHEAD_TOKENS = 20_000
+"""Inside a turn nothing is prepared before so many tokens are left until it is needed: more than come while it is written."""
 
 MAX_FAILURES = 2
 """Failures in a row after which none is made ahead until a compaction has succeeded: the swap makes its own."""
@@ -44,39 +47,50 @@ class Prefetch:
         """The summary that stands ready and still fits."""
         return self._made if self._made and self._made.is_current(self._conversation.ledger) else None
 
+    def stands_ready(self) -> Ready:
+        """Whether a compaction has a summary without waiting for one: it has to free enough to be worth it."""
+        prepared, used = self.prepared, self._conversation.context_usage.used
+        if prepared is not None and not too_little(used, used - prepared.freed):
+            return "now"
+        return "later" if self._planner.writer and (self.busy or self._may_prepare()) else "never"
+
+    def _may_prepare(self) -> bool:
+        able = self._conversation.options.prepare and self._planner.summariser is not None
+        return able and not self._closed and self._failures < MAX_FAILURES
+
     @property
     def busy(self) -> bool:
         """One is being made."""
         return self._task is not None and not self._task.done()
 
-    def prepare(self, *, inside: bool = False) -> None:
-        """Begin to make the next summary once the soft mark is passed, or to add to the one that stands ready what has come to
-        it since; `inside` a turn, where a compaction folds in any case. If that fails the swap makes its own."""
-        options = self._conversation.options
-        if not options.prepare or self._planner.summariser is None:
+    def prepare(self, plan: Plan | None = None, *, inside: bool = False) -> None:
+        """Begin to make the summary of a plan, or that of the next compaction once the soft mark is passed, or to add to the one
+        that stands ready what has come to it since; `inside` a turn only when it may be needed there. If that fails the swap
+        makes its own."""
+        if self.busy or not self._may_prepare():
             return
-        if self.busy or self._closed or self._failures >= MAX_FAILURES:
+        context_usage, options = self._conversation.context_usage, self._conversation.options
+        if inside and context_usage.used < inside_tokens(context_usage, options.micro_trigger) - MAX_AHEAD_TOKENS:
             return
-        if compaction_due(self._conversation.context_usage, options.soft_mark) in {"prepare", "compact"}:
-            self._task = asyncio.create_task(self._make(inside=inside))
+        if plan or compaction_due(context_usage, options.soft_mark) in {"prepare", "compact"}:
+            self._task = asyncio.create_task(self._make(plan, inside=inside))
 
-    async def _make(self, *, inside: bool) -> None:
+    async def _make(self, plan: Plan | None, *, inside: bool) -> None:
         """Nobody asked for it yet, so nobody is told when it fails, whatever the fault."""
         try:
-            made = await self._written(inside=inside)
+            made = await self._written(plan or await self._planner.ahead(inside=inside))
             if made is not None:  # nothing to make says nothing about whether making works
                 self._made, self._failures = made, 0
         except Exception:
             self._failures += 1
 
-    async def _written(self, *, inside: bool) -> Prepared | None:
+    async def _written(self, plan: Plan | None) -> Prepared | None:
         conversation, summariser, options = self._conversation, self._planner.summariser, self._planner.options()
-        plan = await self._planner.ahead("summarize" if inside else "")
         step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
         if plan is None or step is None or summariser is None:
             return None
         before = self.prepared
-        if before is not None and not self._adds(step, before, inside=inside):
+        if before is not None and not self._adds(step, before):
             return None
         if before is not None and not set(before.covers) <= set(step.fold):
             before = None
@@ -103,46 +117,37 @@ class Prefetch:
         paid = draft.cost_usd + more + (before.cost_usd if before else 0.0)
         return Prepared(step.fold, changes, whole, max(0, freed), paid) if whole else None
 
-    def _adds(self, step: Step, before: Prepared, *, inside: bool) -> bool:
-        """A summary of this step would stand for more than the one there is."""
+    def _adds(self, step: Step, before: Prepared) -> bool:
+        """A summary of this step would stand for so much more than the one there is that it is worth a call."""
         more = set(step.fold).difference(before.covers)
-        return bool(more) and (not inside or self._weight(more) >= self._conversation.budget.limit * MIN_ADDED_SHARE)
+        return self._weight(more) >= self._conversation.budget.limit * MIN_ADDED_SHARE
 
     def _weight(self, groups: set[str]) -> int:
         """Tokens of these groups in the view."""
         return sum(item.tokens for item in self._conversation.view.items if item.group in groups)
 
     async def fitted(self, request: CompactionRequest) -> CompactionRequest:
-        """The request with the prepared summary, where one stands ready or is nearly made: as it is where it frees enough, else
-        to be topped up with the rest."""
+        """The request with the prepared summary: as it is where that makes the next request fit, since what is left can be folded
+        at the next pause; else to be topped up with the rest. One that is being made is waited for where none stands ready."""
         step = next((s for s in request.plan.steps if s.needs_summary), None)
-        if step is None or request.summary is not None or request.instructions.strip():
+        wish = request.instructions.strip()
+        if step is None or request.summary is not None or (wish and request.reason == "manual"):
             return request
-        await self.wait()
+        if self.prepared is None or request.reason == "manual":
+            await self.wait()
         prepared = self.prepared
         if prepared is None:
             return request
+        if wish:  # of the model or of a hook: it stands word for word below a record that is written already
+            prepared = msgspec.structs.replace(prepared, text=f"{prepared.text}\n\n## Asked to be kept\n{wish}")
         covered, fold = set(prepared.covers), set(step.fold)
         if request.reason == "manual":  # a person has seen what goes: no more, and no less
             return msgspec.structs.replace(request, prepared=prepared) if covered <= fold else request
         as_it_is = self._folding(request.plan, step, covered)
-        enough = await self._tokens_after(as_it_is, prepared.text) <= self._goal(request)
-        plan = as_it_is if enough else self._folding(request.plan, step, covered | fold)
+        plan, left = await self._planner.with_summary(as_it_is, prepared.text)
+        if left > self._planner.raw_budget().limit:
+            plan = self._folding(request.plan, step, covered | fold)
         return msgspec.structs.replace(request, plan=plan, prepared=prepared)
-
-    async def _tokens_after(self, plan: Plan, summary: str) -> int:
-        """Raw tokens of the view that a plan leaves with this summary."""
-        conversation, options = self._conversation, self._planner.options()
-        return (
-            await asyncio.to_thread(estimated, conversation.ledger, plan, options, conversation.compile, summary)
-        ).view.raw
-
-    def _goal(self, request: CompactionRequest) -> int:
-        """Raw tokens that are low enough without another call: near the target, or halfway to it inside a turn."""
-        budget = self._planner.raw_budget()
-        if request.plan.strategy.startswith("reactive"):
-            return (budget.target + budget.trigger) // 2
-        return budget.target + int(budget.limit * TARGET_TOLERANCE_SHARE)
 
     def _folding(self, plan: Plan, step: Step, names: set[str]) -> Plan:
         """The plan with these groups folded and no others. What it no longer folds stays as it is: other steps counted on its

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ctxchat.agent.compaction.planner import Planner
 from ctxchat.agent.compaction.policy import AutoCompactPolicy
 from ctxchat.agent.compaction.run import CompactionRequest
 from ctxchat.agent.conversation import Conversation
-from ctxchat.core.context_usage import ContextUsage, Due, compaction_due, inside_tokens, overhead
+from ctxchat.core.context_usage import ContextUsage, Due, compaction_due, fits, inside_tokens, overhead
 from ctxchat.core.events import CompactionSuggested
 from ctxchat.core.record import Reason
+from ctxchat.core.strategies.base import Plan
 from ctxchat.core.summaries import too_little
+
+Ready = Literal["now", "later", "never"]
+"""Whether a summary stands ready, can be made beside the conversation, or is only made when a compaction asks for it."""
 
 
 class Scheduler:
@@ -44,25 +50,51 @@ class Scheduler:
             return "compact"
         return "prepare" if standing == "compact" else standing
 
-    async def request(self, context_usage: ContextUsage, *, inside: bool) -> CompactionRequest | None:
-        """The compaction that is due now, None where nothing may or can be done."""
+    async def request(
+        self, context_usage: ContextUsage, *, inside: bool, ready: Ready = "never"
+    ) -> CompactionRequest | None:
+        """The compaction that is due now, None where nothing may or can be done, or where it can wait for its summary."""
         conversation = self._conversation
         if conversation.automatic.few or not self._policy.may_start(context_usage, inside=inside):
             return None
         if inside:
-            return await self._inside_turn(context_usage)
+            return await self._inside_turn(context_usage, ready)
         plan = None if conversation.by_hook else await self._planner.usual()
-        return CompactionRequest(plan, self.reason("auto")) if plan else None
+        if plan is None:
+            return None
+        if self.can_wait(plan, context_usage, ready):
+            return None
+        if ready == "later" and self._asks_model(plan):
+            plan = await self._quick(self._planner.raw_budget().limit) or plan
+        return CompactionRequest(plan, self.reason("auto"))
 
-    async def _inside_turn(self, context_usage: ContextUsage) -> CompactionRequest | None:
+    def can_wait(self, plan: Plan, context_usage: ContextUsage, ready: Ready) -> bool:
+        """The summary of a plan can be written beside the conversation, and the next request fits without it: nobody waits."""
+        return ready == "later" and self._asks_model(plan) and fits(context_usage)
+
+    async def _quick(self, enough: int) -> Plan | None:
+        """Long results cut, by code, where that leaves at most so many raw tokens: room while a summary is written."""
+        plan = await self._planner.usual("shrink_tool_results")
+        return plan if plan and plan.after <= enough else None
+
+    def _asks_model(self, plan: Plan) -> bool:
+        return bool(self._planner.writer) and any(step.needs_summary for step in plan.steps)
+
+    async def _inside_turn(self, context_usage: ContextUsage, ready: Ready) -> CompactionRequest | None:
         """The compaction between two rounds. Where recaps free too little, what fills the window stands in the newest rounds: too
         long a text, or a call's arguments."""
         options, turn = self._conversation.options, self._conversation.ledger.turn
+        if ready == "later":
+            as_it_is, budget = fits(context_usage), self._planner.raw_budget()
+            if quick := await self._quick(budget.halfway if as_it_is else budget.limit):
+                return CompactionRequest(quick, self.reason("reactive_micro"))
+            if as_it_is:
+                return None
         reason: Reason = "reactive_full" if context_usage.pressure >= options.full_trigger else "reactive_micro"
         strategy: str = reason
         made = self._inside[1] if self._inside[0] == turn else 0
-        if made >= options.reactive_per_turn:  # but a request that cannot fit must not go out
-            if context_usage.used * (1 + context_usage.band) <= context_usage.limit:
+        if made >= options.reactive_per_turn and ready != "now":  # but a request that cannot fit must not go out
+            if fits(context_usage):
                 return None
             strategy, reason = "reactive_full", "context_overflow"
         by_model = self._policy.standing == "free" and reason != "context_overflow"  # an emergency asks no model

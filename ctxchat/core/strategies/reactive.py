@@ -23,7 +23,7 @@ class ReactiveMicro:
         self.options = options
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
-        goal = (budget.trigger + budget.target) // 2
+        goal = budget.halfway
         if view.raw <= goal:
             return None
         basis = Basis(view, ledger, self.options)
