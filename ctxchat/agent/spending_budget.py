@@ -5,7 +5,7 @@ Knows no provider, no settings file and no store: the day's sum over all session
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import msgspec
 
@@ -44,6 +44,8 @@ class DayTotal(Protocol):
 class SpendingBudget:
     """What may still be spent by a session and all its sub-agents; `cost_usd` is what it has cost already."""
 
+    _SCOPES: ClassVar[tuple[Scope, ...]] = SCOPES
+
     def __init__(
         self,
         limits: SpendingLimits | None = None,
@@ -66,7 +68,7 @@ class SpendingBudget:
 
     def in_force(self) -> tuple[Limit, ...]:
         """The limits that are set, with what is spent of each; calls under way count at their dearest."""
-        spent: dict[Scope, Spend] = {s: self._spent.get(s, Spend()) + self._reserved for s in SCOPES}
+        spent: dict[Scope, Spend] = {s: self._spent.get(s, Spend()) + self._reserved for s in self._SCOPES}
         return tuple(limits_in_force(self.limits, spent))
 
     def warnings(self) -> tuple[str, ...]:
@@ -95,7 +97,9 @@ class SpendingBudget:
                 raise ModelError(
                     f"The limit is reached: {limit.words} is spent, and this request could cost more than what is left. "
                     "It was not made.",
-                    f"`/limit {limit.scope} …` raises it for this session, [limits] in the settings for good.",
+                    "[limits] in the settings raises it."
+                    if limit.scope == "task"
+                    else f"`/limit {limit.scope} …` raises it for this session, [limits] in the settings for good.",
                     kind="limit",
                 )
             room = room if most is None else min(room, most)
@@ -107,14 +111,52 @@ class SpendingBudget:
         """A call is over: it cost what its `usage` says; one that had `begun` and says nothing may have cost all."""
         paid = Spend(usage.cost_usd, usage.prompt + usage.completion) if usage else reserved if begun else Spend()
         self._reserved = Spend(self._reserved.usd - reserved.usd, self._reserved.tokens - reserved.tokens)
-        for scope in ("turn", "session"):
-            self._spent[scope] = self._spent.get(scope, Spend()) + paid
+        for scope in self._SCOPES:
+            if scope != "day":
+                self._spent[scope] = self._spent.get(scope, Spend()) + paid
         if self._day and paid.usd:
             self._spent["day"] = Spend(await self._day.add(paid.usd))
 
     def raise_limit(self, scope: Scope, usd: float) -> None:
         """So many US dollars from now on, for this session; 0 for no limit."""
         self.limits = msgspec.structs.replace(self.limits, **{scope: usd})
+
+
+class _Reserved(Spend, frozen=True):
+    """What a sub-agent's call can cost at most, and what of it the caller's budget holds back."""
+
+    above: Spend = Spend()
+
+
+class TaskBudget(SpendingBudget):
+    """What a sub-agent may still spend on its task; all of it is spent by its caller as well, `above`, where it is told of."""
+
+    _SCOPES = ("task",)
+
+    def __init__(self, above: SpendingBudget) -> None:
+        super().__init__(above.limits)
+        self._above = above
+
+    def begin_turn(self, session: str) -> None:
+        self._spent.clear()
+
+    def warnings(self) -> tuple[str, ...]:
+        return self._above.warnings()
+
+    async def admit(self, model: ModelPort, request: ModelRequest) -> tuple[ModelRequest, Spend]:
+        request, held = await self._above.admit(model, request)
+        try:
+            request, own = await super().admit(model, request)
+        except BaseException:
+            await self._above.pay(held, None, begun=False)
+            raise
+        return request, _Reserved(own.usd, own.tokens, held)
+
+    async def pay(self, reserved: Spend, usage: Usage | None, *, begun: bool) -> None:
+        try:
+            await super().pay(reserved, usage, begun=begun)
+        finally:
+            await self._above.pay(reserved.above if isinstance(reserved, _Reserved) else reserved, usage, begun=begun)
 
 
 UNLIMITED = SpendingBudget()

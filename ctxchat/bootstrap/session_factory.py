@@ -18,8 +18,9 @@ from ctxchat.agent.compaction.policy import AutoCompactPolicy
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
-from ctxchat.agent.spending_budget import SpendingBudget
+from ctxchat.agent.spending_budget import SpendingBudget, TaskBudget
 from ctxchat.agent.turn.approvals import Approvals
+from ctxchat.agent.turn.permissions import stricter
 from ctxchat.agent.turn.tool_runner import ToolRunner
 from ctxchat.bootstrap.extensions import Extensions, with_plugins
 from ctxchat.bootstrap.flags import in_force
@@ -43,7 +44,7 @@ from ctxchat.storage.journal import begin_journal, open_journal
 from ctxchat.tools.catalogue import standard_tools
 from ctxchat.tools.checkpoints import Checkpoints
 from ctxchat.tools.conversation import MakeRoom
-from ctxchat.tools.delegating import Delegate
+from ctxchat.tools.delegating import Delegate, TaskNote
 from ctxchat.tools.jobs import JobList, Jobs
 from ctxchat.tools.mcp.finding import FindTools
 from ctxchat.tools.memos import WriteMemo
@@ -115,6 +116,12 @@ class SubAgents:
             records=records,
         )
         return await self._open_below(session, self._approvals.below(own.permissions or "all"))
+
+    def only_reads(self, agent: str) -> bool:
+        """That agent can change nothing now, by its own permissions or by those of its caller."""
+        own = self._shared.loaded.settings.all_agents.get(agent)
+        mode = own.permissions if own else None
+        return stricter(self._approvals.mode, mode or "all") in {"read-only", "plan"}
 
 
 class ReadOnlyJournal:
@@ -333,7 +340,10 @@ class Opening:
         if self._above is None:  # a sub-agent has none of its own
             open_below = partial(self._open_below, checkpoints)
             below = SubAgents(shared, session, lambda: self._conversation.model.address, approvals, open_below)
-            tools.append(Delegate(below, {n: a.description for n, a in shared.loaded.settings.all_agents.items()}))
+            known = {n: a.description for n, a in shared.loaded.settings.all_agents.items()}
+            tools.append(Delegate(below, known, below.only_reads, lambda: shared.loaded.settings.limits.task_seconds))
+        else:
+            self._configuring.own = (*self._configuring.own, TaskNote())
         if shared.loaded.prompts or shared.loaded.untrusted:  # which may be trusted while it is open
             tools.append(ReadSkill(lambda: shared.loaded.prompts))
         if shared.servers.rows:
@@ -355,7 +365,8 @@ class Opening:
         return tool_runner, checkpoints, seen
 
     async def _open_below(self, checkpoints: Checkpoints, session: str, approvals: Approvals) -> Session:
-        return await Opening(self._shared, self._interactive, approvals, checkpoints, self._spending).open(session)
+        spending = TaskBudget(self._spending or SpendingBudget())
+        return await Opening(self._shared, self._interactive, approvals, checkpoints, spending).open(session)
 
     async def _keep_rules(self, rules: Sequence[Rule]) -> None:
         try:

@@ -5,14 +5,17 @@ that a request passes none of them. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Literal, get_args
+from typing import Literal
 
 import msgspec
 
 from ctxchat.core.prices import TOKENS_PER_PRICE, ModelPrices
 
-Scope = Literal["turn", "session", "day"]
-SCOPES: tuple[Scope, ...] = get_args(Scope)
+Scope = Literal["turn", "session", "day", "task"]
+"""A `task` is that of one sub-agent."""
+
+SCOPES: tuple[Scope, ...] = ("turn", "session", "day")
+"""Those that hold for a session and all its sub-agents together."""
 
 WARNING_SHARE = 0.8
 """Share of a limit from which a person is told."""
@@ -29,6 +32,8 @@ class SpendingLimits(msgspec.Struct, frozen=True):
     day: float = 0.0
     turn_tokens: int = 0
     session_tokens: int = 0
+    task: float = 0.0
+    task_tokens: int = 0
 
 
 class Spend(msgspec.Struct, frozen=True):
@@ -62,16 +67,15 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 def limits_in_force(limits: SpendingLimits, spent: Mapping[Scope, Spend]) -> Iterator[Limit]:
-    """Those that are set, with what was spent of each."""
-    nothing = Spend()
-    dollars: tuple[tuple[Scope, float], ...] = (("turn", limits.turn), ("session", limits.session), ("day", limits.day))
-    for scope, most in dollars:
-        if most > 0:
-            yield Limit(scope, most, spent.get(scope, nothing).usd)
-    tokens: tuple[tuple[Scope, int], ...] = (("turn", limits.turn_tokens), ("session", limits.session_tokens))
-    for scope, most in tokens:
-        if most > 0:
-            yield Limit(scope, most, spent.get(scope, nothing).tokens, in_tokens=True)
+    """Those that are set for these scopes, with what was spent of each."""
+    dollars = {"turn": limits.turn, "session": limits.session, "day": limits.day, "task": limits.task}
+    tokens = {"turn": limits.turn_tokens, "session": limits.session_tokens, "task": limits.task_tokens}
+    for scope, so_far in spent.items():
+        if (most := dollars[scope]) > 0:
+            yield Limit(scope, most, so_far.usd)
+    for scope, so_far in spent.items():
+        if (most := tokens.get(scope, 0)) > 0:
+            yield Limit(scope, most, so_far.tokens, in_tokens=True)
 
 
 def dearest(prices: ModelPrices | None, prompt: int, output: int) -> Spend:

@@ -235,9 +235,8 @@ class ToolPort(Protocol):
         """Name, description, schema."""
         ...
 
-    @property
-    def parallel(self) -> bool:
-        """True when it only reads, so that several calls may run at once."""
+    def reads(self, arguments: Mapping[str, object]) -> bool:
+        """True when such a call changes nothing, so that several may run at once. Arguments are as they come: maybe none."""
         ...
 
     def access_request(self, arguments: dict[str, object], context: ToolContext) -> AccessRequest:

@@ -5,6 +5,7 @@ The sub-agent's record is a session like any other; only its answer, its questio
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
@@ -63,6 +64,9 @@ class SubAgent(Protocol):
         ...
 
 
+MAX_AT_ONCE = 4
+"""Sub-agents at work side by side; a provider takes only so many requests at once."""
+
 Open = Callable[[str], Awaitable[SubAgent]]
 """A new sub-agent of that name, empty for one like its caller. Raises UsageError for a name nobody has."""
 
@@ -73,20 +77,34 @@ class DelegateArguments(Arguments, frozen=True):
 
 
 class Delegate(Tool[DelegateArguments]):
-    """`agents` are the names a model may choose from, with what each is for."""
+    """`agents` are the names a model may choose from, with what each is for; `only_reads` says of a name whether it can change
+    nothing now, `seconds` how long one may work on a task, 0 for as long as it takes."""
 
     name = "delegate"
     about = (
         "Give a task that can be done on its own to a sub-agent with a context window of its own, such as reading much to "
-        "find little. You get its answer, not what it read."
+        "find little. You get its answer, not what it read. Several in one reply work side by side where they only read."
     )
     arguments = DelegateArguments
     reads_only = False
 
-    def __init__(self, open_agent: Open, agents: Mapping[str, str] = {}) -> None:
+    def __init__(
+        self,
+        open_agent: Open,
+        agents: Mapping[str, str] = {},
+        only_reads: Callable[[str], bool] = lambda agent: False,
+        seconds: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         known = "; ".join(f"{name} ({what.rstrip('.')})" if what else name for name, what in agents.items())
         super().__init__(f"{self.about} Agents: {known}." if agents else "")
         self._open = open_agent
+        self._only_reads, self._seconds = only_reads, seconds
+        self._at_work = asyncio.Semaphore(MAX_AT_ONCE)
+
+    def reads(self, arguments: Mapping[str, object]) -> bool:
+        """Where whoever is to do it can change nothing."""
+        agent = arguments.get("agent") or ""
+        return isinstance(agent, str) and self._only_reads(agent)
 
     def access_needed(self, arguments: DelegateArguments, context: ToolContext) -> AccessRequest:
         if not arguments.task.strip():
@@ -95,17 +113,39 @@ class Delegate(Tool[DelegateArguments]):
         return AccessRequest("none", summary=f"delegate to {who}: {clip_line(' '.join(arguments.task.split()), 200)}")
 
     async def execute(self, arguments: DelegateArguments, context: ToolContext) -> Pieces:
-        agent = await self._open(arguments.agent)
-        report = _Report(agent, arguments.agent or "sub-agent", context.call_id)
-        yield ToolText(f"{report.where}\n")  # also where the call does not come to its end
-        try:
-            async with aclosing(agent.send(arguments.task.strip())) as events:
-                async for stamped in events:
-                    for piece in report.pieces(stamped.event):
-                        yield piece
-        finally:
-            await agent.close()
-        yield report.output()
+        if self._at_work.locked():
+            yield ToolText(f"waits for one of {MAX_AT_ONCE} to end\n")
+        async with self._at_work:
+            agent = await self._open(arguments.agent)
+            report = _Report(agent, arguments.agent or "sub-agent", context.call_id)
+            yield ToolText(f"{report.where}\n")  # also where the call does not come to its end
+            try:
+                async with aclosing(agent.send(arguments.task.strip())) as events:
+                    async for event in _in_time(events, self._seconds()):
+                        for piece in report.pieces(event):
+                            yield piece
+            except TimeoutError:
+                report.late = True
+            finally:
+                await agent.close()
+            yield report.output()
+
+
+async def _in_time(events: AsyncGenerator[Stamped, None], seconds: float) -> AsyncGenerator[Event, None]:
+    """The events of a turn. Raises TimeoutError when it took longer than so many seconds (0 for never), those not counted that it
+    waited for a person."""
+    now = asyncio.get_running_loop().time
+    deadline, asked = now() + seconds if seconds else None, 0.0
+    while True:
+        # The deadline is around this wait alone: around a yield it would cancel whoever is listening.
+        async with asyncio.timeout_at(None if asked else deadline):
+            stamped = await anext(events, None)
+        if stamped is None:
+            return
+        if asked and deadline:
+            deadline += now() - asked
+        asked = now() if isinstance(stamped.event, ApprovalRequested | QuestionAsked) else 0.0
+        yield stamped.event
 
 
 class _Report:
@@ -116,6 +156,8 @@ class _Report:
         self._end: TurnFinished | None = None
         self._failed: Failed | None = None
         self._shown: Delegated | None = None
+        self.late = False
+        """It was stopped because its time was up."""
 
     def pieces(self, event: Event) -> list[ToolPiece]:
         """The pieces one event makes."""
@@ -181,6 +223,8 @@ class _Report:
     def output(self) -> ToolOutput:
         """The answer, or why there is none; with the session's id either way, so that its record can be found."""
         end, where = self._end, self.where
+        if self.late:
+            return ToolOutput(f"The sub-agent was stopped: its time was up. There is no answer.\n{where}", "timeout")
         if self._failed or end is None:
             why = f"{self._failed.text} {self._failed.hint}".strip() if self._failed else "It ended without an answer."
             return ToolOutput(f"The sub-agent failed: {why}\n{where}", "error")
@@ -188,6 +232,19 @@ class _Report:
             return ToolOutput(f"The sub-agent gave no answer ({end.status}).\n{where}", "error")
         cut = "" if end.status == "done" else f"[it was stopped: {end.status}]\n"
         return ToolOutput(f"{end.text.strip()}\n\n{cut}{where}")
+
+
+class TaskNote:
+    """ContextProvider `sub-agent`: what a sub-agent is told of its place."""
+
+    source_id = "sub-agent"
+
+    async def provide(self) -> str:
+        """The same each time."""
+        return (
+            "You are a sub-agent. Another agent gave you this task, and it sees nothing of your work but your last message: put "
+            "all it asked for there, with paths and lines, and say what you could not find out or left undone."
+        )
 
 
 def _brief(arguments: dict[str, object] | str) -> str:

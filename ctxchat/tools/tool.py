@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 
@@ -46,9 +46,8 @@ class Tool(ABC, Generic[A]):
         self._judged: dict[str, AccessRequest] = {}
         self.spec = ToolSpec(self.name, about or self.about, schema_of(self.arguments))
 
-    @property
-    def parallel(self) -> bool:
-        """True when several calls may run at once."""
+    def reads(self, arguments: Mapping[str, object]) -> bool:
+        """True when such a call changes nothing, so that several may run at once."""
         return self.reads_only
 
     def access_request(self, arguments: dict[str, object], context: ToolContext) -> AccessRequest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Container, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
@@ -169,8 +169,7 @@ class Echo:
         }
         return ToolSpec(self._name, "Gives back a text.", schema)
 
-    @property
-    def parallel(self) -> bool:
+    def reads(self, arguments: Mapping[str, object]) -> bool:
         return not self._writes
 
     def access_request(self, arguments: dict[str, object], context: ToolContext) -> AccessRequest:

@@ -16,6 +16,7 @@ from ctxchat.core.events import (
     Delegated,
     Event,
     QuestionAsked,
+    Stamped,
     ToolFinished,
     ToolProgress,
     TurnFinished,
@@ -24,10 +25,11 @@ from ctxchat.core.events import (
 from ctxchat.core.permissions import Mode
 from ctxchat.core.view import problems
 from ctxchat.tools.conversation import AskUser
-from ctxchat.tools.delegating import Delegate
+from ctxchat.tools.delegating import MAX_AT_ONCE, Delegate, _in_time
 from tests.agent.desk import Desk, Echo
 from tests.doubles.scripted import Reply, ScriptedModel, calls, fails, hangs, says
 
+ASKED = ApprovalRequested("c", "write", "write", "write", "", ())
 TASK = ("delegate", {"task": "Find the port."})
 
 
@@ -133,6 +135,81 @@ async def test_its_question_goes_up_and_the_answer_down():
                 office.upper.session.permissions.reply(stamped.event.call_id, "yes")
     assert [(q.text, q.options) for q in questions] == [("sub-agent: TCP?", ("yes", "no"))]
     assert "The user answered: yes" in office.lower.state.ledger.groups[1].messages[1].text
+
+
+class Branches:
+    """A desk whose model delegates several tasks in one reply, each to a desk of its own; `at_work` counts those that are."""
+
+    def __init__(self, *agents: str, seconds: float = 0.0) -> None:
+        self.at_work, self.most, self.order = 0, 0, list[str]()
+        self.go = asyncio.Event()
+        tasks = [("delegate", {"task": f"Task {n}.", "agent": agent}) for n, agent in enumerate(agents)]
+        self.model = ScriptedModel([calls(*tasks, ("echo", {"text": "after"})), says("All done.")])
+        self.echo = Echo("echo")
+        delegate = Delegate(self._open, only_reads=lambda agent: agent == "reader", seconds=lambda: seconds)
+        self.desk = Desk(self.model, tools=[delegate, self.echo], mode="all")
+
+    async def _open(self, agent: str):
+        return BranchAgent(self, agent)
+
+
+class BranchAgent:
+    """Fulfils `tools.delegating.SubAgent`: at work until the test lets it go on, or for ever where it is `slow`."""
+
+    id = "s2"
+
+    def __init__(self, branches: Branches, agent: str) -> None:
+        self._branches, self._agent = branches, agent
+        self.permissions = branches.desk.session.permissions
+
+    async def send(self, text: str):
+        branches = self._branches
+        branches.at_work += 1
+        branches.most = max(branches.most, branches.at_work)
+        try:
+            await asyncio.sleep(0.01)
+            if self._agent == "slow":
+                await asyncio.sleep(3600)
+            branches.order.append(f"{text} {len(branches.echo.ran)}")
+            yield Stamped("s2", 1, "", TurnFinished("done", f"done: {text}", 1, 0.1))
+        finally:
+            branches.at_work -= 1
+
+    async def close(self) -> None:
+        return None
+
+
+async def test_those_that_only_read_work_side_by_side_and_only_so_many_of_them():
+    branches = Branches(*["reader"] * (MAX_AT_ONCE + 2))
+    ended = of(await branches.desk.say("Look around."), ToolFinished)
+    assert branches.most == MAX_AT_ONCE and [e.status for e in ended] == ["ok"] * (MAX_AT_ONCE + 3)
+    assert sorted(e.output.splitlines()[0] for e in ended if e.name == "delegate") == [
+        f"done: Task {n}." for n in range(MAX_AT_ONCE + 2)
+    ]
+
+
+async def test_one_that_may_change_something_works_alone_and_in_its_place():
+    branches = Branches("reader", "writer", "reader", "writer")
+    await branches.desk.say("Do it.")
+    assert branches.most == 1 and branches.order == [f"Task {n}. 0" for n in range(4)]
+    assert branches.echo.ran == [{"text": "after"}]
+
+
+async def test_its_time_is_up():
+    branches = Branches("reader", "slow", seconds=0.3)
+    first, late, _ = of(await branches.desk.say("Look."), ToolFinished)
+    assert (first.status, late.status) == ("ok", "timeout") and "its time was up" in late.output
+    assert branches.at_work == 0
+
+
+async def test_the_time_it_waits_for_a_person_does_not_count():
+    async def events():
+        yield Stamped("s2", 1, "", ASKED)
+        await asyncio.sleep(0.4)
+        yield Stamped("s2", 2, "", ApprovalResolved("c", "once", ""))
+        yield Stamped("s2", 3, "", TurnFinished("done", "", 1, 0.1))
+
+    assert len([e async for e in _in_time(events(), 0.2)]) == 3
 
 
 @pytest.mark.parametrize(

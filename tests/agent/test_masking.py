@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
@@ -29,8 +29,6 @@ KEY, OTHER = (each.secret for each in planted(5) if each.kind in {"OpenAI, proje
 class Says:
     """Gives these pieces, then fails where it is told to."""
 
-    parallel = True
-
     def __init__(self, *pieces: ToolPiece, access: Access = "read", fails: str = "") -> None:
         self._pieces, self._access, self._fails = pieces, access, fails
 
@@ -40,6 +38,9 @@ class Says:
 
     def access_request(self, arguments: dict[str, object], context: ToolContext) -> AccessRequest:
         return AccessRequest(self._access)
+
+    def reads(self, arguments: Mapping[str, object]) -> bool:
+        return True
 
     async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolPiece]:
         for piece in self._pieces:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.agent.spending_budget import SpendingBudget
+from ctxchat.agent.spending_budget import SpendingBudget, TaskBudget
 from ctxchat.agent.turn.model_calls import ask
 from ctxchat.bootstrap.remembered import StoredDayTotal
 from ctxchat.core.errors import ModelError
@@ -163,6 +163,31 @@ async def test_a_sub_agents_calls_count_and_its_turn_is_the_callers() -> None:
     (failed,) = of(events, Failed)
     assert failed.kind == "limit" and len(lower.requests) == 1 and len(upper.requests) == 1
     await desk.session.close()
+
+
+@given(
+    st.floats(0.02, 0.5),
+    st.floats(0.02, 0.5),
+    st.lists(st.tuples(st.integers(0, 20_000), st.integers(1, 30_000)), max_size=8),
+)
+def test_a_task_passes_neither_its_own_limit_nor_its_callers(task: float, session: float, life) -> None:
+    async def live() -> None:
+        above = SpendingBudget(SpendingLimits(session=session, task=task))
+        tasks = [TaskBudget(above), TaskBudget(above)]
+        models = [Priced(PRICES, 1.2, 8_000) for _ in tasks]
+
+        async def call(n: int, tokens: int, most: int) -> None:
+            with suppress(ModelError):
+                async for _ in ask(models[n], ModelRequest(view(tokens), most), StillClock(), 0, budget=tasks[n]):  # type: ignore[arg-type]
+                    pass
+
+        for tokens, most in life:
+            await asyncio.gather(*(call(n, tokens, most) for n in range(2)))
+        sums = [sum(u.cost_usd for u in model.made) for model in models]
+        assert all(spent <= task * 1.000001 for spent in sums) and sum(sums) <= session * 1.000001
+        assert above.in_force()[0].spent == pytest.approx(sum(sums)), "nothing is held back when all is over"
+
+    asyncio.run(live())
 
 
 async def test_the_day_is_counted_by_all_programs(tmp_path: Path) -> None:

@@ -73,6 +73,8 @@ async def test_an_agent_of_the_settings_brings_its_own(tmp_path: Path):
         await below.measure()
         assert below.setup.agent == "scout"
         assert {tool.name for tool in below.view.tools} == {"read_file", "grep"}
+        assert "You are a sub-agent" in str(below.state.ledger.head)
+        assert "You are a sub-agent" not in str(session.state.ledger.head)
         await below.close()
         await session.close()
 

@@ -75,7 +75,7 @@ def test_the_catalogue() -> None:
         "read_file", "list_files", "glob", "grep", "write_file", "edit_file", "shell", "job", "web_fetch", "todo", "ask_user",
         "remember", "recall",
     ]  # fmt: skip
-    assert {tool.spec.name for tool in tools if not tool.parallel} == {
+    assert {tool.spec.name for tool in tools if not tool.reads({})} == {
         "write_file", "edit_file", "shell", "job", "todo", "ask_user", "remember",
     }  # fmt: skip
     bare = standard_tools(sandbox=Sandbox(), environ={}, web=False)

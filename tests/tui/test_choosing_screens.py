@@ -22,7 +22,7 @@ from ctxchat.storage.sessions import SessionRow
 from ctxchat.tui.panels.agents import own_words
 from ctxchat.tui.panels.models import ModelsScreen, matching, price_words
 from ctxchat.tui.panels.panel import CONFIRM_PAUSE_S, AskText, Confirm
-from ctxchat.tui.panels.sessions import NEW, SessionsScreen, as_tree
+from ctxchat.tui.panels.sessions import NEW, SessionsScreen, as_tree, folded
 from ctxchat.tui.panels.themes import ThemesScreen
 from ctxchat.tui.widgets.rows import Rows
 from tests.tui.chatting import chatting, until
@@ -234,6 +234,45 @@ def test_every_session_is_in_the_tree_once_whatever_its_parents(pairs: list[tupl
     rows = [row(f"s{own}", "t", f"s{parent}") for own, parent in pairs]
     tree = as_tree(rows)
     assert sorted(b.row.id for b in tree) == sorted(r.id for r in rows)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.integers(0, 9), st.booleans()), max_size=12, unique_by=lambda given: given[0]
+    ),
+    st.sets(st.integers(0, 9)),
+)
+def test_sub_agents_are_folded_with_what_came_of_them(given_rows: list[tuple[int, int, bool]], open_: set[int]) -> None:
+    rows = [
+        msgspec.structs.replace(row(f"s{own}", "t", f"s{parent}"), delegated=delegated)
+        for own, parent, delegated in given_rows
+    ]
+    tree, unfolded = as_tree(rows), {f"s{n}" for n in open_}
+    shown = [b.row.id for b in folded(tree, unfolded)]
+    assert [b.row.id for b in folded(tree, {r.id for r in rows})] == [b.row.id for b in tree]
+    assert shown == [b.row.id for b in tree if b.row.id in shown], "in their order"
+    for branch in tree:
+        stands_below = branch.depth > 0
+        if not branch.row.delegated and not stands_below:
+            assert branch.row.id in shown
+        if stands_below and branch.row.delegated and branch.row.parent not in unfolded:
+            assert branch.row.id not in shown
+
+
+async def test_sub_agents_unfold(tmp_path: Path) -> None:
+    below = [msgspec.structs.replace(row(f"t{n}", f"Task {n}", "s1"), delegated=True) for n in range(3)]
+    doors = FakeServices(tmp_path, rows=[row("s1", "Pier"), *below, row("s2", "Other")])
+    app = Opened(SessionsScreen(doors, None, NOW))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.settle()
+        await pilot.pause()
+        assert "Pier   +3 sub-agents" in app.lines()[1] and "Other" in app.lines()[2]
+        await pilot.press("space")
+        assert ["Task" in line for line in app.lines()[1:6]] == [False, True, True, True, False]
+        await pilot.press("down", "space", "up", "space")
+        assert "Other" in app.lines()[2]
+        await pilot.press("slash", *"task")
+        assert "Task 0" in app.lines()[1]
 
 
 # ── models ──

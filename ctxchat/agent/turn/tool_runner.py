@@ -248,7 +248,7 @@ class ToolRunner:
         `cut_at`: the reply reached its output limit of so many tokens in its last call; 0 where it did not."""
         tools = self._tools
         calls = [self._meant(call) for call in calls]
-        batch = Batch([call.name not in tools or tools[call.name].parallel for call in calls])
+        batch = Batch([c.name not in tools or tools[c.name].reads(fields_of(c.arguments) or {}) for c in calls])
         news: News = asyncio.Queue()
         cut = [0] * (len(calls) - 1) + [cut_at]
         tasks = [asyncio.create_task(self._carry(c, n, batch, news, cut[n])) for n, c in enumerate(calls)]
@@ -471,7 +471,7 @@ class ToolRunner:
         it was allowed."""
         if (
             self._files is None
-            or job.tool.parallel
+            or job.tool.reads(job.arguments)
             or job.context.read_only
             or job.access_request.access not in {"write", "run", "network"}
         ):

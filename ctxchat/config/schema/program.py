@@ -138,6 +138,14 @@ class LimitSettings(Table, frozen=True):
     day: Annotated[float, opt("For all sessions of a day (UTC).", unit="US dollars", ge=0)] = 0.0
     turn_tokens: Annotated[int, opt("Of prompts and replies together, for one turn.", unit="tokens", ge=0)] = 0
     session_tokens: Annotated[int, opt("The same for one session, from when it was opened.", unit="tokens", ge=0)] = 0
+    task: Annotated[float, opt("For one task of a sub-agent.", unit="US dollars", ge=0)] = 0.0
+    task_tokens: Annotated[
+        int, opt("Of prompts and replies together, for one task of a sub-agent.", unit="tokens", ge=0)
+    ] = 0
+    task_seconds: Annotated[
+        float,
+        opt("A sub-agent is stopped after this, the time not counted that it waits for you.", unit="seconds", ge=0),
+    ] = 0.0
 
 
 class ToolSettings(Table, frozen=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -48,13 +48,15 @@ MAX_DESCRIPTION_CHARS = 4000
 class McpTool:
     """A `core.ports.ToolPort`. `name` is what models call it by."""
 
-    parallel = False  # nobody knows what it does
-
     def __init__(self, server: McpServer, offered: OfferedTool, name: str) -> None:
         self._server = server
         self._tool = offered.name
         schema, self._renamed = plain_keys(offered.schema)
         self.spec = ToolSpec(name, clip(offered.description, MAX_DESCRIPTION_CHARS), schema)
+
+    def reads(self, arguments: Mapping[str, object]) -> bool:
+        """False: nobody knows what it does."""
+        return False
 
     @property
     def server(self) -> str:

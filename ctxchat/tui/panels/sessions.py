@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -72,6 +73,27 @@ def as_tree(rows: Sequence[SessionRow]) -> list[Branch]:
     return tree + [Branch(row) for row in rows if row.id not in placed]
 
 
+def sub_agents(tree: Sequence[Branch]) -> dict[str, int]:
+    """How many sessions of sub-agents lie below each session that has some."""
+    ids = {branch.row.id for branch in tree}
+    return dict(Counter(b.row.parent for b in tree if b.row.delegated and b.row.parent in ids))
+
+
+def folded(tree: Sequence[Branch], unfolded: Container[str]) -> list[Branch]:
+    """Without sub-agents, and what came of them, but for those of the sessions named."""
+    shown: list[Branch] = []
+    hidden = -1  # how deep the sub-agent lies whose branch is being left out
+    ids = {branch.row.id for branch in tree}
+    for branch in tree:
+        if 0 <= hidden < branch.depth:
+            continue
+        parent = branch.row.parent
+        hidden = branch.depth if branch.row.delegated and parent in ids and parent not in unfolded else -1
+        if hidden < 0:
+            shown.append(branch)
+    return shown
+
+
 class SessionsScreen(Listing[str]):
     """Comes back with the id of the session to go on with, `NEW` for a new one, or None."""
 
@@ -92,6 +114,7 @@ class SessionsScreen(Listing[str]):
     BINDINGS = [
         Binding("enter", "choose", "go on with it", key_display="enter"),
         Binding("n", "new", "new"),
+        Binding("space", "fold", "its sub-agents", key_display="space"),
         Binding("r", "rename", "rename"),
         Binding("b,f", "fork", "branch", key_display="b"),
         Binding("d", "delete", "delete"),
@@ -102,6 +125,13 @@ class SessionsScreen(Listing[str]):
         self._services, self._session = services, session
         self._now = now or datetime.now(UTC)
         self._tree: list[Branch] = []
+        self._below: dict[str, int] = {}
+        self._unfolded: set[str] = set()
+
+    @property
+    def idle(self) -> frozenset[str]:
+        row = self.chosen if self.rows.filled else None
+        return super().idle if row and row.id in self._below else super().idle | {"fold"}
 
     def body(self) -> ComposeResult:
         rows, field = super().body()
@@ -122,10 +152,14 @@ class SessionsScreen(Listing[str]):
     async def _load(self, at: str = "") -> None:
         rows = await self.attempt(self._services.sessions())
         self._tree = as_tree(rows or ())
+        self._below = sub_agents(self._tree)
+        self._unfolded |= {row.parent for row in rows or () if row.id == at}
         self.apply_filter(at)
 
     def apply_filter(self, at: str = "") -> None:
-        shown = self.holding(self._tree, lambda b: f"{b.row.title} {b.row.id} {b.row.model}")
+        # Words are looked for in all of them.
+        tree = self._tree if self.words else folded(self._tree, self._unfolded)
+        shown = self.holding(tree, lambda b: f"{b.row.title} {b.row.id} {b.row.model}")
         self.rows.show_items(
             shown, at=next((i for i, b in enumerate(shown) if b.row.id == at), None), empty=self.nothing
         )
@@ -138,6 +172,8 @@ class SessionsScreen(Listing[str]):
         row = branch.row
         here = self._session is not None and row.id == self._session.id
         title = one_line(row.title) or "without a title"
+        if (below := self._below.get(row.id, 0)) and row.id not in self._unfolded and not self.words:
+            title += f"   +{count(below, 'sub-agent')}"
         limit = self._session.context_usage.limit if self._session else 0
         over = 0 < limit < row.used
         return (
@@ -152,6 +188,7 @@ class SessionsScreen(Listing[str]):
         )
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
+        self.refresh_bindings()
         self.run_worker(self._glance, group="glance", exclusive=True, exit_on_error=False)
 
     async def _glance(self) -> None:
@@ -167,6 +204,11 @@ class SessionsScreen(Listing[str]):
     def action_choose(self) -> None:
         if row := self.chosen:
             self.dismiss(row.id)
+
+    def action_fold(self) -> None:
+        if row := self.chosen:
+            self._unfolded ^= {row.id}
+            self.apply_filter(row.id)
 
     def action_new(self) -> None:
         self.dismiss(NEW)
