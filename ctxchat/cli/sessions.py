@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +20,7 @@ from ctxchat.config import paths
 from ctxchat.core.errors import UsageError
 from ctxchat.core.journal import SessionState
 from ctxchat.core.messages import Group
-from ctxchat.core.quantities import short
+from ctxchat.core.quantities import count, short
 from ctxchat.core.sanitize import clean
 from ctxchat.models import dialects
 from ctxchat.storage import exporting, loading, sessions
@@ -66,13 +67,14 @@ def _started() -> AbstractAsyncContextManager[Program]:
 @command.command("list")
 @common_options
 def list_() -> None:
-    """All sessions, the one used last first."""
+    """All sessions, the one used last first; those of sub-agents are counted behind the one they worked for."""
     settings_from(flags(), workspace_of(flags().cwd))  # what is wrong with the options is told here as everywhere
     with Database(paths.data_dir()) as database:
         rows = sessions.rows(database)
     if flags().json:
         emit(rows)
         return
+    ids, below = {r.id for r in rows}, Counter(r.parent for r in rows if r.delegated)
     table(
         ("id", "updated", "messages", "used", "compactions", "title"),
         [
@@ -82,13 +84,18 @@ def list_() -> None:
                 f"{r.messages:,}",
                 f"{'~' if r.estimated else ''}{short(r.used)}",
                 r.compactions,
-                r.title,
+                f"{r.title}{_told_below(below[r.id])}",
             )
             for r in rows
+            if not (r.delegated and r.parent in ids)
         ],
         empty="No sessions yet.",
         right=(2, 3, 4),
     )
+
+
+def _told_below(sub_agents: int) -> str:
+    return f"   +{count(sub_agents, 'sub-agent')}" if sub_agents else ""
 
 
 @command.command("show")
