@@ -20,7 +20,7 @@ import os
 import statistics
 import struct
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -91,8 +91,6 @@ class Watched(ModelClient):
 class Records:
     """A tool with a large schema that gives back JSON, each time of another size."""
 
-    parallel = True
-
     def __init__(self, texts: Texts) -> None:
         self._texts, self._sizes = texts, itertools.cycle(SIZES)
 
@@ -106,6 +104,9 @@ class Records:
         fields = ("id", "name", "at", "took_ms", "ok", "tags", "region", "owner", "cost", "retries", "queue", "version")
         properties: dict[str, object] = {field: {**bounds, "description": f"Bounds of {field}."} for field in fields}
         return ToolSpec("records", "Finds records.", {"type": "object", "properties": properties, "required": []})
+
+    def reads(self, arguments: Mapping[str, object]) -> bool:
+        return True
 
     def access_request(self, arguments: dict[str, object], context: ToolContext) -> AccessRequest:
         return AccessRequest("read", "records", summary="records")
