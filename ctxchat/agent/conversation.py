@@ -338,8 +338,12 @@ class Conversation(JournalWriter):
 
     async def request(self, max_output: int, images: Mapping[str, str]) -> ModelRequest:
         """The next model call, with room for so many tokens of a reply. Raises as `checked_view`."""
+        return self.call_with(await self.checked_view(), max_output, images)
+
+    def call_with(self, view: View, max_output: int, images: Mapping[str, str]) -> ModelRequest:
+        """A call to the model of the conversation, of which its provider finds what it has cached."""
         return ModelRequest(
-            await self.checked_view(),
+            view,
             max_output,
             images,
             session=self.journal.session,

@@ -226,7 +226,7 @@ class Configuring:
             from ctxchat.models.offline.summary import OfflineSummariser
 
             return OfflineSummariser(writer.count)
-        return ModelSummariser(writer, SystemClock(), self.spending)
+        return ModelSummariser(writer, SystemClock(), self.spending, own=writer is model)
 
     def _writer(self, settings: Settings) -> tuple[ModelPort | None, tuple[str, ...]]:
         """The model the settings name for summaries; one that cannot be had costs a notice, and no session."""

@@ -115,6 +115,15 @@ class Spent(msgspec.Struct, frozen=True, tag="spent"):
     purpose: Purpose = "other"
 
 
+class PrefixRead(msgspec.Struct, frozen=True, tag="prefix_read"):
+    """A call beside the conversation began as its last request did: `cached` tokens of that were read from its server's cache, at
+    `started` (ISO 8601), and their life begins anew."""
+
+    model: str
+    started: str
+    cached: int
+
+
 class WindowLearned(msgspec.Struct, frozen=True, tag="window_learned", omit_defaults=True):
     """What a server did taught that its window is `tokens`; 0 takes that back. It refused a prompt that should have fitted, and
     where it did not say what it holds, `refused` is how long that prompt was and `tokens` a guess; or it `took` more than was
@@ -193,6 +202,7 @@ Record = (
     | EffortChosen
     | HookFired
     | Spent
+    | PrefixRead
     | WindowLearned
     | Checkpoint
     | Continues
@@ -342,6 +352,8 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, replace(state, effort=effort)
         case Spent(model=model, cost_usd=cost, purpose=purpose):
             return ledger, _booked(state, _paid(cost), model, purpose)
+        case PrefixRead(model=model, started=started, cached=cached):
+            return ledger, _renewed(state, model, started, cached)
         case WindowLearned(model=model):
             return ledger, replace(state, windows={**state.windows, model: record})
         case BackoffState():
@@ -372,6 +384,16 @@ def _cached(state: SessionState, record: Measured) -> SessionState:
     prefill = {**state.prefill, sent.model: record.prefill} if record.prefill else state.prefill
     held_now = {**state.held, sent.model: held_after(held, sent, usage)}
     return msgspec.structs.replace(state, held=held_now, cache_break=broke, prefill=prefill)
+
+
+def _renewed(state: SessionState, model: str, started: str, cached: int) -> SessionState:
+    """What the server holds, once it has read it for a call beside the conversation."""
+    sent = state.sent.get(model)
+    if sent is None or not cached:
+        return state
+    again = msgspec.structs.replace(sent, started=started)
+    held = held_after(state.held.get(model, ()), again, Usage(cached, 0, cached=cached))
+    return msgspec.structs.replace(state, held={**state.held, model: held})
 
 
 def _ended(state: SessionState, record: CompactionRecord) -> SessionState:

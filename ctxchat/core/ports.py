@@ -416,7 +416,8 @@ class SummaryTask(msgspec.Struct, frozen=True):
     `instead` are what code or another agent wrote of ever more of these groups, `previous` merged in: who cannot read them all
     begins from one of those (`summary_task.shortened`). `beside` tells what stays in view, as text, the dearest first;
     `instructions` are a person's. The summary may take `max_tokens`, 0 for as many as it likes. `shorten` is a record of the
-    same summariser that came out too long: all it is asked for is that, in its room.
+    same summariser that came out too long: all it is asked for is that, in its room. `within` is the conversation's own request,
+    which its server holds: whoever is the conversation's model may ask behind it instead of being given the groups as text.
     """
 
     groups: tuple[Group, ...]
@@ -426,6 +427,7 @@ class SummaryTask(msgspec.Struct, frozen=True):
     max_tokens: int = 0
     instead: tuple[Written, ...] = ()
     shorten: str = ""
+    within: ModelRequest | None = None
 
 
 class Summariser(Protocol):

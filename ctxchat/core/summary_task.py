@@ -46,6 +46,9 @@ NEWEST, EACH, RESULT = 1_800, 160, 200
 LAST, LAST_TOKENS = 3, 250
 """Outputs of commands among those that are told whole, the last ones, and the tokens of each."""
 
+MAX_PLACE_CHARS = 160
+"""Characters of a message by which a reader finds it in the conversation."""
+
 _NEEDS = frozenset({"folders", "network", "timeout", "cwd", "workdir", "background", "run_in_background"})
 
 _MAX_DIFFED_CHARS = 20_000
@@ -164,6 +167,23 @@ def request_text(
         parts.append(
             "More parts follow, so that the end of this one is not the end: write the record up to here, for the next."
         )
+    parts.append("Write the record now.")
+    return "\n\n".join(parts)
+
+
+def within_text(task: SummaryTask) -> str:
+    """What is asked behind the conversation itself, of which the task's groups are to go."""
+    first, last = task.groups[0].first, task.groups[-1].messages[-1]
+    ends = first_line(last.text or " ".join(call.name for call in last.calls), MAX_PLACE_CHARS)
+    parts = [f"What goes ends with the message of the role {last.role} that begins: {_harmless(ends)}"]
+    if said := first_line(first.text, MAX_PLACE_CHARS):
+        parts[0] = (
+            f"What goes begins with the message of the role {first.role} that begins: {_harmless(said)}\n{parts[0]}"
+        )
+    if task.beside.strip():
+        parts.append(f"<stays>\n{task.beside}\n</stays>")
+    if task.instructions.strip():
+        parts.append(f"Wanted of this record besides: {task.instructions.strip()}")
     parts.append("Write the record now.")
     return "\n\n".join(parts)
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxchat.agent.compaction.summariser import ModelSummariser
 from ctxchat.core.budget import Window
 from ctxchat.core.cache_state import CacheState
 from ctxchat.core.changes import rewound
@@ -63,7 +64,8 @@ class Watched(ModelClient):
         return Window(400_000, "configured")
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:  # type: ignore[override]
-        self.said.append((len(self.server.exchanges), self.gauge().cache))
+        if request.session:  # else it stands alone, and the gauge says nothing of it
+            self.said.append((len(self.server.exchanges), self.gauge().cache))
         async for piece in super().stream(request):
             yield piece
 
@@ -84,6 +86,7 @@ STEPS = (
     "lasting",
     "other",
     "memory",
+    "compact",
 )
 steps = st.lists(st.sampled_from(STEPS), min_size=3, max_size=12)
 
@@ -104,9 +107,11 @@ class Life:
             tools=[Echo()],
             around=self.around,
             records=records,
-            options=Options(auto_compact="off", prepare=False, retries=0),
+            options=Options(auto_compact="off", prepare=False, retries=0, strategy="summarize", keep_recent=2),
             others={model.name: model for model in self.models},
             clock=self.clock,
+            summariser=ModelSummariser(self.models[self.chosen], self.clock, own=True),
+            summariser_of=lambda model: ModelSummariser(model, self.clock, own=True),
         )
         self.desk.conversation._config = msgspec.structs.replace(self.desk.config, lasting=self.lasting)
         for model in self.models:
@@ -134,6 +139,8 @@ class Life:
             case "other":
                 self.chosen = (self.chosen + 1) % len(self.models)
                 await desk.session.setup.switch_model(self.models[self.chosen].name)
+            case "compact":
+                await desk.free_up()
             case "memory":
                 self.around.memory = (ContextBlock("AGENTS.md", f"{RULES}\nrule {number}"),)
             case _ if step.endswith("min"):
@@ -145,6 +152,8 @@ class Life:
 def answer(body: dict[str, Any]) -> Answer:
     """What the servers say: calls where a message asks for a tool, eleven rounds of them where it asks for rounds."""
     last = str((body.get("messages") or body["input"])[-1])
+    if "Write the record now." in last:
+        return says("## Goal\nKnow the tide." + "\nIt reports every ninety seconds to the logger." * 6)
     left = 11 if "rounds " in last else int(found[1]) if (found := re.search(r"again (\d+)", last)) else 0
     if left:
         return answers(thought("hm"), "More.", use("echo", text=f"again {left - 1}"))
@@ -221,3 +230,15 @@ async def test_openai_charges_what_the_gauge_said(taken: list[str]) -> None:
     async with StrictOpenAI(answer, clock=lambda: clock.wall) as server:
         names = ("openai/responses/gpt-6.2-sol", "openai/responses/gpt-6.1-terra")
         assert await live(server, clock, names, "/v1", taken) > 1
+
+
+async def test_a_summary_reads_the_conversation_from_the_cache() -> None:
+    """It is asked behind the conversation, whose beginning the server holds, and what that renews the gauge knows."""
+    clock = WallClock()
+    async with StrictClaude(answer, clock=lambda: clock.wall) as server:
+        await live(
+            server, clock, ("anthropic/claude-opus-5-5",), "", ["long", "rounds", "long", "long", "4 min", "compact"]
+        )
+        summary = server.exchanges[-2]
+        assert "Write the record now." in str(summary.body["messages"][-1])
+        assert summary.read > summary.prompt // 2

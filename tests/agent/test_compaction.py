@@ -201,8 +201,17 @@ async def test_an_overflow_that_stays_ends_with_the_first_error_and_the_largest_
     assert len(desk.state.ledger.messages()) == 9
 
 
+class Numbered(Writer):
+    """Says something else each time."""
+
+    async def summarise(self, task: SummaryTask) -> AsyncGenerator[str | Usage, None]:
+        yield f"## Goal {len(self.asked)}\n"
+        async for piece in super().summarise(task):
+            yield piece
+
+
 async def test_a_prepared_summary_is_swapped_in_without_a_call():
-    writer = Writer()
+    writer = Numbered()
     desk = desk_of(20, writer=writer, prepare=True, window=12_000)
     asked_at_swap: list[int] = []
     for number in range(10):

@@ -15,6 +15,7 @@ from ctxchat.agent.compaction.dry_run import doubt, estimated, gains, look_ahead
 from ctxchat.agent.compaction.preview import Preview, PreviewStep, cache_lost
 from ctxchat.agent.compaction.run import writing
 from ctxchat.agent.compaction.summariser import MAX_REREAD_PARTS
+from ctxchat.agent.compaction.within import ASKED_TOKENS, held_for
 from ctxchat.agent.conversation import Conversation
 from ctxchat.core.budget import Budget
 from ctxchat.core.context_usage import ContextUsage, overhead
@@ -417,8 +418,12 @@ class Planner:
         task = shortened(
             task, MAX_REREAD_PARTS * snapshot.budget.limit
         )  # as if the window of the one who writes were this one's
-        read = input_tokens(task.groups) + self._conversation.counter.count_text(task.previous)
         most = sum(s.summary_tokens for s in steps)
+        conversation, price = self._conversation, snapshot.context_usage.price
+        if self.writer == conversation.model.name and (hold := held_for(conversation, task)):
+            read = hold.tokens * price.cached + (snapshot.used - hold.tokens + ASKED_TOKENS) * price.written
+            return seconds, read + self._prices(self.writer, 0, most)
+        read = input_tokens(task.groups) + conversation.counter.count_text(task.previous)
         return seconds, self._prices(self.writer, read + most, most)
 
 

@@ -14,12 +14,13 @@ from typing import cast
 import msgspec
 
 from ctxchat.agent.compaction.dry_run import DryRun, gains, look_ahead, missed, tried
+from ctxchat.agent.compaction.within import request_within
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit, to_the_end
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError, ModelError
 from ctxchat.core.events import CompactionStarted, Notice, SummaryDelta, Usage
-from ctxchat.core.journal import Changed, CompactionBegun, CompactionFinished, Spent
+from ctxchat.core.journal import Changed, CompactionBegun, CompactionFinished, PrefixRead, Spent
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.ports import Summariser, SummaryTask
 from ctxchat.core.quantities import count, made_smaller
@@ -308,9 +309,13 @@ async def writing(
     if prepared is not None:
         left = tuple(g for g in task.groups if g.id not in prepared.covers)
         task = msgspec.structs.replace(task, groups=left, previous=prepared.text, instead=())
-    written = summariser.summarise(task)
+    elif summariser.model == conversation.model.name:
+        task = msgspec.structs.replace(task, within=await request_within(conversation, task))
+    written, started = summariser.summarise(task), conversation.clock.now()
     async with aclosing(cast("AsyncGenerator[str | Usage | Notice, None]", written)) as pieces:
         async for piece in pieces:
+            if isinstance(piece, Usage) and piece.cached and task.within:
+                conversation.apply_now_write_later(PrefixRead(summariser.model, started, piece.cached))
             yield piece
 
 

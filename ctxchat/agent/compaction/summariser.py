@@ -21,7 +21,7 @@ from ctxchat.core.messages import Message
 from ctxchat.core.overflow import is_context_overflow, stated_window
 from ctxchat.core.ports import Clock, ModelPort, ModelRequest, SummaryTask
 from ctxchat.core.summaries import room_in_words
-from ctxchat.core.summary_task import chunks, request_text, shortened, shorter_text
+from ctxchat.core.summary_task import chunks, request_text, shortened, shorter_text, within_text
 from ctxchat.core.view import Item, View
 
 MAX_FILLED_SHARE = 0.75
@@ -33,14 +33,20 @@ MAX_REREAD_PARTS = 3
 SAMPLE_CHARS = 8_000
 """Characters of what the agent answered by which the tokens of a word are told."""
 
+OPENING_CHARS = 200
+"""Characters of a reply from which it is taken for a summary, and told."""
+
 MIN_CHUNK_TOKENS = 500
 """Tokens of a chunk below which it is not worth asking."""
 
 
 class ModelSummariser:
-    """Fulfils `core.ports.Summariser` with any model."""
+    """Fulfils `core.ports.Summariser` with any model; `own` is the conversation's."""
 
-    def __init__(self, model: ModelPort, clock: Clock, budget: SpendingBudget = UNLIMITED) -> None:
+    def __init__(
+        self, model: ModelPort, clock: Clock, budget: SpendingBudget = UNLIMITED, *, own: bool = False
+    ) -> None:
+        self._own = own
         self._model = model
         self._clock = clock
         self._budget = budget
@@ -67,6 +73,18 @@ class ModelSummariser:
                     yield each
             _checked(draft)
             return
+        if task.within is not None and self._own:
+            draft = ArrivingReply()
+            try:
+                async with aclosing(self._within(task, task.within, draft)) as news:
+                    async for each in news:
+                        yield each
+            except ModelError:
+                if len(draft.text) >= OPENING_CHARS:
+                    raise
+            if len(draft.text) >= OPENING_CHARS:
+                _checked(draft)
+                return
         told = False
         for second in (False, True):
             output = task.max_tokens * 2 + window // 16  # some think before they write
@@ -92,14 +110,43 @@ class ModelSummariser:
                     raise
                 window = min(stated_window(problem) or window, (room + fixed) // 2)
 
+    async def _within(
+        self, task: SummaryTask, request: ModelRequest, draft: ArrivingReply
+    ) -> AsyncGenerator[str | Usage, None]:
+        """The answer to what is asked behind the conversation, told once it is sure to be text: a model may go on with the work
+        instead."""
+        asked = f"{self._prompt('summary_within', task)}\n\n{within_text(task)}"
+        at = max((item.message.seq for item in request.view.items), default=0) + 1
+        tokens = self._model.count(asked)
+        view = msgspec.structs.replace(
+            request.view,
+            items=(*request.view.items, Item(Message(at, "user", asked), "user", tokens, "user")),
+            raw=request.view.raw + tokens,
+        )
+        request = msgspec.structs.replace(request, view=view, max_output=task.max_tokens * 2 + tokens)
+        held: list[str] = []
+        async with aclosing(self._asked(request, draft)) as news:
+            async for each in news:
+                if isinstance(each, Usage):
+                    yield each
+                    continue
+                held.append(each)
+                if len(draft.text) >= OPENING_CHARS:
+                    yield "".join(held)
+                    held.clear()
+
     def _system(self, task: SummaryTask) -> str:
+        return self._prompt("summary", task)
+
+    def _prompt(self, opening: str, task: SummaryTask) -> str:
         """The prompt, with the room in words as long as this model's are in this conversation."""
         sample = (
             task.shorten
             or task.previous
             or "\n".join(g.first.text for g in task.groups if g.kind == "reply")[-SAMPLE_CHARS:]
         )
-        return prompt("summary").replace("{room}", room_in_words(task.max_tokens, sample, self._model.count))
+        room = room_in_words(task.max_tokens, sample, self._model.count)
+        return f"{prompt(opening)}\n\n{prompt('record').replace('{room}', room)}"
 
     async def _merged(
         self, common: _SummaryPrompt, pieces: Sequence[str], previous: str

@@ -6,5 +6,5 @@ from importlib.resources import files
 
 
 def prompt(name: str) -> str:
-    """The text of one prompt file (`system`, `summary`)."""
+    """The text of one prompt file (`system`, `record`)."""
     return (files(__name__) / f"{name}.md").read_text(encoding="utf-8").strip()

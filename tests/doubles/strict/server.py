@@ -116,8 +116,10 @@ class PrefixCache:
         self._held[place.hash] = (self._clock() + life, life)
 
     def write(self, place: Place, life: float) -> None:
-        """Held from now on."""
-        self._held[place.hash] = (self._clock() + life, max(life, self._held.get(place.hash, (0.0, 0.0))[1]))
+        """Held from now on; what is held for longer stays so."""
+        until, longer = self._held.get(place.hash, (0.0, 0.0))
+        life = max(life, longer if until > self._clock() else 0.0)
+        self._held[place.hash] = (max(until, self._clock() + life), life)
 
 
 class StrictServer(LoopbackServer):
