@@ -55,6 +55,7 @@ from ctxchat.core.prefix_break import PrefixBreak
 from ctxchat.core.prefix_guard import PrefixGuard, SentPrefix, request_of
 from ctxchat.core.prices import TOKENS_PER_PRICE, ModelPrices
 from ctxchat.core.sections import section_of
+from ctxchat.core.times import epoch
 from ctxchat.core.tool_share import ON_DEMAND, Afforded, afford
 from ctxchat.core.view import Item, View, compile
 from ctxchat.core.working_set import touched
@@ -557,9 +558,13 @@ class Conversation(JournalWriter):
         )
 
     def _breaking(self, context_usage: ContextUsage, breaks: PrefixBreak) -> ContextUsage:
-        """With what the next request does to the beginning of the one before, in tokens as the gauge counts them."""
+        """With what the next request does to the beginning of the one before, in tokens as the gauge counts them. What its server
+        still holds of an earlier request that began so is not lost."""
         scale = context_usage.used / self.view.raw if self.view.raw else 1.0
         kept, lost = round(breaks.kept * scale), round(breaks.lost * scale)
+        if hold := context_usage.cache.held_at(epoch(self.clock.now())):
+            held = min(kept + lost, max(kept, hold.tokens))
+            kept, lost = held, kept + lost - held
         thoughts = breaks.thoughts if self.model.binds_thinking else 0
         breaks = msgspec.structs.replace(breaks, kept=kept, lost=lost, thoughts=thoughts)
         return msgspec.structs.replace(context_usage, breaks=breaks)

@@ -79,6 +79,11 @@ class CacheState(msgspec.Struct, frozen=True, tag="cache"):
             return self.otherwise
         return "warm" if hold.promised else "probably_warm"
 
+    def next_at(self, now: float) -> NextCall:
+        """What the next request takes when it is sent at that second."""
+        hold = self.held_at(now)
+        return hold.next if hold else self.cold
+
     def as_json(self, now: float) -> dict[str, object]:
         """As programs read it (SPEC 9), at that second."""
         hold, warmth = self.held_at(now), self.warmth(now)

@@ -133,6 +133,14 @@ def anew_words(context_usage: ContextUsage, kept: int, now: float) -> str:
     return f"{words}."
 
 
+def first_words(context_usage: ContextUsage, now: float) -> str:
+    """What the next message takes with a model that has seen nothing of the conversation; empty where that is little."""
+    cold = context_usage.cache.cold
+    if context_usage.cache.held_at(now) or max((cold.usd or 0) / WORTH_USD, (cold.seconds or 0) / WORTH_SECONDS) < 1:
+        return ""
+    return f"It reads all {short(context_usage.used)} tokens anew: the next message takes ≈ {call_words(cold)}. "
+
+
 def step_words(context_usage: ContextUsage) -> str:
     """Where the model's price rises: `Above 272.0k all of a request costs 2 times as much.`; empty where it does not."""
     step = context_usage.price_step

@@ -300,6 +300,7 @@ async def test_an_edit_is_told_in_whole_texts_then_and_when_it_is_loaded(harbour
 async def test_a_compaction_is_told_once(harbour: Home) -> None:
     for number in range(8):
         harbour.put(f"f{number}.txt", f"line of text {number}\n" * 900)
+    (harbour.settings / "config.toml").write_text("[context.prepare]\nenabled = false\n")
     script = [calls(call("read_file", f"c{number}", path=f"f{number}.txt")) for number in range(8)]
     with serving([*script, *[says("Done.")] * 4]) as double:
         async with editing(harbour, *model_options(double), "--window", "20000") as editor:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from asyncio import to_thread
+from time import time
 from typing import TYPE_CHECKING
 
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.ledger import NOTHING_OPEN, open_end
+from ctxchat.presentation.cache_text import first_words
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui.chat.offers import OFFLINE, Way
 
@@ -98,7 +100,7 @@ async def _switch(app: CtxchatApp, name: str, more: str = "") -> None:
     context_usage = await app.controller.idle_session().setup.switch_model(name)
     app.chat.has_model()
     who = "the offline assistant" if name == OFFLINE else one_line(name, 80)
-    words = f"From here on {who} answers. {more}".strip()
+    words = f"From here on {who} answers. {first_words(context_usage, time())}{more}".strip()
     if app.chat.presenter.empty:
         app.chat.show_figures(context_usage)
         app.chat.announce(words, "info")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from asyncio import to_thread
 from collections.abc import Sequence
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -17,8 +18,10 @@ from ctxchat.config.write import set_value
 from ctxchat.core.budget import limit_of
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError
+from ctxchat.core.prices import TOKENS_PER_PRICE
+from ctxchat.presentation.cache_text import call_words
 from ctxchat.presentation.text import clean, one_line, short
-from ctxchat.presentation.usage_text import SOURCES, brief, count, fit_words, per_million
+from ctxchat.presentation.usage_text import SOURCES, brief, count, fit_words, money, per_million
 from ctxchat.tui.panels.panel import Listing
 from ctxchat.tui.services import Services
 from ctxchat.tui.widgets.rows import Cell, Column
@@ -50,6 +53,17 @@ def with_present(rows: Sequence[FoundModel], context_usage: ContextUsage) -> Seq
 def price_words(row: FoundModel) -> str:
     """US dollars a million tokens, in and out; empty where they are not known."""
     return per_million(row.input_cost, row.output_cost)
+
+
+def switch_words(row: FoundModel, context_usage: ContextUsage) -> str:
+    """What the next message takes once this model is to answer it, which reads the whole conversation anew; empty for the one in
+    use, and where nobody knows."""
+    if row.name == context_usage.model or not row.input_cost or not context_usage.used:
+        return ""
+    now = call_words(context_usage.cache.next_at(time()))
+    instead = f" instead of {now}" if now else ""
+    cost = money(context_usage.used * row.input_cost / TOKENS_PER_PRICE)
+    return f"It reads all {short(context_usage.used)} anew: the next message takes ≈ {cost}{instead}."
 
 
 def whole_words(row: FoundModel) -> str:
@@ -134,7 +148,10 @@ class ModelsScreen(Listing[str]):
         return "●" if name == self._session.context_usage.model else "d" if name == self._default else ""
 
     def describe_item(self, item: FoundModel | None) -> Content | str:
-        return Content(whole_words(item)) if item else ""
+        if item is None:
+            return ""
+        price = switch_words(item, self._session.context_usage)
+        return Content("\n".join(filter(None, (whole_words(item), price))))
 
     # ── what is done ──
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from time import time
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
@@ -169,6 +170,12 @@ def _excess_words(context_usage: ContextUsage) -> str:
     )
 
 
+def _free_words(context_usage: ContextUsage) -> str:
+    """That the next message costs no more for it, where the server still holds what it begins with."""
+    broken = context_usage.breaks and (context_usage.breaks.lost or context_usage.breaks.thoughts)
+    return "" if broken or context_usage.cache.warmth(time()) != "warm" else " The next message costs no more for it."
+
+
 def _redo_words(change: Change) -> str:
     shortened = change.record.shortened if change.record else 0
     return made_smaller(folded_messages(change, change.record), shortened)
@@ -176,12 +183,13 @@ def _redo_words(change: Change) -> str:
 
 def _result_words(looked: Undoing, wish: UndoChoice, context_usage: ContextUsage) -> str:
     back = looked.part_messages if wish.groups else looked.messages
+    free = _free_words(context_usage)
     if words := BY_HAND.get(looked.change.kind):
-        return f"Undone: {words[0]}.{_excess_words(context_usage)}"
+        return f"Undone: {words[0]}.{free}{_excess_words(context_usage)}"
     if not back:
         return "Undone. A later compaction stands for these messages: undo that to see them again."
     words = f"{count(back, 'message')} {'is' if back == 1 else 'are'} in the view as before"
-    told = _excess_words(context_usage)
+    told = free + _excess_words(context_usage)
     if context_usage.automatic.standing == "snoozed":  # its ticks are gone from the bar
         told += f" Compaction is snoozed for {count(context_usage.automatic.turns, 'turn')}."
     if wish.groups:
