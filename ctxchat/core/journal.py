@@ -21,6 +21,7 @@ from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.prefix_break import PrefixBreak
 from ctxchat.core.prefix_guard import SentPrefix
+from ctxchat.core.prepared import Prepared
 from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.core.spending import Purpose, Spending
 from ctxchat.core.usage import MAX_HIDDEN_THOUGHT_TOKENS, dollars
@@ -203,6 +204,7 @@ Record = (
     | HookFired
     | Spent
     | PrefixRead
+    | Prepared
     | WindowLearned
     | Checkpoint
     | Continues
@@ -235,7 +237,8 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     the last request to each model, by its name, `held` what its server was left holding and `prefill` the tokens a second in
     which it reads a prompt; `cache_break` is the newest request of which a server did not read what it might have, `replied` the
     tokens of the last reply, `spending` what was paid for what;
-    `refused_tools` those that a model is not told of, by model.
+    `refused_tools` those that a model is not told of, by model; `prepared` the summary that was made ahead last, whether it still
+    fits or not.
     """
 
     ledger: Ledger = Ledger()
@@ -271,6 +274,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     cache_break: CacheBreak | None = None
     replied: int = 0
     spending: Spending = Spending()
+    prepared: Prepared | None = None
 
 
 def fold(records: Iterable[Record], state: SessionState | None = None) -> SessionState:
@@ -354,6 +358,8 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, _booked(state, _paid(cost), model, purpose)
         case PrefixRead(model=model, started=started, cached=cached):
             return ledger, _renewed(state, model, started, cached)
+        case Prepared():
+            return ledger, replace(state, prepared=record)
         case WindowLearned(model=model):
             return ledger, replace(state, windows={**state.windows, model: record})
         case BackoffState():

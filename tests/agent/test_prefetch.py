@@ -246,3 +246,24 @@ async def test_nothing_to_make_says_nothing_about_whether_making_works():
     prefetch.prepare()
     await prefetch.wait()
     assert planning.tried[-1] == "nothing", "a compaction that succeeded begins anew"
+
+
+async def test_it_outlives_a_restart_and_the_swap_still_asks_nobody():
+    writer = Writer()
+    desk = desk_of(writer)
+    await until_prepared(desk, writer)
+    ghost = desk.session.compaction.ghost
+    await desk.session.close()
+    again = Desk(
+        ScriptedModel((says(LONG) for _ in range(9)), window=Window(20_000, "configured")),
+        options=Options(keep_recent=2, strategy="summarize"),
+        summariser=writer,
+        records=desk.journal.records,
+    )
+    await again.session.measure()
+    assert again.session.compaction.ghost == ghost
+    made = len(writer.asked)
+    [record] = of(await again.say("and now " + LONG * 4), CompactionRecord)
+    assert (record.outcome, record.attempts, len(writer.asked)) == ("compacted", 0, made)
+    await again.session.close()
+    assert again.folded() == again.state

@@ -7,17 +7,19 @@ Holds the one prepared summary and trusts it no further than it fits; decides no
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import msgspec
 
 from ctxchat.agent.compaction.dry_run import look_ahead
 from ctxchat.agent.compaction.planner import Planner
-from ctxchat.agent.compaction.run import CompactionRequest, Prepared, SummaryDraft, bearing, shorter, writing
+from ctxchat.agent.compaction.run import CompactionRequest, SummaryDraft, shorter, writing
 from ctxchat.agent.compaction.scheduler import Ready
 from ctxchat.agent.conversation import Conversation
 from ctxchat.core.context_usage import compaction_due, inside_tokens
+from ctxchat.core.errors import StorageError
 from ctxchat.core.journal import Spent
+from ctxchat.core.prepared import Prepared, bearing
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.summaries import too_little, too_long
 
@@ -38,14 +40,14 @@ class Prefetch:
         self._conversation = conversation
         self._planner = planner
         self._task: asyncio.Task[None] | None = None
-        self._made: Prepared | None = None
         self._failures = 0
         self._closed = False
 
     @property
     def prepared(self) -> Prepared | None:
         """The summary that stands ready and still fits."""
-        return self._made if self._made and self._made.is_current(self._conversation.ledger) else None
+        made = self._conversation.state.prepared
+        return made if made and made.is_current(self._conversation.ledger) else None
 
     def stands_ready(self) -> Ready:
         """Whether a compaction has a summary without waiting for one: it has to free enough to be worth it."""
@@ -80,9 +82,18 @@ class Prefetch:
         try:
             made = await self._written(plan or await self._planner.ahead(inside=inside))
             if made is not None:  # nothing to make says nothing about whether making works
-                self._made, self._failures = made, 0
+                self._failures = 0
+                await self._keep(made)
         except Exception:
             self._failures += 1
+
+    async def _keep(self, made: Prepared) -> None:
+        """It outlives a restart; inside a turn it is written with what comes next."""
+        conversation = self._conversation
+        conversation.apply_now_write_later(made)
+        if not conversation.under_way:
+            with suppress(StorageError):  # then as well
+                await conversation.flush()
 
     async def _written(self, plan: Plan | None) -> Prepared | None:
         conversation, summariser, options = self._conversation, self._planner.summariser, self._planner.options()
@@ -168,12 +179,12 @@ class Prefetch:
         """A compaction was made, with what was prepared or without: it stays where it still fits, and frees what is left of
         it."""
         made, conversation = self.prepared, self._conversation
+        self._failures = 0
         if made is not None:
             left = round(self._weight(set(made.covers)) * conversation.scale) - conversation.counter.count_text(
                 made.text
             )
-            made = msgspec.structs.replace(made, freed=max(0, min(made.freed, left)))
-        self._made, self._failures = made, 0
+            conversation.apply_now_write_later(msgspec.structs.replace(made, freed=max(0, min(made.freed, left))))
 
     async def close(self) -> None:
         """End what is being made; no other is begun."""

@@ -21,8 +21,9 @@ from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError, ModelError
 from ctxchat.core.events import CompactionStarted, Notice, SummaryDelta, Usage
 from ctxchat.core.journal import Changed, CompactionBegun, CompactionFinished, PrefixRead, Spent
-from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.ledger import Change
 from ctxchat.core.ports import Summariser, SummaryTask
+from ctxchat.core.prepared import Prepared
 from ctxchat.core.quantities import count, made_smaller
 from ctxchat.core.record import YOU, CompactionRecord, FactCount, Outcome, Reason, SideUsage, StepGain
 from ctxchat.core.sections import OUTSIDE
@@ -40,30 +41,6 @@ class Drafted(msgspec.Struct, frozen=True):
     text: str
     model: str
     cost_usd: float
-
-
-class Prepared(msgspec.Struct, frozen=True):
-    """A summary made ahead. `covers` are the groups it was made of, the earlier summary's included; `changes` the changes that
-    bore on it; `freed` what the gauge would lose by the compaction; `cost_usd` what it cost to make, booked already."""
-
-    covers: tuple[str, ...]
-    changes: tuple[str, ...]
-    text: str
-    freed: int
-    cost_usd: float = 0.0
-
-    def is_current(self, ledger: Ledger) -> bool:
-        """True while nothing it was made of has changed since."""
-        if bearing(ledger) != self.changes:
-            return False
-        return ledger.current.isdisjoint(self.covers) and ledger.pinned.isdisjoint(self.covers)
-
-
-def bearing(ledger: Ledger) -> tuple[str, ...]:
-    """Ids of the changes that bear on a summary made of the record: all but compactions that only made messages shorter."""
-    return tuple(
-        c.id for c in ledger.changes if c.kind != "compaction" or any(edit.kind != "shrink" for edit in c.edits)
-    )
 
 
 class CompactionRequest(msgspec.Struct, frozen=True):
