@@ -173,6 +173,8 @@ class _CommandLine:
                 r"[a-z_][a-z0-9_]*", _node_text(_first(node, "variable_name") or node)
             ):
                 raise _Unclear  # PATH and its like
+            case "compound_statement" if not re.match(r"\{[ \t\n]", _node_text(node)):
+                raise _Unclear  # `{}` and `{ls` are names of programs
             case kind if kind in _STATEMENTS:
                 self._children(node, depth, piped)
             case kind if kind in _WORDS:
