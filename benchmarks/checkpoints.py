@@ -29,7 +29,7 @@ def main() -> None:
         kept, tree = Contents(Path(made) / "kept", pack=False), Tree(str(root))
         for words in ("first look", "before a command", "after a command"):
             began, wall = time.process_time(), time.perf_counter()
-            found = tree.scan(kept.add_contents, again=words.startswith("after"))
+            found = tree.scan(lambda fresh: kept.add_contents(fresh.items()), again=words.startswith("after"))
             spent = time.process_time() - began
             print(f"{words:18} {len(found):,} paths  {spent:.2f} s CPU  {time.perf_counter() - wall:.2f} s")
 

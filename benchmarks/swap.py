@@ -29,7 +29,6 @@ from ctxchat.bootstrap.shared import SystemClock
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Usage
 from ctxchat.core.grouping import group_messages
-from ctxchat.core.head import ContextBlock, Surroundings
 from ctxchat.core.journal import Sealed
 from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
@@ -38,7 +37,7 @@ from ctxchat.core.tokens import rough_count
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.journal import open_journal
-from tests.agent.desk import Recorded
+from tests.agent.desk import Around, Recorded
 from tests.doubles.scripted import ScriptedModel, says
 
 FRAME = 16.0
@@ -56,24 +55,6 @@ class Row(NamedTuple):
     worst: float
     over: int
     ahead: float
-
-
-class Nothing:
-    """No memory files, no context providers."""
-
-    async def gather(self) -> Surroundings:
-        return Surroundings()
-
-    async def every_request(self) -> tuple[ContextBlock, ...]:
-        return ()
-
-    @property
-    def troubles(self) -> dict[str, str]:
-        """Nobody is asked."""
-        return {}
-
-    async def close(self) -> None:
-        """Nobody is at work."""
 
 
 class Writer:
@@ -143,7 +124,7 @@ def opened(database: Database, name: str, writer: Writer, prepare: bool) -> Sess
         (says("fine") for _ in range(99)), window=Window(int(raw * 1.28), "configured"), count=rough_count
     )
     options = Options(strategy="summarize", prepare=prepare, keep_recent=40, compression_trigger=0.72, soft_mark=0.5)
-    config = SessionConfig(system="You help.", context_sources=Nothing(), open_model=lambda _: model, options=options)
+    config = SessionConfig(system="You help.", context_sources=Around(), open_model=lambda _: model, options=options)
     conversation = Conversation(stored.journal, stored.state, model, clock, config, tools=())
     compactor = Compactor(conversation, summariser=writer)
     return Session(conversation, tool_runner, compactor, Hooks((), conversation, compactor, Recorded()), config)
@@ -160,7 +141,7 @@ async def swapped(folder: Path, messages: int, *, prepare: bool) -> Row:
         if prepare:
             async with background:
                 session.compaction._prefetch.prepare()
-                await session.compaction._prefetch._slot.wait()
+                await session.compaction._prefetch.wait()
             assert session.compaction.ghost, "a summary stands prepared"
         asked, seconds, result = writer.calls, 0.0, None
         async with Gaps() as gaps:

@@ -97,4 +97,7 @@ def main(folder: str, *tokenizers: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if len(sys.argv) < 2:
+        print("Needs a folder of texts: see the head of this file.")
+    else:
+        main(*sys.argv[1:])
