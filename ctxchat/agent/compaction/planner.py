@@ -17,6 +17,7 @@ from ctxchat.agent.compaction.run import writing
 from ctxchat.agent.compaction.summariser import MAX_REREAD_PARTS
 from ctxchat.agent.compaction.within import ASKED_TOKENS, held_for
 from ctxchat.agent.conversation import Conversation
+from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Budget
 from ctxchat.core.context_usage import ContextUsage, overhead
 from ctxchat.core.errors import UsageError
@@ -152,11 +153,13 @@ class Planner:
         return await asyncio.to_thread(self._with_summary, plan, summary, self._snapshot())
 
     def _with_summary(self, plan: Plan, summary: str, snapshot: PlanningSnapshot) -> tuple[Plan, int]:
-        dry_run = estimated(snapshot.ledger, plan, self.options(), self._conversation.compile, summary)
-        left, budget = dry_run.view.raw, snapshot.budget
+        change = apply_plan(snapshot.ledger, plan, "estimate", self.options(), summary=summary)
+        ledger = snapshot.ledger.apply(change)
+        view = self._conversation.compile(ledger)
+        left, budget = view.raw, snapshot.budget
         if left <= budget.halfway:
             return plan, left
-        after = msgspec.structs.replace(snapshot, view=dry_run.view, ledger=snapshot.ledger.apply(dry_run.change))
+        after = msgspec.structs.replace(snapshot, view=view, ledger=ledger)
         more = self._usual("shrink_tool_results", after)
         if more is None:
             return plan, left

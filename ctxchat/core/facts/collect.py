@@ -302,20 +302,19 @@ def survival(evidence: Evidence, view: View) -> tuple[FactCount, tuple[Fact, ...
 
 
 class _Shown:
-    """What a view says, and the words of it, which tell at once of most facts that they are not there."""
+    """What a view says, text by text, and where each word of it stands: only there is looked for a fact that has it."""
 
     def __init__(self, view: View) -> None:
-        pieces: list[str] = []
-        self._words: set[str] = set()
-        for piece in filter(
-            None, map(plain, _view_texts(view))
-        ):  # one by one: all of it at once would hold up other threads
-            pieces.append(piece)
-            self._words.update(_WORD.findall(piece))
-        self._text = " ".join(pieces)
+        self._texts = [text for text in map(plain, _view_texts(view)) if text]
+        self._places: dict[str, list[int]] = {}
+        for place, text in enumerate(self._texts):  # one by one: all of it at once would hold up other threads
+            for word in set(_WORD.findall(text)):
+                self._places.setdefault(word, []).append(place)
 
     def has(self, words: str) -> bool:
-        return self._words.issuperset(_WORD.findall(words)) and stands(words, self._text)
+        found = [self._places.get(word, ()) for word in _WORD.findall(words)]
+        places = min(found, key=len) if found else range(len(self._texts))
+        return any(stands(words, self._texts[place]) for place in places)
 
 
 def _view_texts(view: View) -> Iterator[str]:
