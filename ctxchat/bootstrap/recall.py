@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from itertools import zip_longest
 
+from ctxchat.core.call_arguments import plain_arguments, unescaped
 from ctxchat.core.clip import clip
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.messages import Message
@@ -95,7 +96,8 @@ class Recollection:
 
     def _passage(self, hit: Hit) -> str:
         """What was found with what belongs to it: the call of a result, the result of a call."""
-        text = f"{self._heading(hit)}:\n{hit.passage}{self._rest_hint(hit)}"
+        passage = unescaped(hit.passage) if hit.role == "assistant" and hit.tool else hit.passage
+        text = f"{self._heading(hit)}:\n{passage}{self._rest_hint(hit)}"
         if hit.role not in {"tool", "assistant"} or not hit.tool:
             return text
         try:
@@ -106,7 +108,8 @@ class Recollection:
         if hit.role == "tool":
             calls = [c for m in group.messages for c in m.calls if c.id == mine.call_id]
             around = [
-                f"[called {c.name} {clip(c.arguments, _MAX_NEIGHBOUR_TOKENS, self._database.count)}]" for c in calls
+                f"[called {c.name} {clip(plain_arguments(c.arguments), _MAX_NEIGHBOUR_TOKENS, self._database.count)}]"
+                for c in calls
             ]
             return "\n".join([f"{self._heading(hit)}:", *around, hit.passage]) + self._rest_hint(hit)
         results = [m for m in group.messages if m.role == "tool" and not m.synthetic]
@@ -195,7 +198,7 @@ class Recollection:
 
 def _written(message: Message) -> str:
     who = f"result of {message.name}" if message.role == "tool" and message.name else message.role
-    calls = [f"[called {c.name} {c.arguments}]" for c in message.calls]
+    calls = [f"[called {c.name} {plain_arguments(c.arguments)}]" for c in message.calls]
     heading = f"{message.id} ({who}):"
     if "\n" in message.text or not message.text:  # the first of several lines is not moved out of its place
         return "\n".join([heading, *filter(None, [message.text]), *calls])

@@ -31,6 +31,29 @@ def fields_of(arguments: str) -> dict[str, object] | None:
     return None if is_too_deep(fields) else fields
 
 
+def plain_arguments(arguments: str) -> str:
+    """Call arguments to be read: `path: a.py; all: true`, texts of several lines below their names, nothing escaped. Those that
+    are no object as they are."""
+    fields = fields_of(arguments)
+    if fields is None:
+        return arguments
+    values = {n: v if isinstance(v, str) else msgspec.json.encode(v).decode() for n, v in fields.items()}
+    short = "; ".join(f"{name}: {value}" for name, value in values.items() if "\n" not in value)
+    long = [f"{name}:\n{value}" for name, value in values.items() if "\n" in value]
+    return "\n".join([*([short] if short else []), *long])
+
+
+_ESCAPED = re.compile(r'\\(["\\/nrtbf]|u[0-9a-fA-F]{4})')
+
+
+def unescaped(part: str) -> str:
+    """A part of call arguments, cut out of their JSON, without its escapes."""
+    signs = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+    return _ESCAPED.sub(
+        lambda found: chr(int(found[1][1:], 16)) if found[1][0] == "u" else signs.get(found[1], found[1]), part
+    )
+
+
 def fault_of(arguments: str) -> str:
     """Why call arguments are no object, as the rest of a sentence, with the place where they go wrong; empty for those that are
     one."""

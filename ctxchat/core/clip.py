@@ -104,18 +104,33 @@ def _missing_lines(text: str, start: int, end: int) -> str:
     if not (text.startswith("\n", start) and text.startswith("\n", end - 1) and start + 1 < end):
         return ""
     first, last = text.count("\n", 0, start + 1) + 1, text.count("\n", 0, end)
-    shown = _NUMBER.match(text, start + 1), _NUMBER.match(text, text.rfind("\n", 0, end - 1) + 1)
+    shown = _number_at(text, start + 1), _number_at(text, text.rfind("\n", 0, end - 1) + 1)
     if shown[0] and shown[1]:
-        first, last = int(shown[0][1]), int(shown[1][1])
+        first, last = shown
     return _line_range(first, last)
+
+
+def _number_at(text: str, start: int) -> int:
+    """The number of the line that begins there, by its own or that of one before it; 0 where none tells."""
+    for further in range(NUMBERED_LINES):
+        if found := _NUMBER.match(text, start):
+            return int(found[1]) + further
+        if not start or not text.startswith("\t", start):
+            break
+        start = text.rfind("\n", 0, start - 1) + 1
+    return 0
 
 
 def _line_range(first: int, last: int) -> str:
     return f"lines {first}–{last} (start_line={first}), "
 
 
+NUMBERED_LINES = 5
+"""Of a file that was read, one in so many lines begins with its number, the first one shown among them; the others with the tab
+that stands behind it. A number in each would be a fifth of all that is read."""
+
 _NUMBER = re.compile(r" *(\d+)\t")
-"""How a line of a file that was read begins."""
+"""How a line of a file that was read begins, where it brings its number."""
 
 
 def head(text: str, max_tokens: int, count: Count) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import Literal, cast
 
 import msgspec
@@ -18,6 +19,7 @@ import msgspec
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.expressions import expression
 from ctxchat.core.messages import Message, ToolCall
+from ctxchat.core.quantities import count
 
 UseKind = Literal["read", "change", "run", "search", "fetch", "ask", "other"]
 
@@ -100,6 +102,8 @@ LOOKS = expression(
 )
 """A command that only looks around: nothing was done, and its troubles are no errors of the work."""
 _NUMBERED = expression(r"^\s*(\d+)[\t→]")
+_HIT_BELOW = expression(r"\d{1,8}:")
+_HIT_BESIDE = expression(r"(?:[A-Za-z]:[\\/])?[^:\n]{1,400}:\d{1,8}:")
 
 
 _LIST = expression(r"(?:^|[^a-zA-Z])[tT]o_?[dD]o|update_plan")
@@ -241,17 +245,38 @@ def gist(call: ToolCall | None, result: Message, width: int) -> str:
                 stopped = [line.strip("[]") for line in lines if broken_off(result) and _BROKEN_OFF.search(line)]
                 told = (f"exit {code}: " if code else "") + (stopped or wrong or said or ["no output"])[-1]
         case "read" if not failed(result) and len(said) > 1:
-            places = [int(found[1]) for line in result.text.splitlines() if (found := _NUMBERED.match(line))]
-            where = f"lines {places[0]}–{places[-1]}" if places else f"{len(said)} lines"
+            where = _lines_read(result.text) or f"{len(said)} lines"
             told = f"{where} of {'/'.join(use.target.split('/')[-2:])}" + (f": {names}" if names else "")
         case "search" if not failed(result) and len(said) > 1 and "\n\n" not in result.text:
-            told = f"{len(said)} hits, the first {said[0]}"
+            many, first = hits_in(said)
+            told = f"{count(many, 'hit')}, the first {first}"
         case "change" if call and not failed(result) and (changed := _changed(call)):
             told = changed
         case _:
             first = (said or lines or [""])[:2]
             told = " ".join(first if first[0].endswith(":") else first[:1])
     return told if len(told) <= width else told[: width - 1] + "…"
+
+
+def _lines_read(text: str) -> str:
+    """`lines 9–40`, by the numbers that stand in front of some of them; empty where there are none."""
+    lines = text.splitlines()
+    numbered = [(place, int(found[1])) for place, line in enumerate(lines) if (found := _NUMBERED.match(line))]
+    if not numbered:
+        return ""
+    place, last = numbered[-1]
+    last += sum(1 for _ in takewhile(lambda line: line.startswith("\t"), lines[place + 1 :]))
+    return f"lines {numbered[0][1]}–{last}"
+
+
+def hits_in(lines: Sequence[str]) -> tuple[int, str]:
+    """How many hits a search tells of, without the lines around them, and the first with its path. A path with its hits below it
+    or before each, or nothing but paths."""
+    below = [line for line in lines if _HIT_BELOW.match(line)]
+    if below and not _HIT_BELOW.match(lines[0]):
+        return len(below), f"{lines[0]}:{below[0]}"
+    beside = [line for line in lines if _HIT_BESIDE.match(line)]
+    return (len(beside), beside[0]) if beside else (len(lines), lines[0] if lines else "")
 
 
 def _changed(call: ToolCall) -> str:

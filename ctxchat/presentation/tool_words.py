@@ -10,7 +10,7 @@ from ctxchat.core.events import ToolFinished, ToolStatus
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.quantities import count
 from ctxchat.core.secrets import marks_in
-from ctxchat.core.tooluse import failed, refused, use_of
+from ctxchat.core.tooluse import failed, hits_in, refused, use_of
 from ctxchat.presentation.text import one_line
 
 FIRST = (
@@ -127,7 +127,8 @@ def counted(tool: str, output: str) -> str:
     unit = next((unit for names, unit in _UNITS if any(n in tool for n in names)), "line")
     found, _, last = output.rstrip("\n").rpartition("\n")
     about = found and last.startswith("[") and last.endswith("]")  # in brackets a tool says what it left out
-    return lines_of(found if about else output, unit)
+    text = found if about else output
+    return count(hits_in(text.strip("\n").split("\n"))[0], unit) if unit == "hit" else lines_of(text, unit)
 
 
 _UNITS = ((("grep", "search"), "hit"), (("glob", "list", "find"), "file"))

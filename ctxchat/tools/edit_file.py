@@ -25,7 +25,7 @@ from ctxchat.tools.encodings import SNIFFED_BYTES, Encoding, binary_kind, declar
 from ctxchat.tools.paths import MAX_BYTES, ResolvedPath, locate, missing, open_file, patterns, unmoved
 from ctxchat.tools.resemblance import resemblance
 from ctxchat.tools.seen import SeenFiles
-from ctxchat.tools.text import size
+from ctxchat.tools.text import clip_line, numbered, size
 from ctxchat.tools.tool import A, Arguments, Pieces, Tool
 
 
@@ -58,6 +58,8 @@ class Rewrite(msgspec.Struct, frozen=True):
     diff: Diff
     recoded: str = ""
     """What becomes of the encoding where it does not stay: `cp1252 becomes utf-8`."""
+    shown: str = ""
+    """The lines around the change as they are after it, for whoever would look at them next."""
 
 
 class _WritingTool(Tool[A]):
@@ -95,7 +97,7 @@ class _WritingTool(Tool[A]):
         diff, now = change.diff, f"{count(lines, 'line')}, {size(len(change.after))}"
         text = f"{verb} {change.place.shown}: +{diff.added} −{diff.removed}, now {now}."
         text += f" The encoding has changed: {change.recoded}." if change.recoded else ""
-        yield ToolOutput(text, diff=diff.text)
+        yield ToolOutput("\n".join(filter(None, (text, change.shown))), diff=diff.text)
 
 
 class WriteFile(_WritingTool[WriteArguments]):
@@ -166,8 +168,37 @@ class EditFile(_WritingTool[EditArguments]):
                 "Use no letters beyond ASCII that the file does not have, or convert it to UTF-8 first (iconv).",
             )
         after = _encoded(changed, wanted, place)
-        diff = difference(encoding.decode(before), wanted.decode(after), place.shown)
-        return Rewrite(place, before, after, diff, _recoded(encoding, wanted, after))
+        old, new = encoding.decode(before), wanted.decode(after)
+        diff = difference(old, new, place.shown)
+        return Rewrite(place, before, after, diff, _recoded(encoding, wanted, after), lines_now(old, new))
+
+
+AROUND, MAX_SHOWN_LINES, MAX_SHOWN_CHARS = 2, 10, 200
+"""Lines shown before and behind those that an edit changed, of these at most, and characters of each."""
+
+
+def lines_now(old: str, new: str) -> str:
+    """The lines that a change has left and those around them, as read_file shows them; of many the first and the last."""
+    before, after = LINE_END.split(old), LINE_END.split(new)
+    first = _alike(before, after)
+    last = len(after) - min(_alike(before[::-1], after[::-1]), len(after) - first, len(before) - first)
+    end = len(after) - (after[-1] == "")  # behind the last line end there is none
+    places = range(max(0, first - AROUND), min(end, last + AROUND))
+    if len(places) > MAX_SHOWN_LINES + 2 * AROUND:
+        half = MAX_SHOWN_LINES // 2 + AROUND
+        left_out = f"[… lines {places[half] + 1}–{places[-half]}]"
+        return "\n".join([_numbered(after, places[:half]), left_out, _numbered(after, places[-half:])])
+    return _numbered(after, places)
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines two texts have in common at their beginning."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _numbered(lines: Sequence[str], places: Sequence[int]) -> str:
+    """These lines, counted from 0."""
+    return "\n".join(numbered(p + 1, places[0] + 1, clip_line(lines[p], MAX_SHOWN_CHARS)) for p in places)
 
 
 def _writable(place: ResolvedPath) -> bool:

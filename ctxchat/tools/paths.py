@@ -25,6 +25,9 @@ MAX_BYTES = 20_000_000
 SPILLED = "tool-results"
 """The folder of a session where large results are kept; reachable under this name from every workspace."""
 
+COMMANDS_OWN = "/tmp"
+"""What commands write there, in the sandbox, no tool sees."""
+
 _DRIVE = re.compile(r"^(?:[A-Za-z]:[\\/]|\\\\)")
 
 
@@ -155,6 +158,12 @@ def unmoved(path: Path) -> bool:
 def missing(place: ResolvedPath) -> ToolError:
     """The error for a file that is not there, naming what resembles it."""
     parent = place.path.parent
+    if place.path.is_relative_to(COMMANDS_OWN) and not place.inside:
+        return ToolError(
+            f"{place.shown} does not exist.",
+            f"In the sandbox commands have a {COMMANDS_OWN} of their own, which only they see: look at it with shell, or write "
+            "into the workspace instead.",
+        )
     if not parent.is_dir():
         return ToolError(f"{place.shown} does not exist, nor does its folder.", "Find it with glob or list_files.")
     names = _names(parent)

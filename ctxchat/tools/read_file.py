@@ -1,4 +1,6 @@
-"""read_file: numbered lines of a text file, in the encoding it has, every cut named; and images, to a model that sees them."""
+"""read_file: lines of a text file, numbered where it helps, in the encoding it has, every cut named; and images, to a model that
+sees them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from ctxchat.tools.editorconfig import agreed_encoding
 from ctxchat.tools.encodings import LATIN1, SNIFFED_BYTES, Encoding, binary_kind, encoding_of
 from ctxchat.tools.paths import MAX_BYTES, ResolvedPath, locate, open_file, patterns
 from ctxchat.tools.seen import SeenFiles
-from ctxchat.tools.text import line_break, size
+from ctxchat.tools.text import line_break, numbered, size
 from ctxchat.tools.tool import Arguments, Pieces, Tool, in_thread
 
 MAX_LINES = 2000
@@ -45,7 +47,8 @@ class ReadArguments(Arguments, frozen=True):
 class ReadFile(Tool[ReadArguments]):
     name = "read_file"
     about = (
-        "Read a text file as numbered lines, at most 2000 at once, or look at an image. Read before you edit. "
+        "Read a text file, every fifth line behind its number and a tab, at most 2000 at once, or look at an image. Read before "
+        "you edit. "
         "Results too large to show are kept under tool-results/ and are read with this too."
     )
     arguments = ReadArguments
@@ -72,7 +75,8 @@ class ReadFile(Tool[ReadArguments]):
             return
         first = max(1, arguments.start_line)
         last = min(arguments.end_line or first + MAX_LINES - 1, first + MAX_LINES - 1)
-        yield ToolOutput(await in_thread(_read_lines, place, first, last, context.max_chars, self._seen))
+        asked = arguments.end_line
+        yield ToolOutput(await in_thread(_read_lines, place, first, last, context.max_chars, self._seen, asked))
 
     def _image(self, place: ResolvedPath, data: bytes) -> ToolOutput:
         """The image itself, where the model sees it. Raises ToolError."""
@@ -145,7 +149,13 @@ def _image_in(_: threading.Event, place: ResolvedPath) -> bytes | None:
 
 
 def _read_lines(
-    stop: threading.Event, place: ResolvedPath, first: int, last: int, max_chars: int, seen: SeenFiles
+    stop: threading.Event,
+    place: ResolvedPath,
+    first: int,
+    last: int,
+    max_chars: int,
+    seen: SeenFiles,
+    asked: int,
 ) -> str:
     with open_file(place) as file:
         small = size_of(file) <= MAX_BYTES
@@ -158,14 +168,15 @@ def _read_lines(
         if small:
             seen.saw(place.path, data)
             encoding = encoding_of(data, agreed=agreed_encoding(place))  # of all of it: an edit will go by that, too
-            return _drawn(place, _excerpt(stop, io.BytesIO(data), encoding, first, last, max_chars), encoding, first)
+            excerpt = _excerpt(stop, io.BytesIO(data), encoding, first, last, max_chars)
+            return _drawn(place, excerpt, encoding, first, asked)
         encoding = encoding_of(data, whole=False, agreed=agreed_encoding(place))
         try:
             excerpt = _excerpt(stop, file, encoding, first, last, max_chars)
         except UnicodeDecodeError:  # further on than we had looked
             encoding = LATIN1
             excerpt = _excerpt(stop, file, encoding, first, last, max_chars)
-    return _drawn(place, excerpt, encoding, first)
+    return _drawn(place, excerpt, encoding, first, asked)
 
 
 def _excerpt(
@@ -196,7 +207,7 @@ def _excerpt_lines(
         if first <= number <= last and room > 0:
             if line.endswith(end):
                 found.ends.add("CR" if end == "\r" else "CRLF" if line.endswith("\r\n") else "LF")
-            shown = _numbered(number, line, extra)
+            shown = numbered(number, first, _cut(line, extra))
             room -= len(shown) + 1
             if room > 0 or not found.lines:
                 found.lines.append(shown)
@@ -217,15 +228,17 @@ def _skip_line(stop: threading.Event, text: io.TextIOWrapper, end: str) -> int:
     return skipped
 
 
-def _numbered(number: int, line: str, extra: int) -> str:
+def _cut(line: str, extra: int) -> str:
+    """A line, cut where it is too long by itself or by so many characters that were not read."""
     line = line.removesuffix("\n").removesuffix("\r")
     over = max(0, len(line) - MAX_LINE) + extra
     least = "at least " if extra > _MAX_COUNTED_CHARS else ""
     mark = f" [… {least}{over:,} more characters in this line]" if over else ""
-    return f"{number:>5}\t{line[:MAX_LINE]}{mark}"
+    return f"{line[:MAX_LINE]}{mark}"
 
 
-def _drawn(place: ResolvedPath, excerpt: Excerpt, encoding: Encoding, first: int) -> str:
+def _drawn(place: ResolvedPath, excerpt: Excerpt, encoding: Encoding, first: int, asked: int = 0) -> str:
+    """The lines, and what is to be said of them; where they end before the one that was `asked` for, how to go on."""
     total = f"{excerpt.total}" if excerpt.total else "very many"
     if not excerpt.lines:
         if excerpt.total == 0 and first == 1:
@@ -235,6 +248,6 @@ def _drawn(place: ResolvedPath, excerpt: Excerpt, encoding: Encoding, first: int
     notes += [f"line ends: {' and '.join(sorted(excerpt.ends))}"] if excerpt.ends - {"LF"} else []
     if first > 1 or excerpt.last != excerpt.total:
         notes.append(f"lines {first}-{excerpt.last} of {total}")
-    if excerpt.last != excerpt.total:
+    if excerpt.last not in {excerpt.total, asked}:
         notes[-1] += f", go on with start_line={excerpt.last + 1}"
     return "\n".join(excerpt.lines) + (f"\n[{'; '.join(notes)}]" if notes else "")

@@ -126,4 +126,4 @@ def _name_signs(signs: str) -> str:
 
 def _numbered(lines: list[str], start: int, many: int) -> str:
     end = min(start + min(many, _MAX_SHOWN_LINES), len(lines))
-    return "\n".join(f"{at + 1:>5}\t{lines[at].rstrip(chr(13))[:500]}" for at in range(start, end))
+    return "\n".join(f"{at + 1}\t{lines[at].rstrip(chr(13))[:500]}" for at in range(start, end))

@@ -490,9 +490,17 @@ def stopped_by_sandbox(
         )
         return notes
     missing = [line for line in lines if _MISSING.search(line)][:MAX_MISSING_LINES]
-    if any(_is_hidden(found[1] or found[2], workspace) for line in missing for found in _HIDDEN.finditer(line)):
+    named = [os.path.normpath(found[1] or found[2]) for line in missing for found in _HIDDEN.finditer(line)]
+    if any(_is_hidden(name, workspace) for name in named):
         notes.append(
             "[Of the home folder the sandbox shows toolchains only. The user can show more: permissions.readable.]"
+        )
+    if private := next(
+        (p for p in PRIVATE for name in named if name.startswith(f"{p}/") and os.path.lexists(name)), ""
+    ):
+        notes.append(
+            f"[{private} is the commands' own in the sandbox: what others put there is not seen. read_file reads it, once the "
+            "user allows that; or ask the user to let this command run outside.]"
         )
     return notes
 
@@ -508,8 +516,7 @@ MAX_MESSAGE_CHARS = 500
 
 def _is_hidden(name: str, workspace: str) -> bool:
     """Whether a path that was not found lies in a home folder and not in the workspace."""
-    path = os.path.normpath(name)
-    return any(path.startswith(f"{home}/") for home in _homes(workspace)) and not path.startswith(f"{workspace}/")
+    return any(name.startswith(f"{home}/") for home in _homes(workspace)) and not name.startswith(f"{workspace}/")
 
 
 def taken_away(paths: Sequence[str], folder: str) -> str:

@@ -23,7 +23,7 @@ MAX_FILE = 20_000_000
 MAX_PAGE = 4_000_000
 """Characters of a converted page, twice what is fetched of one."""
 
-MAX_LINE = 400
+MAX_LINE = 160
 """Characters of a line that are shown."""
 
 

@@ -135,8 +135,8 @@ class Glob(_SearchTool[GlobArguments]):
 class Grep(_SearchTool[GrepArguments]):
     name = "grep"
     about = (
-        "Search file contents; results are path:line:text. Respects .gitignore, skips hidden and binary files and those "
-        "over 20 MB. Prefer it to reading whole files."
+        "Search file contents; hits stand as line:text below their path. Respects .gitignore, skips hidden and binary files and "
+        "those over 20 MB. Prefer it to reading whole files."
     )
     arguments = GrepArguments
 
@@ -167,7 +167,8 @@ class Grep(_SearchTool[GrepArguments]):
         self, job: GrepJob, place: ResolvedPath, most: int, context: ToolContext, notes: list[str]
     ) -> list[str]:
         lines: list[str] = []
-        hits, last, room = 0, ("", 0), context.max_chars
+        hits, room = 0, context.max_chars
+        last: tuple[str | None, int] = (None, 0)
 
         @cache
         def forbidden(below: str) -> bool:
@@ -185,10 +186,12 @@ class Grep(_SearchTool[GrepArguments]):
                         notes.append(f"only the first {hits} hits are shown")
                         break
                     hits += found.matches
-                    if job.context and lines and (found.path, found.number - 1) != last:
+                    if found.path != last[0]:
+                        lines.append(_path_below(place, found.path))
+                        room -= len(lines[-1]) + 1
+                    elif job.context and found.number - 1 != last[1]:
                         lines.append("--")
-                    sign = ":" if found.matches else "-"
-                    lines.append(f"{_path_below(place, found.path)}{sign}{found.number}{sign}{found.text}")
+                    lines.append(f"{found.number}{':' if found.matches else '-'}{found.text}")
                     room -= len(lines[-1]) + 1
                     last = (found.path, found.number)
         except ToolError as error:

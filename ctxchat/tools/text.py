@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
+from ctxchat.core.clip import NUMBERED_LINES
+
 
 def line_break(text: str) -> str:
     """What ends the lines of a text: a carriage return where it has nothing else (as on old Macs), else a newline."""
@@ -37,6 +39,11 @@ def clip_line(line: str, limit: int, at: int = 0) -> str:
     before = f"[{start:,} characters …]" if start else ""
     after = f"[… {len(line) - end:,} characters]" if end < len(line) else ""
     return f"{before}{line[start:end]}{after}"
+
+
+def numbered(number: int, first: int, line: str) -> str:
+    """A line of a file as models see it, behind its number where it is the `first` one shown or has a round one."""
+    return f"{number if number == first or number % NUMBERED_LINES == 0 else ''}\t{line}"
 
 
 def without_zeros(text: str) -> str:

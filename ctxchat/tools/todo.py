@@ -48,7 +48,8 @@ class Todo(Tool[TodoArguments]):
 
     async def execute(self, arguments: TodoArguments, context: ToolContext) -> Pieces:
         self.items = tuple(arguments.items)
-        yield ToolOutput(drawn(self.items) or "The list is empty.")
+        done = sum(item.status == "done" for item in self.items)
+        yield ToolOutput(f"Kept: {done} of {len(self.items)} done." if self.items else "The list is empty.")
 
     def resume(self, record: Iterable[Group]) -> None:
         """Go on with the last list in a session's record."""

@@ -70,8 +70,8 @@ async def test_a_file_that_was_read_stands_there_as_it_is_now_and_goes_with_an_u
     done = of(await desk.free_up(), CompactionRecord)[0]
     assert done.outcome == "compacted" and "2 files shown as on disk" in done.detail
     text = shown(desk)
-    assert "a.py (changed by somebody else since you last saw it):\n    1\tnew = 2" in text
-    assert "b.py:\n    1\tpassword = '***'" in text and "hunter2" not in text and "gone.py:" not in text
+    assert "a.py (changed by somebody else since you last saw it):\n1\tnew = 2" in text
+    assert "b.py:\n1\tpassword = '***'" in text and "hunter2" not in text and "gone.py:" not in text
     assert abs(done.after.used - preview.after.used) < desk.session.context_usage.limit * 0.08
     assert desk.folded() == desk.state
     await desk.session.changes.undo(desk.state.ledger.compactions[-1].id)

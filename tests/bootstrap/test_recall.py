@@ -95,7 +95,7 @@ async def test_one_message_comes_whole_and_a_range_keeps_to_the_budget(store: tu
         "m3 (result of read_file):\n0000 ok pump-0"
     ) and NEEDLE in await recall.fetch_text("m3")
     assert (await recall.fetch_text("m6")).startswith("m6 (assistant):\n[called grep")
-    assert (await recall.fetch_text("g2")).startswith("m2 (assistant): Looking.\n[called read_file")
+    assert (await recall.fetch_text("g2")).startswith("m2 (assistant): Looking.\n[called read_file path: ")
     told = await recall.fetch_text("m1–m10")
     assert told.startswith("m1 (user): Look") and "m10 (user)" in told
     assert database.count(told) <= MAX_ANSWER_TOKENS + 200

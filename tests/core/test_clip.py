@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.core.clip import clip, clip_around
+from ctxchat.core.clip import NUMBERED_LINES, clip, clip_around
 from ctxchat.core.tokens import rough_count
 
 MARK = "\n[… {lines}{tokens} tokens left out …]\n"
@@ -42,6 +42,15 @@ def test_a_file_with_numbered_lines_is_cut_between_them_and_says_where_to_go_on(
     first, last = int(found[1]), int(found[2])
     assert f"{first - 1}\tline" in clipped and f"{last + 1}\tline" in clipped and f"{first}\tline" not in clipped
     assert all(line.endswith("in part") for line in clipped.split("\n") if "\t" in line), "no line is cut in two"
+
+
+@given(st.integers(1, 30), st.integers(60, 200), st.integers(80, 300))
+def test_a_file_that_was_read_says_which_lines_are_missing(first: int, many: int, room: int) -> None:
+    lines = [f"{n if n % NUMBERED_LINES == 0 or n == first else ''}\tword {n}" for n in range(first, first + many)]
+    shown = clip("\n".join(lines), room, rough_count, MARK)
+    if found := NAMED.search(shown):
+        there = {int(n) for n in re.findall(r"word (\d+)", shown)}
+        assert {*range(int(found[1]), int(found[2]) + 1)} == {*range(first, first + many)} - there
 
 
 def test_one_long_line_is_cut_inside_and_names_no_lines() -> None:

@@ -41,6 +41,7 @@ RESULTS = st.one_of(
     st.lists(
         st.builds("{}:{}:{}".format, st.sampled_from(["a.py", "src/b.md", "C:\\x"]), st.integers(0, 10**9), TEXTS)
     ).map("\n".join),
+    st.lists(st.builds("{}:{}".format, st.integers(0, 10**9), TEXTS)).map(lambda rows: "\n".join(["a.py", *rows])),
     st.lists(st.builds("{:>5}\t{}".format, st.integers(0, 200), TEXTS)).map("\n".join),
     st.sampled_from(["", "a.py\nREADME.md", "The user did not allow this.", "a.py does not exist.", "No match for x."]),
 )

@@ -61,6 +61,10 @@ def test_short_words_match_at_a_start_only() -> None:
 
 def test_reading_what_tools_print() -> None:
     assert hits("./a b.py:12:x: y\nno hit\n[only the first 3 hits are shown]") == [FileLine("a b.py", 12, "x: y")]
+    below = "[x] a.py\n12:7:00 x\n13-near\n--\n20:y\n./b.py\n1:z\n[only the first 3 hits are shown]"
+    assert hits(below) == [FileLine("[x] a.py", 12, "7:00 x"), FileLine("[x] a.py", 20, "y"), FileLine("b.py", 1, "z")]
+    few = file_lines("9\tdef f():\n10\t\treturn 1\n\t\n\t[x]\n[lines 9-12 of 40]", "a.py")
+    assert [(n.number, n.text) for n in few] == [(9, "def f():"), (10, "\treturn 1"), (11, ""), (12, "[x]")]
     numbered = file_lines("    9\tdef f():\n   10\t    return 1\n   11\t\n[lines 9-11 of 40]", "a.py")
     assert [(line.number, line.text) for line in numbered] == [(9, "def f():"), (10, "    return 1"), (11, "")]
     assert file_lines("x\ny", "a.py", 5)[1] == FileLine("a.py", 6, "y")

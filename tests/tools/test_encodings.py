@@ -150,7 +150,7 @@ async def test_a_stated_encoding_is_kept_to(call: Callable, workspace: Path, con
     assert edit.access_request(asked, context).summary == "change f.py (+1 −1): koi8-r becomes utf-8"
     found = await call(edit, **asked)
     assert file.read_text("utf-8") == "# -*- coding: utf-8 -*-\ns = 'привет'\nx = 'мир'\n"
-    assert found.text.endswith("The encoding has changed: koi8-r becomes utf-8.")
+    assert "The encoding has changed: koi8-r becomes utf-8.\n" in found.text
 
 
 async def test_a_new_file_is_what_it_states(call: Callable, workspace: Path) -> None:

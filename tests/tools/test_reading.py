@@ -15,22 +15,23 @@ from tests.doubles.images import gif, jpeg, png, webp
 tool = ReadFile()
 
 
-async def test_lines_are_numbered(call: Callable, workspace: Path) -> None:
-    (workspace / "a.txt").write_text("one\ntwo\n")
-    assert (await call(tool, path="a.txt")).text == "    1\tone\n    2\ttwo"
+async def test_the_first_and_every_fifth_line_bring_their_number(call: Callable, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("one\n\n\tthree\nfour\nfive\nsix\n")
+    assert (await call(tool, path="a.txt")).text == "1\tone\n\t\n\t\tthree\n\tfour\n5\tfive\n\tsix"
+    assert (await call(tool, path="a.txt", start_line=4)).text == "4\tfour\n5\tfive\n\tsix\n[lines 4-6 of 6]"
 
 
-async def test_a_range_says_how_to_go_on(call: Callable, workspace: Path) -> None:
+async def test_a_range_says_where_it_lies(call: Callable, workspace: Path) -> None:
     (workspace / "a.txt").write_text("".join(f"l{n}\n" for n in range(1, 10)))
     found = await call(tool, path="a.txt", start_line="3", end_line=4)
-    assert found.text == "    3\tl3\n    4\tl4\n[lines 3-4 of 9, go on with start_line=5]"
-    assert (await call(tool, path="a.txt", start_line=9)).text == "    9\tl9\n[lines 9-9 of 9]"
+    assert found.text == "3\tl3\n\tl4\n[lines 3-4 of 9]"
+    assert (await call(tool, path="a.txt", start_line=9)).text == "9\tl9\n[lines 9-9 of 9]"
 
 
 async def test_a_long_file_is_given_in_parts(call: Callable, workspace: Path) -> None:
     (workspace / "a.txt").write_text("x\n" * 9000)
     found = (await call(tool, path="a.txt")).text
-    assert found.endswith(" 2000\tx\n[lines 1-2000 of 9000, go on with start_line=2001]")
+    assert found.endswith("\n2000\tx\n[lines 1-2000 of 9000, go on with start_line=2001]")
 
 
 async def test_output_stays_below_the_cap(context: ToolContext, workspace: Path) -> None:
@@ -38,7 +39,7 @@ async def test_output_stays_below_the_cap(context: ToolContext, workspace: Path)
     small = ToolContext("c", context.workspace, max_chars=5000)
     pieces = [piece async for piece in tool.run({"path": "a.txt"}, small)]
     assert len(pieces[-1].text) < 5100
-    assert "of 1000, go on with start_line=48]" in pieces[-1].text
+    assert "of 1000, go on with start_line=50]" in pieces[-1].text
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ async def test_output_stays_below_the_cap(context: ToolContext, workspace: Path)
 async def test_encodings_are_found_and_named(data: bytes, note: str, call: Callable, workspace: Path) -> None:
     (workspace / "a").write_bytes(data)
     text = (await call(tool, path="a")).text
-    assert text.startswith("    1\tgrün")
+    assert text.startswith("1\tgrün")
     assert ("encoding" in text) == bool(note)
     assert note in text
 
@@ -85,7 +86,7 @@ async def test_a_megabyte_in_one_line_is_clipped_and_counted(call: Callable, wor
     (workspace / "a").write_text("x" * 1_000_000 + "\nend\n")
     text = (await call(tool, path="a")).text
     assert len(text) < 3000
-    assert "[… 998,000 more characters in this line]\n    2\tend" in text
+    assert "[… 998,000 more characters in this line]\n\tend" in text
 
 
 async def test_a_huge_file_is_not_read_to_its_end(call: Callable, workspace: Path) -> None:
@@ -93,17 +94,17 @@ async def test_a_huge_file_is_not_read_to_its_end(call: Callable, workspace: Pat
         file.write(b"hello\n" * 3000)
         file.truncate(3_000_000_000)  # sparse: three gigabytes that are not there
     text = (await call(tool, path="a", end_line=1)).text
-    assert text == "    1\thello\n[lines 1-1 of very many, go on with start_line=2]"
+    assert text == "1\thello\n[lines 1-1 of very many]"
 
 
 async def test_crlf_is_said_and_not_shown(call: Callable, workspace: Path) -> None:
     (workspace / "a").write_bytes(b"a\r\nb\r\n")
-    assert (await call(tool, path="a")).text == "    1\ta\n    2\tb\n[line ends: CRLF]"
+    assert (await call(tool, path="a")).text == "1\ta\n\tb\n[line ends: CRLF]"
 
 
 async def test_odd_line_separators_do_not_shift_numbers(call: Callable, workspace: Path) -> None:
     (workspace / "a").write_text("a\x0cb\u2028c\x85d\ntwo\n", encoding="utf-8")
-    assert (await call(tool, path="a")).text.endswith("\n    2\ttwo")
+    assert (await call(tool, path="a")).text.endswith("\n\ttwo")
 
 
 async def test_missing_names_the_nearest(call: Callable, workspace: Path) -> None:
@@ -111,6 +112,8 @@ async def test_missing_names_the_nearest(call: Callable, workspace: Path) -> Non
     (workspace / "src" / "README.md").write_text("x")
     with pytest.raises(ToolError, match=r"Did you mean src/README\.md\?"):
         await call(tool, path="src/Readme.txt")
+    with pytest.raises(ToolError, match=r"/tmp of their own, .* look at it with shell"):
+        await call(tool, path="/tmp/what a command wrote there")
     with pytest.raises(ToolError, match="nor does its folder"):
         await call(tool, path="lib/x.py")
 
@@ -130,7 +133,7 @@ async def test_folder_empty_file_and_beyond_the_end(call: Callable, workspace: P
 
 async def test_spilled_results_can_be_read(call: Callable, workspace: Path) -> None:
     (workspace.parent / "session" / "tool-results" / "c1.txt").write_text("full text")
-    assert (await call(tool, path="tool-results/c1.txt")).text == "    1\tfull text"
+    assert (await call(tool, path="tool-results/c1.txt")).text == "1\tfull text"
 
 
 def test_demands(context: ToolContext) -> None:

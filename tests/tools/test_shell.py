@@ -498,3 +498,15 @@ def test_long_lines_of_output_are_no_messages_and_take_no_time() -> None:
         assert stopped_by_sandbox("x", line, sandbox, "/w", Grant(), failed=True) == []
     said = f"{'x' * 600}\ncat: {Path.home()}/notes: No such file or directory\n"
     assert "toolchains only" in stopped_by_sandbox("x", said, sandbox, "/w", Grant(), failed=True)[0]
+
+
+def test_a_private_folder_is_named_where_a_file_of_others_is_looked_for(tmp_path: Path) -> None:
+    theirs = Path("/tmp") / f"ctxchat-{tmp_path.name}"
+    theirs.touch()
+    try:
+        said = f"cat: {theirs}: No such file or directory"
+        (note,) = stopped_by_sandbox("x", said, Sandbox("bubblewrap"), "/w", Grant(), failed=True)
+        assert note.startswith("[/tmp is the commands' own") and "run outside" in note
+    finally:
+        theirs.unlink()
+    assert stopped_by_sandbox("x", said, Sandbox("bubblewrap"), "/w", Grant(), failed=True) == []

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext
 from ctxchat.tools.diffs import difference
-from ctxchat.tools.edit_file import EditFile, WriteFile, replaced, with_line_ends_of
+from ctxchat.tools.edit_file import EditFile, WriteFile, lines_now, replaced, with_line_ends_of
 from ctxchat.tools.encodings import encoding_of
 from ctxchat.tools.paths import ResolvedPath
 from ctxchat.tools.seen import SeenFiles
@@ -80,6 +80,34 @@ async def test_the_demand_shows_the_diff_and_writes_nothing(context: ToolContext
     assert (workspace / "src" / "a.py").read_text() == "x = 1\n"
 
 
+async def test_an_edit_answers_with_the_lines_as_they_are_now(call: Callable, workspace: Path) -> None:
+    file = workspace / "a.py"
+    file.write_text("".join(f"line {n}\n" for n in range(1, 30)))
+    found = await call(edit, path="a.py", old="line 9\n", new="new\nnewer\n")
+    assert found.text.split("\n")[1:] == ["7\tline 7", "\tline 8", "\tnew", "10\tnewer", "\tline 10", "\tline 11"]
+    found = await call(edit, path="a.py", old="line 29\n", new="")
+    assert found.text.split("\n")[1:] == ["28\tline 27", "\tline 28"]
+    found = await call(edit, path="a.py", old="line", new="LINE", replace_all=True)
+    assert (
+        len(found.text.split("\n")) == 16
+        and "\tLINE 1\n" in found.text
+        and "\n[… lines 8–22]\n23\tLINE 22" in found.text
+    )
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abc"), max_size=30))
+def test_the_lines_shown_are_those_of_the_new_text(old: list[str], new: list[str]) -> None:
+    shown, at = lines_now("".join(f"{x}\n" for x in old), "".join(f"{x}\n" for x in new)), 0
+    for line in shown.split("\n") if shown else []:
+        if line.startswith("["):
+            continue
+        number, _, text = line.partition("\t")
+        at = int(number) if number else at + 1
+        assert new[at - 1] == text
+    changed = [n for n, (a, b) in enumerate(zip(old, new, strict=False), 1) if a != b]
+    assert not changed or len(new) > 14 or shown
+
+
 async def test_a_file_changed_after_approval_is_left_alone(context: ToolContext, workspace: Path) -> None:
     file = workspace / "a.py"
     file.write_text("x = 1\n")
@@ -110,9 +138,9 @@ async def test_a_folder_turned_into_a_link_after_approval(
 
 async def test_not_found_shows_what_is_near(call: Callable, workspace: Path) -> None:
     (workspace / "a.py").write_text("import os\n\ndef handle(request):\n    return request.body\n")
-    with pytest.raises(ToolError, match=r"nearest lines are:\n    3\tdef handle\(request\):"):
+    with pytest.raises(ToolError, match=r"nearest lines are:\n3\tdef handle\(request\):"):
         await call(edit, path="a.py", old="def handel(request):", new="x")
-    with pytest.raises(ToolError, match=r"Only the white space differs(.|\n)*    4\t    return request.body"):
+    with pytest.raises(ToolError, match=r"Only the white space differs(.|\n)*4\t    return request.body"):
         await call(edit, path="a.py", old="def handle(request):\n\treturn request.body", new="x")
     with pytest.raises(ToolError, match=r"line 4 has 4 blanks where old has a tab"):
         await call(edit, path="a.py", old="def handle(request):\n\treturn request.body", new="x")

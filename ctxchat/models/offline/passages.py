@@ -41,6 +41,9 @@ DEFINES = (
 
 _HIT = expression(r"^(?P<path>(?:[A-Za-z]:[\\/])?[^:\n]{1,400}):(?P<number>\d{1,8}):(?P<text>.*)$")
 _NUMBERED = expression(r"^\s*(\d{1,8})(?:\t|[│|→:] ?| {2})(.*)$|^\s*(\d{1,8})$")
+_FEW_NUMBERED = expression(r"^(\d{1,8})?\t(.*)$")
+_HIT_BELOW = expression(r"^(?P<number>\d{1,8}):(?P<text>.*)$")
+_AROUND = expression(r"^(?:\d{1,8}-|--$)")
 _DEFINES = expression(DEFINES)
 _NAMES = expression(r"\s*(?:export |public |async |pub )*(?:def|class|function|fn|func|struct) +\w|#{1,4} ")
 _SECTION = expression(r"\s*\[\[?[\w.\"' -]+\]\]?\s*(?:#.*)?")
@@ -103,12 +106,17 @@ class Passage(msgspec.Struct, frozen=True):
 
 
 def hits(output: str) -> list[FileLine]:
-    """The lines of a grep's output that look like `path:line:text`."""
+    """The lines of a grep's output that look like `path:line:text`, or like `line:text` below a path."""
     found: list[FileLine] = []
+    above = ""
     for row in output.split("\n")[:MAX_LINES]:
-        if match := _HIT.match(row[:MAX_LINE_CHARS]):
-            path = match["path"].strip().removeprefix("./")
-            found.append(FileLine(path, int(match["number"]), match["text"].rstrip("\r")))
+        row = row[:MAX_LINE_CHARS]
+        match = (_HIT_BELOW.match(row) if above else None) or _HIT.match(row)
+        if not match:
+            above = above if _AROUND.match(row) else row
+            continue
+        path = match.groupdict().get("path") or above
+        found.append(FileLine(path.strip().removeprefix("./"), int(match["number"]), match["text"].rstrip("\r")))
     return found
 
 
@@ -116,6 +124,8 @@ def file_lines(output: str, path: str, start: int = 1) -> list[FileLine]:
     """The lines of a file as a tool printed it, numbered by the tool where it did, else from `start`."""
     rows = [row[:MAX_LINE_CHARS].rstrip("\r") for row in output.split("\n")[:MAX_LINES]]
     path = path.removeprefix("./")
+    if few := _few_numbers(rows):
+        return [FileLine(path, number, text) for number, text in few]
     numbered = [FileLine(path, int(m[1] or m[3]), m[2] or "") for row in rows if (m := _NUMBERED.match(row))]
     rising = all(
         a.number < b.number for a, b in itertools.pairwise(numbered)
@@ -123,6 +133,19 @@ def file_lines(output: str, path: str, start: int = 1) -> list[FileLine]:
     if rising and len(numbered) * 2 > len([r for r in rows if r.strip()]):
         return numbered
     return [FileLine(path, start + i, row) for i, row in enumerate(rows)]
+
+
+def _few_numbers(rows: Sequence[str]) -> Sequence[tuple[int, str]]:
+    """Lines as our own tool writes them, numbers in front of some; nothing where one is not what its place says."""
+    found: list[tuple[int, str]] = []
+    for row in rows:
+        match = _FEW_NUMBERED.match(row)
+        if not match and row.startswith("["):
+            break
+        if not match or (match[1] and found and int(match[1]) != found[-1][0] + 1) or not (match[1] or found):
+            return ()
+        found.append((int(match[1]) if match[1] else found[-1][0] + 1, match[2]))
+    return found
 
 
 # ── which lines answer best ──

@@ -1,0 +1,124 @@
+"""What the agent's tools cost the window: tokens of recorded work as its results were written once, and as they are written now.
+
+    python -m benchmarks.tool_weights [FOLDER]
+
+Once, each line of a file stood behind its number and each hit of a search behind its path; a list of tasks came back whole. The
+recorded results of `read_file` and `grep` are taken apart and written both ways by the tools' own rules; all others are as they
+are. Edits, to-do lists and what recall gives are no part of the recordings: those are played, ten of each, with what stands in
+the recordings; for an edit it counts that a look at what it left is no longer needed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.recordings import OURS, recordings
+from ctxchat.core.call_arguments import fields_of, plain_arguments
+from ctxchat.core.messages import ToolCall
+from ctxchat.models.tokenizers import counter
+from ctxchat.tools.edit_file import lines_now
+from ctxchat.tools.search_worker import MAX_LINE
+from ctxchat.tools.text import clip_line, numbered
+from ctxchat.tools.todo import TodoItem, drawn
+
+count = counter("gpt-4o")
+
+_READ = re.compile(r" *(\d+)\t(.*)")
+_HIT = re.compile(r"(?P<path>[^\n]+?)(?P<sign>[:-])(?P<number>\d+)(?P=sign)(?P<text>.*)")
+
+PLAYED = 10
+
+
+def read_now(once: str, call: ToolCall) -> str:
+    """A file that was read, as it is written now."""
+    asked = (fields_of(call.arguments) or {}).get("end_line")
+    once = once.replace(f"-{asked} of", f"-{asked} of\0")
+    once = re.sub(r"\0( \d+), go on with start_line=\d+", r"\1", once).replace("\0", "")
+    lines: list[str] = []
+    first = 0
+    for line in once.split("\n"):
+        if found := _READ.fullmatch(line):
+            first = first or int(found[1])
+            lines.append(numbered(int(found[1]), first, found[2]))
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def found_now(once: str, _: ToolCall) -> str:
+    """The hits of a search, as they are written now."""
+    lines: list[str] = []
+    above = ""
+    for line in once.split("\n"):
+        found = _HIT.fullmatch(line)
+        if found is None:
+            lines.append(line)
+            continue
+        if found["path"] != above:
+            above = found["path"]
+            lines.append(above)
+        lines.append(f"{found['number']}{found['sign']}{clip_line(found['text'], MAX_LINE)}")
+    return "\n".join(lines)
+
+
+def played(files: list[str]) -> dict[str, tuple[int, int]]:
+    """Tokens once and now of edits, to-do lists and recalled calls made of these files."""
+    tokens = {"edit_file": [0, 0], "todo": [0, 0], "recall": [0, 0]}
+    for n, text in enumerate(files[:PLAYED]):
+        lines = [found[2] for line in text.split("\n") if (found := _READ.fullmatch(line))]
+        at = len(lines) // 2
+        new = [*lines[:at], f"{lines[at]}  # {n}", *lines[at + 1 :]]
+        head, seen = (
+            f"Changed src/a{n}.py: +1 −1, now {len(new)} lines, 4.2 kB.",
+            lines_now("\n".join(lines), "\n".join(new)),
+        )
+        looked = "\n".join(f"{n + 1:>5}\t{line}" for n, line in enumerate(new[max(0, at - 10) : at + 10]))
+        tokens["edit_file"][0] += count(head) + count(looked)
+        tokens["edit_file"][1] += count(f"{head}\n{seen}")
+        items = [TodoItem(line.strip()[:60] or "look") for line in lines[:6]]
+        tokens["todo"][0] += count(drawn(items))
+        tokens["todo"][1] += count(f"Kept: 2 of {len(items)} done.")
+        call = msgspec.json.encode(
+            {"path": f"src/a{n}.py", "old": "\n".join(lines[:8]), "new": "\n".join(new[:9])}
+        ).decode()
+        tokens["recall"][0] += count(call)
+        tokens["recall"][1] += count(plain_arguments(call))
+    return {name: (once, now) for name, (once, now) in tokens.items()}
+
+
+def main() -> None:
+    once, now, calls = Counter[str](), Counter[str](), Counter[str]()
+    files: list[str] = []
+    for recording in recordings(Path(sys.argv[1]) if len(sys.argv) > 1 else OURS):
+        made = {call.id: call for message in recording.messages for call in message.calls}
+        for message in recording.messages:
+            if message.role == "tool":
+                name, text = message.name or "?", message.text
+                way = {"read_file": read_now, "grep": found_now}.get(name)
+                shown = way(text, made[message.call_id]) if way else text
+                once[name] += count(text)
+                now[name] += count(shown)
+                calls[name] += 1
+                files += [text] * (name == "read_file" and text.count("\n") > 12)
+    told = _line("all that was recorded", once, now, calls)
+    for name, (before, after) in played(files).items():
+        once[f"{name} (played)"], now[f"{name} (played)"], calls[f"{name} (played)"] = before, after, PLAYED
+    print(f"{'':22}{'calls':>8}{'once':>9}{'now':>9}{'change':>9}")
+    for name in sorted(once, key=lambda name: -once[name]):
+        print(f"{name:22}{calls[name]:>8}{once[name]:>9,}{now[name]:>9,}{now[name] / once[name] - 1:>9.1%}")
+    print(told)
+    print(_line("all", once, now, calls))
+
+
+def _line(name: str, once: Counter[str], now: Counter[str], calls: Counter[str]) -> str:
+    before, after = once.total(), now.total()
+    return f"{name:22}{calls.total():>8}{before:>9,}{after:>9,}{after / before - 1:>9.1%}"
+
+
+if __name__ == "__main__":
+    main()
