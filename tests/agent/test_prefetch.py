@@ -77,6 +77,7 @@ async def test_what_a_pass_freed_without_it_is_not_promised_again():
     model = ScriptedModel(looks * 20, window=Window(20_000, "configured"))
     desk = Desk(model, tools=[Echo()], summariser=writer, options=Options(keep_recent=2, recent_results=1))
     await until_prepared(desk, writer)
+    await desk.compactor._prefetch.wait()
     promised = desk.session.context_usage.used - desk.session.compaction.ghost
     [record] = of(await desk.free_up(["shrink_tool_results"]), CompactionRecord)
     assert [step.name for step in record.steps] == ["shrink_tool_results"]
