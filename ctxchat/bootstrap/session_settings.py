@@ -65,6 +65,7 @@ def agent_options(settings: Settings, model: str, max_rounds: int = 0, *, ahead:
         recent_result_tokens=context.tool_results.max_recent_tokens,
         soft_mark=context.prepare.soft_mark,
         prepare=context.prepare.enabled and ahead,
+        prepare_cost=context.prepare.max_cost,
         micro_trigger=reactive.micro_trigger,
         full_trigger=reactive.full_trigger,
         preserve_recent_rounds=reactive.preserve_recent_rounds,

@@ -19,6 +19,7 @@ class Options(msgspec.Struct, frozen=True):
     file; the newest `recent_results` stay whole when older ones are shrunk, within `recent_result_tokens`. `micro_trigger` and
     `full_trigger` act between the rounds of a turn, at most `reactive_per_turn` times. `section_budgets` are of single sections,
     by name. `working_limit` is where a compaction is due though more would fit, 0 for where the model's price rises first.
+    `prepare_cost` is what a summary made ahead may cost in US dollars.
     """
 
     output_reserved: int = 4096
@@ -39,6 +40,7 @@ class Options(msgspec.Struct, frozen=True):
     recent_result_tokens: int = 0
     soft_mark: float = 0.60
     prepare: bool = True
+    prepare_cost: float = 0.50
     micro_trigger: float = 0.85
     full_trigger: float = 0.92
     preserve_recent_rounds: int = 2

@@ -9,6 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 from ctxchat.agent.compaction.compactor import Compactor
+from ctxchat.agent.compaction.planner import Prices
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import CommandRunner, Hooks, Ran
 from ctxchat.agent.model_knowledge import ModelKnowledgeStore
@@ -233,6 +234,7 @@ class Desk:
         clock: StillClock | None = None,
         transforms: Sequence[Transform] = (),
         prompts: Sequence[PromptFile] = (),
+        prices: Prices | None = None,
     ) -> None:
         self.journal = journal or MemoryJournal(records)
         self.clock = clock or StillClock()
@@ -262,7 +264,7 @@ class Desk:
             known=knowledge_store.load(model.name) if knowledge_store else None,
             masked=masked,
         )
-        self.compactor = Compactor(self.conversation, summariser=summariser, files_now=files_now)
+        self.compactor = Compactor(self.conversation, summariser=summariser, files_now=files_now, prices=prices)
         self.hooks = Hooks(hooks, self.conversation, self.compactor, run or Recorded())
         self.session = Session(
             self.conversation,

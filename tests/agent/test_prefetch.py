@@ -268,3 +268,17 @@ async def test_it_outlives_a_restart_and_the_swap_still_asks_nobody():
     assert (record.outcome, record.attempts, len(writer.asked)) == ("compacted", 0, made)
     await again.session.close()
     assert again.folded() == again.state
+
+
+async def test_a_dear_one_is_made_only_once_it_is_due():
+    writer = Writer()
+    model = ScriptedModel((says(LONG) for _ in range(99)), window=Window(20_000, "configured"))
+    options = Options(keep_recent=2, strategy="summarize", prepare_cost=0.5)
+    desk = Desk(model, options=options, summariser=writer, prices=lambda name, prompt, output: 0.6)
+    while not writer.asked:
+        before = desk.session.context_usage
+        await desk.say(f"question {LONG}")
+        await desk.compactor._prefetch.wait()
+    assert before.used > before.limit * options.soft_mark
+    assert desk.session.context_usage.used >= before.trigger_tokens
+    await desk.session.close()

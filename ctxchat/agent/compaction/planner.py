@@ -406,6 +406,10 @@ class Planner:
         freed = round((plan.before - plan.after + unneeded(plan, self._filled)) * conversation.scale)
         return max(0, context_usage.used - context_usage.tokens("draft") - freed)
 
+    def cost_of(self, plan: Plan) -> float:
+        """US dollars that the summary of a plan costs, as far as can be said; 0 where nobody knows."""
+        return self._price(plan, self._snapshot())[1]
+
     def _price(self, plan: Plan, snapshot: PlanningSnapshot) -> tuple[float, float]:
         """Seconds and US dollars that a plan's summary takes, as far as can be said: by the last one, and by the price list."""
         steps = [s for s in plan.steps if s.needs_summary]

@@ -103,6 +103,9 @@ class Prefetch:
         before = self.prepared
         if before is not None and not self._adds(step, before):
             return None
+        due = compaction_due(conversation.context_usage) == "compact"
+        if not due and self._planner.cost_of(plan) > conversation.options.prepare_cost:
+            return None
         if before is not None and not set(before.covers) <= set(step.fold):
             before = None
         changes = bearing(conversation.ledger)

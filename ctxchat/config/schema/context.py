@@ -102,6 +102,16 @@ class Prepare(Table, frozen=True):
             le=0.99,
         ),
     ] = USUAL.soft_mark
+    max_cost: Annotated[
+        float,
+        opt(
+            "Before the trigger a summary is made ahead only where it costs at most so much.",
+            unit="US dollars",
+            effect="More: also in large windows of dear models, whether it is needed then or not.",
+            ge=0.0,
+            le=1_000.0,
+        ),
+    ] = USUAL.prepare_cost
 
 
 class SectionSettings(Table, frozen=True):
