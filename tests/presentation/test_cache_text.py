@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from ctxchat.core.cache_state import CacheBreak, CacheState, Hold, NextCall
 from ctxchat.core.context_usage import TokenPrice
 from ctxchat.core.times import iso
-from ctxchat.presentation.cache_text import anew_words, broke_words, cache_lines, cold_words, held_words, life_words
+from ctxchat.presentation.cache_text import (
+    anew_words,
+    broke_words,
+    cache_lines,
+    cold_words,
+    first_words,
+    held_words,
+    life_words,
+)
 from tests.tui.harbour import HarbourSession
 
 NOW = 1_795_600_000.0
@@ -97,3 +105,11 @@ def test_what_a_change_costs_is_said_before_it_is_made() -> None:
     anywhere = CacheState((Hold(90_000, NOW + 60, False),), cold=NextCall(None, 100.0))
     local = msgspec.structs.replace(context_usage, cache=anywhere, price=TokenPrice())
     assert anew_words(local, 50_000, NOW) == "The server then reads 40.0k tokens anew, which takes 40 s."
+
+
+def test_a_model_that_has_read_nothing_is_told_with_what_the_next_message_takes() -> None:
+    dear = msgspec.structs.replace(FIGURES, cache=CacheState(otherwise="unknown", cold=NextCall(0.41)), used=100_000)
+    assert first_words(dear, NOW) == "It reads all 100.0k tokens anew: the next message takes ≈ $0.41. "
+    held = msgspec.structs.replace(dear, cache=CacheState((Hold(90_000, NOW + 60),), "cold", NextCall(0.41)))
+    cheap = msgspec.structs.replace(dear, cache=CacheState(cold=NextCall(0.01)))
+    assert first_words(held, NOW) == first_words(cheap, NOW) == ""

@@ -19,7 +19,7 @@ from ctxchat.core.budget import limit_of
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.prices import TOKENS_PER_PRICE
-from ctxchat.presentation.cache_text import call_words
+from ctxchat.presentation.cache_text import WORTH_USD, call_words
 from ctxchat.presentation.text import clean, one_line, short
 from ctxchat.presentation.usage_text import SOURCES, brief, count, fit_words, money, per_million
 from ctxchat.tui.panels.panel import Listing
@@ -57,13 +57,13 @@ def price_words(row: FoundModel) -> str:
 
 def switch_words(row: FoundModel, context_usage: ContextUsage) -> str:
     """What the next message takes once this model is to answer it, which reads the whole conversation anew; empty for the one in
-    use, and where nobody knows."""
-    if row.name == context_usage.model or not row.input_cost or not context_usage.used:
+    use, where it is little, and where nobody knows."""
+    cost = context_usage.used * (row.input_cost or 0.0) / TOKENS_PER_PRICE
+    if row.name == context_usage.model or cost < WORTH_USD:
         return ""
     now = call_words(context_usage.cache.next_at(time()))
     instead = f" instead of {now}" if now else ""
-    cost = money(context_usage.used * row.input_cost / TOKENS_PER_PRICE)
-    return f"It reads all {short(context_usage.used)} anew: the next message takes ≈ {cost}{instead}."
+    return f"It reads all {short(context_usage.used)} anew: the next message takes ≈ {money(cost)}{instead}."
 
 
 def whole_words(row: FoundModel) -> str:
@@ -151,7 +151,7 @@ class ModelsScreen(Listing[str]):
         if item is None:
             return ""
         price = switch_words(item, self._session.context_usage)
-        return Content("\n".join(filter(None, (whole_words(item), price))))
+        return Content(price if self.has_class("-wide") else "\n".join(filter(None, (whole_words(item), price))))
 
     # ── what is done ──
 
