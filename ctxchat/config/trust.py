@@ -5,11 +5,14 @@ Only that of a project's settings counts here which could run something or chang
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +221,7 @@ def _named_files(workspace: Path, held: Mapping[str, Any]) -> Iterator[tuple[str
     """The workspace's files that commands of hooks and servers name, each with a mark of what it is and holds."""
     root = Path(os.path.realpath(workspace))
     words = [part for word in _command_words(held) for part in (word, word.partition("=")[2]) if part]
+    words += [found for word in words if set(word) & set("*?[") for found in _globbed(word, root)]
     for word in dict.fromkeys(words):
         place = root / word
         try:
@@ -230,8 +234,25 @@ def _named_files(workspace: Path, held: Mapping[str, Any]) -> Iterator[tuple[str
             continue
 
 
-_PROJECT_FOLDER = re.compile(r"\$\{CLAUDE_PROJECT_DIR\}|\$CLAUDE_PROJECT_DIR\b")
-"""How hooks in Claude Code's form name the project's folder."""
+def _globbed(word: str, root: Path) -> Iterator[str]:
+    if not os.path.isabs(word) and ".." not in word.split("/"):  # noqa: PTH117
+        yield from islice(glob.iglob(word, root_dir=root), _MAX_GLOBBED)  # noqa: PTH207 - bash's own rules
+
+
+_PROJECT_FOLDER = re.compile(r"\$\{(CLAUDE_PROJECT_DIR|PWD)\}|\$(CLAUDE_PROJECT_DIR|PWD)\b")
+"""How hooks name the project's folder, those in Claude Code's form too."""
+
+_BUILD_FILES = {
+    **dict.fromkeys(["make", "gmake"], ("GNUmakefile", "makefile", "Makefile")),
+    **dict.fromkeys(["npm", "npx", "pnpm", "yarn", "bun"], ("package.json",)),
+    **dict.fromkeys(["just"], ("justfile", "Justfile", ".justfile")),
+    **dict.fromkeys(["tox", "nox"], ("tox.ini", "noxfile.py")),
+    "pre-commit": (".pre-commit-config.yaml",),
+}
+"""Where a program that is told no file finds out what to run."""
+
+_MAX_GLOBBED = 100
+"""Files of one glob that belong to what is trusted."""
 
 
 def in_project(command: str, folder: str) -> str:
@@ -247,12 +268,19 @@ def _command_words(held: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _path_words(command: str) -> list[str]:
-    """What may be a path in it, whatever a shell makes of its signs."""
-    pieces = re.split(r"[\s;&|()<>{}'\"`]+", command)
-    try:
-        return [*shlex.split(command), *pieces]
-    except ValueError:
-        return pieces
+    """What may be a path in it, whatever a shell makes of its signs, also below a folder it goes to, and what its programs look
+    for by themselves."""
+    pieces = re.split(r"[\s;&|()<>{}'\"`]+", command) + re.split(r"[\s;&|()<>{}`]+", re.sub(r"['\"\\]", "", command))
+    with suppress(ValueError):
+        pieces = [*shlex.split(command), *pieces]
+    found = [*pieces]
+    for program, named in pairwise(pieces):
+        found += [f"{named}/{word}" for word in pieces] if program in {"cd", "pushd", "-C"} else []
+        found += [f"{named.replace('.', '/')}{end}" for end in _MODULE] if program == "-m" else []
+    return [*found, *(file for word in pieces for file in _BUILD_FILES.get(word, ()))]
+
+
+_MODULE = (".py", "/__init__.py", "/__main__.py")
 
 
 def _mark(file: Path, ours: bool) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import get_args
+from typing import Literal, get_args
 
 import msgspec
 import pytest
@@ -285,6 +285,9 @@ SPELLINGS = [
     "$(echo sh) lint.sh",
     "for f in lint.sh; do sh $f; done",
     "python -m lint",
+    "./li*.sh",
+    '"$CLAUDE_PROJECT_DIR"/lint.sh; true',
+    'cd "${CLAUDE_PROJECT_DIR}" && make lint',
 ]
 MAKEFILE, MODULE = "lint:\n\t@sh lint.sh\n", "import os; os.system('sh lint.sh')\n"
 needs_sandbox = pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="bubblewrap does not work here")
@@ -293,24 +296,47 @@ needs_sandbox = pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="
 class TrustedProject:
     """A project whose hook somebody looked at and trusted."""
 
-    def __init__(self, folder: Path, command: str) -> None:
+    def __init__(self, folder: Path, command: str, form: Literal["ctxchat", "claude"] = "ctxchat") -> None:
         self.work, self.outside = folder / "work", folder / "outside"
         (self.work / ".ctxchat").mkdir(parents=True)
         (self.work / "sub").mkdir()
         for name, text in (("lint.sh", "echo linted > out\n"), ("Makefile", MAKEFILE), ("lint.py", MODULE)):
             (self.work / name).write_text(text)
             (self.work / name).chmod(0o755)
-        hook = {"event": "error", "action": "run", "command": command, "sandbox": False}
-        (self.work / ".ctxchat/config.toml").write_text(tomli_w.dumps({"hooks": [hook]}))
-        environ = {"CTXCHAT_CONFIG_DIR": str(folder / "config"), "CTXCHAT_DATA_DIR": str(folder / "data")}
-        self.before = load(self.work, environ=environ)
+        (self.work / ".claude").mkdir()
+        if form == "claude":
+            hook = {"type": "command", "command": command, "sandbox": False}
+            tree = {"hooks": {"PostToolUse": [{"matcher": "*", "hooks": [hook]}]}}
+            (self.work / ".claude/settings.json").write_text(json.dumps(tree))
+        else:
+            hook = {"event": "error", "action": "run", "command": command, "sandbox": False}
+            (self.work / ".ctxchat/config.toml").write_text(tomli_w.dumps({"hooks": [hook]}))
+        self._environ = {"CTXCHAT_CONFIG_DIR": str(folder / "config"), "CTXCHAT_DATA_DIR": str(folder / "data")}
+        self.before = self.load()
         trust(folder / "config", self.work, self.before.project)
-        self.loaded = load(self.work, environ=environ)
-        self.action = RunCommand(command, 20, sandbox=False)
+        self.loaded = self.load()
+        (hook,) = hooks_of(self.loaded.settings.hooks)
+        assert isinstance(hook.action, RunCommand)
+        self.action = hook.action
 
-    def change(self) -> None:
+    def load(self) -> Loaded:
+        return load(self.work, environ=self._environ)
+
+    def change(self, name: str = "lint.sh") -> None:
         """What the hook comes to is another thing now, and the settings are not."""
-        (self.work / "lint.sh").write_text(f"echo evil > {self.outside}; echo evil > .git/config; echo evil > out\n")
+        (self.work / name).write_text(f"echo evil > {self.outside}; echo evil > .git/config; echo evil > out\n")
+
+
+@pytest.mark.parametrize("form", ["ctxchat", "claude"])
+@pytest.mark.parametrize("command", SPELLINGS)
+def test_a_projects_hook_however_spelled_waits_for_trust_and_again_when_what_it_starts_changed(
+    tmp_path: Path, command: str, form: Literal["ctxchat", "claude"]
+) -> None:
+    project = TrustedProject(tmp_path, command, form)
+    assert not project.before.trusted and not project.before.settings.hooks
+    assert any(json.dumps(command)[1:-1] in json.dumps(line) for line in project.before.project.lines)
+    project.change("Makefile" if "make" in command else "lint.py" if "-m" in command else "lint.sh")
+    assert not project.load().trusted and not project.load().settings.hooks
 
 
 @pytest.mark.parametrize("command", SPELLINGS)
@@ -321,7 +347,6 @@ async def test_what_a_projects_hook_comes_to_later_runs_nothing_outside(
     with TemporaryDirectory(dir=pytestconfig.cache.mkdir("hooks")) as root:  # type: ignore[union-attr] # /tmp is another inside
         project = TrustedProject(Path(root), command)
         sandbox = find_sandbox(str(project.work)) if sandboxed else Sandbox()
-        assert not project.before.trusted and not project.before.settings.hooks
         project.change()
         run = HookCommands(project.work, loaded=lambda: project.loaded, sandbox=lambda: sandbox)
         with suppress(CtxchatError):
