@@ -96,7 +96,7 @@ class EventSender:
         self._shown: dict[str, str] = {}  # what each call at work has shown, its end
         self._lists: dict[str, SessionUpdate] = {}
         self._below: dict[str, str] = {}  # calls of sub-agents that were asked about, with their ids for the editor
-        self._passes: set[str] = set()
+        self._compactions: set[str] = set()
         self._in_vain = ""  # why the last compaction came to nothing
         self._open: dict[str, str] = {}  # calls that have begun and not ended, with their ids for the editor
         self._changes: dict[str, Sequence[FileChange]] = {}
@@ -109,7 +109,7 @@ class EventSender:
             task.cancel()
         if asked:
             await asyncio.wait(asked)
-        cut_off = [*self._open.values(), *self._below.values(), *map(updates.compaction_id, self._passes)]
+        cut_off = [*self._open.values(), *self._below.values(), *map(updates.compaction_id, self._compactions)]
         with suppress(ConnectionError):
             for call_id in cut_off:
                 await self.tell(updates.cut_off(call_id))
@@ -131,11 +131,11 @@ class EventSender:
             case CompactionSuggested():
                 self._ask("compaction", self._suggest(event))
             case CompactionStarted():
-                self._passes.add(event.id)
+                self._compactions.add(event.id)
                 await self.tell(updates.making_room(event))
             case CompactionRecord():
-                await self.tell(updates.compacted(event, begun=event.id in self._passes))
-                self._passes.discard(event.id)
+                await self.tell(updates.compacted(event, begun=event.id in self._compactions))
+                self._compactions.discard(event.id)
                 self._in_vain = "" if event.outcome == "compacted" else event.detail
             case ContextUsage():
                 if self._is_due("context_usage"):

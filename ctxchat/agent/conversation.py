@@ -483,10 +483,10 @@ class Conversation(JournalWriter):
     def _mask(self, items: tuple[Item, ...]) -> tuple[Item, ...]:
         return self.masked.items(items, self.counter)
 
-    def expected(self, view: View, passes: int) -> ContextUsage:
+    def expected(self, view: View, compactions: int) -> ContextUsage:
         """The gauge such a view would show: an estimate, since no server has counted it."""
         counting = msgspec.structs.replace(self._counting, anchor=None, scale=self.as_counted)
-        return measure(view, self.budget, counting, past=Past(compactions=passes), automatic=self.automatic)
+        return measure(view, self.budget, counting, past=Past(compactions=compactions), automatic=self.automatic)
 
     @property
     def as_counted(self) -> float:

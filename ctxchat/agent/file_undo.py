@@ -88,7 +88,7 @@ class Files:
             name, turn, changes, call_id, conversation.ledger.next_seq, at=conversation.clock.now(), unnamed=unnamed
         )
 
-    def wait_until_written(self) -> None:
+    def mark_written(self) -> None:
         """What was noted last is on disk."""
         self._port.forget()
 

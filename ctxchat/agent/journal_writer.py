@@ -61,7 +61,7 @@ class JournalWriter:
             await self.write()
 
     @property
-    def next_pass(self) -> int:
+    def next_compaction(self) -> int:
         """The number of the next compaction: those whose end is owed to the store count, too."""
         return len(self.state.compactions) + sum(isinstance(record, CompactionFinished) for record in self._owed) + 1
 

@@ -44,7 +44,7 @@ class Automatic(msgspec.Struct, frozen=True, omit_defaults=False):
         return self.standing in {"failed", "refilled"}
 
 
-AGAIN = "A pass by hand that helps (F8), another model or an edited setting turns it on again."
+AGAIN = "A compaction by hand that helps (F8), another model or an edited setting turns it on again."
 
 _WORDS: dict[Standing, str] = {
     "auto": "",

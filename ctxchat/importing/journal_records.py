@@ -69,7 +69,7 @@ class _Place(msgspec.Struct, gc=False):
     depth: int
 
 
-class _Pass(msgspec.Struct, frozen=True):
+class _Compaction(msgspec.Struct, frozen=True):
     """A compaction in force: its change, the newest group then, what it took out of view and what came back out of the summary
     before it, and that summary."""
 
@@ -102,7 +102,7 @@ class Building:
         self._held = 0
         self._folded: dict[str, None] = {}
         self._summary: Group | None = None
-        self._passes: list[_Pass] = []
+        self._compactions: list[_Compaction] = []
         self._hidden: dict[str, str] = {}  # groups of branches that were left, and the rewind that left each
         self._rewinds: dict[str, tuple[str, ...]] = {}
         self._tip = ""
@@ -295,7 +295,7 @@ class Building:
             ahead = (self._summary.first,) if self._summary else ()
             mix = total([mix, *(self._weigh(measured.model, m) for m in (*ahead, counted.first))])
         tokens = max(0, measured.used - self._overhead)
-        return Anchor(tokens, mix, len(self._passes) + len(self._rewinds), measured.model)
+        return Anchor(tokens, mix, len(self._compactions) + len(self._rewinds), measured.model)
 
     # ── what the agent did to its view ──
 
@@ -334,7 +334,7 @@ class Building:
             if held := self._view.pop(cover, None):
                 self._held -= _length(held)
         back = tuple(name for name in kept if name in self._folded)
-        self._passes.append(_Pass(name, self._tip, folded, back, self._summary))
+        self._compactions.append(_Compaction(name, self._tip, folded, back, self._summary))
         self._folded = dict.fromkeys(covers)
         self._summary = group
         self.totals.compactions += 1
@@ -406,7 +406,7 @@ class Building:
             stub,
         )
         yield Changed(change)
-        self._passes.append(_Pass(name, self._tip, (), (), self._summary))
+        self._compactions.append(_Compaction(name, self._tip, (), (), self._summary))
         self.totals.compactions += 1
 
     def _back(self, step: Back) -> Iterator[Record]:
@@ -422,8 +422,8 @@ class Building:
                 del self._hidden[name]
                 self._view[name] = None
                 gone[name] = None
-        while self._passes and self._passes[-1].tip in leaving:
-            undone = self._passes.pop()
+        while self._compactions and self._compactions[-1].tip in leaving:
+            undone = self._compactions.pop()
             yield Undone(undone.change, step.at)
             self._summary = undone.summary
             for name in undone.taken:

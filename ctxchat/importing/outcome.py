@@ -72,8 +72,8 @@ def summary(told: Sequence[Imported]) -> str:
     if by["failed"]:
         parts.append(f"{count(len(by['failed']), 'session')} failed")
     what = [count(sum(one.messages for one in brought), "message")] if brought else []
-    if passes := sum(one.compactions for one in brought):
-        what.append(count(passes, "compaction"))
+    if compactions := sum(one.compactions for one in brought):
+        what.append(count(compactions, "compaction"))
     if lost := sum(len(one.damaged) for one in told):
         what.append(f"{count(lost, 'damaged line')} left out")
     return ", ".join(parts) + (f": {', '.join(what)}." if what else ".")

@@ -19,7 +19,7 @@ from ctxchat.presentation.text import short
 from ctxchat.presentation.usage_text import PARTS, count, percent
 
 MIN_TURNS_BETWEEN = 3
-"""Fewer turns than this between two passes by themselves, on average, are too few."""
+"""Fewer turns than this between two automatic compactions, on average, are too few."""
 
 RECENT_TURNS = 12
 """Turns of the session that are looked at."""

@@ -137,9 +137,9 @@ def _earlier(change: Change, ledger: Ledger) -> dict[str, Change]:
     return found
 
 
-def previous(one: CompactionEntry, all_passes: Sequence[CompactionEntry]) -> CompactionEntry | None:
+def previous(one: CompactionEntry, entries: Sequence[CompactionEntry]) -> CompactionEntry | None:
     """The last compaction before this one that left a summary: one in force where there is one, else one undone since."""
-    older = [p for p in all_passes[[p.id for p in all_passes].index(one.id) + 1 :] if p.summary]
+    older = [p for p in entries[[p.id for p in entries].index(one.id) + 1 :] if p.summary]
     return next((p for p in older if p.in_force), older[0] if older else None)
 
 

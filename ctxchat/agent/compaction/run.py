@@ -80,7 +80,7 @@ class CompactionRun:
         self._options = options
         self._summariser = summariser
         self._complete = complete
-        self._id = f"{conversation.journal.session}-c{conversation.next_pass}"
+        self._id = f"{conversation.journal.session}-c{conversation.next_compaction}"
         self._start = conversation.clock.seconds()
         self._scale = conversation.scale
         self._before = side(conversation.context_usage, conversation.view)

@@ -105,7 +105,7 @@ class ToolRounds:
             if isinstance(event, FilesChanged) and self._files:
                 self._files.add_change(event)
                 if await conversation.keep(reply, tuple(results.values())):
-                    self._files.wait_until_written()
+                    self._files.mark_written()
             await emit(event)
 
         self._tool_runner.begun.clear()
