@@ -16,7 +16,7 @@ from ctxchat.core.automatic import Standing as Shown
 from ctxchat.core.options import AutoCompact, Options
 
 MAX_FAILURES_IN_A_ROW = 3
-"""Failures in a row after which only a pass by hand closes the breaker."""
+"""Failures in a row after which only a compaction by hand closes the breaker."""
 
 MAX_REFILLS_IN_A_ROW = 3
 """Compactions in a row, each in the turn of the one before or the next, after which automatic compactions stop."""
@@ -68,7 +68,7 @@ class Backoff(msgspec.Struct, frozen=True):
         return Backoff(refills=self.refills + 1 if again else 0, last_turn=turn)
 
     def closed(self) -> Backoff:
-        """After a pass by hand that made room: everything may run again."""
+        """After a compaction by hand that made room: everything may run again."""
         return Backoff()
 
     def reset(self) -> Backoff:
