@@ -19,6 +19,7 @@ from ctxchat.core.events import Usage
 from ctxchat.core.options import Options
 from ctxchat.core.ports import Summariser, SummaryTask
 from ctxchat.core.record import CompactionRecord
+from ctxchat.core.strategies.builtin import LOSSLESS
 from ctxchat.core.tokens import rough_count
 from ctxchat.models.offline.summary import OfflineSummariser
 from tests.agent.desk import Desk, Echo
@@ -95,6 +96,23 @@ async def test_a_preview_with_a_step_unticked_tells_what_will_come_of_it(unticke
     assert preview.after.used == result.after.used, "what is unticked may be done by another step"
     assert [s.tokens_freed for s in preview.steps] == [s.tokens_freed for s in result.steps]
     assert preview.facts.found == result.facts.found
+
+
+async def test_what_is_no_part_of_the_plan_tells_its_gain_and_runs_where_it_is_ticked() -> None:
+    desk = await worked(14, OfflineSummariser(), keep_recent=4)
+    context_usage, planner = desk.session.context_usage, desk.session.planner
+    near = (context_usage.used - 5_000) / context_usage.limit  # which cutting results reaches
+    whole = await planner.preview(target=near)
+    assert {s.name for s in whole.offered} >= {*LOSSLESS, "summarize"}
+    assert all(bool(s.nothing) == (s.tokens_freed <= 0) for s in whole.others)
+    [summary] = [s for s in whole.others if s.needs_model]
+    names = [*(s.name for s in whole.steps), summary.name]
+    preview = await planner.with_steps(whole, names)
+    assert [s.name for s in preview.steps] == names and preview.after.used < whole.after.used
+    wanted = await planner.preview("keep the names", target=near)
+    assert wanted.steps == preview.steps, "who tells a summary something wants one"
+    [result] = of([e.event async for e in desk.session.free_up(whole, names)], CompactionRecord)
+    assert result.after.used == preview.after.used
 
 
 async def test_a_model_is_not_asked_for_a_look() -> None:

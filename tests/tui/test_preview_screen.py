@@ -48,7 +48,7 @@ class Opened(PanelApp):
 
     def steps(self) -> list[str]:
         steps = self.screen.query_one(Steps)
-        return [steps.render_line(y).text for y in range(len(steps.items))]
+        return [steps.render_line(y).text for y, step in enumerate(steps.items) if not step.nothing]
 
 
 async def weighed(app: Opened) -> None:
@@ -296,3 +296,30 @@ async def test_where_another_number_cannot_be_looked_at_nothing_is_run_and_the_o
         await pilot.press("tab", "right", "enter")
         await until(pilot, lambda: app._notifications)
         assert "6 messages" in app.text("#keep") and app.result is UNASKED
+
+
+async def test_a_step_that_frees_nothing_says_why_and_cannot_be_ticked() -> None:
+    app = Opened(desk())
+    async with app.run_test(size=(100, 30), notifications=True) as pilot:
+        rows = app.screen.query_one(Steps)
+        assert "no old reasoning" in rows.render_line(2).text and "[" not in rows.render_line(2).text
+        await pilot.press("down", "down", "space")
+        await until(pilot, lambda: app._notifications)
+        await pilot.press("enter")
+        assert app.result.steps == ("shrink_tool_results", "summarize")
+
+
+async def test_what_is_told_the_summary_ticks_it() -> None:
+    app = Opened(desk())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("down", "space")
+        await weighed(app)
+        app.screen.query_one(Input).focus()
+        await pilot.press("k")
+        await weighed(app)
+        assert [line[:3] for line in app.steps()] == ["[x]", "[x]"]
+        await pilot.press("escape")
+        app.screen.query_one(Steps).focus()
+        await pilot.press("space")
+        await weighed(app)
+        assert "is not used" in app.text("#sent")

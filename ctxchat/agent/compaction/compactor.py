@@ -131,7 +131,9 @@ class Compactor:
 
     async def _as_agreed(self, agreed: ApprovedCompaction, emit: Emit) -> None:
         try:
-            preview = await self.planner.preview(agreed.instructions)
+            by_agent = agreed.reason == "auto"  # whose words are no wish for a summary where less will do
+            preview = await self.planner.preview("" if by_agent else agreed.instructions)
+            preview = msgspec.structs.replace(preview, instructions=agreed.instructions)
         except Exception as problem:  # as above; the turn goes on without the compaction
             await emit(unplanned(problem))
             return

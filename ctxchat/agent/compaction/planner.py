@@ -307,24 +307,25 @@ class Planner:
     def _ticked(self, plan: Plan, names: Sequence[str], snapshot: PlanningSnapshot) -> Plan:
         unticked = [s.name for s in plan.steps if s.name not in names]
         strategy = self._registry(self._options_for(plan.keep_recent)).get(plan.strategy)
-        if unticked and strategy is not None:
+        added = [name for name in names if all(s.name != name for s in plan.steps)]
+        if (unticked or added) and strategy is not None:
             if isinstance(strategy, Pipeline):
-                strategy = strategy.without(*unticked)
+                strategy = strategy.chosen(names, added)
             budget = msgspec.structs.replace(snapshot.budget, target=plan.after)
             kept = [s for s in plan.steps if s.name == KEPT and s.name in names]
             view, ledger = snapshot.view, snapshot.ledger
             for step in kept:
                 view, ledger = after_step(view, ledger, step, self._conversation.counter)
-            again = strategy.plan(view, ledger, budget) or plan
+            again = strategy.plan(view, ledger, budget) or msgspec.structs.replace(plan, steps=(), after=view.raw)
             steps = (*kept, *(s for s in again.steps if s.name != KEPT))
-            plan = msgspec.structs.replace(again, steps=steps, target=plan.target)
+            plan = msgspec.structs.replace(again, steps=steps, before=snapshot.view.raw, target=plan.target)
         return msgspec.structs.replace(plan, steps=tuple(s for s in plan.steps if s.name in names))
 
     async def preview(
         self, instructions: str = "", keep_recent: int | None = None, strategy: str = "", target: float | None = None
     ) -> Preview:
-        """What freeing up context would do now. Raises UsageError for a strategy nobody has, LedgerError for one whose
-        plan cannot be carried out."""
+        """What freeing up context would do now. Where `instructions` say what a summary shall keep, one is part of the plan if it
+        frees anything. Raises UsageError for a strategy nobody has, LedgerError for one whose plan cannot be carried out."""
         await self.refresh_inputs()
         goal = target if target is not None else self.goal_by_hand()
         snapshot = self._snapshot(goal)
@@ -337,10 +338,16 @@ class Planner:
         if plan is not None:
             aim = snapshot.budget if target is not None else self.raw_budget()
             plan = msgspec.structs.replace(plan, target=aim.target)
+            if instructions and not any(step.needs_summary for step in plan.steps):
+                others = await asyncio.to_thread(self._others, plan, snapshot)
+                asked = [step.name for step in others if step.needs_model]
+                plan = await asyncio.to_thread(self._ticked, plan, [*(s.name for s in plan.steps), *asked], snapshot)
         if plan is None:
+            untouched = Plan(name, (), snapshot.view.raw, snapshot.view.raw, keep_recent or 1)
             return Preview(
                 snapshot.context_usage,
                 snapshot.context_usage,
+                others=await asyncio.to_thread(self._others, untouched, snapshot),
                 reason=nothing_to_free(snapshot.context_usage),
                 instructions=instructions,
             )
@@ -374,14 +381,12 @@ class Planner:
         after = conversation.expected(dry_run.view, dry_run.changes)
         less, more = (0, 0) if text else doubt(plan, snapshot.filled)
         seconds, cost = self._price(plan, snapshot)
-        registry = self._registry(self.options()).items()
-        labels = {name: getattr(strategy, "label", name) for name, strategy in registry}  # a plug-in may have none
-        labels[KEPT] = LABELS[KEPT]
         return Preview(
             before=snapshot.context_usage,
             after=after,
             between=(after.used - round(less * snapshot.scale), after.used + round(more * snapshot.scale)),
-            steps=_preview_steps(plan, snapshot, after.used, labels),
+            steps=self._preview_steps(plan, snapshot, snapshot.used - after.used),
+            others=self._others(plan, snapshot),
             plan=plan,
             keep_recent=plan.keep_recent,
             pinned=len(snapshot.ledger.pinned),
@@ -399,6 +404,45 @@ class Planner:
             after_messages=len(dry_run.view.items),
             folded_messages=dry_run.messages,
         )
+
+    def _preview_steps(self, plan: Plan, snapshot: PlanningSnapshot, freed: int) -> tuple[PreviewStep, ...]:
+        """The steps as a person sees them, where they free so many tokens of the gauge together."""
+        ledger, registry = snapshot.ledger, self._registry(self.options())
+        groups = [{*step.fold, *(name for edit in step.edits for name in edit.covers)} for step in plan.steps]
+        turns = [sorted(ledger.group(name).turn for name in names) for names in groups]
+        shown = [frozenset(e.group.id for e in ledger.live() if e.group and names & {*e.covers}) for names in groups]
+        labels = {
+            name: getattr(strategy, "label", name) for name, strategy in registry.items()
+        }  # a plug-in may have none
+        labels[KEPT] = LABELS[KEPT]
+        return tuple(
+            PreviewStep(s.name, labels.get(s.name, s.name), gain, s.groups, s.needs_summary, (at[0], at[-1]), goes)
+            for s, gain, at, goes in zip(plan.steps, gains(plan, snapshot.scale, freed), turns, shown, strict=True)
+        )
+
+    def _others(self, plan: Plan, snapshot: PlanningSnapshot) -> tuple[PreviewStep, ...]:
+        """The steps of the pipeline that are no part of its plan: what each would free besides, or why it frees nothing."""
+        options = self._options_for(plan.keep_recent)
+        pipeline = self._registry(options).get(plan.strategy)
+        if not isinstance(pipeline, Pipeline):
+            return ()
+        view, ledger, found = snapshot.view, snapshot.ledger, list[PreviewStep]()
+        for step in plan.steps:
+            if not step.needs_summary:
+                view, ledger = after_step(view, ledger, step, options.counter)
+        most = msgspec.structs.replace(snapshot.budget, target=0)
+        for strategy in pipeline.strategies:
+            if any(step.name == strategy.name for step in plan.steps):
+                continue
+            if (alone := strategy.plan(view, ledger, most)) is None:
+                nothing = getattr(strategy, "nothing", "nothing to free")
+                found.append(
+                    PreviewStep(strategy.name, getattr(strategy, "label", strategy.name), 0, 0, nothing=nothing)
+                )
+            else:
+                freed = alone.before - alone.after + unneeded(alone, snapshot.filled)
+                found += self._preview_steps(alone, snapshot, round(freed * snapshot.scale))
+        return tuple(found)
 
     def after_used(self, plan: Plan) -> int:
         """Where the gauge would stand after a plan, its summary as long as is to be expected. Quick; `preview` knows better."""
@@ -432,24 +476,6 @@ class Planner:
             return seconds, read + self._prices(self.writer, 0, most)
         read = input_tokens(task.groups) + conversation.counter.count_text(task.previous)
         return seconds, self._prices(self.writer, read + most, most)
-
-
-def _preview_steps(
-    plan: Plan, snapshot: PlanningSnapshot, after: int, labels: Mapping[str, str]
-) -> tuple[PreviewStep, ...]:
-    """The steps as a person sees them."""
-    groups = [{*step.fold, *(name for edit in step.edits for name in edit.covers)} for step in plan.steps]
-    turns = [sorted(snapshot.ledger.group(name).turn for name in names) for names in groups]
-    shown = [
-        frozenset(e.group.id for e in snapshot.ledger.live() if e.group and names & {*e.covers}) for names in groups
-    ]
-    freed = gains(plan, snapshot.scale, snapshot.used - after)
-    return tuple(
-        PreviewStep(
-            step.name, labels.get(step.name, step.name), gain, step.groups, step.needs_summary, (at[0], at[-1]), goes
-        )
-        for step, gain, at, goes in zip(plan.steps, freed, turns, shown, strict=True)
-    )
 
 
 def nothing_to_free(context_usage: ContextUsage) -> str:

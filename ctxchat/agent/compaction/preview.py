@@ -12,7 +12,8 @@ from ctxchat.core.view import View
 
 class PreviewStep(msgspec.Struct, frozen=True):
     """One step to tick: its name in words, tokens freed, groups touched, whether a model must write a summary, the first and the
-    last turn it touches, and `goes`: the groups of the view that it takes away or shortens."""
+    last turn it touches, and `goes`: the groups of the view that it takes away or shortens. `nothing` says why it frees nothing,
+    where it does not."""
 
     name: str
     label: str
@@ -21,6 +22,7 @@ class PreviewStep(msgspec.Struct, frozen=True):
     needs_model: bool = False
     turns: tuple[int, int] = (0, 0)
     goes: frozenset[str] = frozenset()
+    nothing: str = ""
 
 
 class Preview(msgspec.Struct, frozen=True):
@@ -28,7 +30,8 @@ class Preview(msgspec.Struct, frozen=True):
 
     `after` is the gauge as it would be, without a draft; `between` the figures it may come out at, apart where nobody has seen
     how long summaries of this model are. `plan` is None when there is nothing to free; `reason` then says why in
-    a sentence. `seconds` and `cost_usd` are estimates for the summary call; `model` is who would write it (empty: no model),
+    a sentence. `others` are the steps that are no part of the plan: what each would free besides, or why it frees nothing.
+    `seconds` and `cost_usd` are estimates for the summary call; `model` is who would write it (empty: no model),
     `other_provider` True when that is not the provider in use. `cache_lost` are the cached tokens that a rewrite of the prefix
     loses. `facts_text` is what the model would read of the facts. `after_messages` is what the view would hold,
     `folded_messages` what would be touched for the first time. `files` would be shown as they are on disk now. `changes` are the
@@ -39,6 +42,7 @@ class Preview(msgspec.Struct, frozen=True):
     before: ContextUsage
     after: ContextUsage
     steps: tuple[PreviewStep, ...] = ()
+    others: tuple[PreviewStep, ...] = ()
     plan: Plan | None = None
     reason: str = ""
     keep_recent: int = 0
@@ -57,6 +61,11 @@ class Preview(msgspec.Struct, frozen=True):
     files: tuple[str, ...] = ()
     missed: str = ""
     between: tuple[int, int] = (0, 0)
+
+    @property
+    def offered(self) -> tuple[PreviewStep, ...]:
+        """Every step there is, those of the plan first."""
+        return (*self.steps, *self.others)
 
     @property
     def freed(self) -> int:

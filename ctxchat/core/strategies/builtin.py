@@ -39,6 +39,7 @@ class Summarize:
 
     name = "summarize"
     label = "summary of the older part"
+    nothing = "nothing old that a summary would be shorter than"
 
     def __init__(self, options: PlanOptions) -> None:
         self.options = options
@@ -84,6 +85,7 @@ class StripReasoning:
 
     name = "strip_reasoning"
     label = "old reasoning"
+    nothing = "no old reasoning"
 
     def __init__(self, options: PlanOptions) -> None:
         self.options = options

@@ -22,6 +22,7 @@ class DropSuperseded:
 
     name = "drop_superseded"
     label = "older results of the same file or command"
+    nothing = "no file was read twice, no command run twice"
 
     def __init__(self, options: PlanOptions) -> None:
         self.options = options

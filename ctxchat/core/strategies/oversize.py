@@ -45,6 +45,7 @@ class Oversize:
 
     name = "oversize"
     label = "very long messages to head and tail, text kept on disk"
+    nothing = "no message is so long that it should be cut"
 
     def __init__(self, options: PlanOptions) -> None:
         self.options = options

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -18,27 +18,36 @@ from ctxchat.core.view import View
 class Pipeline:
     """Lossless steps first and a summary last, if built in that order. A step that needs a summary ends the plan.
 
-    Gains are those of each step in its place: leaving one out means planning again, with `without`.
+    Gains are those of each step in its place: leaving one out or adding one means planning again, with `chosen`.
     """
 
     label = "one step after another until it fits"
 
-    def __init__(self, strategies: Sequence[Strategy], counter: TokenCounter, name: str = "pipeline") -> None:
+    def __init__(
+        self,
+        strategies: Sequence[Strategy],
+        counter: TokenCounter,
+        name: str = "pipeline",
+        beyond: Collection[str] = (),
+    ) -> None:
         self.name = name
         self.strategies = tuple(strategies)
         self.counter = counter
+        self._beyond = frozenset(beyond)  # steps that free all they can, also where the target is met
 
-    def without(self, *names: str) -> Pipeline:
-        """The same pipeline less these steps, for a preview where they were unticked."""
-        return Pipeline([s for s in self.strategies if s.name not in names], self.counter, self.name)
+    def chosen(self, names: Collection[str], beyond: Collection[str] = ()) -> Pipeline:
+        """The same pipeline with these steps only, for a preview where they are ticked. Those in `beyond` free all they can,
+        whether the target is met or not."""
+        return Pipeline([s for s in self.strategies if s.name in names], self.counter, self.name, beyond)
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
         steps: list[Step] = []
         now, state, raw, keep = view, ledger, view.raw, 0
         for strategy in self.strategies:
-            if raw <= budget.target:
-                break
-            plan = strategy.plan(now, state, budget)
+            aim = msgspec.structs.replace(budget, target=0) if strategy.name in self._beyond else budget
+            if raw <= aim.target:
+                continue
+            plan = strategy.plan(now, state, aim)
             if plan is None:
                 continue
             keep = keep or plan.keep_recent

@@ -19,6 +19,7 @@ class ShrinkToolResults:
 
     name = "shrink_tool_results"
     label = "old tool results to one line, text kept on disk"
+    nothing = "no old tool result is longer than a line"
 
     def __init__(self, options: PlanOptions) -> None:
         self.options = options

@@ -69,6 +69,8 @@ async def compact(app: CtxchatApp, argument: str = "") -> None:
     if preview.plan is None:
         app.notify(preview.reason or "Nothing to free.")
         return
+    if argument and not any(step.needs_model for step in preview.steps):
+        app.notify("No summary is written, for it would free nothing: what you said to keep stays as it is.")
     app.controller.run_pass(app.controller.idle_session().free_up(preview))
 
 

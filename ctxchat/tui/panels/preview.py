@@ -127,7 +127,7 @@ class PreviewScreen(Panel[PreviewResult]):
         super().__init__()
         self._session = session
         self._preview = self._seen = preview  # with all steps, and with the ticked ones
-        self._unticked: frozenset[str] = frozenset()
+        self._chosen: dict[str, bool] = {}  # steps that the person ticked or unticked
         self._rows: tuple[Row, ...] = ()
         self._keep = preview.keep_recent  # messages that stay in what is shown; the stepper may be further
         self._wish: bool | None = None  # Enter (False) or `e` (True) was pressed before that could be shown
@@ -164,26 +164,39 @@ class PreviewScreen(Panel[PreviewResult]):
 
     @property
     def home(self) -> Widget | None:
-        return self.query_one(Steps) if self._preview.steps else None
+        return self.query_one(Steps) if self._preview.offered else None
 
     @property
     def ticked(self) -> tuple[str, ...]:
         """Names of the steps that would be run."""
-        return tuple(step.name for step in self._preview.steps if step.name not in self._unticked)
+        suggested = {step.name for step in self._preview.steps}
+        offered = (step.name for step in self._preview.offered if not step.nothing)
+        return tuple(name for name in offered if self._chosen.get(name, name in suggested))
+
+    @property
+    def _offered(self) -> list[PreviewStep]:
+        """Every step in the place it was first shown in, with what it frees beside the ticked ones."""
+        seen = {step.name: step for step in self._seen.offered}
+        return [seen.get(step.name, step) for step in self._preview.offered]
+
+    @property
+    def _writes_summary(self) -> bool:
+        return any(step.needs_model for step in self._offered if step.name in self.ticked)
 
     # ── what it shows ──
 
     def _show_preview(self) -> None:
         preview = self._preview
-        some = preview.plan is not None and bool(preview.steps)
+        some = preview.plan is not None
         context_usage = self._seen.after if self.ticked else preview.before
-        self.query_one(Steps).show_items(preview.steps)
-        self.query_one(Steps).display = some
+        offered = self._offered
+        self.query_one(Steps).show_items(offered)
+        self.query_one(Steps).display = bool(offered)
         self._show_words("calm", clean(self._seen.missed if some else preview.reason or "Nothing to free."))
         self.set_class(not some, "-empty")
         self._show_step()
         self._show_words("stays", self._stays() if some else "")
-        self.query_one(Field).display = any(s.needs_model for s in preview.steps)
+        self.query_one(Field).display = any(step.needs_model for step in offered)
         both = (preview.before, context_usage)
         self.query_one("#before", Gauge).show_usage(preview.before, among=both)
         self.query_one("#after", Gauge).show_usage(context_usage, among=both)
@@ -206,7 +219,7 @@ class PreviewScreen(Panel[PreviewResult]):
         change = Content(f"{tilde(before)}{short(start)} → {left}")
         freed = Content.styled(gain(self._freed), "bold $text-success")
         whole = Content.assemble(change, (f" of {short(before.limit)}   ", MUTED), freed)
-        self.head(*((whole, change, freed) if self._preview.steps else ()))
+        self.head(*((whole, change, freed) if self._preview.plan else ()))
 
     def _show_words(self, which: str, words: str) -> None:
         place = self.query_one(f"#{which}", Static)
@@ -214,20 +227,17 @@ class PreviewScreen(Panel[PreviewResult]):
         place.update(Content(words))
 
     def _cells(self, step: PreviewStep) -> tuple[Cell, ...]:
-        on = step.name not in self._unticked
+        if step.nothing:
+            return (" –", "dim"), (one_line(step.nothing, 120), "dim"), ("–", "dim"), "", ""
+        on = step.name in self.ticked
         style = "" if on else "dim"
         return (
             ("[x]" if on else "[ ]", "good" if on else "dim"),
             (one_line(step.label, 120), style),
-            (gain(self._gain(step)), style),
+            (gain(step.tokens_freed), style),
             (count(step.groups, "group") if step.groups else "", "dim"),
             (self._price(step), "dim"),
         )
-
-    def _gain(self, step: PreviewStep) -> int:
-        """What it frees with the other ticked ones; what it would free with all, where it is not ticked."""
-        ticked = {s.name: s.tokens_freed for s in self._seen.steps if s.name not in self._unticked}
-        return ticked.get(step.name, step.tokens_freed)
 
     def _price(self, step: PreviewStep) -> str:
         asks = step.needs_model and self._preview.model
@@ -249,6 +259,10 @@ class PreviewScreen(Panel[PreviewResult]):
         plan where it is wide, else in a line."""
         step = self.query_one(Steps).current
         if step is None:
+            return
+        self.query_one("#beside").set_class(bool(step.nothing), "-nothing")
+        if step.nothing:
+            self.query_one("#goes", Static).update("")
             return
         goes = [row for row in self._rows if row.group in step.goes]
         first, last = step.turns
@@ -277,7 +291,7 @@ class PreviewScreen(Panel[PreviewResult]):
 
     def _sent(self) -> str:
         preview = self._seen
-        asks = any(s.needs_model for s in preview.steps if s.name in self.ticked)
+        asks = self._writes_summary
         price = f"~{max(1, round(preview.seconds))} s" + (f", {money(preview.cost_usd)}" if preview.cost_usd else "")
         to = one_line(preview.model)
         if not asks or not preview.model:
@@ -286,6 +300,8 @@ class PreviewScreen(Panel[PreviewResult]):
             words = [f"! {price}: sent to {to}, not the provider in use."]
         else:
             words = [f"{price}: sent to {to}, the provider in use."]
+        if not asks and self.query_one(Field).text.strip():
+            words.append("! What you tell the summary is not used: none is ticked.")
         return "\n".join([*words, *self._cache()])
 
     def _too_little(self) -> list[str]:
@@ -316,21 +332,31 @@ class PreviewScreen(Panel[PreviewResult]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "edit":
-            return any(s.needs_model for s in self._preview.steps if s.name in self.ticked)
+            return self._writes_summary
         return self._preview.plan is not None if action in ("apply", "tick") else True
 
     def action_tick(self) -> None:
         step = self.query_one(Steps).current
-        if step is not None:
-            self._unticked ^= {step.name}
-            if not self._unticked:
-                self._seen = self._preview
-            self._show_preview()
-            self.run_worker(self._reckon, group="preview", exclusive=True, exit_on_error=False)
+        if step is not None and step.nothing:
+            self.notify_here(f"This step frees nothing: {step.nothing}.")
+        elif step is not None:
+            self._toggle(step)
+
+    def _toggle(self, step: PreviewStep) -> None:
+        self._chosen[step.name] = step.name not in self.ticked
+        if self._as_suggested:
+            self._seen = self._preview
+        self._show_preview()
+        self.refresh_bindings()
+        self.run_worker(self._reckon, group="preview", exclusive=True, exit_on_error=False)
+
+    @property
+    def _as_suggested(self) -> bool:
+        return set(self.ticked) == {step.name for step in self._preview.steps}
 
     async def _reckon(self) -> None:
         """What is ticked, as the planner weighs it; the figures before stand until it has."""
-        if self._unticked and self.ticked:
+        if self.ticked and not self._as_suggested:
             await asyncio.sleep(TYPING_PAUSE_S)
             seen = await self.attempt(self._session.planner.with_steps(self._preview, self.ticked))
             self._seen = seen or self._preview
@@ -360,6 +386,16 @@ class PreviewScreen(Panel[PreviewResult]):
             self._agree(edit=wish)
         else:
             await self._reckon()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Whoever tells the summary something wants one."""
+        event.stop()
+        if event.value.strip() and event.input.has_focus and not self._writes_summary:
+            for step in self._offered:
+                if step.needs_model:
+                    self._toggle(step)
+        elif self._preview.plan is not None:
+            self._show_words("sent", self._sent())
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
