@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctxchat.core.cache_state import CacheState, NextCall
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.presentation.text import clock, one_line, short
-from ctxchat.presentation.usage_text import money
+from ctxchat.presentation.usage_text import about, money
 
 MAX_CAUSE_CHARS = 120
 """Characters of a cause that are shown."""
@@ -42,8 +42,8 @@ def next_words(cache: CacheState, now: float) -> str:
     """What the next message takes: `next ≈ $0.03, cold $0.41`; empty where that is not known."""
     hold, cold = cache.held_at(now), call_words(cache.cold)
     if hold and (warm := call_words(hold.next)):
-        return f"next ≈ {warm}, cold {cold}"
-    return f"next ≈ {cold}" if cold and cold != "$0" else ""
+        return f"next {about(warm)}, cold {cold}"
+    return f"next {about(cold)}" if cold and cold != "$0" else ""
 
 
 def broke_words(cache: CacheState) -> str:
@@ -111,7 +111,7 @@ def cold_words(context_usage: ContextUsage, ghost: int, key: str, now: float) ->
         return words
     usd = None if cold.usd is None else max(0.0, cold.usd - (context_usage.used - left) * context_usage.price.written)
     seconds = None if cold.seconds is None else cold.seconds * left / context_usage.used
-    return f"{words} · {key} compacts first ≈ {call_words(NextCall(usd, seconds))}"
+    return f"{words} · {key} compacts first {about(call_words(NextCall(usd, seconds)))}"
 
 
 def anew_words(context_usage: ContextUsage, kept: int, now: float) -> str:

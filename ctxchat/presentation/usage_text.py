@@ -90,6 +90,11 @@ def money(usd: float) -> str:
     return f"${usd:,.2f}" if usd >= 0.01 else "<$0.01"
 
 
+def about(amount: str) -> str:
+    """What is only expected: `≈ $0.04`, `<$0.01` as it is."""
+    return amount if amount.startswith("<") else f"≈ {amount}"
+
+
 def per_million(input_cost: float | None, output_cost: float | None) -> str:
     """US dollars a million tokens, in and out: `3.00 / 15.00`, `free`; empty where they are not known."""
     if input_cost is None or output_cost is None:

@@ -21,7 +21,7 @@ from ctxchat.core.quantities import percent
 from ctxchat.core.summaries import MIN_GAIN_SHARE, too_little
 from ctxchat.presentation.inventory import Row, inventory
 from ctxchat.presentation.text import clean, one_line, short
-from ctxchat.presentation.usage_text import count, gain, money, tilde
+from ctxchat.presentation.usage_text import about, count, gain, money, tilde
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.field import Field
@@ -325,7 +325,7 @@ class PreviewScreen(Panel[PreviewResult]):
         if not lost:
             return [f"{have} tokens of the prompt are cached, and stay so."]
         more = lost * (before.price.input - before.price.cached)
-        price = f"≈ {money(more)}: " if more > 0 else ""
+        price = f"{about(money(more))}: " if more > 0 else ""
         return [f"{price}{short(lost)} of {have} cached tokens are paid in full again."]
 
     # ── what is done ──
