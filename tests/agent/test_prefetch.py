@@ -282,3 +282,17 @@ async def test_a_dear_one_is_made_only_once_it_is_due():
     assert before.used > before.limit * options.soft_mark
     assert desk.session.context_usage.used >= before.trigger_tokens
     await desk.session.close()
+
+
+@pytest.mark.parametrize(("prefill", "cancelled"), [(400.0, 1), (0.0, 0)])
+async def test_on_a_server_of_ones_own_it_gives_way_to_a_message(prefill: float, cancelled: int):
+    """Such a server may have one place: the answer would wait for the summary."""
+    writer = Slow()
+    writer.model = "scripted/model"
+    model = ScriptedModel((says(LONG) for _ in range(99)), window=Window(20_000, "configured"), prefill=prefill)
+    desk = Desk(model, options=Options(keep_recent=2, strategy="summarize"), summariser=writer)
+    await until_prepared(desk, writer)
+    assert desk.compactor._prefetch.busy
+    assert of(await desk.say("and now?"), TurnFinished)
+    assert writer.cancelled == cancelled and desk.compactor._prefetch.busy, "and begins again when it is answered"
+    await desk.session.close()

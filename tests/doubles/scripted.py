@@ -18,7 +18,7 @@ from ctxchat.core.calibration import Calibration
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import ReasoningDelta, TextDelta, Usage
 from ctxchat.core.messages import ToolCall
-from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReplyEnd
+from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReplyEnd, ReplyNotes
 from ctxchat.core.prices import ModelPrices
 from ctxchat.core.tokens import Count, image_tokens, rough_count
 from ctxchat.core.view import View
@@ -106,7 +106,9 @@ class ScriptedModel:
         limit: int = 0,
         prices: ModelPrices | None = None,
         rules: CacheRules = CacheRules(),  # noqa: B008 (frozen)
+        prefill: float = 0.0,
     ) -> None:
+        self._notes = ReplyNotes(prefill=prefill)
         self._prices, self._rules = prices, rules
         self.efforts = efforts
         self._limit = limit  # tokens a reply is allowed, where a request does not say
@@ -211,7 +213,8 @@ class ScriptedModel:
     def _end(self, step: End, request: ModelRequest, said: int) -> ReplyEnd:
         usage = Usage(prompt=request.view.raw, completion=said) if step.usage == "counted" else step.usage
         named = tuple(c if c.id else msgspec.structs.replace(c, id=f"call-{next(self._ids)}") for c in step.calls)
-        return ReplyEnd(finish=step.finish, calls=named, usage=usage, limit=self._limit or request.max_output)
+        limit = self._limit or request.max_output
+        return ReplyEnd(finish=step.finish, calls=named, usage=usage, limit=limit, notes=self._notes)
 
 
 async def _pause(seconds: float) -> None:

@@ -61,6 +61,8 @@ class Compactor:
 
     async def make_room(self, emit: Emit, *, inside: bool = False) -> None:
         """Measure, and compact where it is due or agreed; `inside` a turn, between two of its rounds."""
+        if not inside:
+            await self._prefetch.give_way()
         context_usage = await self._conversation.refresh()
         await emit(context_usage)
         for text in self._conversation.troubles():

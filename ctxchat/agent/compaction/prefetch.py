@@ -72,10 +72,25 @@ class Prefetch:
         if self.busy or not self._may_prepare():
             return
         context_usage, options = self._conversation.context_usage, self._conversation.options
+        if inside and self._shares_server:
+            return
         if inside and context_usage.used < inside_tokens(context_usage, options.micro_trigger) - MAX_AHEAD_TOKENS:
             return
         if plan or compaction_due(context_usage, options.soft_mark) in {"prepare", "compact"}:
             self._task = asyncio.create_task(self._make(plan, inside=inside))
+
+    @property
+    def _shares_server(self) -> bool:
+        """Who writes is the model of the conversation on a server of one's own, which may have one place for both."""
+        conversation = self._conversation
+        own = conversation.context_usage.cache.cold.seconds is not None
+        return own and self._planner.writer == conversation.model.name
+
+    async def give_way(self) -> None:
+        """A message is to be answered: what is being made on the same server ends, so that the answer does not wait for it."""
+        if self._task is not None and self.busy and self._shares_server:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
 
     async def _make(self, plan: Plan | None, *, inside: bool) -> None:
         """Nobody asked for it yet, so nobody is told when it fails, whatever the fault."""
