@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ctxchat.core.cache import break_of, held_after
+from ctxchat.core.cache import READ_SHARE, break_of, held_after
 from ctxchat.core.cache_state import CacheBreak, HeldPrefix
 from ctxchat.core.calibration import MAX_RATE, MAX_TOKENS, Anchor, Calibration, most_tokens
 from ctxchat.core.errors import LedgerError
@@ -117,8 +117,8 @@ class Spent(msgspec.Struct, frozen=True, tag="spent"):
 
 
 class PrefixRead(msgspec.Struct, frozen=True, tag="prefix_read"):
-    """A call beside the conversation began as its last request did: `cached` tokens of that were read from its server's cache, at
-    `started` (ISO 8601), and their life begins anew."""
+    """A call beside the conversation began as its last request did: `cached` tokens of it were read from its server's cache, at
+    `started` (ISO 8601), and their life begins anew; where that is less than was held, the rest is gone."""
 
     model: str
     started: str
@@ -394,12 +394,14 @@ def _cached(state: SessionState, record: Measured) -> SessionState:
 
 def _renewed(state: SessionState, model: str, started: str, cached: int) -> SessionState:
     """What the server holds, once it has read it for a call beside the conversation."""
-    sent = state.sent.get(model)
-    if sent is None or not cached:
+    replace, sent, held = msgspec.structs.replace, state.sent.get(model), state.held.get(model, ())
+    if sent is None:
         return state
-    again = msgspec.structs.replace(sent, started=started)
-    held = held_after(state.held.get(model, ()), again, Usage(cached, 0, cached=cached))
-    return msgspec.structs.replace(state, held={**state.held, model: held})
+    if not sent.marked:  # what is marked was written again where it was not read
+        held = tuple(each for each in held if each.tokens * READ_SHARE <= cached)
+    if any(each.digest == sent.digest and each.tokens * READ_SHARE <= cached for each in held):
+        held = held_after(held, replace(sent, started=started), Usage(cached, 0, cached=cached))
+    return replace(state, held={**state.held, model: held})
 
 
 def _ended(state: SessionState, record: CompactionRecord) -> SessionState:

@@ -23,7 +23,7 @@ from ctxchat.core.events import (
 )
 from ctxchat.core.file_changes import Checkpoint, FileChange, FileState
 from ctxchat.core.jobs import JobRow
-from ctxchat.core.journal import Partial, Record
+from ctxchat.core.journal import Partial, PrefixRead, Record
 from ctxchat.core.messages import Group, Received, ToolCall
 from ctxchat.core.permissions import Access, AccessRequest, Answer, Grant
 from ctxchat.core.prices import ModelPrices
@@ -430,6 +430,11 @@ class SummaryTask(msgspec.Struct, frozen=True):
     within: ModelRequest | None = None
 
 
+SummaryNews = str | Usage | Notice | PrefixRead
+"""What comes while a summary is written: a piece of it, the usage of a call, what a person should know of it, or what a call
+behind the conversation itself read of that from the cache."""
+
+
 class Summariser(Protocol):
     """Makes a summary of groups; may be a model, or code."""
 
@@ -438,9 +443,8 @@ class Summariser(Protocol):
         """Who summarises, empty for code."""
         ...
 
-    def summarise(self, task: SummaryTask) -> AsyncIterator[str | Usage | Notice]:
-        """The summary piece by piece, the usage of each call made for it, and what a person should know of it (how many
-        parts it takes).
+    def summarise(self, task: SummaryTask) -> AsyncIterator[SummaryNews]:
+        """The summary, as it is written.
 
         Raises ModelError, also for a summary that was cut off or turned into something else.
         """

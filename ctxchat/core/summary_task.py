@@ -71,6 +71,11 @@ def summary_task(ledger: Ledger, step: Step, options: PlanOptions, instructions:
     )
 
 
+def output_room(task: SummaryTask, window: int) -> int:
+    """Tokens that the reply of a model with such a window may take: some think before they write."""
+    return task.max_tokens * 2 + window // 16
+
+
 def shortened(task: SummaryTask, most: int) -> SummaryTask:
     """The task with about `most` tokens to read, as far as what others wrote can stand for the earliest groups."""
     left = input_tokens(task.groups)

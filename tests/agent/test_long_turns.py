@@ -189,5 +189,5 @@ async def test_only_passes_count_as_passes_of_a_turn() -> None:
     plans = Plans(*[None] * 6, Plan("reactive_micro", (), before=1_000, after=100), None)
     scheduler = Scheduler(desk.conversation, plans, desk.session.policy)  # type: ignore[arg-type]
     full = msgspec.structs.replace(desk.session.context_usage, pressure=0.9)
-    found = [await scheduler.request(full, inside=True) for _ in range(5)]
+    found = [await scheduler.decide(full, inside=True) for _ in range(5)]
     assert [request.reason if request else "" for request in found] == ["", "", "", "reactive_micro", ""]

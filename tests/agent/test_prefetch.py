@@ -12,7 +12,7 @@ from ctxchat.agent.compaction.prefetch import Prefetch
 from ctxchat.core.budget import Window
 from ctxchat.core.events import CompactionStarted, Notice, TurnFinished, Usage
 from ctxchat.core.options import Options
-from ctxchat.core.ports import SummaryTask
+from ctxchat.core.ports import ModelRequest, SummaryTask
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import earlier
@@ -20,7 +20,7 @@ from ctxchat.core.view import problems
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_turn import of
-from tests.doubles.scripted import ScriptedModel, calls, says
+from tests.doubles.scripted import Reply, ScriptedModel, calls, says
 
 
 class Slow(Writer):
@@ -284,15 +284,34 @@ async def test_a_dear_one_is_made_only_once_it_is_due():
     await desk.session.close()
 
 
-@pytest.mark.parametrize(("prefill", "cancelled"), [(400.0, 1), (0.0, 0)])
-async def test_on_a_server_of_ones_own_it_gives_way_to_a_message(prefill: float, cancelled: int):
-    """Such a server may have one place: the answer would wait for the summary."""
-    writer = Slow()
+@pytest.mark.parametrize(("prefill", "beside"), [(400.0, False), (0.0, True)])
+@pytest.mark.parametrize("trigger", [0.9, 0.5])
+async def test_on_a_server_of_ones_own_it_gives_way_to_a_message(prefill: float, beside: bool, trigger: float):
+    """Such a server may have one place: the answer would wait for the summary, before the trigger as well as beyond it."""
+    writer, busy = Slow(), list[bool]()
     writer.model = "scripted/model"
-    model = ScriptedModel((says(LONG) for _ in range(99)), window=Window(20_000, "configured"), prefill=prefill)
-    desk = Desk(model, options=Options(keep_recent=2, strategy="summarize"), summariser=writer)
+
+    def reply(request: ModelRequest) -> Reply:
+        busy.append(desk.compactor._prefetch.busy)
+        return says(LONG)
+
+    model = ScriptedModel([reply] * 99, window=Window(20_000, "configured"), prefill=prefill)
+    options = Options(keep_recent=2, strategy="summarize", compression_trigger=trigger, soft_mark=0.4)
+    desk = Desk(model, options=options, summariser=writer)
     await until_prepared(desk, writer)
-    assert desk.compactor._prefetch.busy
-    assert of(await desk.say("and now?"), TurnFinished)
-    assert writer.cancelled == cancelled and desk.compactor._prefetch.busy, "and begins again when it is answered"
+    while desk.session.context_usage.used < desk.session.context_usage.trigger_tokens and trigger < 0.9:
+        await desk.say(f"question {LONG}")
+    busy.clear()
+    events = await desk.say("and now?")
+    assert of(events, TurnFinished) and not of(events, Notice)
+    assert busy == [beside]
+    assert desk.compactor._prefetch.busy, "and begins again when it is answered"
+    await desk.session.close()
+
+
+async def test_that_nothing_can_be_freed_is_said_where_summaries_are_made_ahead_too():
+    model = ScriptedModel((says("ok") for _ in range(9)), window=Window(20_000, "configured"))
+    desk = Desk(model, options=Options(strategy="summarize", min_messages=1), summariser=Writer())
+    events = [*await desk.say("word " * 14_000), *await desk.say("and now?")]
+    assert [n.text for n in of(events, Notice) if "Nothing to free" in n.text]
     await desk.session.close()

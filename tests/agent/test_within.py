@@ -10,13 +10,16 @@ from ctxchat.agent.compaction.summariser import ModelSummariser
 from ctxchat.agent.compaction.within import cheaper_within
 from ctxchat.core.budget import Window
 from ctxchat.core.cache import CacheRules
-from ctxchat.core.cache_state import Hold
+from ctxchat.core.cache_state import HeldPrefix, Hold
 from ctxchat.core.context_usage import TokenPrice
 from ctxchat.core.events import Usage
+from ctxchat.core.journal import PrefixRead, SessionState, fold
 from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelRequest
+from ctxchat.core.prefix_guard import MarkedPrefix, SentPrefix
 from ctxchat.core.prices import ModelPrices, Rates
 from ctxchat.core.record import CompactionRecord
+from ctxchat.core.times import epoch, iso
 from tests.agent.desk import Desk
 from tests.agent.test_cache_gauge import WallClock
 from tests.agent.test_compaction import LONG
@@ -26,6 +29,7 @@ from tests.doubles.scripted import Reply, ScriptedModel, calls, says
 PRICES = ModelPrices(Rates(4, 20, 0.2, 5, 8), cache_life=300)
 RECORD = "## Goal\nKnow the gauge at pier seven. " + "It reports every ninety seconds to the logger. " * 6
 ASKED = "Write the record now."
+START = epoch("2026-11-27T09:00:00.000Z")
 
 tokens = st.integers(0, 1_000_000)
 
@@ -107,3 +111,28 @@ async def test_what_was_made_shorter_is_told_as_it_was() -> None:
     model = desk.conversation.model
     assert isinstance(model, ScriptedModel) and record.outcome == "compacted"
     assert len(model.requests[-1].view.items) == 2
+
+
+async def test_only_a_call_behind_the_conversation_tells_what_is_held_of_it() -> None:
+    """A model that went on with the work is asked again with a text, of which its server may have something cached as well."""
+    going_on = calls(("shell", {"command": "make"}), usage=Usage(9_000, 20, cached=7_000, written=2_000))
+    desk = desk_of(going_on, says(RECORD, usage=Usage(3_000, 300, cached=2_900)))
+    await compacted(desk)
+    assert [r.cached for r in desk.journal.records if isinstance(r, PrefixRead)] == [7_000]
+
+
+@pytest.mark.parametrize(
+    ("cached", "marked", "held", "renewed"),
+    [(9_000, False, 2, True), (2_000, False, 1, False), (0, False, 0, False), (2_000, True, 2, False)],
+)
+def test_what_such_a_call_read_is_held_anew_and_what_it_did_not_is_gone(
+    cached: int, marked: bool, held: int, renewed: bool
+) -> None:
+    """Where beginnings are marked, what was not read was written again: it lasts as long at least as was known."""
+    head, end = HeldPrefix(2, "head", 2_000, START + 100, 300), HeldPrefix(9, "end", 9_000, START + 100, 300)
+    marks = (MarkedPrefix(2, "head", 0.2),) if marked else ()
+    sent = SentPrefix("m", 9, "end", {}, started=iso(START - 200), life=300, marked=marks)
+    state = SessionState(sent={"m": sent}, held={"m": (head, end)})
+    after = fold([PrefixRead("m", iso(START), cached)], state).held["m"]
+    assert len(after) == held
+    assert any(each.digest == "end" and each.until == START + 300 for each in after) == renewed

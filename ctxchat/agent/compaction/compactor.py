@@ -19,7 +19,7 @@ from ctxchat.agent.compaction.policy import ApprovedCompaction, AutoCompactPolic
 from ctxchat.agent.compaction.prefetch import Prefetch
 from ctxchat.agent.compaction.preview import Preview
 from ctxchat.agent.compaction.run import CompactionRequest, CompactionRun, Drafted, Refused, SummaryDraft, writing
-from ctxchat.agent.compaction.scheduler import Scheduler
+from ctxchat.agent.compaction.scheduler import Decision, Scheduler
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit
 from ctxchat.core.context_usage import ContextUsage
@@ -68,7 +68,7 @@ class Compactor:
         for text in self._conversation.troubles():
             await emit(Notice("warning", text))
         if agreed := self.policy.take_agreed("now"):
-            await self._as_agreed(agreed, emit)
+            await self._as_agreed(agreed, emit, beside=True)
         else:
             await self._announce_due(context_usage, emit, inside=inside)
         if self.scheduler.too_long():
@@ -84,24 +84,21 @@ class Compactor:
                 await emit(notice)
             return
         try:
-            ready = self._prefetch.stands_ready()
-            request = (
-                await self.scheduler.request(context_usage, inside=inside, ready=ready)
-                if standing == "compact"
-                else None
-            )
-            asked = None if request or standing == "no" else await self.scheduler.suggestion(context_usage)
+            decided: Decision = None
+            if standing == "compact":
+                ready = self._prefetch.stands_ready()
+                decided = await self.scheduler.decide(context_usage, inside=inside, ready=ready)
+            asked = None if decided or standing == "no" else await self.scheduler.suggestion(context_usage)
         except Exception as problem:  # a strategy may come from a third party, or have left with its package
             if self.policy.once_a_turn():
                 await emit(unplanned(problem))
             return
-        if request is not None:
-            await self._automatic(request, emit, inside=inside)
+        if isinstance(decided, CompactionRequest):
+            await self._automatic(decided, emit, inside=inside)
         elif standing != "no":
-            self._prepare(inside=inside)
-            if self._prefetch.busy:  # nobody waits: it goes in as soon as it is made
-                return
-            for event in (asked,) if asked else self.policy.about_trigger(context_usage, inside=inside):
+            self._prepare(inside=inside, beside=True)
+            told = () if decided == "wait" else self.policy.about_trigger(context_usage, inside=inside)
+            for event in (asked,) if asked else told:
                 await emit(event)
 
     def _goes_in_cold(self, context_usage: ContextUsage) -> bool:
@@ -128,10 +125,11 @@ class Compactor:
         """What was put off until the turn had ended (unless it ended badly), and the next summary made ahead."""
         outstanding = self.policy.take_agreed("now", "after") if agreed else None
         if outstanding:
-            await self._as_agreed(outstanding, emit)
-        self._prepare(inside=False)
+            await self._as_agreed(outstanding, emit, beside=False)
+        self._prepare(inside=False, beside=False)
 
-    async def _as_agreed(self, agreed: ApprovedCompaction, emit: Emit) -> None:
+    async def _as_agreed(self, agreed: ApprovedCompaction, emit: Emit, *, beside: bool) -> None:
+        """Carry out what a person agreed to, or what the model asked for, whose summary is written first; `beside` a turn."""
         try:
             by_agent = agreed.reason == "auto"  # whose words are no wish for a summary where less will do
             preview = await self.planner.preview("" if by_agent else agreed.instructions)
@@ -142,7 +140,7 @@ class Compactor:
         if agreed.reason == "auto" and preview.plan:  # the model asked, and goes on meanwhile
             if self.scheduler.can_wait(preview.plan, self._conversation.context_usage, self._prefetch.stands_ready()):
                 self.policy.put_back(agreed)
-                self._prefetch.prepare(preview.plan)
+                self._prefetch.prepare(preview.plan, beside=beside)
                 return
             if agreed.instructions:
                 said = f"The agent asks for room, and for this to be kept: {' '.join(agreed.instructions.split())}"
@@ -157,10 +155,10 @@ class Compactor:
         prepared, context_usage = self._prefetch.prepared, self._conversation.context_usage
         return max(0, context_usage.used - context_usage.tokens("draft") - prepared.freed) if prepared else 0
 
-    def _prepare(self, *, inside: bool) -> None:
+    def _prepare(self, *, inside: bool, beside: bool) -> None:
         """Make the next summary ahead, where a compaction may take it up by itself."""
         if self.policy.may_start(self._conversation.context_usage, inside=inside):
-            self._prefetch.prepare(inside=inside)
+            self._prefetch.prepare(inside=inside, beside=beside)
 
     # ── by hand ──
 

@@ -65,15 +65,13 @@ class Prefetch:
         """One is being made."""
         return self._task is not None and not self._task.done()
 
-    def prepare(self, plan: Plan | None = None, *, inside: bool = False) -> None:
+    def prepare(self, plan: Plan | None = None, *, inside: bool = False, beside: bool = False) -> None:
         """Begin to make the summary of a plan, or that of the next compaction once the soft mark is passed, or to add to the one
-        that stands ready what has come to it since; `inside` a turn only when it may be needed there. If that fails the swap
-        makes its own."""
-        if self.busy or not self._may_prepare():
+        that stands ready what has come to it since; `inside` a turn only when it may be needed there. Not `beside` a turn that
+        the same server answers. If it fails the swap makes its own."""
+        if self.busy or not self._may_prepare() or (beside and self._shares_server):
             return
         context_usage, options = self._conversation.context_usage, self._conversation.options
-        if inside and self._shares_server:
-            return
         if inside and context_usage.used < inside_tokens(context_usage, options.micro_trigger) - MAX_AHEAD_TOKENS:
             return
         if plan or compaction_due(context_usage, options.soft_mark) in {"prepare", "compact"}:

@@ -22,7 +22,7 @@ from ctxchat.core.errors import CtxchatError, ModelError
 from ctxchat.core.events import CompactionStarted, Notice, SummaryDelta, Usage
 from ctxchat.core.journal import Changed, CompactionBegun, CompactionFinished, PrefixRead, Spent
 from ctxchat.core.ledger import Change
-from ctxchat.core.ports import Summariser, SummaryTask
+from ctxchat.core.ports import Summariser, SummaryNews, SummaryTask
 from ctxchat.core.prepared import Prepared
 from ctxchat.core.quantities import count, made_smaller
 from ctxchat.core.record import YOU, CompactionRecord, FactCount, Outcome, Reason, SideUsage, StepGain
@@ -288,12 +288,13 @@ async def writing(
         task = msgspec.structs.replace(task, groups=left, previous=prepared.text, instead=())
     elif summariser.model == conversation.model.name:
         task = msgspec.structs.replace(task, within=await request_within(conversation, task))
-    written, started = summariser.summarise(task), conversation.clock.now()
-    async with aclosing(cast("AsyncGenerator[str | Usage | Notice, None]", written)) as pieces:
+    written = summariser.summarise(task)
+    async with aclosing(cast("AsyncGenerator[SummaryNews, None]", written)) as pieces:
         async for piece in pieces:
-            if isinstance(piece, Usage) and piece.cached and task.within:
-                conversation.apply_now_write_later(PrefixRead(summariser.model, started, piece.cached))
-            yield piece
+            if isinstance(piece, PrefixRead):
+                conversation.apply_now_write_later(piece)
+            else:
+                yield piece
 
 
 async def shorter(summary: str, max_tokens: int, summariser: Summariser, count: Count) -> tuple[str, float]:
@@ -304,7 +305,7 @@ async def shorter(summary: str, max_tokens: int, summariser: Summariser, count: 
     cost = 0.0
     try:
         written = summariser.summarise(task)
-        async with aclosing(cast("AsyncGenerator[str | Usage | Notice, None]", written)) as news:
+        async with aclosing(cast("AsyncGenerator[SummaryNews, None]", written)) as news:
             async for piece in news:
                 if isinstance(piece, Usage):
                     cost += piece.cost_usd
@@ -321,7 +322,7 @@ class SummaryDraft:
     they come. The session has paid for it whatever becomes of it."""
 
     def __init__(self, conversation: Conversation, model: str) -> None:
-        self._talk = conversation
+        self._conversation = conversation
         self._model = model
         self._pieces: list[str] = []
         self.cost_usd = 0.0
@@ -331,10 +332,10 @@ class SummaryDraft:
         """What was written so far."""
         return "".join(self._pieces).strip()
 
-    async def receive_text(self, written: AsyncIterator[str | Usage | Notice]) -> AsyncGenerator[str, None]:
+    async def receive_text(self, written: AsyncIterator[SummaryNews]) -> AsyncGenerator[str, None]:
         """The text as it is written."""
         try:
-            async with aclosing(cast("AsyncGenerator[str | Usage | Notice, None]", written)) as pieces:
+            async with aclosing(cast("AsyncGenerator[SummaryNews, None]", written)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Usage):
                         self.cost_usd += piece.cost_usd
@@ -343,7 +344,7 @@ class SummaryDraft:
                         yield piece
         finally:
             if self.cost_usd:
-                self._talk.apply_now_write_later(Spent(self._model, self.cost_usd, "summaries"))
+                self._conversation.apply_now_write_later(Spent(self._model, self.cost_usd, "summaries"))
 
 
 def side(context_usage: ContextUsage, view: View) -> SideUsage:

@@ -17,6 +17,9 @@ from ctxchat.core.summaries import too_little
 Ready = Literal["now", "later", "never"]
 """Whether a summary stands ready, can be made beside the conversation, or is only made when a compaction asks for it."""
 
+Decision = CompactionRequest | Literal["wait"] | None
+"""The compaction that is due: to be made now, once its summary is written beside the conversation, or not at all."""
+
 
 class Scheduler:
     """Compactions that start by themselves, for one conversation."""
@@ -50,10 +53,8 @@ class Scheduler:
             return "compact"
         return "prepare" if standing == "compact" else standing
 
-    async def request(
-        self, context_usage: ContextUsage, *, inside: bool, ready: Ready = "never"
-    ) -> CompactionRequest | None:
-        """The compaction that is due now, None where nothing may or can be done, or where it can wait for its summary."""
+    async def decide(self, context_usage: ContextUsage, *, inside: bool, ready: Ready = "never") -> Decision:
+        """What is to be done now that a compaction is due; None where nothing may or can be done."""
         conversation = self._conversation
         if conversation.automatic.few or not self._policy.may_start(context_usage, inside=inside):
             return None
@@ -63,7 +64,7 @@ class Scheduler:
         if plan is None:
             return None
         if self.can_wait(plan, context_usage, ready):
-            return None
+            return "wait"
         if ready == "later" and self._asks_model(plan):
             plan = await self._quick(self._planner.raw_budget().limit) or plan
         return CompactionRequest(plan, self.reason("auto"))
@@ -80,7 +81,7 @@ class Scheduler:
     def _asks_model(self, plan: Plan) -> bool:
         return bool(self._planner.writer) and any(step.needs_summary for step in plan.steps)
 
-    async def _inside_turn(self, context_usage: ContextUsage, ready: Ready) -> CompactionRequest | None:
+    async def _inside_turn(self, context_usage: ContextUsage, ready: Ready) -> Decision:
         """The compaction between two rounds. Where recaps free too little, what fills the window stands in the newest rounds: too
         long a text, or a call's arguments."""
         options, turn = self._conversation.options, self._conversation.ledger.turn
@@ -89,7 +90,7 @@ class Scheduler:
             if quick := await self._quick(budget.halfway if as_it_is else budget.limit):
                 return CompactionRequest(quick, self.reason("reactive_micro"))
             if as_it_is:
-                return None
+                return "wait"
         reason: Reason = "reactive_full" if context_usage.pressure >= options.full_trigger else "reactive_micro"
         strategy: str = reason
         made = self._inside[1] if self._inside[0] == turn else 0

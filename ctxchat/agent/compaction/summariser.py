@@ -17,11 +17,12 @@ from ctxchat.agent.turn.model_calls import ArrivingReply, ask
 from ctxchat.core.clip import head
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Notice, Retry, TextDelta, Usage
+from ctxchat.core.journal import PrefixRead
 from ctxchat.core.messages import Message
 from ctxchat.core.overflow import is_context_overflow, stated_window
-from ctxchat.core.ports import Clock, ModelPort, ModelRequest, SummaryTask
+from ctxchat.core.ports import Clock, ModelPort, ModelRequest, SummaryNews, SummaryTask
 from ctxchat.core.summaries import room_in_words
-from ctxchat.core.summary_task import chunks, request_text, shortened, shorter_text, within_text
+from ctxchat.core.summary_task import chunks, output_room, request_text, shortened, shorter_text, within_text
 from ctxchat.core.view import Item, View
 
 MAX_FILLED_SHARE = 0.75
@@ -56,7 +57,7 @@ class ModelSummariser:
         """Who writes."""
         return self._model.name
 
-    async def summarise(self, task: SummaryTask) -> AsyncGenerator[str | Usage | Notice, None]:
+    async def summarise(self, task: SummaryTask) -> AsyncGenerator[SummaryNews, None]:
         """The summary piece by piece, and the usage of each call. Only the last of several chunks is told as it comes.
 
         A chunk that this model refuses as too long is cut anew, once, to what its server says it holds, or to half.
@@ -65,7 +66,7 @@ class ModelSummariser:
         if task.shorten:
             asked = shorter_text(task.shorten, task.max_tokens, self._model.count)
             common, draft = (
-                _SummaryPrompt(self._system(task), "", "", task.max_tokens * 2 + window // 16),
+                _SummaryPrompt(self._prompt("summary", task), "", "", output_room(task, window)),
                 ArrivingReply(),
             )
             async with aclosing(self._asked(common.saying(asked), draft)) as news:
@@ -87,9 +88,9 @@ class ModelSummariser:
                 return
         told = False
         for second in (False, True):
-            output = task.max_tokens * 2 + window // 16  # some think before they write
+            output = output_room(task, window)
             beside = head(task.beside, window // 8, self._model.count)
-            common = _SummaryPrompt(self._system(task), task.instructions, beside, output)
+            common = _SummaryPrompt(self._prompt("summary", task), task.instructions, beside, output)
             known = max((task.previous, *(one.text for one in task.instead)), key=len)
             fixed = self._model.count(common.system + common.instructions + common.beside + known) + output
             room = max(MIN_CHUNK_TOKENS, int((window - fixed - task.max_tokens) * MAX_FILLED_SHARE))
@@ -112,7 +113,7 @@ class ModelSummariser:
 
     async def _within(
         self, task: SummaryTask, request: ModelRequest, draft: ArrivingReply
-    ) -> AsyncGenerator[str | Usage, None]:
+    ) -> AsyncGenerator[str | Usage | PrefixRead, None]:
         """The answer to what is asked behind the conversation, told once it is sure to be text: a model may go on with the work
         instead."""
         asked = f"{self._prompt('summary_within', task)}\n\n{within_text(task)}"
@@ -123,20 +124,19 @@ class ModelSummariser:
             items=(*request.view.items, Item(Message(at, "user", asked), "user", tokens, "user")),
             raw=request.view.raw + tokens,
         )
-        request = msgspec.structs.replace(request, view=view, max_output=task.max_tokens * 2 + tokens)
-        held: list[str] = []
+        request = msgspec.structs.replace(request, view=view)
+        held, started = list[str](), self._clock.now()
         async with aclosing(self._asked(request, draft)) as news:
             async for each in news:
                 if isinstance(each, Usage):
                     yield each
+                    if not each.estimated:
+                        yield PrefixRead(self.model, started, each.cached)
                     continue
                 held.append(each)
                 if len(draft.text) >= OPENING_CHARS:
                     yield "".join(held)
                     held.clear()
-
-    def _system(self, task: SummaryTask) -> str:
-        return self._prompt("summary", task)
 
     def _prompt(self, opening: str, task: SummaryTask) -> str:
         """The prompt, with the room in words as long as this model's are in this conversation."""

@@ -13,11 +13,11 @@ from ctxchat.core.cache_state import Hold
 from ctxchat.core.context_usage import TokenPrice
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.ports import ModelRequest, SummaryTask
-from ctxchat.core.summary_task import input_tokens
+from ctxchat.core.summary_task import input_tokens, output_room
 from ctxchat.core.times import epoch
 
 ASKED_TOKENS = 2_000
-"""What is asked of a summariser besides what it reads: instructions and word of what stays."""
+"""What a summariser is told of how a record is written."""
 
 
 async def request_within(conversation: Conversation, task: SummaryTask) -> ModelRequest | None:
@@ -28,7 +28,8 @@ async def request_within(conversation: Conversation, task: SummaryTask) -> Model
     while items and not items[-1].group:  # a note that goes along with the next message only
         items = items[:-1]
     view = msgspec.structs.replace(conversation.view, items=items)
-    return conversation.call_with(view, 0, await images_for(conversation))
+    output = output_room(task, conversation.context_usage.window)
+    return conversation.call_with(view, output, await images_for(conversation))
 
 
 def held_for(conversation: Conversation, task: SummaryTask) -> Hold | None:
@@ -38,12 +39,13 @@ def held_for(conversation: Conversation, task: SummaryTask) -> Hold | None:
     hold = cache.held_at(epoch(conversation.clock.now()))
     if hold is None or context_usage.breaks or not task.groups or not shown_whole(conversation.ledger, task):
         return None
-    used = context_usage.used - context_usage.tokens("draft")
-    if used + 2 * task.max_tokens + 2 * ASKED_TOKENS > context_usage.window:
+    asked = ASKED_TOKENS + conversation.counter.count_text(task.beside)
+    whole = context_usage.used - context_usage.tokens("draft") + asked
+    if whole + output_room(task, context_usage.window) > context_usage.window:
         return None
-    own = input_tokens(task.groups) + conversation.counter.count_text(task.previous) + ASKED_TOKENS
+    own = input_tokens(task.groups) + conversation.counter.count_text(task.previous) + asked
     prefilled = cache.cold.seconds is not None
-    return hold if cheaper_within(hold, used + ASKED_TOKENS, own, context_usage.price, prefilled=prefilled) else None
+    return hold if cheaper_within(hold, whole, own, context_usage.price, prefilled=prefilled) else None
 
 
 def cheaper_within(hold: Hold, whole: int, own: int, price: TokenPrice, *, prefilled: bool) -> bool:
