@@ -47,9 +47,8 @@ class ReadArguments(Arguments, frozen=True):
 class ReadFile(Tool[ReadArguments]):
     name = "read_file"
     about = (
-        "Read a text file, every fifth line behind its number and a tab, at most 2000 at once, or look at an image. Read before "
-        "you edit. "
-        "Results too large to show are kept under tool-results/ and are read with this too."
+        "Read a text file, at most 2000 lines at once, or look at an image. Lines come behind a tab that is not the file's, "
+        "every fifth with its number. Read before you edit. Results too large to show are under tool-results/: read them too."
     )
     arguments = ReadArguments
 
