@@ -48,7 +48,7 @@ class ReadFile(Tool[ReadArguments]):
     name = "read_file"
     about = (
         "Read a text file, at most 2000 lines at once, or look at an image. Lines come behind a tab that is not the file's, "
-        "every fifth with its number. Read before you edit. Results too large to show are under tool-results/: read them too."
+        "every fifth with its number. Read before you edit. Results too large to show lie under tool-results/."
     )
     arguments = ReadArguments
 
