@@ -1074,11 +1074,11 @@ def test_to_speak_of_a_name_that_a_file_no_longer_has_does_not_bring_it_back() -
 
 
 def test_a_path_that_a_sub_agent_begins_at_the_project_is_none() -> None:
-    answer = "See /docs/pool.md, /srv/app/src/pool.py and /etc/pool.conf; the API is at /actions/runs/."
+    answer = "See /docs/pool.md, /code/app/src/pool.py and /etc/pool.conf; the API is at /actions/runs/."
     asked = ran("delegate", '{"task": "Where is the pool made?"}', answer)
     assert list(by_kind(collect([asked]), "path")) == ["/etc/pool.conf"]
-    edit = ran("edit_file", '{"path": "/srv/app/src/db.py"}', "edited", 3)
-    assert list(by_kind(collect([asked, edit]), "path")) == ["/srv/app/src/pool.py", "/etc/pool.conf"]
+    edit = ran("edit_file", '{"path": "/code/app/src/db.py"}', "edited", 3)
+    assert list(by_kind(collect([asked, edit]), "path")) == ["/code/app/src/pool.py", "/etc/pool.conf"]
     said_so = [asked, said("It is in /docs/pool.md.")]
     assert "/docs/pool.md" in by_kind(collect(said_so), "path"), "somebody else says it, too"
 
