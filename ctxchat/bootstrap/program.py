@@ -322,12 +322,13 @@ class Program(Shared):
 
         return await history_import.first_found(self.database)
 
-    async def mcp_servers(self, wait: bool = False) -> Sequence[ServerRow]:
-        """The MCP servers as they are; with `wait` they are started, and told when all are up or have failed."""
+    async def mcp_servers(self, wait: bool = False, only: str = "") -> Sequence[ServerRow]:
+        """The MCP servers as they are, or the one named `only`; with `wait` they are started, and told when all are up or have
+        failed."""
         if wait:
-            self.servers.start(self.settings.mcp)
+            self.servers.start({name: one for name, one in self.settings.mcp.items() if only in {"", name}})
             await self.servers.settled(SERVERS_TIMEOUT_S, all=True)
-        return self.servers.rows
+        return [row for row in self.servers.rows if only in {"", row.name}]
 
     async def warm_up(self, model: str = "") -> None:
         """Make ready what this model (without a name, the one in force) is reached through."""

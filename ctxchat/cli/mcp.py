@@ -51,7 +51,7 @@ def list_() -> None:
 @click.argument("name")
 @common_options
 def test(name: str) -> None:
-    """Start the server NAME and say what it offers; exit code 1 where it does not come up."""
+    """Start the server NAME, and no other, and say what it offers; exit code 1 where it does not come up."""
     rows, weights = _asked(name)
     [row] = rows
     if flags().json:
@@ -115,13 +115,13 @@ def _pairs(given: Sequence[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _asked(name: str = "") -> tuple[list[ServerRow], dict[str, int]]:
+def _asked(name: str = "") -> tuple[Sequence[ServerRow], dict[str, int]]:
     """The servers, or the one of that name, started for this, and what their tools weigh."""
 
-    async def ask_servers() -> tuple[list[ServerRow], dict[str, int]]:
+    async def ask_servers() -> tuple[Sequence[ServerRow], dict[str, int]]:
         async with Program.started(flags()) as program:
             tell(program.notices)
-            rows = [row for row in await program.mcp_servers(wait=True) if name in {"", row.name}]
+            rows = await program.mcp_servers(wait=True, only=name)
             if name and not rows:
                 raise UsageError(f"There is no MCP server {name}.", "`ctxchat mcp list` shows them.")
             return rows, program.servers.weights()

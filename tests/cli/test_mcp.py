@@ -24,6 +24,15 @@ def test_a_server_is_added_tried_and_removed(cli: Cli, home: Home) -> None:
     assert "far" not in tomllib.loads(file.read_text())["mcp"]
 
 
+def test_trying_one_server_starts_no_other(cli: Cli, home: Home) -> None:
+    started = home.work / "started"
+    cli("mcp", "add", "harbour", "--", sys.executable, SCRIPT)
+    cli("mcp", "add", "other", "--", sys.executable, "-c", f"open({str(started)!r}, 'w')")
+    tried = cli("mcp", "test", "harbour", "--json")
+    assert tried.json["state"] == "ready" and not started.exists()
+    assert cli("mcp", "test", "other").code == 1 and started.exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
