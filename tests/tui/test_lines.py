@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ctxchat.tui.transcript.blocks import UserBlock
 from ctxchat.tui.transcript.column import Heights
 from ctxchat.tui.transcript.markdown import MAX_OPEN_FENCE_LINES, GrowingMarkdown
-from ctxchat.tui.widgets.lines import DrawnLine
+from ctxchat.tui.widgets.lines import MAX_PROSE_CELLS, DrawnLine
 from tests.tui.chatting import HOSTILE
 
 PARTS = (
@@ -109,3 +110,17 @@ def test_heights_add_up_whatever_is_changed(heights: list[int], data: st.DataObj
         y = data.draw(st.integers(0, held.total - 1))
         at, line = held.block_at(y)
         assert sum(heights[:at]) + line == y and line < heights[at]
+
+
+@given(st.lists(st.sampled_from((*PARTS, "a word or two " * 40 + "\n\n", "- " + "point " * 60 + "\n")), max_size=8))
+def test_prose_is_as_wide_as_can_be_read_and_in_a_narrow_window_as_wide_as_that(parts: list[str]) -> None:
+    text = "".join(part for part in parts if not part.startswith(("|", "---", "    ")))
+    assert all(line.words.cell_length <= MAX_PROSE_CELLS for line in drawn(text, 200))
+    assert all(line.words.cell_length <= 60 for line in drawn(text, 60))
+
+
+def test_a_message_of_the_person_is_set_as_wide_as_an_answer_and_a_table_as_wide_as_it_is() -> None:
+    said = UserBlock("a word or two " * 40).draw(200)
+    assert 90 < max(line.words.cell_length for line in said[1:]) <= MAX_PROSE_CELLS
+    (head, *_) = drawn(f"| {'wide ' * 30} | b |\n|---|---|\n| 1 | 2 |\n", 200)
+    assert head.words.cell_length > MAX_PROSE_CELLS

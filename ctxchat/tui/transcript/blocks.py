@@ -20,7 +20,18 @@ from ctxchat.core.record import CompactionRecord
 from ctxchat.presentation.history import folded_messages
 from ctxchat.presentation.text import clean, clock, cut, one_line, short
 from ctxchat.tui.transcript.markdown import GrowingMarkdown
-from ctxchat.tui.widgets.lines import MIN_TEXT_CELLS, NOTHING, DrawnLine, excerpt, hung, packed, spread, target, wrapped
+from ctxchat.tui.widgets.lines import (
+    MAX_PROSE_CELLS,
+    MIN_TEXT_CELLS,
+    NOTHING,
+    DrawnLine,
+    excerpt,
+    hung,
+    packed,
+    spread,
+    target,
+    wrapped,
+)
 from ctxchat.tui.widgets.notice import SIGNS
 
 ATTACHED_SIGN = "▪"
@@ -82,7 +93,8 @@ class UserBlock(Block):
         at = Content.styled(clock(self.at), "$text-muted")
         lines = [DrawnLine(spread(Content.styled("You", "bold $accent"), at, room))]
         if self.text.strip() or not self.attached:
-            lines += wrapped(Content(excerpt(clean(self.text), self.HEAD, self.TAIL)), room)
+            text = excerpt(clean(self.text), self.HEAD, self.TAIL)
+            lines += wrapped(Content(text), min(room, MAX_PROSE_CELLS))
         for each in self.attached:
             what = Content.assemble((f"{ATTACHED_SIGN} ", "$text-accent"), one_line(each.name, 200))
             lines.append(DrawnLine(spread(what, Content.styled(attached_size(each), "$text-muted"), room)))

@@ -14,7 +14,7 @@ from textual.content import Content, Span
 from textual.style import Style
 
 from ctxchat.presentation.text import clean, one_line
-from ctxchat.tui.widgets.lines import HARD, MIN_TEXT_CELLS, NOTHING, DrawnLine, hung, wrapped
+from ctxchat.tui.widgets.lines import HARD, MAX_PROSE_CELLS, MIN_TEXT_CELLS, NOTHING, DrawnLine, hung, wrapped
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -146,7 +146,7 @@ def _block(node: SyntaxTreeNode, width: int, depth: int) -> list[DrawnLine]:
     match node.type:
         case "heading":
             style = "bold $text-accent" if node.tag in ("h1", "h2") else "bold"
-            return wrapped(_inline(node).stylize_before(style), width)
+            return _prose(_inline(node).stylize_before(style), width)
         case "bullet_list" | "ordered_list":
             return [line for item in node.children for line in _block(item, width, depth)]
         case "list_item":
@@ -166,9 +166,13 @@ def _block(node: SyntaxTreeNode, width: int, depth: int) -> list[DrawnLine]:
         case "hr":
             return [DrawnLine(Content(""), Content.styled("─" * width, RULE))]
         case "html_block":
-            return wrapped(Content.styled(node.content.rstrip("\n"), MUTED), width)
+            return _prose(Content.styled(node.content.rstrip("\n"), MUTED), width)
         case _:
-            return wrapped(_inline(node), width)
+            return _prose(_inline(node), width)
+
+
+def _prose(words: Content, width: int) -> list[DrawnLine]:
+    return wrapped(words, min(width, MAX_PROSE_CELLS))
 
 
 def _item(node: SyntaxTreeNode, width: int, depth: int) -> list[DrawnLine]:

@@ -16,6 +16,9 @@ MAX_LINE_CHARS = 20_000
 MIN_TEXT_CELLS = 12
 """Cells below which nothing is given away for an indent."""
 
+MAX_PROSE_CELLS = 100
+"""Cells that a line of prose has at most, however wide the screen is: an eye loses its way back from the end of a longer one."""
+
 NOTHING = Content("")
 
 
