@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from ctxchat.tui.transcript.blocks import UserBlock
 from ctxchat.tui.transcript.column import Heights
 from ctxchat.tui.transcript.markdown import MAX_OPEN_FENCE_LINES, GrowingMarkdown
+from ctxchat.tui.transcript.sideways import character_at, furthest, seen_part
 from ctxchat.tui.widgets.lines import MAX_PROSE_CELLS, DrawnLine
 from tests.tui.chatting import HOSTILE
 
@@ -24,6 +26,7 @@ PARTS = (
     "---\n\n",
     "<b>html</b>\n\n",
     "    indented code\n\n",
+    "```\nlong = 'a line of code that goes on behind the edge of most windows, 漢字かな交じり文, and then ends'\n```\n",
     "hard  \nbreak\n\n",
     "漢字かな交じり文\n",
     HOSTILE + "\n",
@@ -56,7 +59,9 @@ def test_in_pieces_it_looks_as_it_does_whole(parts: list[str], step: int, width:
 @example(["```python\ndef f():\n    return 1\n```\n"], 2)
 def test_no_line_is_wider_than_the_screen_and_no_control_sequence_gets_through(parts: list[str], width: int) -> None:
     for line in drawn("".join(parts), width):
-        assert (line.gutter + line.words).cell_length <= width
+        for left in (0, 1, 7):
+            gutter, words = seen_part(line, line.words, left, width) if line.wide else (line.gutter, line.words)
+            assert (gutter + words).cell_length <= width
         assert not set(line.words.plain) & {"\x1b", "\x07", "\x9b", "\u202e"}
 
 
@@ -114,7 +119,7 @@ def test_heights_add_up_whatever_is_changed(heights: list[int], data: st.DataObj
 
 @given(st.lists(st.sampled_from((*PARTS, "a word or two " * 40 + "\n\n", "- " + "point " * 60 + "\n")), max_size=8))
 def test_prose_is_as_wide_as_can_be_read_and_in_a_narrow_window_as_wide_as_that(parts: list[str]) -> None:
-    text = "".join(part for part in parts if not part.startswith(("|", "---", "    ")))
+    text = "".join(part for part in parts if not part.startswith(("|", "---", "    ", "```")))
     assert all(line.words.cell_length <= MAX_PROSE_CELLS for line in drawn(text, 200))
     assert all(line.words.cell_length <= 60 for line in drawn(text, 60))
 
@@ -124,3 +129,26 @@ def test_a_message_of_the_person_is_set_as_wide_as_an_answer_and_a_table_as_wide
     assert 90 < max(line.words.cell_length for line in said[1:]) <= MAX_PROSE_CELLS
     (head, *_) = drawn(f"| {'wide ' * 30} | b |\n|---|---|\n| 1 | 2 |\n", 200)
     assert head.words.cell_length > MAX_PROSE_CELLS
+
+
+LINE = "for name in names: " + "".join(f"print({n}, '漢字') ; " for n in range(20))
+
+
+@given(st.integers(0, 400), st.integers(12, 90))
+def test_a_long_line_of_code_is_cut_with_a_sign_and_each_cell_tells_its_letter(left: int, width: int) -> None:
+    line = drawn(f"```\n{LINE}\n```\n", width)[0]
+    assert line.words.plain == LINE and line.glue == "\n"
+    left = min(left, furthest([line], width))
+    gutter, seen = seen_part(line, line.words, left, width)
+    shown = gutter.plain + seen.plain
+    assert shown.endswith("›") == (left < furthest([line], width)) and shown.startswith("‹") == (left > 0)
+    cells = [sign for sign in shown for _ in range(cell_len(sign))]
+    for x in range(gutter.cell_length, len(cells) - 1):
+        at = character_at(line, x, left)
+        assert cells[x] in (" ", "›") or LINE[at] == cells[x]
+
+
+def test_what_is_seen_of_a_line_is_all_of_it_piece_by_piece() -> None:
+    line = drawn(f"```\n{'abcdefghij' * 30}\n```\n", 42)[0]
+    pieces = [seen_part(line, line.words, left, 42)[1].plain.rstrip("›") for left in range(0, 300, 40)]
+    assert "".join(pieces) == "abcdefghij" * 30

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from textual.events import MouseEvent, MouseScrollDown, MouseScrollUp
 from textual.geometry import Size
 
 from ctxchat.core.events import TextDelta, ToolFinished, ToolStarted
@@ -189,3 +190,31 @@ async def test_what_answers_the_person_is_in_sight_wherever_they_were_reading(tm
         assert "line 39 of 5" not in words(app), "what comes by itself moves nothing"
         await pilot.press(*"/cormorant", "enter")
         await until(pilot, lambda: "There is no command /cormorant." in words(app))
+
+
+async def test_a_long_line_of_code_moves_sideways_by_keys_and_wheel_and_is_copied_whole(tmp_path: Path) -> None:
+    line = "print(" + ", ".join(f"number_{n}" for n in range(20)) + ")"
+    async with chatting(tmp_path, talk("q", f"```python\n{line}\n```"), (60, 24), app=Copied) as (app, pilot):
+        await until(pilot, lambda: "number_3" in words(app))
+        assert "›" in words(app) and "number_19" not in words(app)
+        app.chat.transcript.focus()
+        await pilot.press(*["right"] * 30)
+        await until(pilot, lambda: "number_19)" in words(app))
+        assert "›" not in words(app) and "number_3" not in words(app)
+        await pilot.press("left")
+        await until(pilot, lambda: "number_19)" not in words(app))
+        x, y = where(app, "number_17")
+        for _ in range(30):
+            app.screen._forward_event(wheel(MouseScrollUp, x, y))
+        await until(pilot, lambda: "print(number_0" in words(app))
+        app.screen._forward_event(wheel(MouseScrollDown, x, y))
+        await until(pilot, lambda: "print(" not in words(app))
+        await pilot.click(offset=(x, y), times=2)
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: app.copied)
+        assert app.copied == line
+
+
+def wheel(kind: type[MouseEvent], x: int, y: int) -> MouseEvent:
+    """One step of the wheel there, with shift."""
+    return kind(None, x, y, 0, 0, 0, shift=True, meta=False, ctrl=False, screen_x=x, screen_y=y)

@@ -62,6 +62,9 @@ class Block:
     moving = False
     """It is drawn anew several times a second: something in it counts."""
 
+    left = 0
+    """Cells by which its long lines of code are moved, so that what is behind the right edge is seen."""
+
     changed: Callable[[], None] = staticmethod(lambda: None)
     """Whoever shows it wants to know."""
 

@@ -14,7 +14,16 @@ from textual.content import Content, Span
 from textual.style import Style
 
 from ctxchat.presentation.text import clean, one_line
-from ctxchat.tui.widgets.lines import HARD, MAX_PROSE_CELLS, MIN_TEXT_CELLS, NOTHING, DrawnLine, hung, wrapped
+from ctxchat.tui.widgets.lines import (
+    HARD,
+    MAX_PROSE_CELLS,
+    MIN_TEXT_CELLS,
+    NOTHING,
+    DrawnLine,
+    code_lines,
+    hung,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -194,25 +203,16 @@ def _item(node: SyntaxTreeNode, width: int, depth: int) -> list[DrawnLine]:
 
 
 def _code(code: str, language: str, width: int, *, head: bool = True) -> list[DrawnLine]:
-    """Code on a ground of its own, its language named above it; what is too long for a line goes on in the next."""
+    """Code on a ground of its own, its language named above it. A line of it stays one, however long."""
     code = code.removesuffix("\n")
     pad = 1 if width >= MIN_TEXT_CELLS else 0
-    words = _highlighted(code, language)
-    lines = [line for text in words.split("\n", allow_blank=True) for line in _folded(text, width - 2 * pad)]
+    lines = code_lines(_highlighted(code, language), width - pad)
     if head and language:
         named = Content.styled(language, MUTED).truncate(width - 2 * pad, ellipsis=True)
         lines.insert(0, DrawnLine(Content(""), named))
     for line in lines:
         line.words, line.fill = line.words.stylize_before(CODE), CODE
         line.gutter = Content(" " * pad).append(line.gutter).stylize_before(CODE)
-    return lines
-
-
-def _folded(text: Content, width: int) -> list[DrawnLine]:
-    if text.cell_length <= width:
-        return [DrawnLine(text)]
-    lines = [DrawnLine(piece, glue="") for piece in text[:MAX_HIGHLIGHTED_CHARS].fold(max(2, width))]
-    lines[-1].glue = "\n"
     return lines
 
 

@@ -7,16 +7,28 @@ changes is painted, and nothing around it laid out. Knows items and blocks, no s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from time import monotonic, perf_counter
 from typing import Any
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from textual.cache import LRUCache
 from textual.content import Content, Span
-from textual.events import Blur, Click, Focus, Key, Leave, MouseDown, MouseMove
+from textual.events import (
+    Blur,
+    Click,
+    Focus,
+    Key,
+    Leave,
+    MouseDown,
+    MouseEvent,
+    MouseMove,
+    MouseScrollDown,
+    MouseScrollLeft,
+    MouseScrollRight,
+    MouseScrollUp,
+)
 from textual.geometry import Offset, Size
 from textual.message import Message
 from textual.reactive import Reactive
@@ -32,6 +44,7 @@ from ctxchat.tui.transcript.blocks import PAST, Block, ReplyBlock
 from ctxchat.tui.transcript.column import Kind, Stack, TranscriptColumn
 from ctxchat.tui.transcript.markdown import parser
 from ctxchat.tui.transcript.record_blocks import Tokens
+from ctxchat.tui.transcript.sideways import character_at, furthest, seen_part
 from ctxchat.tui.widgets.lines import DrawnLine
 
 HIGHLIGHT_S = 5.0
@@ -48,6 +61,9 @@ MAX_PAINTED_LINES = 256
 
 DRAW_INTERVAL_S = 1 / 8
 """Seconds between two drawings of what counts or spins."""
+
+SIDEWAYS_CELLS = 8
+"""Cells by which long lines of code move at a key or a step of the wheel."""
 
 LINE_BITS = 20
 """Places of marked text are numbers: of the thing, and in this many bits of the line in it. So they outlive a height that was
@@ -87,7 +103,7 @@ class Transcript(ScrollView, can_focus=True):
         self._read_to = self._unread = 0  # lines there were when the end was last in sight, and those that came since
         self._column = TranscriptColumn(self._changed)
         self._look = 0  # how often the colours changed
-        self._strips: LRUCache[tuple[DrawnLine, int, int], Strip] = LRUCache(
+        self._strips: LRUCache[tuple[DrawnLine, int, int, int], Strip] = LRUCache(
             MAX_PAINTED_LINES
         )  # lines in these colours and this width
         self._found: Stack | None = None
@@ -380,11 +396,12 @@ class Transcript(ScrollView, can_focus=True):
         if (selection := self.text_selection) and (span := selection.get_span(key)):
             chosen = Style.from_styles(self.screen.get_component_styles("screen--selection"))
             words = words.stylize(chosen, max(0, span[0]), len(words) if span[1] == -1 else max(0, span[1]))
+        left = _left_of(stack, n, line)
         if base or words is not line.words:
-            return self._strip(line, words, base or self.visual_style)
-        known = (line, self._look, self._column.width)
+            return self._strip(line, words, left, base or self.visual_style)
+        known = (line, self._look, self._column.width, left)
         if (strip := self._strips.get(known)) is None:
-            strip = self._strips[known] = self._strip(line, words, self.visual_style)
+            strip = self._strips[known] = self._strip(line, words, left, self.visual_style)
         return strip
 
     def _past(self, strip: Strip) -> Strip:
@@ -404,12 +421,13 @@ class Transcript(ScrollView, can_focus=True):
         spans = [s for s in words.spans if isinstance(s.style, Style) and s.style.meta.get("press") == press]
         return words.add_spans([Span(s.start, s.end, style) for s in spans])
 
-    def _strip(self, line: DrawnLine, words: Content, base: Style) -> Strip:
+    def _strip(self, line: DrawnLine, words: Content, left: int, base: Style) -> Strip:
         """Without the places that Textual puts into styles for marking, which `text_at` tells: each piece of text would have a
         style of its own, and Textual keeps sixteen thousand of them."""
+        parts = seen_part(line, words, left, self._column.width) if line.wide else (line.gutter, words)
         segments = [
             Segment(text, (base + style).rich_style)
-            for content in (line.gutter, words)
+            for content in parts
             for text, style in content.render(base, end="", parse_style=self._get_style)
         ]
         fill = base + self._get_style(line.fill) if line.fill else base
@@ -476,9 +494,44 @@ class Transcript(ScrollView, can_focus=True):
     def _in_sight(self, block: Block) -> bool:
         return any(seen is block for seen in self._seen())
 
+    # ── sideways ──
+
+    def move_sideways(self, blocks: Iterable[Block], cells: int) -> None:
+        """Move the long lines of code in these: to the left, so that what is behind the right edge is seen, or back."""
+        for block in blocks:
+            stack = self._column.stack_of(block)
+            most = furthest((stack.lines or [])[slice(*stack.span(block))], self._column.width)
+            block.left = max(0, min(block.left + cells, most))
+        self.refresh()
+
+    def action_scroll_left(self) -> None:
+        self.move_sideways(set(self._seen()), -SIDEWAYS_CELLS)
+
+    def action_scroll_right(self) -> None:
+        self.move_sideways(set(self._seen()), SIDEWAYS_CELLS)
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        self._wheel_sideways(event, SIDEWAYS_CELLS if event.shift else 0)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        self._wheel_sideways(event, -SIDEWAYS_CELLS if event.shift else 0)
+
+    def on_mouse_scroll_right(self, event: MouseScrollRight) -> None:
+        self._wheel_sideways(event, SIDEWAYS_CELLS)
+
+    def on_mouse_scroll_left(self, event: MouseScrollLeft) -> None:
+        self._wheel_sideways(event, -SIDEWAYS_CELLS)
+
+    def _wheel_sideways(self, event: MouseEvent, cells: int) -> None:
+        at = self._under(event) if cells else None
+        if at and (block := self._column.stack(at[0]).block_at(at[1])):
+            event.stop()
+            event.prevent_default()
+            self.move_sideways((block,), cells)
+
     # ── the mouse ──
 
-    def _under(self, event: MouseMove | Click) -> tuple[int, int] | None:
+    def _under(self, event: MouseEvent) -> tuple[int, int] | None:
         place = event.get_content_offset(self)
         return self._block_at(place.y) if place else None
 
@@ -532,12 +585,7 @@ class Transcript(ScrollView, can_focus=True):
             return None
         lines = self._column.lines(at[0])
         line = lines[at[1]] if at[1] < len(lines) else DrawnLine(Content(""))
-        before = line.gutter.plain + line.words.plain
-        end, cells = 0, 0
-        while end < len(before) and cells < x:
-            cells += cell_len(before[end])
-            end += 1
-        return Offset(end - len(line.gutter), _key(at))
+        return Offset(character_at(line, x, _left_of(self._column.stack(at[0]), at[1], line)), _key(at))
 
     def _mark(self, place: int, line: int, block: Block | None) -> None:
         """All of a block, else the paragraph a line is in."""
@@ -566,6 +614,12 @@ def _begins_blank(line: DrawnLine) -> bool:
 
 def _key(at: tuple[int, int]) -> int:
     return (at[0] << LINE_BITS) + at[1]
+
+
+def _left_of(stack: Stack, n: int, line: DrawnLine) -> int:
+    """Cells by which a line is moved."""
+    block = stack.block_at(n) if line.wide else None
+    return block.left if block else 0
 
 
 def _line_and_column(offset: Offset) -> tuple[int, int]:

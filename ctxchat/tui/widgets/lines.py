@@ -27,21 +27,23 @@ class DrawnLine:
 
     `gutter` stands before the words and is not copied, `sign` is copied in its place (of a point of a list). `fill` is the style
     of the cells behind them, `glue` what is between the words of this line and the next when they are copied: a line end, or the
-    blank (or nothing) a long text was broken at.
+    blank (or nothing) a long text was broken at. `wide` is for code, which is never broken: cells of the longest line of its
+    block where that has no room, 0 where all have; the words are whole, and a part of them is painted.
     """
 
-    __slots__ = ("fill", "glue", "gutter", "sign", "words")
+    __slots__ = ("fill", "glue", "gutter", "sign", "wide", "words")
 
     def __init__(self, words: Content, gutter: Content = NOTHING, glue: str = HARD) -> None:
         self.words, self.gutter, self.glue = words, gutter, glue
         self.fill = self.sign = ""
+        self.wide = 0
 
     def like(self, other: DrawnLine) -> bool:
         """They look the same."""
         return self is other or (
             self.words.is_same(other.words)
             and self.gutter.is_same(other.gutter)
-            and (self.fill, self.glue) == (other.fill, other.glue)
+            and (self.fill, self.glue, self.wide) == (other.fill, other.glue, other.wide)
         )
 
 
@@ -63,6 +65,15 @@ def wrapped(words: Content, width: int) -> list[DrawnLine]:
             lines.append(DrawnLine(piece, glue=plain[at : at + blank]))
             at += blank
         lines[-1].glue = HARD
+    return lines
+
+
+def code_lines(code: Content, width: int) -> list[DrawnLine]:
+    """Lines of code as they are. The last of the `width` cells is kept for the sign of those that are cut there."""
+    lines = [DrawnLine(text) for text in code.split("\n", allow_blank=True)]
+    longest = max((line.words.cell_length for line in lines), default=0)
+    for line in lines:
+        line.wide = longest if longest >= width else 0
     return lines
 
 
