@@ -10,6 +10,7 @@ from ctxchat.tui.transcript.blocks import UserBlock
 from ctxchat.tui.transcript.column import Heights
 from ctxchat.tui.transcript.markdown import MAX_OPEN_FENCE_LINES, GrowingMarkdown
 from ctxchat.tui.transcript.sideways import character_at, furthest, seen_part
+from ctxchat.tui.transcript.source_lines import diff_lines
 from ctxchat.tui.widgets.lines import MAX_PROSE_CELLS, DrawnLine
 from tests.tui.chatting import HOSTILE
 
@@ -26,6 +27,7 @@ PARTS = (
     "---\n\n",
     "<b>html</b>\n\n",
     "    indented code\n\n",
+    "```diff\n--- a\n+++ a\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n```\n",
     "```\nlong = 'a line of code that goes on behind the edge of most windows, 漢字かな交じり文, and then ends'\n```\n",
     "hard  \nbreak\n\n",
     "漢字かな交じり文\n",
@@ -152,3 +154,13 @@ def test_what_is_seen_of_a_line_is_all_of_it_piece_by_piece() -> None:
     line = drawn(f"```\n{'abcdefghij' * 30}\n```\n", 42)[0]
     pieces = [seen_part(line, line.words, left, 42)[1].plain.rstrip("›") for left in range(0, 300, 40)]
     assert "".join(pieces) == "abcdefghij" * 30
+
+
+def test_a_diff_is_coloured_by_its_signs_in_an_answer_as_in_a_call_which_knows_the_numbers() -> None:
+    text = "@@ -9,3 +9,3 @@\n same\n-old\n+new\n last\n"
+    called, answered = diff_lines(f"--- x\n+++ x\n{text}", 60), drawn(f"```diff\n{text}```\n", 60)[1:]
+    assert [line.words.plain for line in called] == [line.words.plain for line in answered] == text.split("\n")[:-1]
+    assert [line.gutter.plain for line in called] == ["   ", " 9 ", "10 ", "10 ", "11 "]
+    for line, fill in zip(called, ("", "", "$error", "$success", ""), strict=True):
+        assert fill in line.fill and bool(fill) == bool(line.fill)
+    assert [line.fill for line in answered if "muted" in line.fill] == [line.fill for line in called if line.fill]

@@ -11,7 +11,7 @@ import pytest
 from ctxchat.core.calibration import level
 from ctxchat.core.context_usage import ContextUsage, Counting, measure
 from ctxchat.core.events import TextDelta
-from ctxchat.core.grouping import single
+from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.ledger import Change, Edit
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.record import CompactionRecord, FactCount, PutBack, SideUsage
@@ -21,6 +21,7 @@ from ctxchat.presentation.text import short
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.transcript.blocks import Block, CompactionMark, NoticeBlock, ReplyBlock, UserBlock, Waiting
 from ctxchat.tui.transcript.column import MAX_DRAWN_ITEMS, TranscriptColumn
+from ctxchat.tui.transcript.record_blocks import blocks_for
 from ctxchat.tui.transcript.tool_block import ToolBlock
 from tests.tui.chatting import blocks, chatting, focus_on, said, sure, until, words
 from tests.tui.fakes import AT, FakeSession, Pause, reply
@@ -346,3 +347,16 @@ def test_words_of_ours_stand_above_what_happened_after_them() -> None:
     column.discard(waiting)
     *_, above, mark, below = reversed(list(column.upwards()))
     assert (above, below) == (asked, told) and isinstance(mark, CompactionMark)
+
+
+def test_an_edit_of_the_record_is_shown_as_what_it_replaced() -> None:
+    call = ToolCall("c1", "edit_file", '{"path": "x.py", "old": "a = 1\\nb = 2", "new": "a = 1\\nb = 3"}')
+    said = [
+        Message(1, "assistant", calls=(call,), at=AT),
+        Message(2, "tool", "Changed x.py: +1 −1.", call_id="c1", at=AT),
+    ]
+    (block,) = blocks_for(Shown(group=group_messages(said)[0]), {})
+    assert isinstance(block, ToolBlock)
+    block.press("fold")
+    words = [line.words.plain for line in block.draw(60)]
+    assert "+1 −1" in words[0] and words[1:4] == [" a = 1", "-b = 2", "+b = 3"]

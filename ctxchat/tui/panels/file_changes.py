@@ -18,7 +18,7 @@ from ctxchat.core.file_changes import Checkpoint, FileChange, Keep, Restoring, f
 from ctxchat.core.messages import Group, spoken
 from ctxchat.presentation.text import clean, clock, one_line
 from ctxchat.tui.panels.panel import Dialog, Panel
-from ctxchat.tui.transcript.tool_block import coloured_diff
+from ctxchat.tui.transcript.source_lines import diff_words
 from ctxchat.tui.widgets.rows import Cell, Column, Rows
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class DiffScreen(Panel[None]):
     async def _load_diff(self) -> None:
         row, of = self.rows.current, self._session.files
         text = await of.diff(row[0]) if row and of and not row[1] else ""
-        self.query_one("#diff Static", Static).update(coloured_diff(text) if text else Content(""))
+        self.query_one("#diff Static", Static).update(diff_words(text) if text else Content(""))
         self.query_one("#diff").scroll_home(animate=False)
 
     def action_scope(self) -> None:

@@ -230,8 +230,8 @@ class Fold(Block):
         """Lines below it that are there folded as well."""
         return ()
 
-    def body(self) -> Content:
-        """What unfolds."""
+    def body_lines(self, width: int) -> list[DrawnLine]:
+        """What unfolds, in lines of this many cells."""
         raise NotImplementedError
 
     @property
@@ -248,9 +248,9 @@ class Fold(Block):
         room = max(1, width - 1)
         lines = [DrawnLine(target(self.head(room), "fold"), INDENT)]
         lines += [DrawnLine(line, INDENT) for line in self.foot(room)]
-        if self.unfolded and (body := self.body()):
-            bar = Content.assemble("   ", ("│", "$rule"), " ") if width >= MIN_TEXT_CELLS else INDENT
-            lines += hung(wrapped(body, max(1, width - bar.cell_length)), bar, bar)
+        bar = Content.assemble("   ", ("│", "$rule"), " ") if width >= MIN_TEXT_CELLS else INDENT
+        if self.unfolded and (body := self.body_lines(max(1, width - bar.cell_length))):
+            lines += hung(body, bar, bar)
             lines.append(DrawnLine(NOTHING))
         return lines
 
@@ -291,8 +291,9 @@ class ThinkingBlock(Fold):
             left = left.append(Content.styled("  " + " ".join(newest.split()), "italic $text-disabled"))
         return spread(left, Content.styled(f"~{short(max(1, len(self._text) // 4))}", "$text-muted"), width)
 
-    def body(self) -> Content:
-        return Content.styled(excerpt(clean(self._text), 60, 60).strip(), "$text-muted")
+    def body_lines(self, width: int) -> list[DrawnLine]:
+        text = excerpt(clean(self._text), 60, 60).strip()
+        return wrapped(Content.styled(text, "$text-muted"), min(width, MAX_PROSE_CELLS)) if text else []
 
 
 WORDS = Content.styled("◌ interrupted, kept as it was", "$text-warning")

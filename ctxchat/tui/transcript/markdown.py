@@ -14,6 +14,7 @@ from textual.content import Content, Span
 from textual.style import Style
 
 from ctxchat.presentation.text import clean, one_line
+from ctxchat.tui.transcript.source_lines import coloured_code
 from ctxchat.tui.widgets.lines import (
     HARD,
     MAX_PROSE_CELLS,
@@ -37,6 +38,8 @@ STYLES = {"em": "italic", "strong": "bold", "s": "strike"}
 MAX_OPEN_FENCE_LINES = 60
 """Lines of code in a block that is still open from which on its first are drawn once and for all: a block is highlighted from its
 beginning, so that a growing one would take longer with each line."""
+
+DIFF_LANGUAGES = ("diff", "patch")
 
 MAX_HIGHLIGHTED_CHARS = 40_000
 """Characters of code above which it is not highlighted."""
@@ -206,13 +209,18 @@ def _code(code: str, language: str, width: int, *, head: bool = True) -> list[Dr
     """Code on a ground of its own, its language named above it. A line of it stays one, however long."""
     code = code.removesuffix("\n")
     pad = 1 if width >= MIN_TEXT_CELLS else 0
-    lines = code_lines(_highlighted(code, language), width - pad)
+    if language in DIFF_LANGUAGES:
+        lines = coloured_code(code, width - pad)
+    else:
+        lines = code_lines(_highlighted(code, language), width - pad)
     if head and language:
         named = Content.styled(language, MUTED).truncate(width - 2 * pad, ellipsis=True)
         lines.insert(0, DrawnLine(Content(""), named))
     for line in lines:
-        line.words, line.fill = line.words.stylize_before(CODE), CODE
-        line.gutter = Content(" " * pad).append(line.gutter).stylize_before(CODE)
+        if not line.fill:
+            line.words, line.fill = line.words.stylize_before(CODE), CODE
+            line.gutter = line.gutter.stylize_before(CODE)
+        line.gutter = Content.styled(" " * pad, line.fill).append(line.gutter)
     return lines
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from ctxchat.core.events import ToolFinished
 from ctxchat.core.messages import Group, Message, ToolCall, attached, spoken
 from ctxchat.core.notes import CONTEXT_NOTE
+from ctxchat.core.tooluse import use_of
+from ctxchat.presentation.diffs import edit_diff
 from ctxchat.presentation.history import REWOUND, Shown, note_words
 from ctxchat.presentation.tool_words import decoded, ending
 from ctxchat.tui.transcript.blocks import (
@@ -81,7 +83,8 @@ def _parts(group: Group, tokens: Tokens) -> list[int]:
 
 
 def _finished(call: ToolCall, result: Message | None, tokens: Tokens) -> ToolFinished:
-    """The record keeps what the model saw; how long it took was only on screen."""
+    """The record keeps what the model saw; how long it took was only on screen, and where in its file an edit was."""
     status, code = ending(call, result)
+    diff = edit_diff(decoded(call.arguments)) if status == "ok" and use_of(call).kind == "change" else ""
     text, weight = (result.text, tokens.get(result.seq, 0)) if result else ("", 0)
-    return ToolFinished(call.id, call.name, status, text, weight, 0.0, exit_code=code)
+    return ToolFinished(call.id, call.name, status, text, weight, 0.0, exit_code=code, diff=diff)

@@ -40,7 +40,9 @@ def seen_part(line: DrawnLine, words: Content, left: int, width: int) -> tuple[C
     seen = words[first:end]
     if left and plain and gutter.plain.endswith(" "):
         gutter = gutter[:-1].append(LESS.stylize_before(line.fill))
-    if first and (hidden := cell_len(plain[:first])) < left:  # half of a wide letter is before the edge
+    if (
+        0 < first < len(plain) and (hidden := cell_len(plain[:first])) < left
+    ):  # half of a wide letter is before the edge
         seen = Content(" " * (left - hidden)).append(words[first + 1 : end])
     if end < len(plain):
         blank = Content(" " * max(0, room - seen.cell_length)).stylize_before(line.fill)

@@ -15,7 +15,8 @@ from ctxchat.presentation.text import clean, elapsed, one_line, short
 from ctxchat.presentation.tool_words import SIGNS, key_argument, lines_of, outcome
 from ctxchat.presentation.usage_text import percent
 from ctxchat.tui.transcript.blocks import Fold, spin
-from ctxchat.tui.widgets.lines import excerpt, spread
+from ctxchat.tui.transcript.source_lines import diff_lines
+from ctxchat.tui.widgets.lines import DrawnLine, excerpt, spread, wrapped
 
 BAR_COLUMNS = 20
 """Of the bar, where there is room."""
@@ -148,23 +149,22 @@ class ToolBlock(Fold):
         gap = max(3, min(OUTCOME_COLUMN, room) - call.cell_length)
         return spread(call.append(" " * gap).append(end), tokens, width)
 
-    def body(self) -> Content:
+    def body_lines(self, width: int) -> list[DrawnLine]:
         """Arguments in full, then diff, or output with its end."""
-        parts = [self._called()]
         result = self._result
+        lines = _text_lines(self._called(), width)
         if result is None:
-            parts.append(Content(excerpt(clean(self._progress), 4, TAIL_LINES)))
-            return Content("\n").join([p for p in parts if p])
+            return lines + _text_lines(Content(excerpt(clean(self._progress), 4, TAIL_LINES)), width)
         if result.diff:
-            parts.append(coloured_diff(result.diff))
+            lines += diff_lines(result.diff, width)
         else:
-            parts.append(Content(excerpt(clean(result.output), HEAD_LINES, TAIL_LINES)))
+            lines += _text_lines(Content(excerpt(clean(result.output), HEAD_LINES, TAIL_LINES)), width)
         if result.exit_code is not None:
             style = "$text-error" if result.exit_code else "$text-muted"
-            parts.append(Content.styled(f"exit {result.exit_code}   {lines_of(result.output)}", style))
+            lines += _text_lines(Content.styled(f"exit {result.exit_code}   {lines_of(result.output)}", style), width)
         if result.spilled:
-            parts.append(Content.styled(f"full text: {one_line(result.spilled)}", "$text-muted"))
-        return Content("\n").join([p for p in parts if p])
+            lines += _text_lines(Content.styled(f"full text: {one_line(result.spilled)}", "$text-muted"), width)
+        return lines
 
     def _called(self) -> Content:
         if isinstance(self._arguments, str):
@@ -176,11 +176,5 @@ class ToolBlock(Fold):
         return Content.styled("\n".join(lines), "$text-muted")
 
 
-def coloured_diff(diff: str) -> Content:
-    """A unified diff, its signs kept so that colour is not the only one."""
-    styles = {"+": "$text-success on $success-muted 40%", "-": "$text-error on $error-muted 40%", "@": "$text-accent"}
-    lines = excerpt(clean(diff), HEAD_LINES * 2, TAIL_LINES).split("\n")
-    heads = ("--- ", "+++ ")
-    return Content("\n").join(
-        Content.styled(line, "$text-muted" if line.startswith(heads) else styles.get(line[:1], "")) for line in lines
-    )
+def _text_lines(words: Content, width: int) -> list[DrawnLine]:
+    return wrapped(words, width) if words else []
