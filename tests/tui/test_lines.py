@@ -10,7 +10,7 @@ from ctxchat.tui.transcript.blocks import UserBlock
 from ctxchat.tui.transcript.column import Heights
 from ctxchat.tui.transcript.markdown import MAX_OPEN_FENCE_LINES, GrowingMarkdown
 from ctxchat.tui.transcript.sideways import character_at, furthest, seen_part
-from ctxchat.tui.transcript.source_lines import diff_lines
+from ctxchat.tui.transcript.source_lines import diff_lines, file_lines
 from ctxchat.tui.widgets.lines import MAX_PROSE_CELLS, DrawnLine
 from tests.tui.chatting import HOSTILE
 
@@ -164,3 +164,22 @@ def test_a_diff_is_coloured_by_its_signs_in_an_answer_as_in_a_call_which_knows_t
     for line, fill in zip(called, ("", "", "$error", "$success", ""), strict=True):
         assert fill in line.fill and bool(fill) == bool(line.fill)
     assert [line.fill for line in answered if "muted" in line.fill] == [line.fill for line in called if line.fill]
+
+
+def test_a_file_that_was_read_has_its_colours_and_numbers_and_a_large_one_no_colours() -> None:
+    lines = file_lines("9\tdef f():\n10\t    return 'x'\n[lines 9-10 of 20]", "src/x.py", 60)
+    assert [line.gutter.plain + line.words.plain for line in lines] == [
+        " 9 def f():",
+        "10     return 'x'",
+        "   [lines 9-10 of 20]",
+    ]
+    assert len({str(span.style) for span in lines[1].words.spans}) > 1
+    plain = file_lines("1\tdef f():\n", "notes without a language", 60)
+    large = file_lines("1\t" + "\n\t".join(["x = 'a string'" + " " * 300] * 80), "x.py", 60)
+    assert not plain[0].words.spans and not any(line.words.spans for line in large)
+
+
+def test_of_a_long_file_the_beginning_and_the_end_are_shown() -> None:
+    lines = file_lines("1\t" + "\n\t".join(f"line {n}" for n in range(1, 301)), "x.txt", 60)
+    assert len(lines) == 121 and lines[80].words.plain == "… 180 more lines …"
+    assert (lines[-1].gutter + lines[-1].words).plain == "300 line 300"

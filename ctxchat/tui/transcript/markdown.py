@@ -14,7 +14,7 @@ from textual.content import Content, Span
 from textual.style import Style
 
 from ctxchat.presentation.text import clean, one_line
-from ctxchat.tui.transcript.source_lines import coloured_code
+from ctxchat.tui.transcript.source_lines import coloured_code, highlighted
 from ctxchat.tui.widgets.lines import (
     HARD,
     MAX_PROSE_CELLS,
@@ -40,9 +40,6 @@ MAX_OPEN_FENCE_LINES = 60
 beginning, so that a growing one would take longer with each line."""
 
 DIFF_LANGUAGES = ("diff", "patch")
-
-MAX_HIGHLIGHTED_CHARS = 40_000
-"""Characters of code above which it is not highlighted."""
 
 PLACE = re.compile(r"(?<![\w/.:@-])(?:~?/)?(?:[\w.@+-]+/)*[\w.+-]*\.[A-Za-z]\w{0,7}:\d{1,7}\b")
 """A line of a file, `src/app.py:10`, which a click opens."""
@@ -212,7 +209,7 @@ def _code(code: str, language: str, width: int, *, head: bool = True) -> list[Dr
     if language in DIFF_LANGUAGES:
         lines = coloured_code(code, width - pad)
     else:
-        lines = code_lines(_highlighted(code, language), width - pad)
+        lines = code_lines(highlighted(code, language), width - pad)
     if head and language:
         named = Content.styled(language, MUTED).truncate(width - 2 * pad, ellipsis=True)
         lines.insert(0, DrawnLine(Content(""), named))
@@ -222,16 +219,6 @@ def _code(code: str, language: str, width: int, *, head: bool = True) -> list[Dr
             line.gutter = line.gutter.stylize_before(CODE)
         line.gutter = Content.styled(" " * pad, line.fill).append(line.gutter)
     return lines
-
-
-def _highlighted(code: str, language: str) -> Content:
-    """In the theme's colours, where its language is known and it is not too long."""
-    if not language or len(code) > MAX_HIGHLIGHTED_CHARS:
-        return Content(code)
-    from textual.highlight import highlight  # heavy, and for code only
-
-    found = highlight(code, language=language.split()[0])
-    return found if found.plain == code else Content(code)
 
 
 def _table(node: SyntaxTreeNode, width: int) -> list[DrawnLine]:

@@ -11,11 +11,12 @@ from textual.content import Content
 
 from ctxchat.core.events import Delegated, ToolFinished
 from ctxchat.core.file_changes import FileChange, files_words
+from ctxchat.presentation.file_reads import read_path
 from ctxchat.presentation.text import clean, elapsed, one_line, short
 from ctxchat.presentation.tool_words import SIGNS, key_argument, lines_of, outcome
 from ctxchat.presentation.usage_text import percent
 from ctxchat.tui.transcript.blocks import Fold, spin
-from ctxchat.tui.transcript.source_lines import diff_lines
+from ctxchat.tui.transcript.source_lines import HEAD_LINES, TAIL_LINES, diff_lines, file_lines
 from ctxchat.tui.widgets.lines import DrawnLine, excerpt, spread, wrapped
 
 BAR_COLUMNS = 20
@@ -40,7 +41,6 @@ def sub_gauge(said: Delegated, width: int) -> Content:
 OUTCOME_COLUMN = 34
 """The column where outcomes begin when the call itself is shorter, so that they stand under each other."""
 
-HEAD_LINES, TAIL_LINES = 80, 40
 LIVE_LINES, MAX_LIVE_CHARS = 3, 4_000
 """Lines of a call at work that are shown while it is folded, and the characters they are looked for in."""
 
@@ -157,6 +157,8 @@ class ToolBlock(Fold):
             return lines + _text_lines(Content(excerpt(clean(self._progress), 4, TAIL_LINES)), width)
         if result.diff:
             lines += diff_lines(result.diff, width)
+        elif result.status == "ok" and (path := read_path(self._tool, self._arguments)):
+            lines += file_lines(result.output, path, width)
         else:
             lines += _text_lines(Content(excerpt(clean(result.output), HEAD_LINES, TAIL_LINES)), width)
         if result.exit_code is not None:
