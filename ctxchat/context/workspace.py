@@ -14,6 +14,7 @@ from pathlib import Path
 GIT_SECONDS = 2.0
 MAX_STATUS_LINES = 20
 MAX_NAMES = 60
+MAX_GIT_FILE_BYTES = 5_000
 
 
 _WITHOUT_PROGRAMS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
@@ -87,17 +88,28 @@ def _git_text(status: str) -> str:
 
 
 def branch_of(root: Path) -> str:
-    """The branch of a folder's git repository by git's own file, without git; empty where there is none, or no branch is checked
-    out. Blocking."""
+    """The branch of the git repository a folder is in, by git's own files, without git; also in a folder below its top and in a
+    work tree beside it. Empty where there is none, or no branch is checked out. Blocking."""
+    for folder in (root.absolute(), *root.absolute().parents):
+        git = folder / ".git"
+        if os.path.lexists(git):
+            elsewhere = _beginning(git)
+            git = folder / elsewhere.removeprefix("gitdir: ") if elsewhere.startswith("gitdir: ") else git
+            said = _beginning(git / "HEAD")
+            branch = said.removeprefix("ref: refs/heads/")
+            return _one_line(branch) if branch != said else ""
+    return ""
+
+
+def _beginning(file: Path) -> str:
+    """What stands at the beginning of a file of git's; empty where that is no plain file."""
     try:
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        with os.fdopen(os.open(root / ".git" / "HEAD", flags), "rb") as file:
-            plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)  # a pipe would never end
-            said = file.read(1_000).decode("utf-8", "replace").strip() if plain else ""
-    except OSError:
+        with os.fdopen(os.open(file, flags), "rb") as opened:
+            plain = stat.S_ISREG(os.fstat(opened.fileno()).st_mode)  # a pipe would never end
+            return opened.read(MAX_GIT_FILE_BYTES).decode("utf-8", "replace").strip() if plain else ""
+    except (OSError, ValueError):  # no such file, or a path with a zero in it
         return ""
-    branch = said.removeprefix("ref: refs/heads/")
-    return _one_line(branch) if branch != said else ""
 
 
 def _branch_line(root: Path) -> str:

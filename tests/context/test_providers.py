@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ctxchat.context.standard import Identity, standard_providers
-from ctxchat.context.workspace import MAX_NAMES, Workspace
+from ctxchat.context.workspace import MAX_NAMES, Workspace, branch_of
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -110,3 +110,19 @@ async def test_a_repository_cannot_name_a_program_to_run(tmp_path: Path) -> None
 
 def test_what_changes_most_comes_last(tmp_path: Path) -> None:
     assert standard_providers(tmp_path)[-1].source_id == "identity"
+
+
+def test_the_branch_is_known_below_the_top_and_in_a_work_tree_beside_it(tmp_path: Path) -> None:
+    top, beside = tmp_path / "top", tmp_path / "beside"
+    (top / "src" / "deep").mkdir(parents=True)
+    (top / ".git" / "worktrees" / "beside").mkdir(parents=True)
+    beside.mkdir()
+    (top / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (top / ".git" / "worktrees" / "beside" / "HEAD").write_text("ref: refs/heads/tide\n")
+    (beside / ".git").write_text(f"gitdir: {top}/.git/worktrees/beside\n")
+    assert [branch_of(folder) for folder in (top, top / "src" / "deep", beside)] == ["main", "main", "tide"]
+    for broken in ("gitdir: nowhere", "gitdir: \0", "gitdir: " + "x" * 9_000, "rubbish"):
+        (beside / ".git").write_text(broken)
+        assert branch_of(beside) == "", broken
+    (top / ".git" / "HEAD").write_text("0123456789abcdef\n")
+    assert branch_of(top / "src") == ""

@@ -51,3 +51,10 @@ def test_the_level_of_effort_stands_with_the_model() -> None:
 
 def test_nothing_is_called_sandboxed_before_it_is_known() -> None:
     assert "sandboxed" not in Header().draw_line(80).plain
+
+
+def test_folder_and_branch_are_named_and_the_branch_is_somebody_elses_text() -> None:
+    header = Header()
+    header._heading = HeaderState("harbour", "tide/\x1b[31m\u202ehigh\n[bold]", "A title", "offline/assistant", "ask")
+    assert header.draw_line(110).plain.startswith("ctxchat  harbour ⎇ tide/high [bold] · A title")
+    assert header.draw_line(40).plain.startswith("ctxchat")
