@@ -192,6 +192,16 @@ async def test_what_answers_the_person_is_in_sight_wherever_they_were_reading(tm
         await until(pilot, lambda: "There is no command /cormorant." in words(app))
 
 
+async def test_a_shorter_block_of_code_moves_no_further_than_to_its_end(tmp_path: Path) -> None:
+    code = "\n\n".join(f"```\n{'x' * longest}{end}\n```" for longest, end in ((60, "_nearer"), (400, "_farther")))
+    async with chatting(tmp_path, talk("q", code), (60, 24)) as (app, pilot):
+        await until(pilot, lambda: "›" in words(app))
+        app.chat.transcript.focus()
+        await pilot.press(*["right"] * 60)
+        await until(pilot, lambda: "_farther" in words(app))
+        assert "x_nearer" in words(app) and "›" not in words(app)
+
+
 async def test_a_long_line_of_code_moves_sideways_by_keys_and_wheel_and_is_copied_whole(tmp_path: Path) -> None:
     line = "print(" + ", ".join(f"number_{n}" for n in range(20)) + ")"
     async with chatting(tmp_path, talk("q", f"```python\n{line}\n```"), (60, 24), app=Copied) as (app, pilot):

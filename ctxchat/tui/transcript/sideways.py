@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 from textual.content import Content
+from textual.events import MouseEvent, MouseScrollDown, MouseScrollLeft, MouseScrollRight, MouseScrollUp
+from textual.scroll_view import ScrollView
 
+from ctxchat.tui.transcript.blocks import Block
 from ctxchat.tui.widgets.lines import DrawnLine
+
+SIDEWAYS_CELLS = 8
+"""Cells by which long lines of code move at a key or a step of the wheel."""
 
 LESS, MORE = Content.styled("‹", "bold $text-accent"), Content.styled("›", "bold $text-accent")
 """At the edge behind which a line goes on."""
@@ -57,3 +63,43 @@ def character_at(line: DrawnLine, x: int, left: int) -> int:
     if x < before:
         return index_at(gutter, x) - len(gutter)
     return index_at(line.words.plain, x - before + left)
+
+
+class SidewaysView(ScrollView):
+    """What shows blocks, and moves their long lines of code by the arrows, or by shift and the wheel over one of them."""
+
+    def seen_blocks(self) -> Iterable[Block]:
+        """The blocks in sight."""
+        raise NotImplementedError
+
+    def block_under(self, event: MouseEvent) -> Block | None:
+        """The block at which the mouse is."""
+        raise NotImplementedError
+
+    def move_sideways(self, blocks: Iterable[Block], cells: int) -> None:
+        """Move the long lines of code in these: to the left, so that what is behind the right edge is seen, or back."""
+        raise NotImplementedError
+
+    def action_scroll_left(self) -> None:
+        self.move_sideways(self.seen_blocks(), -SIDEWAYS_CELLS)
+
+    def action_scroll_right(self) -> None:
+        self.move_sideways(self.seen_blocks(), SIDEWAYS_CELLS)
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        self._wheel_sideways(event, SIDEWAYS_CELLS if event.shift else 0)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        self._wheel_sideways(event, -SIDEWAYS_CELLS if event.shift else 0)
+
+    def on_mouse_scroll_right(self, event: MouseScrollRight) -> None:
+        self._wheel_sideways(event, SIDEWAYS_CELLS)
+
+    def on_mouse_scroll_left(self, event: MouseScrollLeft) -> None:
+        self._wheel_sideways(event, -SIDEWAYS_CELLS)
+
+    def _wheel_sideways(self, event: MouseEvent, cells: int) -> None:
+        if cells and (block := self.block_under(event)):
+            event.stop()
+            event.prevent_default()
+            self.move_sideways((block,), cells)

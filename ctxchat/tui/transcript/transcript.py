@@ -15,24 +15,10 @@ from typing import Any
 from rich.segment import Segment
 from textual.cache import LRUCache
 from textual.content import Content, Span
-from textual.events import (
-    Blur,
-    Click,
-    Focus,
-    Key,
-    Leave,
-    MouseDown,
-    MouseEvent,
-    MouseMove,
-    MouseScrollDown,
-    MouseScrollLeft,
-    MouseScrollRight,
-    MouseScrollUp,
-)
+from textual.events import Blur, Click, Focus, Key, Leave, MouseDown, MouseEvent, MouseMove
 from textual.geometry import Offset, Size
 from textual.message import Message
 from textual.reactive import Reactive
-from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.style import Style
@@ -44,7 +30,7 @@ from ctxchat.tui.transcript.blocks import PAST, Block, ReplyBlock
 from ctxchat.tui.transcript.column import Kind, Stack, TranscriptColumn
 from ctxchat.tui.transcript.markdown import parser
 from ctxchat.tui.transcript.record_blocks import Tokens
-from ctxchat.tui.transcript.sideways import character_at, furthest, seen_part
+from ctxchat.tui.transcript.sideways import SidewaysView, character_at, furthest, seen_part
 from ctxchat.tui.widgets.lines import DrawnLine
 
 HIGHLIGHT_S = 5.0
@@ -62,15 +48,12 @@ MAX_PAINTED_LINES = 256
 DRAW_INTERVAL_S = 1 / 8
 """Seconds between two drawings of what counts or spins."""
 
-SIDEWAYS_CELLS = 8
-"""Cells by which long lines of code move at a key or a step of the wheel."""
-
 LINE_BITS = 20
 """Places of marked text are numbers: of the thing, and in this many bits of the line in it. So they outlive a height that was
 guessed wrong further up."""
 
 
-class Transcript(ScrollView, can_focus=True):
+class Transcript(SidewaysView, can_focus=True):
     """The conversation as it is scrolled through: `show_record` draws a record, `add_block` what is in none yet."""
 
     COMPONENT_CLASSES = {"transcript--found", "transcript--focused", "transcript--hovered", "transcript--past"}
@@ -396,13 +379,18 @@ class Transcript(ScrollView, can_focus=True):
         if (selection := self.text_selection) and (span := selection.get_span(key)):
             chosen = Style.from_styles(self.screen.get_component_styles("screen--selection"))
             words = words.stylize(chosen, max(0, span[0]), len(words) if span[1] == -1 else max(0, span[1]))
-        left = _left_of(stack, n, line)
+        left = self._left_of(stack, n, line)
         if base or words is not line.words:
             return self._strip(line, words, left, base or self.visual_style)
         known = (line, self._look, self._column.width, left)
         if (strip := self._strips.get(known)) is None:
             strip = self._strips[known] = self._strip(line, words, left, self.visual_style)
         return strip
+
+    def _left_of(self, stack: Stack, n: int, line: DrawnLine) -> int:
+        """Cells by which a line is moved: as its block is, but no further than to the end of the code it is in."""
+        block = stack.block_at(n) if line.wide else None
+        return min(block.left, furthest((line,), self._column.width)) if block else 0
 
     def _past(self, strip: Strip) -> Strip:
         """A line of what the model no longer sees as it was, marked at its beginning."""
@@ -496,38 +484,19 @@ class Transcript(ScrollView, can_focus=True):
 
     # ── sideways ──
 
+    def seen_blocks(self) -> set[Block]:
+        return set(self._seen())
+
+    def block_under(self, event: MouseEvent) -> Block | None:
+        at = self._under(event)
+        return self._column.stack(at[0]).block_at(at[1]) if at else None
+
     def move_sideways(self, blocks: Iterable[Block], cells: int) -> None:
-        """Move the long lines of code in these: to the left, so that what is behind the right edge is seen, or back."""
         for block in blocks:
             stack = self._column.stack_of(block)
             most = furthest((stack.lines or [])[slice(*stack.span(block))], self._column.width)
             block.left = max(0, min(block.left + cells, most))
         self.refresh()
-
-    def action_scroll_left(self) -> None:
-        self.move_sideways(set(self._seen()), -SIDEWAYS_CELLS)
-
-    def action_scroll_right(self) -> None:
-        self.move_sideways(set(self._seen()), SIDEWAYS_CELLS)
-
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        self._wheel_sideways(event, SIDEWAYS_CELLS if event.shift else 0)
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        self._wheel_sideways(event, -SIDEWAYS_CELLS if event.shift else 0)
-
-    def on_mouse_scroll_right(self, event: MouseScrollRight) -> None:
-        self._wheel_sideways(event, SIDEWAYS_CELLS)
-
-    def on_mouse_scroll_left(self, event: MouseScrollLeft) -> None:
-        self._wheel_sideways(event, -SIDEWAYS_CELLS)
-
-    def _wheel_sideways(self, event: MouseEvent, cells: int) -> None:
-        at = self._under(event) if cells else None
-        if at and (block := self._column.stack(at[0]).block_at(at[1])):
-            event.stop()
-            event.prevent_default()
-            self.move_sideways((block,), cells)
 
     # ── the mouse ──
 
@@ -553,8 +522,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def on_click(self, event: Click) -> None:
         """On a target; twice marks the paragraph, three times the block."""
-        at = self._under(event)
-        block = self._column.stack(at[0]).block_at(at[1]) if at else None
+        at, block = self._under(event), self.block_under(event)
         if at is None or block is None or event.screen_offset != self._pressed:
             return  # the end of marking
         event.stop()
@@ -585,7 +553,7 @@ class Transcript(ScrollView, can_focus=True):
             return None
         lines = self._column.lines(at[0])
         line = lines[at[1]] if at[1] < len(lines) else DrawnLine(Content(""))
-        return Offset(character_at(line, x, _left_of(self._column.stack(at[0]), at[1], line)), _key(at))
+        return Offset(character_at(line, x, self._left_of(self._column.stack(at[0]), at[1], line)), _key(at))
 
     def _mark(self, place: int, line: int, block: Block | None) -> None:
         """All of a block, else the paragraph a line is in."""
@@ -614,12 +582,6 @@ def _begins_blank(line: DrawnLine) -> bool:
 
 def _key(at: tuple[int, int]) -> int:
     return (at[0] << LINE_BITS) + at[1]
-
-
-def _left_of(stack: Stack, n: int, line: DrawnLine) -> int:
-    """Cells by which a line is moved."""
-    block = stack.block_at(n) if line.wide else None
-    return block.left if block else 0
 
 
 def _line_and_column(offset: Offset) -> tuple[int, int]:
