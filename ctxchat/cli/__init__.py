@@ -21,7 +21,8 @@ COMPLETING = "_CTXCHAT_COMPLETE"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code: 0 done, 1 failed, 2 wrong usage or configuration, 130 interrupted."""
+    """Run the command line; the exit code: 0 done, 1 failed, 2 wrong usage or configuration, 130 interrupted, 141 nobody
+    reads on."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     flags = None if COMPLETING in os.environ else of_chat(given)
     if flags is None:

@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 from ctxchat import __version__
 from ctxchat.bootstrap import LAST_HERE
 from ctxchat.cli.common import common_options, flags
-from ctxchat.cli.ending import ended, escape_what_cannot_be_written
+from ctxchat.cli.ending import READER_GONE, ended, escape_what_cannot_be_written
 from ctxchat.cli.options import CONTINUE
 from ctxchat.core.errors import UsageError
 
@@ -93,8 +93,8 @@ def _run(arguments: Sequence[str]) -> int:
         return 2
     except click.ClickException as problem:
         raise UsageError(problem.format_message(), _help(problem)) from problem
-    except SystemExit as end:  # click's way to end when whoever reads our output has seen enough
-        return end.code if isinstance(end.code, int) else 1
+    except SystemExit as end:  # a signal's code; 1 is click's way to end when whoever reads our output has seen enough
+        return end.code if isinstance(end.code, int) and end.code != 1 else READER_GONE
     return result if isinstance(result, int) else 0
 
 

@@ -15,6 +15,10 @@ FAULTS_FILE = "errors.log"
 """In the data folder: what an error nobody expected looked like."""
 
 
+READER_GONE = 141
+"""The exit code where whoever read our output has seen enough (`| head -1`): 128 and SIGPIPE's number, as shells expect."""
+
+
 def escape_what_cannot_be_written() -> None:
     """Have letters that the encoding of our output lacks written as JSON writes them (`\\u20ac`): JSON stays the same, and of a
     text nothing is lost."""
@@ -34,7 +38,7 @@ def escape_what_cannot_be_written() -> None:
 
 
 def ended(work: Callable[[], int]) -> int:
-    """The exit code of `work`, whatever it raises: 1 failed, 2 wrong usage or configuration, 130 interrupted."""
+    """The exit code of `work`, whatever it raises: 1 failed, 2 wrong usage or configuration, 130 interrupted, `READER_GONE`."""
     try:
         code = work()
         if sys.stdout and not sys.stdout.closed:
@@ -47,6 +51,8 @@ def ended(work: Callable[[], int]) -> int:
         return 130
     except Exception as fault:
         if isinstance(fault, OSError) and _output_is_full(fault):
+            if isinstance(fault, BrokenPipeError):
+                return READER_GONE
             _print_error(f"Standard output: {fault.strerror}.")
             return 1
         _print_error(written_down(fault))

@@ -4,6 +4,8 @@ are what counts, else in this process."""
 from __future__ import annotations
 
 import json
+import os
+import re
 import shlex
 import signal
 import socket
@@ -241,19 +243,47 @@ def test_ctrl_c_ends_with_130_keeps_what_was_said_and_leaves_a_valid_session(har
         assert complaints(double.requests[1].body["messages"], user_after_tool=True) == []
 
 
-def test_a_reader_who_has_seen_enough_is_no_fault(harbour: Home, cli: Cli) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "Where is INTERVAL set?"),
+        ("run", "Where is INTERVAL set?", "--json"),
+        ("sessions", "list"),
+        ("sessions", "list", "--json"),
+        ("archive", "search", "INTERVAL"),
+        ("config", "show"),
+        ("--version",),
+    ],
+)
+def test_a_reader_who_has_seen_enough_ends_it_as_any_other_program(
+    harbour: Home, cli: Cli, arguments: tuple[str, ...]
+) -> None:
     cli("run", "Where is INTERVAL set?")
-    for arguments in (("run", "Where is INTERVAL set?", "--json"), ("config", "show")):
-        running = popen(harbour, *arguments)
-        assert running.stdout is not None
-        assert running.stdout.readline()
-        running.stdout.close()
-        running.wait(timeout=60)
-        assert running.stderr is not None
-        assert "Traceback" not in (err := running.stderr.read())
-        assert "Broken" not in err
-        assert running.returncode in {0, 1}
-    assert len(cli("sessions", "list", "--json").json) == 2
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run(
+        [sys.executable, "-m", "ctxchat", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=harbour.work,
+        env=harbour.environ,
+        check=False,
+    )
+    os.close(writing)
+    assert ended.returncode == 141
+    assert not re.search("Traceback|Broken|ctxchat:", ended.stderr), ended.stderr
+
+
+def test_what_was_done_before_the_reader_went_is_kept(harbour: Home, cli: Cli) -> None:
+    running = popen(harbour, "run", "Where is INTERVAL set?", "--json")
+    assert running.stdout is not None and running.stderr is not None
+    assert running.stdout.readline()
+    running.stdout.close()
+    assert "Traceback" not in running.stderr.read()
+    assert running.wait(timeout=60) == 141
+    assert len(cli("sessions", "list", "--json").json) == 1
 
 
 def test_settings_that_are_not_in_force_are_said_beside_the_answer(harbour: Home, cli: Cli) -> None:
