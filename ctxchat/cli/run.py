@@ -58,15 +58,15 @@ def command(
             finally:
                 for notice in await session.close():
                     narrate(notice.text)
-            if code == FAILED and not session_id and all(g.kind == "user" for g in session.state.ledger.groups):
-                await program.delete(session.id)  # nobody answered: whoever asked asks again
+                if not session_id and not any(g.kind in ANSWERED for g in session.state.ledger.groups):
+                    await program.delete(session.id)  # nobody answered: whoever asked asks again
             return code
 
     click.get_current_context().exit(run_async(answer()))
 
 
-FAILED = 1
-"""The exit code of a turn that could not be made."""
+ANSWERED = frozenset({"reply", "round"})
+"""The kinds of groups that only a model makes."""
 
 
 def _read_prompt(prompt: str) -> str:

@@ -279,7 +279,8 @@ def test_a_reader_who_has_seen_enough_ends_it_as_any_other_program(
 def test_what_was_done_before_the_reader_went_is_kept(harbour: Home, cli: Cli) -> None:
     running = popen(harbour, "run", "Where is INTERVAL set?", "--json")
     assert running.stdout is not None and running.stderr is not None
-    assert running.stdout.readline()
+    while json.loads(running.stdout.readline())["type"] != "text_delta":
+        pass
     running.stdout.close()
     assert "Traceback" not in running.stderr.read()
     assert running.wait(timeout=60) == 141
@@ -414,3 +415,15 @@ def test_a_run_that_nobody_answered_leaves_no_session(home: Home) -> None:
     assert json.loads(home.start("sessions", "list", "--json").out) == []
     assert home.start("run", "hello").code == 0
     assert len(json.loads(home.start("sessions", "list", "--json").out)) == 1
+
+
+def test_a_run_that_an_exception_ends_before_an_answer_leaves_no_session(home: Home) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "ctxchat", "run", "hello", "--json"]
+    ended = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.PIPE, cwd=home.work, env=home.environ
+    )
+    os.close(writing)
+    assert ended.returncode == 141
+    assert json.loads(home.start("sessions", "list", "--json").out) == []
