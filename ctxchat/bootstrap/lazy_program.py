@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ctxchat.config.effective import Loaded
     from ctxchat.core.secrets import Masking
     from ctxchat.importing.outcome import ImportNews
+    from ctxchat.tools.mcp.host import ToolReply
+    from ctxchat.tools.mcp.protocol import OfferedResource
     from ctxchat.tools.mcp.server import ServerRow
 
 IMPORT_SWITCH_INTERVAL_S = 0.0005
@@ -123,6 +125,14 @@ class LazyProgram:
     async def switch_server(self, name: str) -> ServerRow:
         """On where it is off or has failed, else off; how it is then. Raises UsageError for one nobody has set up."""
         return await (await self.program()).servers.switch(name)
+
+    async def resources(self) -> Mapping[str, Sequence[OfferedResource]]:
+        """What each MCP server of the settings lists; nothing for one that is not up."""
+        return (await self.program()).servers.resources
+
+    async def read_resource(self, server: str, uri: str) -> ToolReply:
+        """A resource by its address. Raises UsageError for a server nobody has set up, and ToolError."""
+        return await (await self.program()).servers.read_resource(server, uri)
 
     async def close(self) -> None:
         """End what was started, for good: who asks for something later is refused. A second time does nothing."""

@@ -16,8 +16,8 @@ from ctxchat.config.schema import McpSettings
 from ctxchat.core.errors import UsageError
 from ctxchat.core.ports import ToolPort
 from ctxchat.core.tokens import TokenCounter
-from ctxchat.tools.mcp.host import McpHost
-from ctxchat.tools.mcp.protocol import Address
+from ctxchat.tools.mcp.host import McpHost, ToolReply
+from ctxchat.tools.mcp.protocol import Address, OfferedResource
 from ctxchat.tools.mcp.server import McpServer, ServerRow, name_of
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
@@ -41,6 +41,15 @@ class Servers:
     def rows(self) -> Sequence[ServerRow]:
         """All of the settings, by name."""
         return [self._row(name) for name in sorted(self._servers)]
+
+    @property
+    def resources(self) -> Mapping[str, Sequence[OfferedResource]]:
+        """What each server of the settings lists; nothing for one that is not up."""
+        return {name: self._servers[name].resources for name in sorted(self._servers)}
+
+    async def read_resource(self, name: str, uri: str) -> ToolReply:
+        """A resource of that server by its address. Raises UsageError for a server nobody has set up, and ToolError."""
+        return await self._found(name).read(uri)
 
     def weights(self) -> dict[str, int]:
         """Estimated tokens of each tool there is now, by its name."""
@@ -90,11 +99,7 @@ class Servers:
 
     async def switch(self, name: str) -> ServerRow:
         """On where it is off or has failed, else off; how it is then. Raises UsageError for one nobody has set up."""
-        server = self._servers.get(name)
-        if server is None:
-            raise UsageError(
-                f"There is no MCP server {name!r}.", f"Servers: {', '.join(sorted(self._servers)) or 'none'}."
-            )
+        server = self._found(name)
         if server.state in {"off", "failed"}:
             await server.stop()
             server.start()
@@ -102,6 +107,14 @@ class Servers:
         else:
             await server.stop()
         return self._row(name)
+
+    def _found(self, name: str) -> McpServer:
+        server = self._servers.get(name)
+        if server is None:
+            raise UsageError(
+                f"There is no MCP server {name!r}.", f"Servers: {', '.join(sorted(self._servers)) or 'none'}."
+            )
+        return server
 
     async def close(self) -> None:
         """End all of them."""

@@ -54,6 +54,7 @@ from ctxchat.tui.transcript.blocks import CompactionMark
 from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.draft import Draft, Drafts
 from ctxchat.tui.unsent.input_history import InputHistory
+from ctxchat.tui.unsent.resources import MentionedResources
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.line import Line
 
@@ -131,6 +132,7 @@ class CtxchatApp(InOrder):
             now=now,
         )
         self.chat.composer.workspace = services.workspace
+        self.chat.composer.resources = MentionedResources(services)
         self.chat.composer.submit = self.submit
         self.controller = SessionController(self.chat, services, self._alert, Drafts(data_folder))
         self.chat.composer.take_back = self.controller.take_back

@@ -4,7 +4,7 @@ fulfils it; a conversation is an `agent.session.Session`. Knows no widget.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # the first frame needs none of it
@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # the first frame needs none of it
     from ctxchat.models.discovery import FirstLook, FoundModel
     from ctxchat.storage.archive import LastSaid
     from ctxchat.storage.sessions import SessionRow
+    from ctxchat.tools.mcp.host import ToolReply
+    from ctxchat.tools.mcp.protocol import OfferedResource
     from ctxchat.tools.mcp.server import ServerRow
 
 
@@ -108,6 +110,14 @@ class Services(Protocol):
 
     async def switch_server(self, name: str) -> ServerRow:
         """On where it is off or has failed, else off; how it is then. Raises UsageError for one nobody has set up."""
+        ...
+
+    async def resources(self) -> Mapping[str, Sequence[OfferedResource]]:
+        """What each MCP server of the settings lists; nothing for one that is not up."""
+        ...
+
+    async def read_resource(self, server: str, uri: str) -> ToolReply:
+        """A resource by its address. Raises UsageError for a server nobody has set up, and ToolError."""
         ...
 
     async def warm_up(self, model: str = "") -> None:

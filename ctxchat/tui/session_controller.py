@@ -231,9 +231,9 @@ class SessionController:
         return next_steering_message
 
     async def _mark_leaving(self, session: Session, draft: Draft) -> Sequence[Part]:
-        """On its way from now on; what goes along with it. Raises StorageError."""
+        """On its way from now on; what goes along with it. Raises CtxchatError."""
         self._leaving, self._place = draft, session.state.ledger.next_seq
-        return await prepared(draft, session, self._services.workspace)
+        return await prepared(draft, session, self._services.workspace, self._chat.composer.resources)
 
     def _arrived(self, session: Session) -> bool:
         new = takewhile(lambda group: group.first.seq >= self._place, reversed(session.state.ledger.groups))

@@ -2,7 +2,8 @@
 `babbling` without an end, `endless` (a line without one), `beside` the protocol, `twins` (tools of one name once cleaned),
 `shapeless` (schemas no provider takes), `broken` (entries that are no tools), `crowd` (results of very many parts), `long`
 (results of very many characters), `nested` (a schema without an end beside a good one), `others` (other tools after each call),
-`resources` (of which it has some, and no tools). As `rich` its results are data and images; as `odd` few providers take its
+`resources` (of which it has some, and no tools). A `shelf` has resources of every kind, a `pager` a list of them that never
+ends. As `rich` its results are data and images; as `odd` few providers take its
 arguments' names. As `harbour` it is right, and up at once; as `busy` as well, with a tool that never answers and
 one that it dies of."""
 
@@ -51,12 +52,39 @@ NESTED = '{"properties": {"a": ' * 20_000 + "{}" + "}}" * 20_000
 CALLS: list[int] = []
 
 
+SHELF = {
+    "book://tides": {"text": "high water at six\r\n"},
+    "book://\x1b[2Jred [b] x": {"text": "odd"},
+    "book://cover": {"blob": PIXEL, "mimeType": "image/png"},
+    "book://scan": {"blob": "AAAA", "mimeType": "application/pdf"},
+    "book://long": {"text": "long " * 20_000},
+    "book://huge": {"text": "x" * 50_000_000},
+    "book://death": {},
+}
+
+
+def resources(mode: str, method: str, parameters: dict) -> dict | None:
+    """The result of a request for resources; None for one that is not there."""
+    if method == "resources/templates/list":
+        return {"resourceTemplates": []}
+    if method == "resources/read":
+        uri = parameters["uri"]
+        if uri == "book://death":
+            sys.exit(3)
+        return {"contents": [{"uri": uri, **SHELF[uri]}]} if uri in SHELF else None
+    if mode == "pager":
+        page = int(parameters.get("cursor", 0))
+        return {"resources": [{"uri": f"book://{page}", "name": ""}], "nextCursor": str(page + 1)}
+    return {"resources": [{"uri": uri, "name": f"name \x1b]0;x\x07 of {uri[7:]}"} for uri in SHELF]}
+
+
 def answer(mode: str, method: str, parameters: dict) -> dict:
     """The result of one request."""
     match method:
         case "initialize":
             told = {"name": "raw", "version": "1"}
-            return {"protocolVersion": parameters["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": told}
+            able = {"tools": {}, **({"resources": {}} if mode in {"shelf", "pager"} else {})}
+            return {"protocolVersion": parameters["protocolVersion"], "capabilities": able, "serverInfo": told}
         case "tools/list" if mode == "broken":
             return {"tools": BROKEN}
         case "tools/list" if mode == "nested":
@@ -100,7 +128,12 @@ def main(mode: str) -> None:
                 print("goodbye from the server", file=sys.stderr, flush=True)
                 return
         known = {"initialize", "tools/list", "tools/call"} if mode != "resources" else {"initialize"}
-        if asked.get("method") in known:
+        held = None
+        if mode in {"shelf", "pager"} and asked.get("method", "").startswith("resources/"):
+            held = resources(mode, asked["method"], asked.get("params", {}))
+        if held is not None:
+            print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": held}), flush=True)
+        elif asked.get("method") in known:
             CALLS.extend([1] * (asked["method"] == "tools/call"))
             result = answer(mode, asked["method"], asked.get("params", {}))
             text = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
@@ -50,6 +50,8 @@ if TYPE_CHECKING:  # a start is measured with these: what they stand for is heav
     from ctxchat.models.discovery import FirstLook, FoundModel, Offer
     from ctxchat.storage.archive import LastSaid
     from ctxchat.storage.sessions import SessionRow
+    from ctxchat.tools.mcp.host import ToolReply
+    from ctxchat.tools.mcp.protocol import OfferedResource
     from ctxchat.tools.mcp.server import ServerRow
 
 AT = datetime(2026, 11, 21, 14, 2).astimezone().isoformat()  # two minutes past two wherever the tests run
@@ -606,6 +608,12 @@ class FakeServices:
 
     async def mcp_servers(self) -> Sequence[ServerRow]:
         return self.mcp
+
+    async def resources(self) -> Mapping[str, Sequence[OfferedResource]]:
+        return {}
+
+    async def read_resource(self, server: str, uri: str) -> ToolReply:
+        raise CtxchatError(f"There is no MCP server {server}.")
 
     async def switch_server(self, name: str) -> ServerRow:
         raise CtxchatError(f"There is no MCP server {name}.")

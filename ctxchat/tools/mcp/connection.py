@@ -11,8 +11,8 @@ import os
 import re
 import sys
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -25,7 +25,7 @@ from ctxchat.core.images import fault_of, from_base64
 from ctxchat.core.network import fault_of_header, proxy_for
 from ctxchat.core.secrets import MaskedLines, masked
 from ctxchat.core.tool_schemas import choice_words, normal
-from ctxchat.tools.mcp.protocol import Address, OfferedTool, QuestionField
+from ctxchat.tools.mcp.protocol import Address, OfferedResource, OfferedTool, QuestionField
 from ctxchat.tools.text import clip_line, size
 
 MAX_SCHEMA_BYTES = 200_000
@@ -84,6 +84,9 @@ MAX_TOOLS = 500
 LISTENED_TO = "2026-07-28"
 """The first protocol in which a server tells of changes only who has asked for them."""
 
+CHANGED = ("notifications/tools/list_changed", "notifications/resources/list_changed")
+"""What a server says when it offers something else."""
+
 MAX_STRAY_LINES = 1_000
 """Lines beside the protocol on standard output, after which a server is left."""
 
@@ -107,7 +110,7 @@ READ_RESOURCE = OfferedTool(
 """What we offer for a server that has resources."""
 
 RESOURCES_TIMEOUT_S = 5.0
-"""Seconds that a server may take to say whether it has any."""
+"""Seconds that a server may take to list its resources; what it has listed by then counts."""
 
 MAX_LISTED_RESOURCES = 1_000
 """Resources that are listed."""
@@ -126,7 +129,7 @@ Ask = Callable[[str, tuple[QuestionField, ...]], Awaitable[dict[str, Any] | None
 
 class Connection:
     """An open one. Calls may be made side by side. `session` is that of HTTP, `changed` is set when the server says that its
-    tools are others."""
+    tools or resources are others. `resources` are those it listed when it was last asked for its tools."""
 
     def __init__(
         self, sdk: Any, client: Any, left_out: list[str], session: HttpSession, changed: asyncio.Event
@@ -137,6 +140,7 @@ class Connection:
         self.changed = changed
         self.ask: Ask | None = None
         """Puts to a person what the server asks, while a call is under way."""
+        self.resources: list[OfferedResource] = []
         self._resource_tools: set[str] = set()
         self._refusals, codes = sdk.MCPError, sdk.types
         self._closed, self._unknown = codes.CONNECTION_CLOSED, codes.METHOD_NOT_FOUND
@@ -151,14 +155,30 @@ class Connection:
         return [*found, *(tool for tool in more if tool.name in self._resource_tools)], left_out
 
     async def _has_resources(self) -> bool:
-        """Most servers say that they could have some; one that does not answer has none."""
+        """List them. Most servers say that they could have some; one that does not answer has none."""
+        self.resources = []
         about = self._client.server_capabilities
         if not (about and about.resources):
             return False
         with suppress(self._refusals, TimeoutError):
             async with asyncio.timeout(RESOURCES_TIMEOUT_S):
-                return bool((await self._client.list_resources()).resources or await self._templates())
-        return False
+                async for each in self._listed():
+                    self.resources.append(OfferedResource(str(each.uri), str(each.title or each.name or "")))
+                return bool(self.resources or await self._templates())
+        return bool(self.resources)
+
+    async def _listed(self) -> AsyncGenerator[Any, None]:
+        """Its resources, page by page, no more than `MAX_LISTED_RESOURCES`; a page that was there before is the last."""
+        cursor, seen, count = None, set[str](), 0
+        while True:
+            page = await self._client.list_resources(cursor=cursor, cache_mode="refresh")
+            for each in page.resources[: MAX_LISTED_RESOURCES - count]:
+                yield each
+            count += len(page.resources)
+            cursor = page.next_cursor
+            if not cursor or cursor in seen or count >= MAX_LISTED_RESOURCES:
+                return
+            seen.add(cursor)
 
     async def _templates(self) -> Sequence[Any]:
         """The forms that addresses of resources may have; not all servers know of them."""
@@ -193,19 +213,13 @@ class Connection:
         async def tell(done: float, total: float | None, message: str | None) -> None:
             await progress(_progress_text(done, total, message))
 
-        try:
+        if tool in self._resource_tools and tool == READ_RESOURCE.name:
+            return await self.read(str(arguments.get("uri", "")), seconds)
+        with self._told_endings():
             if tool in self._resource_tools:
                 async with asyncio.timeout(seconds):
-                    return await (
-                        self._list_resources() if tool == LIST_RESOURCES.name else self._read_resource(arguments)
-                    )
+                    return await self._list_resources()
             result = await self._client.call_tool(tool, arguments, read_timeout_seconds=seconds, progress_callback=tell)
-        except self._refusals as problem:
-            if self._session.forgotten:
-                raise ConnectionAbortedError("The server does not know this session any more.") from problem
-            if problem.error.code == self._closed:
-                raise ConnectionResetError("The server has ended.") from problem
-            raise
         words: list[str] = []
         images: list[str] = []
         for part in result.content:
@@ -216,41 +230,53 @@ class Connection:
         structured = _structured(result.structured_content, words)
         return ToolResult("\n".join(filter(None, (*words, structured))), bool(result.is_error), tuple(images))
 
+    @contextmanager
+    def _told_endings(self) -> Iterator[None]:
+        """A server that is gone, or has forgotten us, said as `call` says it."""
+        try:
+            yield
+        except self._refusals as problem:
+            if self._session.forgotten:
+                raise ConnectionAbortedError("The server does not know this session any more.") from problem
+            if problem.error.code == self._closed:
+                raise ConnectionResetError("The server has ended.") from problem
+            raise
+
     async def _list_resources(self) -> ToolResult:
         """All resources, and the forms that addresses of more may have, a line each."""
-        lines: list[str] = []
-        cursor = None
-        while True:
-            page = await self._client.list_resources(cursor=cursor)
-            lines += [_resource_line(str(each.uri), each) for each in page.resources]
-            cursor = page.next_cursor
-            if not cursor or len(lines) >= MAX_LISTED_RESOURCES:
-                break
-        more = f"[only the first {MAX_LISTED_RESOURCES}]" if cursor or len(lines) > MAX_LISTED_RESOURCES else ""
-        lines = lines[:MAX_LISTED_RESOURCES]
+        lines = [_resource_line(str(each.uri), each) async for each in self._listed()]
+        more = f"[only the first {MAX_LISTED_RESOURCES}]" if len(lines) >= MAX_LISTED_RESOURCES else ""
         lines += [_resource_line(each.uri_template, each) for each in await self._templates()]
         return ToolResult("\n".join(filter(None, (*lines, more))) or "There are none.", False)
 
-    async def _read_resource(self, arguments: dict[str, Any]) -> ToolResult:
+    async def read(self, uri: str, seconds: float) -> ToolResult:
+        """A resource by its address; `failed` where nothing of it can be shown, with why as its words. Raises as `call`."""
+        with self._told_endings():
+            async with asyncio.timeout(seconds):
+                contents = (await self._client.read_resource(uri)).contents
         words: list[str] = []
         images: list[str] = []
-        for part in (await self._client.read_resource(str(arguments.get("uri", "")))).contents:
+        shown = not contents
+        for part in contents:
             kind = part.mime_type or "not said what"
             if hasattr(part, "text"):
                 words.append(part.text)
+                shown = True
             elif kind.startswith("image/"):
                 _take_image(part.blob, words, images)
             else:
                 words.append(f"[{part.uri}: {kind}, not shown]")
-        return ToolResult("\n".join(words), False, tuple(images))
+        return ToolResult("\n".join(words), not (shown or images), tuple(images))
 
     async def watch(self) -> None:
-        """Hear of changed tools from a server of the newest protocol, which tells only who asks; until it ends. Others tell
-        without being asked."""
-        about = self._client.server_capabilities.tools
-        if self._client.protocol_version < LISTENED_TO or not (about and about.list_changed):
+        """Hear of changed tools and resources from a server of the newest protocol, which tells only who asks; until it ends.
+        Others tell without being asked."""
+        able = self._client.server_capabilities
+        tools = bool(able.tools and able.tools.list_changed)
+        resources = bool(able.resources and able.resources.list_changed)
+        if self._client.protocol_version < LISTENED_TO or not (tools or resources):
             return
-        async with self._client.listen(tools_list_changed=True) as events:
+        async with self._client.listen(tools_list_changed=tools, resources_list_changed=resources) as events:
             async for _ in events:
                 self.changed.set()
 
@@ -295,7 +321,7 @@ async def connected(address: Address, workspace: str, log: Path) -> AsyncGenerat
         left_out: list[str] = []
 
         async def hear(message: Any) -> None:
-            if getattr(message, "method", "") == "notifications/tools/list_changed":
+            if getattr(message, "method", "") in CHANGED:
                 changed.set()
 
         found: list[Connection] = []

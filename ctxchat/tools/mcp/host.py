@@ -24,9 +24,11 @@ from ctxchat.tools.mcp.protocol import (
     CallProgress,
     Down,
     ImagePiece,
+    OfferedResource,
     OfferedTool,
     ResultPiece,
     ServerQuestion,
+    ServerResource,
     ServerTool,
     Up,
 )
@@ -87,17 +89,21 @@ class ConnectionHandle:
     def __init__(self, line: _ProcessRun, id: int, inbox: Inbox) -> None:
         self._line, self._id, self._inbox = line, id, inbox
         self.tools: tuple[OfferedTool, ...] = ()
+        self.resources: tuple[OfferedResource, ...] = ()
         self.left_out: tuple[str, ...] = ()
 
     async def wait_for_tools(self) -> None:
         """Wait until the server has said what it offers, the first time or anew. Raises ToolError where it is down."""
         tools: list[OfferedTool] = []
+        resources: list[OfferedResource] = []
         while True:
             match await self._inbox.get():
                 case ServerTool(tool=tool):
                     tools.append(tool)
+                case ServerResource(resource=resource):
+                    resources.append(resource)
                 case Up(left_out=left_out):
-                    self.tools, self.left_out = tuple(tools), left_out
+                    self.tools, self.resources, self.left_out = tuple(tools), tuple(resources), left_out
                     return
                 case Down() as down:
                     self._inbox.put_nowait(down)  # for whoever closes it: it is closed
@@ -108,8 +114,15 @@ class ConnectionHandle:
     async def call(self, tool: str, arguments: dict[str, object], watch: Watch) -> ToolReply:
         """Run a tool; `watch` takes what it says and asks on its way. Raises ToolError, ConnectionResetError where the server is
         gone, or ConnectionAbortedError where it has forgotten our session: nothing was done then."""
+        return await self._reply(lambda id: protocol.RunTool(id, self._id, tool, arguments), watch)
+
+    async def read(self, uri: str) -> ToolReply:
+        """A resource by its address; `failed` where nothing of it can be shown. Raises as `call`."""
+        return await self._reply(lambda id: protocol.ReadResource(id, self._id, uri), lambda news: None)
+
+    async def _reply(self, order: Callable[[int], protocol.Request], watch: Watch) -> ToolReply:
         with self._line.inbox() as (id, inbox):
-            self._line.send(protocol.RunTool(id, self._id, tool, arguments))
+            self._line.send(order(id))
             over = False
             try:
                 pieces: list[str] = []

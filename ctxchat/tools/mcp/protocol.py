@@ -33,6 +33,13 @@ class OfferedTool(msgspec.Struct, frozen=True):
     schema: dict[str, Any]
 
 
+class OfferedResource(msgspec.Struct, frozen=True):
+    """A resource as its server lists it: foreign text, all of it."""
+
+    uri: str
+    name: str = ""
+
+
 class Open(msgspec.Struct, frozen=True, tag="open"):
     """Connect to a server; what its process says beside the protocol goes to the file `log`."""
 
@@ -51,6 +58,14 @@ class RunTool(msgspec.Struct, frozen=True, tag="call"):
     arguments: dict[str, Any]
 
 
+class ReadResource(msgspec.Struct, frozen=True, tag="read"):
+    """Read a resource of the server behind `connection`; news of it are those of a call."""
+
+    id: int
+    connection: int
+    uri: str
+
+
 class ServerAnswer(msgspec.Struct, frozen=True, tag="answer"):
     """What a person said to what the server asked during a call; without `content` they said nothing."""
 
@@ -64,7 +79,7 @@ class End(msgspec.Struct, frozen=True, tag="end"):
     id: int
 
 
-Request = Open | RunTool | ServerAnswer | End
+Request = Open | RunTool | ReadResource | ServerAnswer | End
 
 
 class ServerTool(msgspec.Struct, frozen=True, tag="tool"):
@@ -74,8 +89,15 @@ class ServerTool(msgspec.Struct, frozen=True, tag="tool"):
     tool: OfferedTool
 
 
+class ServerResource(msgspec.Struct, frozen=True, tag="resource"):
+    """One of the resources a server lists."""
+
+    id: int
+    resource: OfferedResource
+
+
 class Up(msgspec.Struct, frozen=True, tag="up"):
-    """Connected, and all tools told; once more each time that the server's tools are others. `left_out` names those that cannot
+    """Connected, and all tools and resources told; once more each time that they are others. `left_out` names those that cannot
     be offered, each with why."""
 
     id: int
@@ -138,7 +160,7 @@ class Down(msgspec.Struct, frozen=True, tag="down"):
     forgotten: bool = False
 
 
-News = ServerTool | Up | ServerQuestion | CallProgress | ResultPiece | ImagePiece | CallEnded | Down
+News = ServerTool | ServerResource | Up | ServerQuestion | CallProgress | ResultPiece | ImagePiece | CallEnded | Down
 
 encode = msgspec.json.Encoder().encode
 read_request = msgspec.json.Decoder(Request).decode

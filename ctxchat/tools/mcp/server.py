@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from ctxchat.core.ports import ToolContext, ToolOutput, ToolPiece, ToolPort, Too
 from ctxchat.core.tool_schemas import plain_keys, restored_keys
 from ctxchat.core.view import ToolSpec
 from ctxchat.tools.mcp.host import AskedInCall, ConnectionHandle, McpHost, ToolReply, Watch
-from ctxchat.tools.mcp.protocol import Address, OfferedTool, QuestionField
+from ctxchat.tools.mcp.protocol import Address, OfferedResource, OfferedTool, QuestionField
 from ctxchat.tools.text import clip, clip_line
 
 State = Literal["off", "starting", "ready", "failed"]
@@ -262,11 +262,24 @@ class McpServer:
         tool: str,
         arguments: dict[str, object],
         watch: Watch = lambda news: None,
-        *,
-        again: bool = False,
     ) -> ToolReply:
-        """Run one of its tools; where it dies of that it is started anew, for the next call. One that has forgotten our session
-        over HTTP has done nothing: it is asked `again`, once, in a new one. Raises ToolError."""
+        """Run one of its tools; where it dies of that it is started anew, for the next call. Raises ToolError."""
+        return await self._asked(lambda connection: connection.call(tool, arguments, watch))
+
+    async def read(self, uri: str) -> ToolReply:
+        """A resource by its address; `failed` where nothing of it can be shown. Raises ToolError, as `call`."""
+        return await self._asked(lambda connection: connection.read(uri))
+
+    @property
+    def resources(self) -> Sequence[OfferedResource]:
+        """What it lists while it is up."""
+        return self._connection.resources if self._connection else ()
+
+    async def _asked(
+        self, ask: Callable[[ConnectionHandle], Awaitable[ToolReply]], *, again: bool = False
+    ) -> ToolReply:
+        """The reply of the connection there is. One that has forgotten our session over HTTP has done nothing: it is asked
+        `again`, once, in a new one."""
         await self.settled()
         connection = self._connection
         if connection is None:
@@ -275,7 +288,7 @@ class McpServer:
                 f"/mcp starts it again.{self._log_hint}",
             )
         try:
-            reply = await connection.call(tool, arguments, watch)
+            reply = await ask(connection)
             self._deaths = 0
             return reply
         except ConnectionAbortedError as problem:
@@ -283,7 +296,7 @@ class McpServer:
                 raise ToolError(f"{self.name}: {problem}") from problem
             await self._anew(connection)
             self._deaths = 0
-            return await self.call(tool, arguments, watch, again=True)
+            return await self._asked(ask, again=True)
         except ConnectionResetError as problem:
             await self._anew(connection)
             hint = f"{'It is being started again.' if self.state == 'starting' else ''}{self._log_hint}".strip()

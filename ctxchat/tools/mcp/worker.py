@@ -24,11 +24,13 @@ from ctxchat.tools.mcp.protocol import (
     News,
     Open,
     QuestionField,
+    ReadResource,
     Request,
     ResultPiece,
     RunTool,
     ServerAnswer,
     ServerQuestion,
+    ServerResource,
     ServerTool,
     Up,
     encode,
@@ -66,7 +68,7 @@ class McpWorker:
             case Open():
                 self._leave[order.id] = asyncio.Event()
                 self._start_task(order.id, self._serve(order))
-            case RunTool():
+            case RunTool() | ReadResource():
                 self._start_task(order.id, self._call(order))
             case ServerAnswer():
                 if (waiting := self._asked.get(order.id)) and not waiting.done():
@@ -126,6 +128,8 @@ class McpWorker:
         offered, left_out = await connection.tools()
         for tool in offered:
             await self._send_news(ServerTool(id, tool))
+        for resource in connection.resources:
+            await self._send_news(ServerResource(id, resource))
         await self._send_news(Up(id, tuple(left_out)))
 
     async def _follow(self, id: int, connection: Connection) -> None:
@@ -137,7 +141,7 @@ class McpWorker:
             with suppress(Exception):
                 await self._tell_tools(id, connection)
 
-    async def _call(self, order: RunTool) -> None:
+    async def _call(self, order: RunTool | ReadResource) -> None:
         try:
             if order.connection not in self._connections:
                 raise ConnectionResetError("The server has ended.")
@@ -153,7 +157,10 @@ class McpWorker:
 
             connection.ask = ask
             try:
-                result = await connection.call(order.tool, order.arguments, address.timeout, progress)
+                if isinstance(order, RunTool):
+                    result = await connection.call(order.tool, order.arguments, address.timeout, progress)
+                else:
+                    result = await connection.read(order.uri, address.timeout)
             finally:
                 connection.ask = None if connection.ask is ask else connection.ask
             text = clip(without_zeros(result.text), MAX_RESULT_CHARS)

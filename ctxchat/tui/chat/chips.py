@@ -5,7 +5,7 @@ Knows values only; what becomes of a chip that is chosen is the composer's.
 
 from __future__ import annotations
 
-from asyncio import to_thread
+from asyncio import FIRST_COMPLETED, to_thread, wait
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from ctxchat.presentation.text import clean, one_line
 from ctxchat.tools.mentions import MentionedFile, MentionRules, file_name, look_all
 from ctxchat.tui.transcript.blocks import ATTACHED_SIGN, attached_size
 from ctxchat.tui.unsent.draft import Along, Draft, Paste, Picture, longest_text
+from ctxchat.tui.unsent.resources import MentionedResources, is_resource
 from ctxchat.tui.widgets.pressable import Pressable
 
 MAX_NAME_CHARS = 60
@@ -153,12 +154,30 @@ class AttachedBox(Widget):
         self.attach(*(Picture(file_name(i.name), i.data, i.width, i.height) for i in found if i.kind == "image"))
 
     async def find_mentions(
-        self, text: str, folder: Path, limit: int, rules: MentionRules, *, typing: Callable[[], str]
+        self,
+        text: str,
+        folder: Path,
+        limit: int,
+        rules: MentionRules,
+        *,
+        typing: Callable[[], str],
+        resources: MentionedResources | None,
     ) -> None:
-        """At the files that a text mentions, off the event loop, as long as a window of so many tokens can hold one. A file
-        whose name is still being typed is no news."""
-        found = await to_thread(look_all, text, folder, longest_text(limit), rules)
-        self.mention([each for each in found if each.kind != "nothing" or each.asks or each.name != typing()])
+        """At the files and resources that a text mentions, off the event loop, as long as a window of so many tokens can hold
+        one. What is still being typed is no news; resources are shown as they are read."""
+        longest = longest_text(limit)
+        found = await to_thread(look_all, text, folder, longest, rules)
+        files = [each for each in found if each.kind != "nothing" or each.asks or each.name != typing()]
+        if resources is None:
+            self.mention(files)
+            return
+        files = [each for each in files if each.kind != "nothing" or not is_resource(each.name)]
+        under_way = True
+        while under_way:
+            looked, under_way = resources.look(text, longest, rules, typing())
+            self.mention([*files, *looked])
+            if under_way:
+                await wait(under_way, return_when=FIRST_COMPLETED)
 
     def _changed(self) -> None:
         self.redraw()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 from textual.content import Content
@@ -17,6 +18,9 @@ from ctxchat.presentation.text import one_line
 from ctxchat.tools.mentions import mention
 from ctxchat.tui.commands import BY_NAME, COMMANDS
 from ctxchat.tui.widgets.field import AnySizeList
+
+if TYPE_CHECKING:
+    from ctxchat.tools.mcp.protocol import OfferedResource
 
 MAX_SUGGESTIONS = 8
 MAX_LINES = 8
@@ -79,6 +83,29 @@ def file_choices(typed: str, files: Sequence[str], most: int = MAX_SUGGESTIONS) 
             f for _, f in sorted(((s, f) for s, f in scored if s > 0), key=lambda r: (-r[0], len(r[1]), r[1]))[:most]
         ]
     return [Completion(f"{mention(f)} ", one_line(f, 120)) for f in best]
+
+
+def resource_choices(
+    typed: str, listed: Mapping[str, Sequence[OfferedResource]], most: int = MAX_SUGGESTIONS
+) -> list[Completion]:
+    """The resources that match best by server, address or name, each with its name."""
+    every = [(f"{server}:{each.uri}", each.name) for server, of in listed.items() for each in of]
+    if typed:
+        matcher = Matcher(typed)
+        scored = [(matcher.match(f"{mentioned} {name}"), mentioned, name) for mentioned, name in every]
+        every = [(mentioned, name) for score, mentioned, name in sorted(scored, key=lambda s: -s[0]) if score > 0]
+    return [
+        Completion(f"{mention(mentioned)} ", one_line(mentioned, 80), one_line(name, 60))
+        for mentioned, name in every[:most]
+    ]
+
+
+def mention_choices(
+    typed: str, files: Sequence[str], listed: Mapping[str, Sequence[OfferedResource]]
+) -> list[Completion]:
+    """Files, then resources; resources first where a server is named."""
+    found, resources = file_choices(typed, files), resource_choices(typed, listed)
+    return [*resources, *found] if typed.partition(":")[0] in listed else [*found, *resources]
 
 
 class CompletionList(AnySizeList, can_focus=False):

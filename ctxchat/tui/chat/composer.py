@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from asyncio import to_thread
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +34,7 @@ from ctxchat.tui.commands import Keys, shown_key
 from ctxchat.tui.unsent.draft import SAVE_PAUSE_S, Along, Draft, Paste, mention_rules
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.unsent.outside_editor import edited
+from ctxchat.tui.unsent.resources import MentionedResources
 from ctxchat.tui.widgets.line import Line, Words
 from ctxchat.tui.widgets.lines import target
 
@@ -102,6 +103,7 @@ class Composer(Widget):
         self.submit: Callable[[Draft], None] = lambda draft: None  # the app's; it calls `sent` when it took the draft
         self.take_back: Callable[[Draft], bool] = lambda draft: False  # likewise; False for what no longer waits
         self.workspace = Path()
+        self.resources: MentionedResources | None = None  # the app's
         self._attachments: Attachments | None = None
         self._judge: Callable[[AccessRequest], Verdict] = free_inside
         self._pasted: tuple[str, ...] = ()  # mentions that nobody typed
@@ -209,12 +211,20 @@ class Composer(Widget):
             most = self._context_usage.limit if self._context_usage else MAX_TEXT_CHARS
             rules = mention_rules(self.whole_draft, self._judge)
             look = partial(self.attached.find_mentions, self.prompt.text, self.workspace, most, rules)
-            looking = partial(look, typing=lambda: self.prompt.typed_file)
-            self.run_worker(looking, group="mentions", exclusive=True, exit_on_error=False)
+            looking = partial(look, typing=lambda: self.prompt.typed_file, resources=self.resources)
+            self.run_worker(partial(self._look, looking), group="mentions", exclusive=True, exit_on_error=False)
         self.post_message(self.Changed())
         if self._rest:
             self._rest.stop()
         self._rest = self.set_timer(SAVE_PAUSE_S, lambda: self.post_message(self.Rested()))
+
+    async def _look(self, looking: Callable[[], Awaitable[None]]) -> None:
+        """At what the message mentions, and at what the servers list by now."""
+        if self.resources and await self.resources.refresh():
+            self.prompt.resources = self.resources.listed
+            if self.prompt.typed_file or self.prompt.text.endswith("@"):
+                self.prompt.offer_completions()
+        await looking()
 
     def show_cost(self, context_usage: ContextUsage, cold: str = "") -> None:
         """Say what this message would do to the gauge, where it matters, and what it costs a server that has gone `cold`."""

@@ -5,8 +5,9 @@ Knows text and keys only; what is sent, queued or measured is `composer`'s.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual.events import Key, Paste
 from textual.message import Message
@@ -15,11 +16,21 @@ from textual.strip import Strip
 from ctxchat.core.prompt_files import PromptFile
 from ctxchat.presentation.text import harmless
 from ctxchat.tools.mentions import MentionedFile, pasted_data, pasted_images, pasted_path, read_mention
-from ctxchat.tui.chat.completion import Completion, CompletionList, Wanted, command_choices, completable, file_choices
+from ctxchat.tui.chat.completion import (
+    Completion,
+    CompletionList,
+    Wanted,
+    command_choices,
+    completable,
+    mention_choices,
+)
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.terminal.first_frame import invitation
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.field import TextEditor, with_newlines
+
+if TYPE_CHECKING:
+    from ctxchat.tools.mcp.protocol import OfferedResource
 
 MIN_ATTACHED_CHARS = 8_192
 """Characters from which a paste becomes an attachment instead of text in the editor."""
@@ -81,6 +92,8 @@ class Prompt(TextEditor):
         self._recalled = ""
         self.input_history = history
         self.files: Sequence[str] = ()
+        self.resources: Mapping[str, Sequence[OfferedResource]] = {}
+        """What each MCP server lists, to be named behind `@`."""
         self.prompts: Callable[[], Sequence[PromptFile]] = tuple
         """Skills and command files that can be called by `/name`."""
 
@@ -208,7 +221,7 @@ class Prompt(TextEditor):
         elif found.kind == "command":
             self._completion.offer(command_choices(found.typed, self.prompts()))
         else:
-            choices = file_choices(found.typed, self.files)
+            choices = mention_choices(found.typed, self.files, self.resources)
             whole = bool(choices) and choices[0].insert.strip() == f"@{found.typed}"
             self._completion.offer(() if whole else choices)
 

@@ -35,7 +35,7 @@ def writing(keys: Keys) -> list[Entry]:
     return [
         *((first(keys.get(name, ())), "", by_id[name].help) for name in WRITING if name in by_id),
         ("up", "", "On the first line: what you sent before; with messages waiting, the last of them"),
-        ("@", "", "A file of this folder"),
+        ("@", "", "A file of this folder, or a resource of an MCP server"),
         ("tab", "", "To the question that waits, and around the screen"),
     ]
 

@@ -21,6 +21,7 @@ from ctxchat.tools.mentions import MAX_TEXT_CHARS, MentionRules, Verdict, look_a
 if TYPE_CHECKING:
     from ctxchat.agent.attachments import Attachments
     from ctxchat.agent.session import Session
+    from ctxchat.tui.unsent.resources import MentionedResources
 
 PASTE_EXCERPT_CHARS = 4_000
 """Characters of a paste that the message still holds, about, when it goes as a file."""
@@ -148,11 +149,17 @@ def _load_draft(data: Path, session: str) -> Draft:
     return msgspec.json.decode(kept, type=Draft) if kept else Draft()
 
 
-async def prepared(draft: Draft, session: Session, workspace: Path) -> tuple[Part, ...]:
-    """What goes along with the words of a draft. Raises StorageError where something cannot be saved; nothing is sent then."""
+async def prepared(
+    draft: Draft, session: Session, workspace: Path, resources: MentionedResources | None
+) -> tuple[Part, ...]:
+    """What goes along with the words of a draft. Raises StorageError where something cannot be saved, and CtxchatError where a
+    resource cannot be read; nothing is sent then."""
     rules = mention_rules(draft, lambda access_request: session.permissions.judge("read_file", access_request).verdict)
     text = session.mentioning(draft.text)
-    named = await to_thread(look_all, text, workspace, longest_text(session.context_usage.limit), rules)
+    longest = longest_text(session.context_usage.limit)
+    named = await to_thread(look_all, text, workspace, longest, rules)
+    if resources:
+        named += await resources.load(draft.text, longest, rules)
     parts = [await _draft_part(each, session.attachments) for each in draft.along]
     parts += [
         part for each in named if (part := await part_of(each, session.attachments.save, session.attachments.mask))
