@@ -14,7 +14,10 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 from urllib.parse import quote
+
+import msgspec
 
 from ctxchat.core.errors import StorageError
 from ctxchat.core.messages import Message
@@ -75,10 +78,38 @@ Row = tuple[int, str, str, str]
 
 def searchable(message: Message) -> str:
     """All the words of a message: its text, what it called with what, and its reasoning."""
-    calls = [f"{call.name} {call.arguments}" for call in message.calls]
+    return _joined(message, [f"{call.name} {_decoded(call.arguments)}" for call in message.calls])
+
+
+def searchable_before(message: Message) -> str:
+    """As earlier builds wrote it down, with the arguments of calls as JSON; their rows stay as they are."""
+    return _joined(message, [f"{call.name} {call.arguments}" for call in message.calls])
+
+
+def _joined(message: Message, calls: list[str]) -> str:
     reasoning = [message.reasoning.text] if message.reasoning else []
     # SQLite's own functions end a text at a zero.
     return "\n".join(part for part in (message.text, *calls, *reasoning) if part).replace("\0", "\ufffd")
+
+
+def _decoded(arguments: str) -> str:
+    """The keys and values of a call's arguments, a line each: in JSON the first word of a line of code stands behind the `n` of
+    `\\n`, as one word with it. What is no JSON stays as it is."""
+    words: list[str] = []
+    try:
+        waiting: list[object] = [msgspec.json.decode(arguments)]
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, dict):
+                pairs = reversed(cast("dict[str, object]", part).items())
+                waiting += [each for key, value in pairs for each in (value, key)]
+            elif isinstance(part, list):
+                waiting += reversed(cast("list[object]", part))
+            elif part is not None:
+                words.append(str(part))
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return arguments
+    return "\n".join(words)
 
 
 def prepare(connection: sqlite3.Connection, *, wanted: bool = True, mode: str = "rw") -> None:

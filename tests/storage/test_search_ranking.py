@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed, Undone
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.search import NEWEST, Scope
-from ctxchat.storage import archive, schema, sessions
+from ctxchat.storage import archive, index, inspection, schema, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.query import parse, phrase
 from ctxchat.storage.snippet import passage
@@ -97,6 +98,30 @@ def test_the_question_at_hand_is_not_its_own_answer(database: Database) -> None:
     assert found(database, "Where does the spare key hang?", session=session, recall=True)[0] == "m1"
     assert "m3" not in found(database, "Where does the spare key hang?", session=session, recall=True)
     assert "m3" in found(database, "Where does the spare key hang?", session=session)
+
+
+def test_the_first_word_of_a_line_in_a_call_is_found(database: Database) -> None:
+    arguments = json.dumps({"path": "a.py", "edits": [{"new": "x = 1\ndef harbour():\n\treturn 7"}]})
+    store(
+        database, *called(1, "edit_file", arguments, "Done."), *called(3, "shell", '{"command": "ls\\nquay', "Failed.")
+    )
+    assert found(database, "def") == found(database, "return") == found(database, '"def harbour"') == ["m1"]
+    assert found(database, "a.py") and found(database, "edit_file")
+    assert found(database, "command") == ["m3"]  # what is no JSON stays as it is
+
+
+def test_rows_of_an_earlier_build_are_searched_and_no_fault(database: Database) -> None:
+    store(database, *called(1, "shell", '{"command": "echo quay"}', "Done."))
+    before = 'shell {"command": "echo quay"}'
+    with database.transaction() as connection:
+        row = connection.execute("SELECT id FROM messages WHERE seq = 1").fetchone()[0]
+        index.remove_row(connection, row)
+        connection.execute("UPDATE messages SET text = ? WHERE id = ?", (before, row))
+        index.add_messages(connection, [(row, before, "assistant", "shell")])
+    assert found(database, "quay") == ["m1"] and not inspection.inspect(database).faults
+    with database.transaction() as connection:
+        connection.execute("UPDATE messages SET text = 'other' WHERE id = ?", (row,))
+    assert any("other words" in fault.what for fault in inspection.inspect(database).faults)
 
 
 def test_words_without_spaces_between_them(database: Database) -> None:
