@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-SAVED = "Saved. Go on with: ctxchat --continue"
+SAVED = "Saved. Go on with: ctxchat --session {}"
 """Said in the terminal when the chat is left."""
 
 MARK_QUESTIONS = {
@@ -196,12 +196,13 @@ class CtxchatApp(InOrder):
         await asyncio.shield(self._left)
 
     async def _leave(self, code: int) -> None:
-        lost, said = "", bool(self.session and self.session.state.ledger.groups and not self.is_web)
+        session = self.session if not self.is_web else None
+        lost, said = "", session.id if session and session.state.ledger.groups else ""
         try:
             lost = await self.controller.close(self.workers)
             await self.services.close()
         finally:
-            words = UNSENT.format(clean(lost)) if lost else SAVED if said and not code else ""
+            words = UNSENT.format(clean(lost)) if lost else SAVED.format(said) if said and not code else ""
             self.exit(code, return_code=code, message=Text(words) if words else None)
 
     def give_back_terminal(self) -> None:

@@ -43,7 +43,8 @@ def test_a_question_typed_before_anything_is_up_is_answered_from_the_files(chat:
         terminal.press("ctrl+q")
         assert terminal.wait() == 0
         assert left_clean(terminal)
-    (row,) = sessions(harbour)
+        (row,) = sessions(harbour)
+        assert terminal.shows(f"Go on with: ctxchat --session {row['id']}")
     assert row["title"] == QUESTION
 
 
