@@ -60,11 +60,14 @@ class SpendingBudget:
         self._day = day
         self._reserved = Spend()  # the most that calls under way can come to
         self._told: set[tuple[Scope, bool, float]] = set()
+        self.reached: Limit | None = None
+        """The limit that the last call of this turn was not made for."""
 
     def begin_turn(self, session: str) -> None:
         """What comes now is another turn's; one of a sub-agent is a part of its caller's."""
         if session == self._session:
             self._spent["turn"] = Spend()
+            self.reached = None
 
     def in_force(self) -> tuple[Limit, ...]:
         """The limits that are set, with what is spent of each; calls under way count at their dearest."""
@@ -94,6 +97,7 @@ class SpendingBudget:
         for limit in self.in_force():
             most = longest_reply(limit, prices, prompt)
             if most is not None and most < min(MIN_OUTPUT, wanted):
+                self.reached = limit
                 raise ModelError(
                     f"The limit is reached: {limit.words} is spent, and this request could cost more than what is left. "
                     "It was not made.",
@@ -117,9 +121,10 @@ class SpendingBudget:
         if self._day and paid.usd:
             self._spent["day"] = Spend(await self._day.add(paid.usd))
 
-    def raise_limit(self, scope: Scope, usd: float) -> None:
-        """So many US dollars from now on, for this session; 0 for no limit."""
-        self.limits = msgspec.structs.replace(self.limits, **{scope: usd})
+    def raise_limit(self, scope: Scope, most: float, *, in_tokens: bool = False) -> None:
+        """So many US dollars (or tokens) from now on, for this session; 0 for no limit."""
+        changed = {f"{scope}_tokens": round(most)} if in_tokens else {scope: most}
+        self.limits = msgspec.structs.replace(self.limits, **changed)
 
 
 class _Reserved(Spend, frozen=True):

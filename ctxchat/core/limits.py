@@ -62,8 +62,16 @@ class Limit(msgspec.Struct, frozen=True):
     @property
     def words(self) -> str:
         """`$4.80 of $5.00 for this session`."""
-        spent, most = ((f"{n:,.0f} tokens" if self.in_tokens else f"${n:,.2f}") for n in (self.spent, self.most))
-        return f"{spent} of {most} for this {self.scope}"
+        return f"{self.amount(self.spent)} of {self.amount(self.most)} for this {self.scope}"
+
+    def amount(self, of: float) -> str:
+        """`$4.80`, or `12,000 tokens`."""
+        return f"{of:,.0f} tokens" if self.in_tokens else f"${of:,.2f}"
+
+    @property
+    def extended(self) -> float:
+        """What the limit would be with as much again from here. That of a turn: what comes after a question is another turn's."""
+        return self.most if self.scope == "turn" else self.spent + self.most
 
 
 def limits_in_force(limits: SpendingLimits, spent: Mapping[Scope, Spend]) -> Iterator[Limit]:

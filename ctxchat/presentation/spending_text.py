@@ -10,7 +10,9 @@ from ctxchat.core.limits import SCOPES, Limit, Scope
 from ctxchat.presentation.text import one_line
 from ctxchat.presentation.usage_text import money
 
-MAX_LIMIT_USD = 1_000_000
+MAX_LIMIT = 1_000_000_000
+"""US dollars, or tokens."""
+
 MAX_MODEL_CHARS = 60
 """Characters of a model's name that are shown."""
 
@@ -43,14 +45,25 @@ def wanted_limit(text: str) -> tuple[Scope, float]:
     """`session 5`, `day $2.50`: which limit, and the US dollars. Raises UsageError."""
     scope, _, amount = text.strip().partition(" ")
     try:
-        usd = float(amount.strip().removeprefix("$"))
+        usd = wanted_amount(amount)
+        if scope in SCOPES:
+            return scope, usd
+    except UsageError:
+        pass
+    raise UsageError(
+        f"{one_line(text, 40)} is no limit.", "Say `turn`, `session` or `day`, then US dollars; 0 for none."
+    )
+
+
+def wanted_amount(text: str) -> float:
+    """`5`, `$2.50`, `200,000`: US dollars or tokens. Raises UsageError."""
+    try:
+        amount = float(text.strip().removeprefix("$").replace(",", ""))
     except ValueError:
-        usd = -1.0
-    if scope not in SCOPES or not 0 <= usd < MAX_LIMIT_USD:
-        raise UsageError(
-            f"{one_line(text, 40)} is no limit.", "Say `turn`, `session` or `day`, then US dollars; 0 for none."
-        )
-    return scope, usd
+        amount = -1.0
+    if not 0 <= amount < MAX_LIMIT:
+        raise UsageError(f"{one_line(text, 40)} is no amount.", "Write a number, like 5; 0 for no limit.")
+    return amount
 
 
 def _parts(sums: Mapping[str, float]) -> str:

@@ -34,13 +34,13 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.prompt_files import called_prompt
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui import commands, starting
-from ctxchat.tui.actions import Handler, handler, importing, models
+from ctxchat.tui.actions import Handler, handler, importing, models, views
 from ctxchat.tui.actions.compaction import reinsert
 from ctxchat.tui.actions.program import keep_line, open_place
 from ctxchat.tui.browser import open_in_browser
 from ctxchat.tui.chat.banner import AllNotices, BranchOffer
 from ctxchat.tui.chat.composer import Composer
-from ctxchat.tui.chat.offers import FirstChoice, ImportOffer, SuggestionPanel, UnreachedPanel
+from ctxchat.tui.chat.offers import FirstChoice, ImportOffer, LimitPanel, SuggestionPanel, UnreachedPanel
 from ctxchat.tui.chat.prompt import Prompt
 from ctxchat.tui.chat.screen import ChatScreen
 from ctxchat.tui.edits import POLL_INTERVAL_S, Edits, soft_mark
@@ -506,6 +506,12 @@ class CtxchatApp(InOrder):
         self.chat.composer.prompt.focus()
         if event.way:
             self.start_action(partial(models.go_on_with, event.way, event.waiting), "")
+
+    def on_limit_panel_answered(self, event: LimitPanel.Answered) -> None:
+        event.stop()
+        self.chat.composer.prompt.focus()
+        if event.text or event.most is not None:
+            self.start_action(partial(views.go_on_beyond, event.limit, event.most), event.text)
 
     def on_suggestion_panel_replied(self, event: SuggestionPanel.Replied) -> None:
         event.stop()

@@ -16,6 +16,7 @@ from ctxchat.core.events import Notice, Usage
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Mode
 from ctxchat.core.ports import ModelPort, SummaryTask, ToolPort, WorkspaceFiles
+from ctxchat.core.prices import ModelPrices
 from ctxchat.tui.app import CtxchatApp
 from tests.agent.desk import Desk
 from tests.doubles.scripted import Script, ScriptedModel
@@ -58,12 +59,13 @@ async def talking(
     mode: Mode = "ask",
     others: dict[str, ModelPort] | None = None,
     address: str = "",
+    prices: ModelPrices | None = None,
     said: Sequence[str] = (),
     **options: object,
 ) -> AsyncIterator[tuple[CtxchatApp, Pilot[int], Desk]]:
     """`said`: messages that were answered before the chat is opened, which is much quicker than on screen."""
     made = Options(**({"keep_recent": 2, "strategy": "summarize", "prepare": False} | options))  # type: ignore[arg-type]
-    model = ScriptedModel(script, window=Window(window, "configured"), address=address)
+    model = ScriptedModel(script, window=Window(window, "configured"), address=address, prices=prices)
     desk = Desk(
         model,
         others=others,

@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from ctxchat.core.errors import UsageError
+from ctxchat.core.ledger import open_end
 from ctxchat.core.sections import SECTIONS
 from ctxchat.presentation.cache_text import cache_sentences
-from ctxchat.presentation.spending_text import limit_lines, spending_lines, wanted_limit
+from ctxchat.presentation.spending_text import limit_lines, spending_lines, wanted_amount, wanted_limit
 from ctxchat.presentation.usage_text import sentence
 from ctxchat.tui.actions.compaction import free_up_to
 from ctxchat.tui.actions.sessions import go_on_in
 from ctxchat.tui.starting import tell_servers
 
 if TYPE_CHECKING:
+    from ctxchat.core.limits import Limit
     from ctxchat.tui.app import CtxchatApp
 
 
@@ -42,6 +45,20 @@ async def limit(app: CtxchatApp, argument: str = "") -> None:
         scope, usd = wanted_limit(argument)
         session.spending.raise_limit(scope, usd)
     app.chat.notice("info", "\n".join(limit_lines(session.spending.in_force())))
+
+
+async def go_on_beyond(limit: Limit, most: float | None, app: CtxchatApp, argument: str = "") -> None:
+    """The turn that a limit stopped goes on under another one: `most`, or what the person wrote."""
+    session = app.controller.idle_session()
+    if most is None:
+        try:
+            most = wanted_amount(argument)
+        except UsageError:
+            await app.chat.questions.stopped_by(limit)
+            raise
+    session.spending.raise_limit(limit.scope, most, in_tokens=limit.in_tokens)
+    if open_end(session.state.ledger):
+        app.controller.resume()
 
 
 async def archive(app: CtxchatApp, argument: str = "") -> None:

@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import CompactionSuggested
+from ctxchat.core.limits import Limit
 from ctxchat.core.quantities import count
 from ctxchat.importing.outcome import Importable, ReadSoFar, importable, size_words
 from ctxchat.presentation.text import one_line, short
@@ -219,6 +220,45 @@ class UnreachedPanel(Offered):
     def answer(self, what: str) -> None:
         """Once; what comes of it may ask again."""
         self.post_answer(self.Answered(next((way for way in WAYS if way == what), None), self._waiting))
+
+
+class LimitPanel(Offered):
+    """A spending limit stopped the turn: go on with as much again, with another limit, with none, or not now."""
+
+    IN_WORDS = "other"
+
+    class Answered(Message):
+        """What the limit is from now on, 0 for none; None for not now. `text` where the person wrote it."""
+
+        def __init__(self, limit: Limit, most: float | None, text: str = "") -> None:
+            super().__init__()
+            self.limit, self.most, self.text = limit, most, text
+
+    def __init__(self, limit: Limit) -> None:
+        super().__init__(id="limit")
+        self._limit = limit
+        self.PLACEHOLDER = f"{'tokens' if limit.in_tokens else 'US dollars'} for this {limit.scope}; enter goes on"
+
+    @property
+    def answers(self) -> Sequence[KeyedAnswer]:
+        return (
+            ("more", "g", f"go on, {self._limit.amount(self._limit.most)} more", False),
+            ("other", "a", "another limit", True),
+            ("none", "n", "no limit", False),
+            ("later", "esc", "not now", False),
+        )
+
+    def body(self) -> Iterable[Widget]:
+        words = f"{self._limit.words} is spent. The next request could pass it."
+        yield Static(Content.assemble(("? ", "bold $text-warning"), (words, "bold")), markup=False, classes="question")
+
+    def answer(self, what: str) -> None:
+        """Once; a limit that is too low asks again."""
+        most = {"more": self._limit.extended, "none": 0.0}.get(what)
+        self.post_answer(self.Answered(self._limit, most))
+
+    def worded(self, text: str) -> None:
+        self.post_answer(self.Answered(self._limit, None, text))
 
 
 class ImportOffer(Offered):

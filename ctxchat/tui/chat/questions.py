@@ -25,10 +25,11 @@ from textual.widgets.option_list import Option
 
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import ApprovalRequested, CompactionSuggested, QuestionAsked
+from ctxchat.core.limits import Limit
 from ctxchat.presentation.text import clean, cut, one_line
 from ctxchat.tui.chat.approval import ApprovalPanel
 from ctxchat.tui.chat.asked import AFTER_TAB_S, KEY_PAUSE_S, Asked, Keys
-from ctxchat.tui.chat.offers import FirstChoice, ImportLine, ImportOffer, SuggestionPanel, UnreachedPanel
+from ctxchat.tui.chat.offers import FirstChoice, ImportLine, ImportOffer, LimitPanel, SuggestionPanel, UnreachedPanel
 from ctxchat.tui.widgets.field import AnySizeList, Field
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ GIVEN_UP = ("-tight", "-tighter")
 """In windows where the answers would not be seen: without rules, then without what can be allowed besides."""
 
 Asking = ApprovalPanel | QuestionPanel
-_OFFERS = SuggestionPanel | FirstChoice | UnreachedPanel | ImportOffer
+_OFFERS = SuggestionPanel | FirstChoice | UnreachedPanel | LimitPanel | ImportOffer
 """Nothing waits for these."""
 
 
@@ -172,11 +173,17 @@ class Questions(Vertical):
         """One was chosen, or none is wanted."""
         await self.query(FirstChoice).remove()
         await self.query(UnreachedPanel).remove()
+        await self.query(LimitPanel).remove()
 
     async def unreached(self, model: str, address: str, *, waiting: bool) -> None:
         """Nobody is there to answer; `waiting` where a message wants its answer."""
         await self.choose_no_model()
         await self._mount_panel(UnreachedPanel(model, address, waiting=waiting), before=0)
+
+    async def stopped_by(self, limit: Limit) -> None:
+        """A spending limit is in the way of the answer."""
+        await self.choose_no_model()
+        await self._mount_panel(LimitPanel(limit), before=0)
 
     async def offer_import(self, offer: ImportOffer) -> None:
         """Sessions of other agents were found."""
@@ -197,7 +204,7 @@ class Questions(Vertical):
 
     def put_off(self) -> bool:
         """No model is chosen and nothing imported now; False where nobody asked."""
-        asked = [*self.query(FirstChoice), *self.query(UnreachedPanel), *self.query(ImportOffer)]
+        asked = [look for kind in (FirstChoice, UnreachedPanel, LimitPanel, ImportOffer) for look in self.query(kind)]
         for look in asked:
             look.answer("later")
         return bool(asked)
@@ -350,6 +357,9 @@ class Questions(Vertical):
         self.call_next(self._settled, self.choose_no_model)
 
     def on_unreached_panel_answered(self) -> None:
+        self.call_next(self._settled, self.choose_no_model)
+
+    def on_limit_panel_answered(self) -> None:
         self.call_next(self._settled, self.choose_no_model)
 
     def on_import_offer_answered(self) -> None:

@@ -279,6 +279,8 @@ class ChatScreen(CurrentSizeScreen[None]):
             self._ghost.start(self._session)
             if self._away or (interrupted and self._retrying and await self._session.setup.unreached()):
                 await self.unreached(self._session, waiting=True)
+            if limit := self._session.spending.reached:
+                await self.questions.stopped_by(limit)
 
     async def show_event(self, stamped: Stamped) -> None:
         """One event of the turn."""
