@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from functools import partial
 
+from ctxchat.agent.asides import Asides
 from ctxchat.agent.attachments import Attachments
 from ctxchat.agent.changes import Changes
 from ctxchat.agent.compaction.compactor import Compactor
@@ -71,6 +72,7 @@ class Session:
         self.policy = compactor.policy
         self.changes = Changes(conversation, self._lock, compactor.policy, compactor.planner.memory)
         self.handoff = Handoff(conversation, self._lock, compactor.planner)
+        self.asides = Asides(conversation, read_only)
         self.files = Files(conversation, self._lock, files) if files else None
         self.own_commands = own_commands
         """Commands that the person types, where there can be any."""

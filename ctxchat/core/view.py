@@ -81,6 +81,18 @@ class View(msgspec.Struct, frozen=True, dict=True):
         found["tools"].append(Mix(tools=sum(self.tool_tokens)))
         return {name: total(mixes) for name, mixes in found.items()}
 
+    def followed_by(self, messages: Sequence[Message], count: Callable[[str], int]) -> View:
+        """With these at the end, for one request: they belong to no turn of the conversation."""
+        more = tuple(
+            Item(message, "user", count(message.text), "user")
+            if message.role == "user"
+            else Item(message, "assistant", count(message.text), "reply")
+            for message in messages
+        )
+        return msgspec.structs.replace(
+            self, items=(*self.items, *more), raw=self.raw + sum(item.tokens for item in more)
+        )
+
     @property
     def turn(self) -> int:
         """The turn of the last message that belongs to one."""

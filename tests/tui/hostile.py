@@ -38,6 +38,7 @@ from ctxchat.tui.chat.banner import ShownNotice
 from ctxchat.tui.commands import default_keys
 from ctxchat.tui.panels.agents import AgentsScreen
 from ctxchat.tui.panels.archive import ArchiveScreen
+from ctxchat.tui.panels.aside import AsideScreen
 from ctxchat.tui.panels.file_changes import DiffScreen, MineScreen, RewindScreen
 from ctxchat.tui.panels.flight import FlightScreen
 from ctxchat.tui.panels.handoff import HandoffScreen
@@ -141,6 +142,17 @@ class HostileJobs:
         raise CtxchatError(NASTY, NASTY)
 
 
+class HostileAsides:
+    """What a hostile model answers beside the conversation."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    async def ask(self, question: str, earlier: Sequence[object] = ()) -> AsyncGenerator[str, None]:
+        yield self.text
+        raise CtxchatError(NASTY, NASTY)
+
+
 class HostileDesk(HarbourSession):
     """The session."""
 
@@ -154,6 +166,7 @@ class HostileDesk(HarbourSession):
         self.text, self.notices, self.agent = text, (text,), NASTY
         self.files = Files(text)  # type: ignore[assignment]
         self.background = HostileJobs(text)  # type: ignore[assignment]
+        self.asides = HostileAsides(text)
 
     async def preview(self, instructions: str = "", keep_recent: int | None = None) -> Preview:
         made = await super().preview(instructions, keep_recent)
@@ -273,6 +286,7 @@ def _at_once(make: Callable[[Hostile], Screen[Any]]) -> Callable[[Hostile], Any]
 SCREENS: Mapping[str, tuple[Callable[[Hostile], Any], Sequence[str]]] = {
     "agents": (_at_once(lambda of: AgentsScreen(of.settings, NASTY)), ["down"]),
     "archive": (_at_once(lambda of: ArchiveScreen(of.desk, of.doors)), ["down", "2", "3", "enter", "down", "4", "5"]),
+    "aside": (_at_once(lambda of: AsideScreen(of.desk, of.text)), ["down"]),
     "change a setting": (_setting, ["n", "o"]),
     "confirm": (_at_once(lambda of: Confirm(of.text)), []),
     "ask for text": (_at_once(lambda of: AskText("New title", of.text)), ["end"]),

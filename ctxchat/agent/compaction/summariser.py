@@ -118,12 +118,7 @@ class ModelSummariser:
         instead."""
         asked = f"{self._prompt('summary_within', task)}\n\n{within_text(task)}"
         at = max((item.message.seq for item in request.view.items), default=0) + 1
-        tokens = self._model.count(asked)
-        view = msgspec.structs.replace(
-            request.view,
-            items=(*request.view.items, Item(Message(at, "user", asked), "user", tokens, "user")),
-            raw=request.view.raw + tokens,
-        )
+        view = request.view.followed_by([Message(at, "user", asked)], self._model.count)
         request = msgspec.structs.replace(request, view=view)
         held, started = list[str](), self._clock.now()
         async with aclosing(self._asked(request, draft)) as news:

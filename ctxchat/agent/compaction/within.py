@@ -24,12 +24,17 @@ async def request_within(conversation: Conversation, task: SummaryTask) -> Model
     """The conversation's request, for the task to be asked behind it; None where it had better not be."""
     if held_for(conversation, task) is None:
         return None
+    return await request_so_far(conversation, output_room(task, conversation.context_usage.window))
+
+
+async def request_so_far(conversation: Conversation, max_output: int) -> ModelRequest:
+    """The conversation's last request with all that was said since, for more to be asked behind it: its provider finds what it
+    has cached."""
     items = conversation.view.items
     while items and not items[-1].group:  # a note that goes along with the next message only
         items = items[:-1]
     view = msgspec.structs.replace(conversation.view, items=items)
-    output = output_room(task, conversation.context_usage.window)
-    return conversation.call_with(view, output, await images_for(conversation))
+    return conversation.call_with(view, max_output, await images_for(conversation))
 
 
 def held_for(conversation: Conversation, task: SummaryTask) -> Hold | None:

@@ -7,6 +7,7 @@ MISSING = "None of these passages mentions {words}."
 SEARCHED = "Looked for {words}{read}."
 READ = "; read {paths}"
 NOTHING = "I found nothing about this in the folder."
+NOTHING_SAID = "I found nothing about this in what was said."
 LIMITS = (
     "I am the built-in offline assistant: I find and quote passages, I do not reason about them. "
     "`/model` chooses a language model."

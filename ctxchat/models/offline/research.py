@@ -488,7 +488,7 @@ def _answer(asked: Question, seen: ReadView) -> str:
     if not parts:  # no line holds the words, but a file's name did
         read = [d for d in seen.named("read_file") if not d.failed]
         begun = [part for d in read[:1] for part in _outline_file(d.get("path"), d.text)]
-        parts += begun or [phrases.NOTHING, *_refusals(seen)]
+        parts += begun or [phrases.NOTHING if seen.offered else phrases.NOTHING_SAID, *_refusals(seen)]
     if missing and (good or told):
         parts.append(phrases.MISSING.format(words=sought(missing)))
     if seen.done:

@@ -114,6 +114,7 @@ def read_view(view: View) -> ReadView:
     done = _done_calls(view.items[at:])
     folded = any(item.kind == "summary" and turn > 0 and item.turn == turn for item in view.items)
     replies = [item for item in view.items[:at] if item.message.role == "assistant" and not item.message.calls]
+    beside = bool(asked) and not view.items[at].turn  # a question beside the conversation, for which nothing is called
     return ReadView(
         question=_user_text(view.items[at]) if asked else "",
         attached=_attached(view.items[at]) if asked else {},
@@ -122,7 +123,7 @@ def read_view(view: View) -> ReadView:
         rounds=max((d.round for d in done), default=0) + (2 if folded else 0),
         sources=tuple(_sources(view.items, at)),
         last_reply=replies[-1].message.text if replies else "",
-        offered={spec.name: spec.parameters for spec in view.tools},
+        offered={} if beside else {spec.name: spec.parameters for spec in view.tools},
         next_id=f"o{max((item.message.seq for item in view.items), default=0)}",
     )
 

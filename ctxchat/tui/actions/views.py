@@ -47,6 +47,13 @@ async def limit(app: CtxchatApp, argument: str = "") -> None:
     app.chat.notice("info", "\n".join(limit_lines(session.spending.in_force())))
 
 
+async def aside(app: CtxchatApp, argument: str = "") -> None:
+    """Ask something beside the conversation, also while a turn is under way."""
+    from ctxchat.tui.panels.aside import AsideScreen
+
+    await app.ask(AsideScreen(app.controller.open_session(), argument))
+
+
 async def go_on_beyond(limit: Limit, most: float | None, app: CtxchatApp, argument: str = "") -> None:
     """The turn that a limit stopped goes on under another one: `most`, or what the person wrote."""
     session = app.controller.idle_session()
