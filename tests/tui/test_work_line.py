@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.core.events import ToolProgress, ToolStarted
+from ctxchat.core.events import ToolFinished, ToolProgress, ToolStarted
 from ctxchat.tools.todo import TodoItem
-from ctxchat.tui.chat.work_line import WorkLine, items_of
+from ctxchat.tui.chat.work_line import WorkLine
+from ctxchat.tui.transcript.todo_lines import items_of
+from ctxchat.tui.transcript.tool_block import ToolBlock
 from tests.tui.chatting import chatting, idle, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
 
@@ -73,5 +75,14 @@ def test_it_is_one_line_of_the_width_there_is(steps: list[tuple[str, str]], unre
     "arguments", ["no JSON", {}, {"items": "x"}, {"items": [{"text": 1}]}, {"items": STEPS, "more": 1}]
 )
 def test_a_list_the_tool_could_not_read_is_none(arguments: dict[str, object] | str) -> None:
-    assert items_of(ToolStarted("t", "todo", arguments)) is None
-    assert items_of(ToolStarted("t", "grep", {"items": STEPS})) is None
+    assert items_of("todo", arguments) is None
+    assert items_of("grep", {"items": STEPS}) is None
+
+
+@pytest.mark.parametrize("status", ["ok", "error"])
+def test_an_unfolded_call_shows_the_list_and_one_that_failed_why(status: str) -> None:
+    result = ToolFinished("t", "todo", status, "Kept: 1 of 3 done.", 0, 0.0)  # type: ignore[arg-type]
+    block = ToolBlock("t", "todo", {"items": STEPS}, result)
+    lines = [line.words.plain for line in block.body_lines(60)]
+    shown = [f"{sign} {step['text']}" for sign, step in zip("✓▸○", STEPS, strict=True)]
+    assert (lines == shown) == (status == "ok") and ("Kept: 1 of 3 done." in lines) == (status == "error")

@@ -47,10 +47,11 @@ from ctxchat.tui.chat.outlook_line import OutlookLine
 from ctxchat.tui.chat.prompt import Prompt
 from ctxchat.tui.chat.questions import Questions
 from ctxchat.tui.chat.side_panel import Side
-from ctxchat.tui.chat.work_line import WorkLine, items_of
+from ctxchat.tui.chat.work_line import WorkLine
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.style.compositor import CroppingCompositor
 from ctxchat.tui.transcript.presenter import TranscriptPresenter
+from ctxchat.tui.transcript.todo_lines import items_of
 from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.input_history import InputHistory
 from ctxchat.tui.widgets.current_size import CurrentSizeScreen
@@ -315,7 +316,7 @@ class ChatScreen(CurrentSizeScreen[None]):
                 if isinstance(event, Failed):
                     self._away = event.kind in ("connection", "auth")
                 self._retrying = isinstance(event, Retry)
-                if isinstance(event, ToolStarted) and (items := items_of(event)) is not None:
+                if isinstance(event, ToolStarted) and (items := items_of(event.name, event.arguments)) is not None:
                     self.work.show_items(items)
                 if isinstance(event, ToolFinished):
                     await self.questions.answered(event.call_id)  # what it asked matters no longer

@@ -4,31 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 from textual.content import Content
 from textual.events import Click
 from textual.message import Message
 
-from ctxchat.core.events import ToolStarted
 from ctxchat.core.quantities import count
-from ctxchat.presentation.text import one_line
-from ctxchat.tools.todo import Todo, TodoArguments, TodoItem
+from ctxchat.tools.todo import TodoItem
 from ctxchat.tui.style import MUTED
+from ctxchat.tui.transcript.todo_lines import item_line
 from ctxchat.tui.widgets.line import Line
 from ctxchat.tui.widgets.lines import spread
 
-MARKS = {"done": ("✓", "$text-success"), "in_progress": ("▸", "$text-accent"), "pending": ("○", MUTED)}
 MAX_ITEM_CHARS = 40
-
-
-def items_of(event: ToolStarted) -> tuple[TodoItem, ...] | None:
-    """The list that a call of the to-do tool writes; None for any other call, and for one the tool could not read."""
-    if event.name != Todo.name:
-        return None
-    try:
-        return tuple(msgspec.convert(event.arguments, TodoArguments).items)
-    except msgspec.ValidationError:
-        return None
 
 
 class WorkLine(Line):
@@ -74,16 +61,15 @@ class WorkLine(Line):
         line = Content.styled(f"plan {done}/{len(self._items)}", MUTED)
         at = next((n for n, item in enumerate(self._items) if item.status == "in_progress"), done)
         first = max(0, at - 1)
-        if line.cell_length + sum(len(_words(item)) + 4 for item in self._items[first : at + 1]) > room:
+        if (
+            line.cell_length
+            + sum(item_line(item, MAX_ITEM_CHARS).cell_length + 2 for item in self._items[first : at + 1])
+            > room
+        ):
             first = at
         for item in self._items[first:]:
-            mark, style = MARKS[item.status]
-            piece = Content.assemble("  ", (f"{mark} ", style), (_words(item), "" if item.status != "done" else MUTED))
+            piece = Content("  ").append(item_line(item, MAX_ITEM_CHARS))
             if line.cell_length + piece.cell_length > room and item is not self._items[first]:
                 break
             line = line.append(piece)
         return line
-
-
-def _words(item: TodoItem) -> str:
-    return one_line(item.text, MAX_ITEM_CHARS)

@@ -17,6 +17,7 @@ from ctxchat.presentation.tool_words import SIGNS, key_argument, lines_of, outco
 from ctxchat.presentation.usage_text import percent
 from ctxchat.tui.transcript.blocks import Fold, spin
 from ctxchat.tui.transcript.source_lines import HEAD_LINES, TAIL_LINES, diff_lines, file_lines
+from ctxchat.tui.transcript.todo_lines import item_line, items_of
 from ctxchat.tui.widgets.lines import DrawnLine, excerpt, spread, wrapped
 
 BAR_COLUMNS = 20
@@ -43,6 +44,9 @@ OUTCOME_COLUMN = 34
 
 LIVE_LINES, MAX_LIVE_CHARS = 3, 4_000
 """Lines of a call at work that are shown while it is folded, and the characters they are looked for in."""
+
+MAX_ITEM_CHARS = 500
+"""Characters of an item of a to-do list that are shown."""
 
 MAX_OUTPUT_CHARS = 65_536
 """Characters kept of the output of a tool at work; what it wrote is whole in its result."""
@@ -150,8 +154,10 @@ class ToolBlock(Fold):
         return spread(call.append(" " * gap).append(end), tokens, width)
 
     def body_lines(self, width: int) -> list[DrawnLine]:
-        """Arguments in full, then diff, or output with its end."""
+        """Arguments in full, then diff, or output with its end; of the to-do list the items."""
         result = self._result
+        if (items := items_of(self._tool, self._arguments)) and (result is None or result.status == "ok"):
+            return [line for item in items for line in wrapped(item_line(item, MAX_ITEM_CHARS), width)]
         lines = _text_lines(self._called(), width)
         if result is None:
             return lines + _text_lines(Content(excerpt(clean(self._progress), 4, TAIL_LINES)), width)
