@@ -98,10 +98,13 @@ class SubAgents:
         self._approvals = approvals
         self._open_below = open_below
 
-    async def __call__(self, agent: str) -> Session:
-        """A new session for that agent (empty: the usual one), with the caller's model unless the agent names its own, and with
-        no more rights than the caller has now. Raises UsageError for an agent nobody has."""
+    async def __call__(self, agent: str, session: str = "") -> Session:
+        """A new session for that agent (empty: the usual one), with the caller's model unless the agent names its own; or the
+        stored one of that id. It has no more rights than the caller has now. Raises UsageError for an agent nobody has, and for a
+        session that the caller did not begin."""
         shared = self._shared
+        if session:
+            return await self._again(session)
         settings, own = in_force(shared.loaded.settings, shared.flags, agent)
         caller = await shared.database.run(sessions.row, shared.database, self._caller)
         model = caller.model if own.model is None else settings.model
@@ -116,6 +119,15 @@ class SubAgents:
             records=records,
         )
         return await self._open_below(session, self._approvals.below(own.permissions or "all"))
+
+    async def _again(self, session: str) -> Session:
+        shared = self._shared
+        row = await shared.database.run(sessions.row, shared.database, await shared.find(session))
+        if not row.delegated or row.parent != self._caller:
+            raise UsageError(f"Session {row.id} is no sub-agent's of this conversation.")
+        loaded = await shared.database.run(loading.load, shared.database, row.id)
+        own = in_force(shared.loaded.settings, shared.flags, loaded.state.agent or "")[1]
+        return await self._open_below(row.id, self._approvals.below(own.permissions or "all"))
 
     def only_reads(self, agent: str) -> bool:
         """That agent can change nothing now, by its own permissions or by those of its caller."""

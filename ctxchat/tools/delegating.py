@@ -67,13 +67,15 @@ class SubAgent(Protocol):
 MAX_AT_ONCE = 4
 """Sub-agents at work side by side; a provider takes only so many requests at once."""
 
-Open = Callable[[str], Awaitable[SubAgent]]
-"""A new sub-agent of that name, empty for one like its caller. Raises UsageError for a name nobody has."""
+Open = Callable[[str, str], Awaitable[SubAgent]]
+"""A new sub-agent of that name, empty for one like its caller; or the one whose session has that id, with all it knows. Raises
+UsageError for a name nobody has, and for a session that is no sub-agent's of this caller."""
 
 
 class DelegateArguments(Arguments, frozen=True):
-    task: Annotated[str, msgspec.Meta(description="All it has to know: it sees nothing of this conversation")]
-    agent: Annotated[str, msgspec.Meta(description="Who is to do it; empty for one like you")] = ""
+    task: Annotated[str, msgspec.Meta(description="All it needs: it sees nothing of this conversation")]
+    agent: Annotated[str, msgspec.Meta(description="Who does it; empty for one like you")] = ""
+    session: Annotated[str, msgspec.Meta(description="Of an earlier one, to ask it more")] = ""
 
 
 class Delegate(Tool[DelegateArguments]):
@@ -82,8 +84,8 @@ class Delegate(Tool[DelegateArguments]):
 
     name = "delegate"
     about = (
-        "Give a task that can be done on its own to a sub-agent with a context window of its own, such as reading much to "
-        "find little. You get its answer, not what it read. Several in one reply work side by side where they only read."
+        "Give a task that can be done on its own, such as reading much to find little, to a sub-agent with a window of its "
+        "own. You get its answer, not what it read. Several in one reply work side by side where they only read."
     )
     arguments = DelegateArguments
     reads_only = False
@@ -102,21 +104,21 @@ class Delegate(Tool[DelegateArguments]):
         self._at_work = asyncio.Semaphore(MAX_AT_ONCE)
 
     def reads(self, arguments: Mapping[str, object]) -> bool:
-        """Where whoever is to do it can change nothing."""
-        agent = arguments.get("agent") or ""
+        """Where whoever is to do it can change nothing; of one that is asked again, only what all can do is known."""
+        agent = "" if arguments.get("session") else arguments.get("agent") or ""
         return isinstance(agent, str) and self._only_reads(agent)
 
     def access_needed(self, arguments: DelegateArguments, context: ToolContext) -> AccessRequest:
         if not arguments.task.strip():
             raise ToolError("The task is empty.")
-        who = arguments.agent or "a sub-agent"
+        who = arguments.agent or ("the same sub-agent" if arguments.session else "a sub-agent")
         return AccessRequest("none", summary=f"delegate to {who}: {clip_line(' '.join(arguments.task.split()), 200)}")
 
     async def execute(self, arguments: DelegateArguments, context: ToolContext) -> Pieces:
         if self._at_work.locked():
             yield ToolText(f"waits for one of {MAX_AT_ONCE} to end\n")
         async with self._at_work:
-            agent = await self._open(arguments.agent)
+            agent = await self._open(arguments.agent, arguments.session.strip())
             report = _Report(agent, arguments.agent or "sub-agent", context.call_id)
             yield ToolText(f"{report.where}\n")  # also where the call does not come to its end
             try:

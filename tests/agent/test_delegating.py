@@ -45,7 +45,7 @@ class Office:
         )
         self._opens = opens
 
-    async def _open(self, agent: str):
+    async def _open(self, agent: str, session: str):
         if not self._opens:
             raise UsageError(f"There is no agent {agent!r}.")
         return self.lower.session
@@ -149,7 +149,7 @@ class Branches:
         delegate = Delegate(self._open, only_reads=lambda agent: agent == "reader", seconds=lambda: seconds)
         self.desk = Desk(self.model, tools=[delegate, self.echo], mode="all")
 
-    async def _open(self, agent: str):
+    async def _open(self, agent: str, session: str):
         return BranchAgent(self, agent)
 
 

@@ -150,7 +150,7 @@ async def test_a_sub_agents_calls_count_and_its_turn_is_the_callers() -> None:
     paid = Usage(8_000, 2_000, cost_usd=0.09)
     lower = ScriptedModel([says("The port is 8123.", usage=paid)], prices=PRICES)
     upper = ScriptedModel([calls(TASK), says("It is 8123.")], prices=PRICES)
-    desk = Desk(upper, tools=[Delegate(lambda agent: below(agent))], mode="all")
+    desk = Desk(upper, tools=[Delegate(lambda agent, session: below(agent))], mode="all")
     budget = SpendingBudget(SpendingLimits(turn=0.1), session=desk.session.id)
     desk.session._conversation.spending = budget
     small = Desk(lower)

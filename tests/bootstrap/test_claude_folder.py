@@ -10,15 +10,11 @@ from pathlib import Path
 import pytest
 
 from ctxchat.agent.session import Session
-from ctxchat.bootstrap.flags import Flags
-from ctxchat.bootstrap.program import Program
 from ctxchat.config.effective import load
 from ctxchat.config.trust import trust
 from ctxchat.core.events import Event, ToolFinished
-from ctxchat.core.ports import ModelPort
-from ctxchat.storage.database import Database
-from tests.bootstrap.test_subagents import say
-from tests.doubles.scripted import Reply, ScriptedModel, calls, says
+from tests.bootstrap.scripted_program import program, say
+from tests.doubles.scripted import calls, says
 from tests.tools.test_mcp import RAW
 
 FILES = {
@@ -63,25 +59,6 @@ FILES = {
         {"mcpServers": {"harbour": {"command": "${NO_SUCH:-" + sys.executable + "}", "args": [RAW, "harbour"]}}}
     ),
 }
-
-
-class Scripted(Program):
-    """A program whose model follows a script."""
-
-    script: ScriptedModel
-
-    def model(self, *_: object, **__: object) -> ModelPort:
-        return self.script
-
-
-def program(folder: Path, config: Path, *script: Reply) -> Scripted:
-    environ = {"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(config / "data")}
-    flags = Flags(permissions="all")
-    made = Scripted(
-        flags, load(folder, environ=environ, flags={"permissions.mode": "all"}), folder, Database(config / "data")
-    )
-    made.script = ScriptedModel(script)
-    return made
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from ctxchat.core.journal import ModelChosen, Named
 from ctxchat.storage import loading, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.private_files import session_folder
-from tests.bootstrap.test_subagents import say
+from tests.bootstrap.scripted_program import say
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import says
 

@@ -6,8 +6,7 @@ import asyncio
 from pathlib import Path
 
 from ctxchat.core.events import ToolFinished
-from tests.bootstrap.test_claude_folder import program
-from tests.bootstrap.test_subagents import say
+from tests.bootstrap.scripted_program import program, say
 from tests.doubles.scripted import ScriptedModel, calls, says
 
 

@@ -13,7 +13,8 @@ import pytest
 from ctxchat.config.effective import load
 from ctxchat.core.errors import UsageError
 from ctxchat.core.events import ToolFinished, TurnFinished
-from tests.bootstrap.test_subagents import say, started
+from tests.bootstrap.scripted_program import say
+from tests.bootstrap.test_subagents import started
 from tests.tools.test_mcp import RAW
 
 HARBOUR = f"""

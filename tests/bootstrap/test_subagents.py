@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from ctxchat.agent.session import Session
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
 from ctxchat.config.effective import load
 from ctxchat.config.schema import BUILTIN_AGENTS
-from ctxchat.core.events import Delegated, Event, ToolFinished
+from ctxchat.core.events import Delegated, ToolFinished
+from ctxchat.core.ports import ModelRequest
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
+from tests.bootstrap.scripted_program import program, say
+from tests.doubles.scripted import Reply, calls, says
 
 AGENTS = """
 [agents.scout]
@@ -38,11 +40,6 @@ async def started(folder: Path, text: str = "") -> AsyncIterator[Program]:
         yield program
     finally:
         await program.close()
-
-
-async def say(session: Session, text: str) -> list[Event]:
-    async with aclosing(session.send(text)) as stream:
-        return [stamped.event async for stamped in stream]
 
 
 async def test_its_record_is_a_session_below_the_callers_and_can_be_gone_on_with(tmp_path: Path):
@@ -109,3 +106,38 @@ async def test_the_agents_that_come_with_it_read_only(tmp_path: Path):
             assert session.setup.notices == () and session.permissions.mode == "plan"
             assert set(session.setup.tools) == {"read_file", "list_files", "glob", "grep", "shell"}
         await session.close()
+
+
+async def test_one_is_asked_again_and_still_knows_what_it_read_and_nobody_elses_is(tmp_path: Path):
+    asked = {"task": "and why?", "session": ""}
+
+    def again(request: ModelRequest) -> Reply:
+        return calls(("delegate", asked))
+
+    script = (
+        calls(("delegate", {"task": "which port?"})),
+        says("8123"),
+        says("ok"),
+        again,
+        says("why not"),
+        says("ok"),
+    )
+    made = program(tmp_path, tmp_path / "config", *script, again, says("hm"))
+    session = await made.open(interactive=False)
+    gauge = [e for e in await say(session, "ask") if isinstance(e, Delegated)][-1]
+    asked["session"] = gauge.sub_session
+    (end,) = [e for e in await say(session, "again") if isinstance(e, ToolFinished)]
+    assert end.output.startswith("why not") and end.output.endswith(f"session {gauge.sub_session}]")
+    shown = [item.message.text for item in made.script.views[4].items]
+    assert [text for text in shown if text in {"which port?", "8123", "and why?"}] == [
+        "which port?",
+        "8123",
+        "and why?",
+    ]
+    assert len([row for row in await made.sessions() if row.delegated]) == 1
+
+    asked["session"] = session.id
+    (end,) = [e for e in await say(session, "another's") if isinstance(e, ToolFinished)]
+    assert end.status == "error" and "is no sub-agent's of this conversation" in end.output
+    await session.close()
+    await made.close()
