@@ -20,6 +20,7 @@ from ctxchat.bootstrap.hooks import hooks_of
 from ctxchat.bootstrap.model_choice import Overrides
 from ctxchat.bootstrap.shared import Shared, SystemClock
 from ctxchat.config import paths
+from ctxchat.config.customizations.builtin import BUILTIN_PROMPTS
 from ctxchat.config.rules import read_rules
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.context.gather import WorkspaceSources
@@ -164,7 +165,7 @@ class Configuring:
             effort=settings.of_model(model).effort if own.effort is None else own.effort,
             lasting=self._ahead,
             rewriting=rewriting(settings),
-            prompts=shared.loaded.prompts,
+            prompts=(*shared.loaded.prompts, *BUILTIN_PROMPTS),
             notices=(*self._notices(settings, own), *problems),
         )
 

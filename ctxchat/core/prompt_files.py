@@ -21,7 +21,7 @@ MAX_NAME_CHARS, MAX_DESCRIPTION_CHARS = 64, 1_024
 MAX_INDEX_CHARS = 16_000
 """Characters of all descriptions in the head; where they have more, each is cut to the same length."""
 
-Origin = Literal["project", "user"]
+Origin = Literal["project", "user", "program"]
 
 
 class PromptFile(msgspec.Struct, frozen=True):

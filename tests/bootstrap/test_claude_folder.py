@@ -86,7 +86,11 @@ async def test_before_it_is_trusted_nothing_of_it_counts_but_memory(folder: Path
     events = await say(session, "/look src/tide.py")
     text = shown(session)
     assert "Tabs are for ropes." in text and "tide tables" not in text and "with care" not in text
-    assert not session.setup.prompts and not made.servers.rows and "critic" not in made.loaded.settings.agents
+    assert (
+        {p.origin for p in session.setup.prompts} == {"program"}
+        and not made.servers.rows
+        and "critic" not in made.loaded.settings.agents
+    )
     assert ended(events)["shell"].status == "ok"
     assert "2 skills, 3 commands" in made.loaded.notices[-1]
     await session.close()
