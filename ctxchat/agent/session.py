@@ -25,6 +25,7 @@ from ctxchat.agent.session_config import Configure, SessionConfig
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.setup import Setup
 from ctxchat.agent.spending_budget import SpendingBudget
+from ctxchat.agent.titles import write_title
 from ctxchat.agent.turn.fallback import Fallback
 from ctxchat.agent.turn.tool_runner import ToolRunner
 from ctxchat.agent.turn.turn import NextSteeringMessage, Turn, nothing
@@ -177,6 +178,10 @@ class Session:
         """Give the session another title."""
         async with self._lock.alone():
             await self._conversation.write(Named(title))
+
+    async def write_title(self) -> str:
+        """Have the model name a session that is called by its first words; the new title, empty where it stays as it is."""
+        return "" if self.read_only else await write_title(self._conversation)
 
     @property
     def spending(self) -> SpendingBudget:

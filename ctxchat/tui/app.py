@@ -134,7 +134,9 @@ class CtxchatApp(InOrder):
         self.chat.composer.workspace = services.workspace
         self.chat.composer.resources = MentionedResources(services)
         self.chat.composer.submit = self.submit
-        self.controller = SessionController(self.chat, services, self._alert, Drafts(data_folder))
+        self.controller = SessionController(
+            self.chat, services, self._alert, Drafts(data_folder), lambda: self.settings.interface.titles == "model"
+        )
         self.chat.composer.take_back = self.controller.take_back
         self._plain = self._bindings.copy()
         self._bind()

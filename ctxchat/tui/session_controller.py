@@ -50,13 +50,21 @@ class NotYetOpen(CtxchatError):
 
 
 class SessionController:
-    """What the person set going. `alert` tells someone who looks elsewhere."""
+    """What the person set going. `alert` tells someone who looks elsewhere, `writes_titles` whether the model is to name
+    sessions."""
 
-    def __init__(self, chat: ChatScreen, services: Services, alert: Alert, drafts: Drafts | None = None) -> None:
+    def __init__(
+        self,
+        chat: ChatScreen,
+        services: Services,
+        alert: Alert,
+        drafts: Drafts | None = None,
+        writes_titles: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.session: Session | None = None
         self._chat, self._services = chat, services
         self.own_commands = OwnCommands(chat)
-        self._alert = alert
+        self._alert, self._writes_titles = alert, writes_titles
         self._drafts = drafts or Drafts()
         self._queue: list[Draft] = []
         self._leaving: Draft | None = None  # out of the queue and not in the record yet
@@ -312,10 +320,18 @@ class SessionController:
         finally:
             await self._chat.end(interrupted)
             self._look_up_branch()
+            if not interrupted and self._writes_titles():
+                self._chat.run_worker(self._write_title, group="title", exclusive=True, exit_on_error=False)
             if interrupted and stopped and not made:
                 self._chat.notice("info", stopped)
             if not interrupted and _now() - began >= ALERT_AFTER_S:
                 self._alert("ctxchat is done")
+
+    async def _write_title(self) -> None:
+        """Beside everything else: the header says it when it is there."""
+        session = self.session
+        if session and await session.write_title() and session is self.session:
+            self._chat.show_header()
 
 
 def _now() -> float:

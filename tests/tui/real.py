@@ -60,6 +60,7 @@ async def talking(
     others: dict[str, ModelPort] | None = None,
     address: str = "",
     prices: ModelPrices | None = None,
+    settings: Settings = Settings(),  # noqa: B008 (frozen)
     said: Sequence[str] = (),
     **options: object,
 ) -> AsyncIterator[tuple[CtxchatApp, Pilot[int], Desk]]:
@@ -79,7 +80,7 @@ async def talking(
     )
     for text in said:
         await desk.say(text)
-    app = CtxchatApp(FakeServices(tmp_path, desk.session), Settings(), THEMES, now=count().__next__)
+    app = CtxchatApp(FakeServices(tmp_path, desk.session), settings, THEMES, now=count().__next__)
     async with app.run_test(size=size, notifications=True) as pilot:
         await until(pilot, lambda: app.session is not None)
         yield app, pilot, desk

@@ -20,6 +20,7 @@ from ctxchat.agent.emitting import Emit, to_the_end
 from ctxchat.agent.file_undo import Files
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.setup import Setup
+from ctxchat.agent.titles import title_of
 from ctxchat.agent.turn.fallback import Fallback
 from ctxchat.agent.turn.in_flight import CANCELLED, FAILED, LAST_ROUND, InFlight
 from ctxchat.agent.turn.replies import Replies
@@ -45,7 +46,6 @@ from ctxchat.core.messages import Attached, Message, Part, Text, ToolCall, attac
 from ctxchat.core.notes import CONTINUE_REQUEST
 from ctxchat.core.ports import ToolOutput
 from ctxchat.core.prompt_files import FilledPrompt, called_prompt
-from ctxchat.core.secrets import masked
 from ctxchat.core.tool_names import SHELL
 
 NextSteeringMessage = Callable[[], Awaitable[tuple[str, Sequence[Part]] | None]]
@@ -282,12 +282,6 @@ def failure(problem: Exception, partial: bool, model: str = "") -> Failed:
             return Failed("failed", problem.text, problem.hint or kept)
         case _:
             return Failed("internal", f"{type(problem).__name__}: {problem}", kept or "Nothing that was said is lost.")
-
-
-def title_of(text: str) -> str:
-    """A title from the first words of a conversation, on one line, at most 60 characters, secrets masked: lists show it."""
-    words = " ".join(masked(text[:2_000]).split())
-    return words if len(words) <= 60 else words[:59].rsplit(" ", 1)[0] + "…"
 
 
 def _both(hint: str, kept: str) -> str:

@@ -200,6 +200,13 @@ class Interface(Table, frozen=True):
 
     show_reasoning: Annotated[bool, opt("Unfold what the model thinks while it thinks.")] = False
     notifications: Annotated[bool, opt("Tell the terminal when long work is done or an answer is asked for.")] = True
+    titles: Annotated[
+        Literal["words", "model"],
+        opt(
+            "What sessions are called: by their first words, or as the model names them after the first answer.",
+            trust=True,
+        ),
+    ] = "words"
     bell: Annotated[bool, opt("Ring the terminal's bell with it.")] = False
     mouse: Annotated[
         bool, opt("Take the mouse; off, the terminal selects text as usual.", counts="from the next start on")

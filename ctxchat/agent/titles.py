@@ -1,0 +1,66 @@
+"""What a session is called: the first words of it, or a title that its model writes in a small request of its own."""
+
+from __future__ import annotations
+
+from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.prompts import prompt
+from ctxchat.agent.turn.model_calls import ArrivingReply, ask
+from ctxchat.core.clip import head
+from ctxchat.core.errors import ModelError
+from ctxchat.core.events import Retry
+from ctxchat.core.journal import Named, Spent
+from ctxchat.core.messages import Message
+from ctxchat.core.ports import ModelRequest
+from ctxchat.core.secrets import masked
+from ctxchat.core.view import Item, View
+
+MAX_TITLE_CHARS = 60
+MAX_READ_TOKENS = 600
+"""Tokens of the first message, and of its answer, that a title is made of."""
+
+MAX_TRIED_TURNS = 2
+"""Turns within which a model that gave no title is asked again."""
+
+MAX_TITLE_TOKENS = 2_000
+"""Tokens of a title, the thoughts before it among them."""
+
+
+def title_of(text: str) -> str:
+    """A title from the first words of a conversation, on one line, at most 60 characters, secrets masked: lists show it."""
+    words = " ".join(masked(text[:2_000]).split())
+    return words if len(words) <= MAX_TITLE_CHARS else words[: MAX_TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"
+
+
+async def write_title(conversation: Conversation) -> str:
+    """Have the model name a session that is called by its first words, once that was answered. The new title, empty where it
+    stays as it is: somebody renamed it, or nobody answered. What it costs counts for the session."""
+    groups = conversation.ledger.groups
+    told = [group.first.text for group in groups if group.kind == "user"]
+    said = told[0] if 0 < len(told) <= MAX_TRIED_TURNS else ""
+    answer = next((group.first.text for group in groups if group.kind == "reply"), "")
+    if not said or not answer or conversation.state.title != title_of(said):
+        return ""
+    model, counter = conversation.model, conversation.counter
+    texts = (head(masked(text), MAX_READ_TOKENS, counter.count_text) for text in (said, answer))
+    asked = "<person>\n{}\n</person>\n<agent>\n{}\n</agent>".format(*texts)
+    items = (
+        Item(Message(0, "system", prompt("title")), "system", 0, "system"),
+        Item(Message(0, "user", asked), "user", counter.count_text(asked), "user"),
+    )
+    request = ModelRequest(View(items, (), (), sum(item.tokens for item in items), 0), MAX_TITLE_TOKENS)
+    draft = ArrivingReply()
+    try:
+        async for piece in ask(model, request, conversation.clock, 0, budget=conversation.spending):
+            if not isinstance(piece, Retry):
+                draft.add_piece(piece)
+    except ModelError:
+        return ""
+    usage = draft.end.usage if draft.end else None
+    if usage and usage.cost_usd:
+        conversation.apply_now_write_later(Spent(model.name, usage.cost_usd, "other"))
+    lines = draft.message(0, "").text.strip().splitlines()
+    title = title_of(lines[0].strip(" \"'«»“”#*.")) if lines else ""
+    if not title or conversation.state.title != title_of(said):  # renamed meanwhile
+        return ""
+    conversation.apply_now_write_later(Named(title))
+    return title
