@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from ctxchat import __version__
 from ctxchat.bootstrap import LAST_HERE
-from ctxchat.cli.common import common_options, flags
+from ctxchat.cli.common import common_options, flags, narrate
 from ctxchat.cli.ending import READER_GONE, ended, escape_what_cannot_be_written
 from ctxchat.cli.options import CONTINUE
 from ctxchat.core.errors import UsageError
@@ -60,13 +60,22 @@ class Commands(click.Group):
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="ctxchat")
 @click.option("--continue", "go_on", is_flag=True, help=CONTINUE)
+@click.option(
+    "--worktree",
+    metavar="NAME",
+    help="Work in a git worktree beside this repository, made on a branch of that name where there is none.",
+)
 @common_options
-def ctxchat(go_on: bool) -> None:
+def ctxchat(go_on: bool, worktree: str | None) -> None:
     """A chat agent in the terminal whose context window is something you can see, steer and undo.
 
     Without a command it opens the chat in this folder.
     """
     ctx = click.get_current_context()
+    if worktree is not None:
+        from ctxchat.cli.worktree import enter_worktree
+
+        narrate(enter_worktree(worktree))
     if go_on:
         ctx.obj = msgspec.structs.replace(flags(), session=flags().session or LAST_HERE)
     if ctx.invoked_subcommand is None:

@@ -27,7 +27,7 @@ SWITCHES = {"json": "JSON on standard output, everything else on standard error.
 """Options without one."""
 
 CONTINUE = "Go on with the session used last in this folder."
-"""Of `--continue`, which only the chat has."""
+"""Of `--continue`, which only the chat has (and `--worktree`, which begins nothing at once: git has to be asked)."""
 
 
 def of_chat(arguments: Sequence[str]) -> dict[str, str | int | bool] | None:

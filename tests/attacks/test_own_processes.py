@@ -21,6 +21,7 @@ STARTS = {
 }  # fmt: skip
 STARTERS = {
     "bootstrap/history_import.py",  # module_command
+    "cli/worktree.py",  # find_program
     "context/workspace.py",  # a command that it is handed
     "models/process.py",  # module_command
     "tools/reaper.py",  # what it is told to run
