@@ -62,7 +62,7 @@ class Session:
         self.permissions = tool_runner.approvals
         self._hooks = hooks
         tool_runner.call_hooks = hooks
-        self._lock = SessionLock(conversation, hooks, read_only)
+        self._lock = SessionLock(conversation, hooks, read_only, config.listener)
         self.read_only = read_only
         self.notices = tuple(notices)
         self.attachments = Attachments(conversation, tool_runner.mask)

@@ -10,6 +10,7 @@ from typing import Protocol
 import msgspec
 
 from ctxchat.core.compilers import Compiler, all_sections
+from ctxchat.core.events import Stamped
 from ctxchat.core.head import ContextBlock, Surroundings
 from ctxchat.core.hooks import Hook
 from ctxchat.core.limits import SpendingLimits
@@ -68,7 +69,7 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     `address`, which the settings name for it, differs, too. `effort` is the level they name for it, empty for the model's
     usual one. `tools` are the names on offer, None for all. `lasting`: a person reads and thinks between the messages, so
     that pauses of up to an hour are to be expected. `spending` are limits of money and tokens. `prompts` are what a person can
-    call as `/name`. `notices` are sentences for the person.
+    call as `/name`. `listener`, as it is when a session is opened, is told its events. `notices` are sentences for the person.
     """
 
     system: str
@@ -94,6 +95,7 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     lasting: bool = False
     rewriting: tuple[str, ...] = ()
     prompts: tuple[PromptFile, ...] = ()
+    listener: Callable[[Stamped], None] | None = None
     notices: tuple[str, ...] = ()
 
 

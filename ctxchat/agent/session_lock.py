@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 
 from ctxchat.agent.conversation import Conversation
@@ -24,12 +24,19 @@ class SessionLock:
     """The right to work on one conversation. `read_only` says why nobody has it, empty where somebody may.
 
     A turn or a compaction is long: whoever comes meanwhile is refused. A change (a setting, a title) is over in a moment:
-    whoever comes meanwhile waits for its end.
+    whoever comes meanwhile waits for its end. `listener` is told each event before whoever reads the stream.
     """
 
-    def __init__(self, conversation: Conversation, hooks: Hooks, read_only: str) -> None:
+    def __init__(
+        self,
+        conversation: Conversation,
+        hooks: Hooks,
+        read_only: str,
+        listener: Callable[[Stamped], None] | None = None,
+    ) -> None:
         self._conversation = conversation
         self._hooks = hooks
+        self._listener = listener
         self._mutex = asyncio.Lock()
         self._closed = False
         self._under_way = False
@@ -83,7 +90,10 @@ class SessionLock:
                 self._seq += 1
                 if _LOG.isEnabledFor(logging.DEBUG) and (line := log_line(event, self._conversation.clock.now())):
                     _LOG.debug("%s %d %s", self._conversation.journal.session, self._seq, line)
-                yield Stamped(self._conversation.journal.session, self._seq, self._conversation.clock.now(), event)
+                stamped = Stamped(self._conversation.journal.session, self._seq, self._conversation.clock.now(), event)
+                if self._listener:
+                    self._listener(stamped)
+                yield stamped
 
     @asynccontextmanager
     async def closing(self) -> AsyncGenerator[bool, None]:

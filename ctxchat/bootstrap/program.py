@@ -339,4 +339,6 @@ class Program(Shared):
         """End what was started. A second time does nothing."""
         await self.servers.close()
         await self.transports.close()
+        if telemetry := self.__dict__.get("telemetry"):  # never made only to be closed
+            await telemetry.close()
         await asyncio.to_thread(self.database.close)

@@ -224,6 +224,12 @@ class Opening:
         missed = await shared.database.run(shared.database.missed)
         tool_runner, checkpoints, seen = await asyncio.to_thread(self._tool_runner, session, approvals, state)
         config = await asyncio.to_thread(self._configuring, agent, model.name)
+        lacking: tuple[str, ...] = ()
+        try:
+            telemetry = await asyncio.to_thread(lambda: shared.telemetry)
+            config = msgspec.structs.replace(config, listener=telemetry and telemetry.of_session(config.agent))
+        except UsageError as problem:
+            lacking = (str(problem),)
         approvals.rules = config.rules
         tool_runner.offer(config.tools)
         tool_runner.limits = config.limits
@@ -281,7 +287,7 @@ class Opening:
             if self._above or stored.read_only
             else PersonShell(shared.sandbox, os.environ, str(shared.workspace), folder, shared.masking),
             read_only=stored.read_only,
-            notices=(*missed, *stored.problems, *gone, *self._notices, *config.notices),
+            notices=(*missed, *stored.problems, *gone, *self._notices, *lacking, *config.notices),
         )
         if opened.files and state.ledger.groups and (told := await opened.files.recover()):
             opened.notices = (*opened.notices, told)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ctxchat.bootstrap import LAST_HERE
 from ctxchat.bootstrap.flags import Flags, in_force
@@ -35,6 +36,9 @@ from ctxchat.storage import sessions
 from ctxchat.storage.database import Database, utc_now
 from ctxchat.storage.private_files import write_private
 from ctxchat.tools.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from ctxchat.bootstrap.telemetry import Telemetry
 
 
 class SystemClock:
@@ -97,6 +101,19 @@ class Shared:
     def sandbox(self) -> Sandbox:
         """What shell commands run in; tried out the first time it is asked for."""
         return sandbox_of(self.settings, self.workspace)
+
+    @cached_property
+    def telemetry(self) -> Telemetry | None:
+        """Who reports what happens, where the settings name a collector. Raises UsageError where the extra for it is missing."""
+        if not self.settings.telemetry:
+            return None
+        try:
+            from ctxchat.bootstrap.telemetry import Telemetry
+        except ImportError as missing:
+            raise UsageError(
+                f"`telemetry` is set, and its packages are missing ({missing.name}).", 'Install "ctxchat[otel]".'
+            ) from missing
+        return Telemetry(self.settings.telemetry)
 
     @cached_property
     def git(self) -> GitCommand | None:

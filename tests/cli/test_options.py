@@ -51,7 +51,9 @@ def test_what_begins_at_once_is_what_click_reads(arguments: list[str]) -> None:
         assert Flags(**{k: v for k, v in given.items() if v}) == by_click(arguments)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("parameter", [p for p in ctxchat.params if p.name not in {"version", "worktree"}], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "parameter", [p for p in ctxchat.params if p.name not in {"version", "worktree"}], ids=lambda p: p.name
+)
 def test_each_option_of_the_chat_lets_it_begin_at_once(parameter: click.Option) -> None:
     value = [] if parameter.is_flag else ["8192"]
     given = of_chat([*parameter.opts, *value])

@@ -184,6 +184,15 @@ class Settings(Table, frozen=True):
     limits: Annotated[LimitSettings, opt("What may be spent.", trust=True)] = LimitSettings()
     secrets: Annotated[SecretSettings, opt("Secrets in what tools bring back.", trust=True)] = SecretSettings()
     storage: Annotated[Storage, opt("What is kept on disk.", trust=True)] = Storage()
+    telemetry: Annotated[
+        str,
+        opt(
+            "Address of an OpenTelemetry collector (OTLP over HTTP, `http://localhost:4318`) that turns, model calls and tool "
+            "calls are reported to, without a word of what was said; empty for none. Needs the extra `otel`.",
+            trust=True,
+            counts="from the next start on",
+        ),
+    ] = ""
     interface: Annotated[Interface, opt("The screen.")] = Interface()
     keys: Annotated[
         dict[ActionId, str | tuple[str, ...]],
