@@ -131,6 +131,7 @@ class CtxchatApp(InOrder):
             soft_mark=soft_mark(settings),
             now=now,
         )
+        self.chat.composer.prompt.edit_by(settings.interface.editing)
         self.chat.composer.workspace = services.workspace
         self.chat.composer.resources = MentionedResources(services)
         self.chat.composer.submit = self.submit

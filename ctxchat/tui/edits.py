@@ -104,7 +104,11 @@ class Edits:
                 screen.reread(loaded)
         session = app.controller.session
         agent = session.setup.agent if session else None
-        app.chat.follow(show_reasoning=settings.interface.show_reasoning, soft_mark=soft_mark(settings, agent))
+        app.chat.follow(
+            show_reasoning=settings.interface.show_reasoning,
+            soft_mark=soft_mark(settings, agent),
+            editing=settings.interface.editing,
+        )
         if session is None:
             return
         before = session.setup.notices

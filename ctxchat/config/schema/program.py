@@ -212,4 +212,10 @@ class Interface(Table, frozen=True):
         bool, opt("Take the mouse; off, the terminal selects text as usual.", counts="from the next start on")
     ] = True
     editor: Annotated[str, opt("Your editor's command; empty for $VISUAL or $EDITOR.", trust=True)] = ""
+    editing: Annotated[
+        Literal["usual", "vi"],
+        opt(
+            "How messages are edited: `vi` has vi's normal mode, which esc begins; one more esc does what esc does else."
+        ),
+    ] = "usual"
     keys: Annotated[Preset, opt("The set of keys that `[keys]` builds on.", trust=True)] = "standard"

@@ -179,6 +179,7 @@ class Composer(Widget):
         """The draft is on its way: remember it, and start anew."""
         self.prompt.input_history.add_entry(self.prompt.text)
         self.prompt.clear()
+        self.prompt.write_anew()
         self._pasted = self._agreed = ()
         if not keep_attached:
             self.attached.clear()
@@ -233,6 +234,11 @@ class Composer(Widget):
         blind = self._attachments is not None and not self._attachments.seen
         unseen = blind and any(isinstance(part, Image) for part in self.parts)
         self.set_class(self._line.show_cost(context_usage, self.attached.along, cold, unseen=unseen), "-weighs")
+
+    def on_prompt_moded(self, event: Prompt.Moded) -> None:
+        """Vi's normal mode is told in the border."""
+        event.stop()
+        self._frame.border_subtitle = "normal: i writes" if event.normal else ""
 
     # ── what goes along ──
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, cast
 
 from textual.events import Key, Paste
 from textual.message import Message
@@ -27,9 +27,12 @@ from ctxchat.tui.chat.completion import (
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.terminal.first_frame import invitation
 from ctxchat.tui.unsent.input_history import InputHistory
+from ctxchat.tui.unsent.vi_keys import ViKeys
 from ctxchat.tui.widgets.field import TextEditor, with_newlines
 
 if TYPE_CHECKING:
+    from textual.document._document import Document
+
     from ctxchat.tools.mcp.protocol import OfferedResource
 
 MIN_ATTACHED_CHARS = 8_192
@@ -65,6 +68,13 @@ class Prompt(TextEditor):
             super().__init__()
             self.pages = pages
 
+    class Moded(Message):
+        """Vi's keys are commands now, or text again."""
+
+        def __init__(self, normal: bool) -> None:
+            super().__init__()
+            self.normal = normal
+
     class FetchBack(Message):
         """Up was pressed in an empty editor: the last queued message, if there is one, else history."""
 
@@ -94,6 +104,8 @@ class Prompt(TextEditor):
         self.files: Sequence[str] = ()
         self.resources: Mapping[str, Sequence[OfferedResource]] = {}
         """What each MCP server lists, to be named behind `@`."""
+        self.vi: ViKeys | None = None
+        """Where the text is edited with vi's keys."""
         self.prompts: Callable[[], Sequence[PromptFile]] = tuple
         """Skills and command files that can be called by `/name`."""
 
@@ -118,9 +130,52 @@ class Prompt(TextEditor):
     # ── keys ──
 
     async def _on_key(self, event: Key) -> None:
-        if self._completing(event.key) or self._handle_key(event.key):
+        writing = self.vi is None or not self.vi.normal
+        if (writing and self._completing(event.key)) or self._edit_by_vi(event) or self._handle_key(event.key):
             event.prevent_default()
             event.stop()
+
+    def _edit_by_vi(self, event: Key) -> bool:
+        """What vi makes of a key; False where it has no part in it."""
+        vi = self.vi
+        if vi is None or not (vi.normal or event.key == "escape") or event.key in self._send_keys | self._later_keys:
+            return False
+        was, document = vi.normal, cast("Document", self.document)
+        done = vi.press(
+            event.key, event.character or "", self.text, document.get_index_from_location(self.cursor_location)
+        )
+        if done is None:
+            return False
+        if done.change:
+            start, end, put = done.change
+            self.replace(put, document.get_location_from_index(start), document.get_location_from_index(end))
+        if done.cursor is not None:
+            self.move_cursor(document.get_location_from_index(done.cursor))
+        match done.verb:
+            case "undo":
+                self.undo()
+            case "redo":
+                self.redo()
+            case "up" | "down":
+                self._handle_key(done.verb)
+            case _:
+                pass
+        if vi.normal != was:
+            self._completion.offer(())
+            self.post_message(self.Moded(vi.normal))
+        return True
+
+    def write_anew(self) -> None:
+        """Keys are text again, whatever they were."""
+        if self.vi and self.vi.normal:
+            self.vi.normal = False
+            self.post_message(self.Moded(False))
+
+    def edit_by(self, editing: Literal["usual", "vi"]) -> None:
+        """From now on in this way."""
+        self.write_anew()
+        if (editing == "vi") != (self.vi is not None):
+            self.vi = ViKeys() if editing == "vi" else None
 
     def type_key(self, event: Key) -> bool:
         """A key that came before the focus: letters, Enter, a new line, a letter taken back. False for any other."""
@@ -216,7 +271,7 @@ class Prompt(TextEditor):
     def offer_completions(self) -> None:
         """Offer what the word at the cursor could become."""
         found = self._wanted = self._word()
-        if found is None or not self.has_focus:
+        if found is None or not self.has_focus or (self.vi and self.vi.normal):
             self._completion.offer(())
         elif found.kind == "command":
             self._completion.offer(command_choices(found.typed, self.prompts()))

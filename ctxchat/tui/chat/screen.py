@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -169,8 +169,9 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.gauges.use_keys(keys)
         self.key_line.use_keys(keys)
 
-    def follow(self, *, show_reasoning: bool, soft_mark: float) -> None:
+    def follow(self, *, show_reasoning: bool, soft_mark: float, editing: Literal["usual", "vi"] = "usual") -> None:
         """What the settings say from now on."""
+        self.composer.prompt.edit_by(editing)
         self.presenter.show_reasoning, self._ghost.soft_mark = show_reasoning, soft_mark
 
     # ── the session ──
