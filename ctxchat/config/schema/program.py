@@ -215,7 +215,8 @@ class Interface(Table, frozen=True):
     editing: Annotated[
         Literal["usual", "vi"],
         opt(
-            "How messages are edited: `vi` has vi's normal mode, which esc begins; one more esc does what esc does else."
+            "How messages are edited: `vi` has vi's normal mode, which esc begins; one more esc does what esc does else.",
+            trust=True,
         ),
     ] = "usual"
     keys: Annotated[Preset, opt("The set of keys that `[keys]` builds on.", trust=True)] = "standard"
