@@ -121,6 +121,7 @@ ACTIONS: tuple[Action, ...] = (
         "views.flight",
         screen=True,
     ),
+    Action("jump", ("ctrl+f9",), "Jump marks: letters over all that can be clicked", "jump", "views.jump", screen=True),
     Action(
         "aside",
         ("ctrl+f8",),
@@ -256,6 +257,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "reinsert": ("ctrl+r",),
         "help": ("alt+h",),
         "handoff": ("ctrl+underscore",),
+        "jump": ("ctrl+home",),
         "aside": ("ctrl+insert",),
         "import": ("ctrl+at",),
     },
@@ -269,6 +271,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "flight": ("shift+f4",),
         "branch": ("shift+f9",),
         "handoff": ("ctrl+f10",),
+        "jump": ("ctrl+home",),
         "aside": ("ctrl+insert",),
         "rename": ("ctrl+b",),
         "effort": ("ctrl+f5",),

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
+from textual.geometry import Offset
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -44,6 +45,7 @@ from ctxchat.tui.panels.flight import FlightScreen
 from ctxchat.tui.panels.handoff import HandoffScreen
 from ctxchat.tui.panels.help import HelpScreen
 from ctxchat.tui.panels.jobs import JobsScreen
+from ctxchat.tui.panels.jump import JumpScreen, Target
 from ctxchat.tui.panels.keys import AskKey, KeysScreen
 from ctxchat.tui.panels.memos import MemoEditor, MemosScreen
 from ctxchat.tui.panels.models import ModelsScreen
@@ -298,6 +300,7 @@ SCREENS: Mapping[str, tuple[Callable[[Hostile], Any], Sequence[str]]] = {
         [],
     ),
     "help": (_at_once(lambda of: HelpScreen(default_keys())), []),
+    "jump": (_at_once(lambda of: JumpScreen([Target(Offset(1, 1), of.text), Target(Offset(3, 2), NASTY)])), []),
     "keys": (_at_once(lambda of: KeysScreen(of.load(), of.load, of.file)), ["slash", "h", "e", "l", "p"]),
     "ask for a key": (_at_once(lambda of: AskKey(ACTIONS[0])), ["a"]),
     "models": (_at_once(lambda of: ModelsScreen(of.doors, of.desk, of.file, NASTY)), ["down", "enter"]),
@@ -323,5 +326,5 @@ SCREENS: Mapping[str, tuple[Callable[[Hostile], Any], Sequence[str]]] = {
     "x-ray": (_at_once(lambda of: XrayScreen(of.desk)), ["down", "p"]),
 }
 """Every screen there is over the chat, and what is pressed there."""
-OURS_ONLY = {"help", "secrets", "ask for a key", "undo", "keys"}
+OURS_ONLY = {"help", "jump", "secrets", "ask for a key", "undo", "keys"}
 """Screens that show no foreign text at all."""

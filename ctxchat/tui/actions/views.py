@@ -54,6 +54,17 @@ async def aside(app: CtxchatApp, argument: str = "") -> None:
     await app.ask(AsideScreen(app.controller.open_session(), argument))
 
 
+async def jump(app: CtxchatApp, argument: str = "") -> None:
+    """Letters over all that can be clicked; those that are typed click it."""
+    from ctxchat.tui.panels.jump import JumpScreen, click, targets_of
+
+    found = targets_of(app.chat)
+    if not found:
+        app.say_briefly("Nothing here can be clicked.")
+    elif (target := await app.ask(JumpScreen(found))) and not click(app.chat, target):
+        app.say_briefly("It is not on screen any more.")
+
+
 async def go_on_beyond(limit: Limit, most: float | None, app: CtxchatApp, argument: str = "") -> None:
     """The turn that a limit stopped goes on under another one: `most`, or what the person wrote."""
     session = app.controller.idle_session()
