@@ -1,6 +1,5 @@
 """How a server is reached: its process over standard input and output, or its address over HTTP. The one place that knows
-the SDK; it runs in the worker process, for the SDK is slow to import and reads a large result in one go. What a server says it
-offers is looked at tool by tool before the SDK sees it: one bad entry costs itself and no other.
+the SDK's client; it runs in the worker process, for the SDK is slow to import and reads a large result in one go.
 """
 
 from __future__ import annotations
@@ -8,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
 import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
@@ -19,64 +17,13 @@ from typing import Any, TextIO, cast
 
 import msgspec
 
-from ctxchat.core.call_arguments import is_too_deep
 from ctxchat.core.errors import ToolError
 from ctxchat.core.images import fault_of, from_base64
 from ctxchat.core.network import fault_of_header, proxy_for
 from ctxchat.core.secrets import MaskedLines, masked
-from ctxchat.core.tool_schemas import choice_words, normal
 from ctxchat.tools.mcp.protocol import Address, OfferedResource, OfferedTool, QuestionField
-from ctxchat.tools.text import clip_line, size
-
-MAX_SCHEMA_BYTES = 200_000
-"""Bytes of one tool's schema: more would fill any window."""
-
-
-def usable(listed: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The result of `tools/list` with nothing of each tool but what is used, and those that are none by name, with why."""
-    tools: list[dict[str, Any]] = []
-    left_out: list[str] = []
-    for place, entry in enumerate(cast("list[object]", listed["tools"]), 1):
-        tool = _tool(entry)
-        if isinstance(tool, str):
-            left_out.append(f"{_tool_name(entry, place)} ({tool})")
-        else:
-            tools.append(tool)
-    return {**listed, "tools": tools}, left_out
-
-
-def _tool(entry: object) -> dict[str, Any] | str:
-    """The tool, or why it is none. Without a schema for its results: they are shown as they are."""
-    match entry:
-        case {"name": str(name), **rest} if name.strip():
-            schema = rest.get("inputSchema")
-        case {"name": _}:
-            return "its name is no text"
-        case dict():
-            return "it has no name"
-        case _:
-            return "it is no description of a tool"
-    if schema is not None and not isinstance(schema, dict):
-        return "its schema is none"
-    given = cast("dict[str, object]", schema or {})
-    if is_too_deep(given):
-        return "its schema is nested without an end"
-    shaped = normal(given)
-    try:
-        length = len(msgspec.json.encode(shaped.schema))
-    except (ValueError, OverflowError, RecursionError):  # a number no one takes
-        return "its schema cannot be passed on"
-    if length > MAX_SCHEMA_BYTES:
-        return f"its schema is {size(length)} long"
-    about = rest.get("description")
-    words = (about if isinstance(about, str) else "", choice_words(shaped.choices))
-    return {"name": name, "description": "\n".join(filter(None, words)), "inputSchema": shaped.schema}
-
-
-def _tool_name(entry: object, place: int) -> str:
-    name = cast("dict[str, object]", entry).get("name") if isinstance(entry, dict) else None
-    return clip_line(name, 60) if isinstance(name, str) and name.strip() else f"number {place}"
-
+from ctxchat.tools.mcp.stream_guard import reading_shallow, sieved, with_line_limit
+from ctxchat.tools.text import clip_line
 
 MAX_TOOLS = 500
 """Of one server: more would fill any window."""
@@ -86,12 +33,6 @@ LISTENED_TO = "2026-07-28"
 
 CHANGED = ("notifications/tools/list_changed", "notifications/resources/list_changed")
 """What a server says when it offers something else."""
-
-MAX_STRAY_LINES = 1_000
-"""Lines beside the protocol on standard output, after which a server is left."""
-
-MAX_LINE_CHARS = 32_000_000
-"""Characters of a line on standard output: one message, with the longest result."""
 
 PROCESS_END_TIMEOUT_S = 0.5
 """Seconds a process has to end by itself, and as many to end when it is told to, before it is killed: nobody waits to quit."""
@@ -302,7 +243,7 @@ async def connected(address: Address, workspace: str, log: Path) -> AsyncGenerat
         if address.url:
             client = await stack.enter_async_context(_http_client(address, session))
             http: Any = import_module("mcp.client.streamable_http")
-            http.jsonrpc_message_adapter = _shallow(http.jsonrpc_message_adapter)
+            http.jsonrpc_message_adapter = reading_shallow(http.jsonrpc_message_adapter)
             transport = http.streamable_http_client(address.url, http_client=client)
         else:
             errors = await stack.enter_async_context(_logged(log))
@@ -315,8 +256,8 @@ async def connected(address: Address, workspace: str, log: Path) -> AsyncGenerat
             )
             pipes: Any = import_module("mcp.client.stdio")
             pipes.PROCESS_TERMINATION_TIMEOUT = pipes.FORCE_KILL_TIMEOUT = PROCESS_END_TIMEOUT_S
-            pipes.TextReceiveStream = _ended(import_module("anyio.streams.text").TextReceiveStream)
-            pipes.types.jsonrpc_message_adapter = _shallow(pipes.types.jsonrpc_message_adapter)
+            pipes.TextReceiveStream = with_line_limit(import_module("anyio.streams.text").TextReceiveStream)
+            pipes.types.jsonrpc_message_adapter = reading_shallow(pipes.types.jsonrpc_message_adapter)
             transport = pipes.stdio_client(parameters, errlog=errors)
         left_out: list[str] = []
 
@@ -338,125 +279,10 @@ async def connected(address: Address, workspace: str, log: Path) -> AsyncGenerat
             return sdk.types.ElicitResult(action="accept", content=None if address else content)
 
         client = await stack.enter_async_context(
-            sdk.Client(_sieved(transport, left_out), message_handler=hear, elicitation_callback=asked)
+            sdk.Client(sieved(transport, left_out), message_handler=hear, elicitation_callback=asked)
         )
         found.append(Connection(sdk, client, left_out, session, changed))
         yield found[0]
-
-
-@asynccontextmanager
-async def _sieved(transport: Any, left_out: list[str]) -> AsyncGenerator[tuple[Any, Any], None]:
-    """The transport with `Sieve` before its messages."""
-    async with transport as (incoming, outgoing):
-        yield Sieve(incoming, left_out), outgoing
-
-
-class Sieve:
-    """A stream of messages in which lists of tools hold usable ones only; `left_out` grows by the names of the others."""
-
-    def __init__(self, stream: Any, left_out: list[str]) -> None:
-        self._stream, self._left_out = stream, left_out
-        self._noise = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    async def receive(self) -> Any:
-        """The next message."""
-        return self._passed(await self._stream.receive())
-
-    def __aiter__(self) -> Sieve:
-        return self
-
-    async def __anext__(self) -> Any:
-        return self._passed(await self._stream.__anext__())
-
-    async def __aenter__(self) -> Sieve:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *problem: object) -> Any:
-        return await self._stream.__aexit__(*problem)
-
-    def _passed(self, item: Any) -> Any:
-        message = getattr(item, "message", None)  # else it is an error
-        if message is None:
-            self._noise += 1
-            if self._noise > MAX_STRAY_LINES:
-                raise ToolError("It writes on standard output what is not of the protocol, without an end.")
-        result = getattr(message, "result", None)
-        if message is not None and isinstance(result, dict) and isinstance(result.get("tools"), list):
-            message.result, left_out = usable(result)
-            self._left_out += left_out
-        return item
-
-
-_NESTED = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
-
-MAX_JSON_DEPTH = 150
-"""Levels of a message that are read; the SDK's reader gives up on all of one that has more than 200."""
-
-
-def shallow(text: str) -> str:
-    """JSON in which nothing lies deeper than that: a text that says so stands for what did."""
-    depth, start, kept = 0, 0, list[str]()
-    for found in _NESTED.finditer(text):
-        if found[0] in "[{":
-            depth += 1
-            if depth == MAX_JSON_DEPTH + 1:
-                kept += [text[start : found.start()], '"[nested too deep]"']
-        elif found[0] in "]}":
-            if depth == MAX_JSON_DEPTH + 1:
-                start = found.end()
-            depth -= 1
-    return "".join((*kept, text[start:])) if depth <= MAX_JSON_DEPTH else text
-
-
-class _Shallow:
-    """The SDK's reader of messages, which reads one that is nested too deep as far as it goes."""
-
-    def __init__(self, reader: Any) -> None:
-        self._reader = reader
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._reader, name)
-
-    def validate_json(self, text: str | bytes, **options: Any) -> Any:
-        try:
-            return self._reader.validate_json(text, **options)
-        except ValueError as problem:
-            if "recursion limit" not in str(problem):
-                raise
-        words = text if isinstance(text, str) else text.decode("utf-8", "replace")
-        return self._reader.validate_json(shallow(words), **options)
-
-
-def _shallow(reader: Any) -> _Shallow:
-    return reader if isinstance(reader, _Shallow) else _Shallow(reader)
-
-
-def _ended(text: Any) -> Any:
-    """The class that the SDK reads standard output with, which would keep a line until it ends, and copy it with each piece that
-    comes: this one hands over whole lines, and noise in place of one that is too long."""
-
-    class Ended(text):
-        def __post_init__(self, *more: Any) -> None:
-            super().__post_init__(*more)
-            self._pieces, self._length = list[str](), 0
-
-        async def receive(self) -> str:
-            whole = ""
-            while not whole:
-                whole, found, rest = (await super().receive()).rpartition("\n")
-                if found:
-                    whole, self._pieces, self._length = "".join((*self._pieces, whole, found)), [], 0
-                self._pieces.append(rest)
-                self._length += len(rest)
-                if self._length > MAX_LINE_CHARS:
-                    whole, self._pieces, self._length = "\n" * (MAX_STRAY_LINES + 2), [], 0
-            return whole
-
-    return Ended
 
 
 MAX_EARLIER_LOG_CHARS = 20_000
