@@ -52,6 +52,7 @@ class EditorSession:
         self.session, self.program = session, program
         self._editor, self._workspace, self._renew, self._forms = editor, program.workspace, renew, forms
         self._noticed: set[str] = set()
+        self._commands: Sequence[tuple[str, str, str]] = ()
         self._title = ""
         self._work: asyncio.Task[StopReason] | None = None
         self._ids = updates.CallIds()
@@ -99,6 +100,15 @@ class EditorSession:
         if todo := last_list(state.ledger.groups):
             await self.tell(updates.plan(todo))
 
+    async def tell_commands(self) -> None:
+        """Our commands, and the skills, command files and prompts of servers that can be called; nothing where they are the same
+        as before."""
+        own = {name for name, _, _ in COMMANDS}
+        called = [(p.name, clean(p.description), clean(p.hint)) for p in self.session.setup.prompts if p.name not in own]
+        if self._commands != (offered := [*COMMANDS, *called]):
+            self._commands = offered
+            await self.tell(updates.commands(offered))
+
     async def tell_figures(self) -> None:
         """The gauge as it is."""
         await self.tell(updates.usage(await self.session.measure()))
@@ -136,6 +146,7 @@ class EditorSession:
             if self.session.permissions.mode != before:
                 await self.tell(updates.mode(self.session.permissions.mode))
         await self.tell_notices(await self.program.servers_awaited())
+        await self.tell_commands()
 
     async def tell_notices(self, more: Sequence[str] = ()) -> None:
         """What is to be known of the session and the settings, each once."""

@@ -306,16 +306,17 @@ class EditorAgent:
         return opened
 
     async def _introduce(self, opened: EditorSession) -> None:
-        from ctxchat.acp.editor_session import COMMANDS
-        from ctxchat.acp.updates import commands, config
+        from ctxchat.acp.updates import config
 
-        await opened.tell(commands(COMMANDS))
+        await opened.tell_commands()
         await opened.tell_figures()
         folder = opened.program.workspace
         if folder not in self._models:
             found = await opened.program.models()
             self._models[folder] = tuple(row.name for row in found if row.reachable)
             await opened.tell(config(self._options(opened.session.id)))
+        await opened.program.servers_awaited()
+        await opened.tell_commands()
 
     def _options(self, session_id: str) -> list[ConfigOption]:
         """What can be set in a session. The models are those that were found, until then those of the settings."""

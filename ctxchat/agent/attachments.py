@@ -12,7 +12,7 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.core.calibration import Mix, total
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import StorageError
-from ctxchat.core.images import addressed, data_url, size_in, stored_in
+from ctxchat.core.images import addressed, data_url, kind_of, size_in, stored_in
 from ctxchat.core.messages import Group, Image, Message, Part, Text
 from ctxchat.core.tokens import TokenCounter, rough_count
 
@@ -80,6 +80,12 @@ class Attachments:
             Mix(rough_count(text)) if len(text) > ESTIMATED_FROM_CHARS else self._conversation.counter.draft_mix(plain)
         )
         return self._conversation.measured(draft=total((typed, *map(self._mix, parts))))
+
+
+async def saved_image(conversation: Conversation, name: str, data: bytes) -> Image:
+    """An image that something of that name brought, kept beside the session. Raises StorageError."""
+    named = f"{name}.{kind_of(data)}"
+    return Image(await conversation.journal.attach(named, data), *size_in(data), named)
 
 
 async def images_for(conversation: Conversation) -> dict[str, str]:

@@ -16,7 +16,7 @@ from ctxchat.core.hooks import Hook
 from ctxchat.core.limits import SpendingLimits
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Mode, Rule
-from ctxchat.core.ports import ModelPort, Summariser, ToolLimits
+from ctxchat.core.ports import ModelPort, ServerPrompts, Summariser, ToolLimits
 from ctxchat.core.prompt_files import PromptFile
 from ctxchat.core.view import Transform
 
@@ -69,7 +69,8 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     `address`, which the settings name for it, differs, too. `effort` is the level they name for it, empty for the model's
     usual one. `tools` are the names on offer, None for all. `lasting`: a person reads and thinks between the messages, so
     that pauses of up to an hour are to be expected. `spending` are limits of money and tokens. `prompts` are what a person can
-    call as `/name`. `listener`, as it is when a session is opened, is told its events. `notices` are sentences for the person.
+    call as `/name`, beside `server_prompts`, which come and go. `listener`, as it is when a session is opened, is told its
+    events. `notices` are sentences for the person.
     """
 
     system: str
@@ -95,6 +96,7 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     lasting: bool = False
     rewriting: tuple[str, ...] = ()
     prompts: tuple[PromptFile, ...] = ()
+    server_prompts: ServerPrompts | None = None
     listener: Callable[[Stamped], None] | None = None
     notices: tuple[str, ...] = ()
 

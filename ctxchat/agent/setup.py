@@ -20,8 +20,8 @@ from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.journal import AgentChosen, EffortChosen, ModelChosen
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Rule
-from ctxchat.core.ports import ModelPort
-from ctxchat.core.prompt_files import PromptFile
+from ctxchat.core.ports import ModelPort, ToolOutput
+from ctxchat.core.prompt_files import FilledPrompt, PromptFile, named_arguments
 
 LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """What providers call them; a model of which nobody says which it has may have any."""
@@ -94,8 +94,16 @@ class Setup:
 
     @property
     def prompts(self) -> Sequence[PromptFile]:
-        """Skills and command files that a person can call as `/name`."""
-        return [prompt for prompt in self._config.prompts if prompt.by_person]
+        """Skills, command files and prompts of servers that a person can call as `/name`."""
+        servers = self._config.server_prompts
+        return [*(prompt for prompt in self._config.prompts if prompt.by_person), *(servers.prompts if servers else ())]
+
+    async def write_prompt(self, called: FilledPrompt) -> ToolOutput:
+        """What a server writes for a prompt of its own. Raises CtxchatError where it does not, or where an argument is
+        missing."""
+        assert self._config.server_prompts
+        arguments = named_arguments(called.file, called.arguments)
+        return await self._config.server_prompts.write_prompt(called.file, arguments)
 
     @property
     def options(self) -> Options:

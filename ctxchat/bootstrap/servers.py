@@ -13,8 +13,10 @@ from typing import cast
 import msgspec
 
 from ctxchat.config.schema import McpSettings
-from ctxchat.core.errors import UsageError
-from ctxchat.core.ports import ToolPort
+from ctxchat.core.errors import ToolError, UsageError
+from ctxchat.core.images import from_base64
+from ctxchat.core.ports import ToolOutput, ToolPort
+from ctxchat.core.prompt_files import PromptFile
 from ctxchat.core.tokens import TokenCounter
 from ctxchat.tools.mcp.host import McpHost, ToolReply
 from ctxchat.tools.mcp.protocol import Address, OfferedResource
@@ -22,6 +24,9 @@ from ctxchat.tools.mcp.server import McpServer, ServerRow, name_of
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
 """`${NAME}`, `${NAME:-otherwise}` in the settings of a server."""
+
+MAX_PROMPT_CHARS = 200_000
+"""Characters of a prompt that a server writes: as many as a command file may have."""
 
 
 class Servers:
@@ -50,6 +55,25 @@ class Servers:
     async def read_resource(self, name: str, uri: str) -> ToolReply:
         """A resource of that server by its address. Raises UsageError for a server nobody has set up, and ToolError."""
         return await self._found(name).read(uri)
+
+    @property
+    def prompts(self) -> Sequence[PromptFile]:
+        """What all that are up offer for a person to call; with `write_prompt` a `core.ports.ServerPrompts`."""
+        return [prompt for name in sorted(self._servers) for prompt in self._servers[name].prompts]
+
+    async def write_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolOutput:
+        """One of the prompts for these arguments. Raises ToolError, and UsageError where its server is not up any more."""
+        server = next((server for server in self._servers.values() if prompt in server.prompts), None)
+        if server is None:
+            raise UsageError(f"No MCP server offers /{prompt.name} any more.", "/mcp shows them.")
+        reply = await server.write_prompt(prompt, arguments)
+        if not (reply.text.strip() or reply.images):
+            raise ToolError(f"{server.name} wrote nothing for /{prompt.name}.")
+        if len(reply.text) > MAX_PROMPT_CHARS:
+            raise ToolError(
+                f"/{prompt.name} is {len(reply.text):,} characters long, {MAX_PROMPT_CHARS:,} at most go along."
+            )
+        return ToolOutput(reply.text, images=tuple(from_base64(image) for image in reply.images))
 
     def weights(self) -> dict[str, int]:
         """Estimated tokens of each tool there is now, by its name."""

@@ -166,6 +166,7 @@ class Configuring:
             lasting=self._ahead,
             rewriting=rewriting(settings),
             prompts=(*shared.loaded.prompts, *BUILTIN_PROMPTS),
+            server_prompts=shared.servers,
             notices=(*self._notices(settings, own), *problems),
         )
 

@@ -27,6 +27,7 @@ from ctxchat.core.journal import Partial, PrefixRead, Record
 from ctxchat.core.messages import Group, Received, ToolCall
 from ctxchat.core.permissions import Access, AccessRequest, Answer, Grant
 from ctxchat.core.prices import ModelPrices
+from ctxchat.core.prompt_files import PromptFile
 from ctxchat.core.view import ToolSpec, View
 from ctxchat.core.working_set import CurrentFile
 
@@ -245,6 +246,19 @@ class ToolPort(Protocol):
 
     def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolPiece]:
         """Pieces while it works, then one ToolOutput. Raises ToolError. Closing it ends what it started."""
+        ...
+
+
+class ServerPrompts(Protocol):
+    """Prompts that MCP servers write when a person calls them; which there are may change at any time."""
+
+    @property
+    def prompts(self) -> Sequence[PromptFile]:
+        """Those of all servers that are up."""
+        ...
+
+    async def write_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolOutput:
+        """The prompt for these arguments. Raises CtxchatError."""
         ...
 
 

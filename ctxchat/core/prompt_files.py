@@ -1,6 +1,7 @@
-"""Prompt files: skills and command files, which a person calls as `/name`; the model calls skills with the tool `skill`.
+"""Prompts that a person calls as `/name`: skills, command files and those of MCP servers. The model calls skills with the tool
+`skill`.
 
-How their arguments are filled in, and what the head says of skills. Pure: reads no file.
+How their arguments are filled in, and what the head says of skills. Pure: reads no file, asks no server.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Literal
 
 import msgspec
 
+from ctxchat.core.errors import UsageError
+
 SKILL_TOOL = "skill"
 """The tool by which the model reads a skill: `name`, and `file` for one of the files beside it."""
 
@@ -21,23 +24,33 @@ MAX_NAME_CHARS, MAX_DESCRIPTION_CHARS = 64, 1_024
 MAX_INDEX_CHARS = 16_000
 """Characters of all descriptions in the head; where they have more, each is cut to the same length."""
 
-Origin = Literal["project", "user", "program"]
+Origin = Literal["project", "user", "program", "server"]
+
+
+class PromptArgument(msgspec.Struct, frozen=True):
+    """Something a server wants to be told before it writes a prompt."""
+
+    name: str
+    about: str = ""
+    required: bool = False
 
 
 class PromptFile(msgspec.Struct, frozen=True):
-    """A skill or command file. `name` is what is typed behind the slash; `path` its file, `folder` where a skill's other files
-    lie; `hint` says what its arguments are. A skill may be kept from the model (`by_model`) or from the slash (`by_person`)."""
+    """A skill or command file, or a "prompt", which an MCP server writes when it is called. `name` is what is typed behind the
+    slash; `path` its file, `folder` where a skill's other files lie; `hint` says what its arguments are, `arguments` those of a
+    server's. A skill may be kept from the model (`by_model`) or from the slash (`by_person`)."""
 
     name: str
-    kind: Literal["skill", "command"]
+    kind: Literal["skill", "command", "prompt"]
     description: str
-    body: str
-    path: str
+    body: str = ""
+    path: str = ""
     origin: Origin = "project"
     folder: str = ""
     hint: str = ""
     by_model: bool = True
     by_person: bool = True
+    arguments: tuple[PromptArgument, ...] = ()
 
     @property
     def title(self) -> str:
@@ -74,11 +87,13 @@ _COMMAND = re.compile(r"!`([^`\n]+)`|^```!\n(.*?)\n```$", re.M | re.S)
 
 
 class FilledPrompt(msgspec.Struct, frozen=True):
-    """A prompt file with its arguments in place: texts, and between two of them a command whose output goes there."""
+    """A prompt file with its `arguments`, as they were typed, in place: texts, and between two of them a command whose output
+    goes there. That of a server is empty until the server has written it."""
 
     file: PromptFile
     texts: tuple[str, ...]
     commands: tuple[str, ...] = ()
+    arguments: str = ""
 
     def with_outputs(self, outputs: Sequence[str]) -> str:
         """The whole text; an output for each command."""
@@ -93,10 +108,10 @@ class FilledPrompt(msgspec.Struct, frozen=True):
 
 def find_prompt(name: str, files: Sequence[PromptFile]) -> PromptFile | None:
     """The file that a person means by a name: in full, with its origin in front (`user:review`), or by its last part where that
-    is no other's."""
+    is no other's. A server's only in full: what it offers may be something else tomorrow."""
     able = [file for file in files if file.by_person]
     exact = [f for f in able if name in {f.name, f"{f.origin}:{f.name}"}]
-    last = [f for f in able if f.name.rpartition(":")[2] == name]
+    last = [f for f in able if f.origin != "server" and f.name.rpartition(":")[2] == name]
     return exact[0] if exact else last[0] if len(last) == 1 else None
 
 
@@ -109,6 +124,8 @@ def called_prompt(text: str, files: Sequence[PromptFile]) -> FilledPrompt | None
 
 def fill(file: PromptFile, arguments: str) -> FilledPrompt:
     """A prompt file with these arguments; behind its text where it has no place for them. A command in an argument is none."""
+    if file.kind == "prompt":
+        return FilledPrompt(file, ("",), arguments=arguments)
     places = list(_PLACE.finditer(file.body))
     first = 0 if file.kind == "skill" or any(m[2] == "0" for m in places) else 1
     words = _split_arguments(arguments)
@@ -131,7 +148,32 @@ def fill(file: PromptFile, arguments: str) -> FilledPrompt:
         texts[0] = f"Folder of this skill: {file.folder}\n\n{texts[0]}"
     if arguments and not places:
         texts[-1] = f"{texts[-1].rstrip()}\n\nARGUMENTS: {arguments}"
-    return FilledPrompt(file, tuple(texts), tuple(commands))
+    return FilledPrompt(file, tuple(texts), tuple(commands), arguments)
+
+
+def named_arguments(prompt: PromptFile, typed: str) -> dict[str, str]:
+    """What was typed behind the name of a server's prompt, by the names of its arguments: `name=value`, and other words in their
+    order, all that are left over to the last. Raises UsageError where one that the server needs is missing."""
+    if len(prompt.arguments) == 1 and not typed.startswith(f"{prompt.arguments[0].name}="):
+        given: dict[str, str] = {prompt.arguments[0].name: typed} if typed else {}
+    else:
+        given = {}
+        words: list[str] = []
+        for word in _split_arguments(typed):
+            name, sign, value = word.partition("=")
+            if sign and any(name == argument.name for argument in prompt.arguments):
+                given[name] = value
+            else:
+                words.append(word)
+        open_ones = [argument.name for argument in prompt.arguments if argument.name not in given]
+        given.update(zip(open_ones, words, strict=False))
+        if open_ones and len(words) > len(open_ones):
+            given[open_ones[-1]] = " ".join(words[len(open_ones) - 1 :])
+    for argument in prompt.arguments:
+        if argument.required and argument.name not in given:
+            about = f" ({argument.about})" if argument.about else ""
+            raise UsageError(f"/{prompt.name} needs {argument.name}{about}.", f"Type: /{prompt.name} {prompt.hint}")
+    return given
 
 
 def _split_arguments(arguments: str) -> list[str]:

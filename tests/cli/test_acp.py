@@ -130,6 +130,7 @@ async def test_a_turn_is_told_as_it_happens(harbour: Home) -> None:
             "archive",
             "compact",
             "context",
+            "init",
             "undo",
         }
         assert editor.of("session_info_update")[-1]["title"].startswith("Which logger")

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxchat.core.errors import UsageError
 from ctxchat.core.prompt_files import (
     MAX_INDEX_CHARS,
+    PromptArgument,
     PromptFile,
     called_prompt,
     fill,
     find_prompt,
+    named_arguments,
     skills_index,
 )
 
@@ -59,3 +65,42 @@ def test_many_long_descriptions_take_no_more_of_the_head_than_they_may():
     text = skills_index(skills)
     assert len(text) < MAX_INDEX_CHARS * 1.2 and all(f"- s{n}: " in text for n in range(200))
     assert skills_index([PromptFile("s", "skill", "", "", "", by_model=False), command("")]) == ""
+
+
+def asking(*names: str) -> PromptFile:
+    """A server's prompt that needs all of them."""
+    arguments = tuple(PromptArgument(name, f"which {name}", required=True) for name in names)
+    return PromptFile("s:p", "prompt", "", origin="server", arguments=arguments, hint="<…>")
+
+
+VALUES = st.dictionaries(st.sampled_from(["topic", "tone", "length"]), st.text(), min_size=2)
+
+
+@given(VALUES, st.randoms())
+def test_arguments_of_a_server_s_prompt_are_given_by_name_in_any_order(values: dict[str, str], order):
+    words = [shlex.quote(f"{name}={value}") for name, value in values.items()]
+    order.shuffle(words)
+    assert named_arguments(asking(*values), " ".join(words)) == values
+
+
+@given(st.lists(st.text(alphabet="abc", min_size=1), min_size=2, max_size=6))
+def test_words_without_a_name_go_in_order_and_all_that_are_left_to_the_last(words: list[str]):
+    assert named_arguments(asking("first", "last"), " ".join(words)) == {"first": words[0], "last": " ".join(words[1:])}
+
+
+def test_one_argument_takes_all_that_is_typed_as_it_is():
+    assert named_arguments(asking("topic"), "the \"old\" wall's  ivy\n= x") == {"topic": "the \"old\" wall's  ivy\n= x"}
+    assert named_arguments(asking("topic"), "topic='the wall'") == {"topic": "the wall"}
+    assert named_arguments(asking(), "and go on") == {}
+
+
+def test_what_a_server_needs_and_nobody_gave_is_named():
+    with pytest.raises(UsageError, match=r"/s:p needs tone \(which tone\)"):
+        named_arguments(asking("topic", "tone"), "walls")
+
+
+def test_a_server_s_prompt_is_called_in_full_only_and_a_file_goes_before_it():
+    theirs, own = asking(), PromptFile("s:p", "command", "")
+    assert find_prompt("p", [theirs]) is None and find_prompt("s:p", [theirs]) is theirs
+    assert find_prompt("s:p", [own, theirs]) is own and find_prompt("server:s:p", [own, theirs]) is theirs
+    assert find_prompt("p", [theirs, own]) is own

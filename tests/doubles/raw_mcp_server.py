@@ -3,7 +3,7 @@
 `shapeless` (schemas no provider takes), `broken` (entries that are no tools), `crowd` (results of very many parts), `long`
 (results of very many characters), `nested` (a schema without an end beside a good one), `others` (other tools after each call),
 `resources` (of which it has some, and no tools). A `shelf` has resources of every kind, a `pager` a list of them that never
-ends. As `rich` its results are data and images; as `odd` few providers take its
+ends, as `prompts` it has prompts. As `rich` its results are data and images; as `odd` few providers take its
 arguments' names. As `harbour` it is right, and up at once; as `busy` as well, with a tool that never answers and
 one that it dies of."""
 
@@ -78,12 +78,52 @@ def resources(mode: str, method: str, parameters: dict) -> dict | None:
     return {"resources": [{"uri": uri, "name": f"name \x1b]0;x\x07 of {uri[7:]}"} for uri in SHELF]}
 
 
+PROMPTS = {
+    "review": [("topic", "what to look at", True), ("tone", "", False)],
+    "note \x1b[2J [b]": [],
+    "潮": [("all", "", False)],
+    "cover": [],
+    "nothing": [],
+    "huge": [],
+    "death": [],
+    "next": [],
+}
+
+
+def prompts(method: str, parameters: dict) -> dict | None:
+    """The result of a request for prompts; None for one that is not there."""
+    name, given = parameters.get("name", ""), parameters.get("arguments") or {}
+    if method == "prompts/list":
+        fields = ("name", "description", "required")
+        return {
+            "prompts": [
+                {"name": n, "description": f"About \x1b]0;x\x07 {n[:6]}", "arguments": [dict(zip(fields, a)) for a in wanted]}
+                for n, wanted in PROMPTS.items()
+            ]
+        }
+    if name == "death":
+        sys.exit(3)
+    if name == "next":
+        PROMPTS.pop("next")
+        PROMPTS["after"] = []
+        print(json.dumps({"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"}), flush=True)
+    said = {
+        "review": [("user", f"Review {given.get('topic')}, {given.get('tone', 'plainly')}. @notes.txt")],
+        "cover": [("user", {"type": "image", "data": PIXEL, "mimeType": "image/png"}), ("assistant", "I see a cover.")],
+        "huge": [("user", "x" * 300_000)],
+        "nothing": [],
+    }.get(name, [("user", f"{name}: {json.dumps(given)} key sk-ant-api03-{'a' * 93}AA")])
+    messages = [{"role": role, "content": c if isinstance(c, dict) else {"type": "text", "text": c}} for role, c in said]
+    return {"messages": messages} if name in {*PROMPTS, "next"} else None
+
+
 def answer(mode: str, method: str, parameters: dict) -> dict:
     """The result of one request."""
     match method:
         case "initialize":
             told = {"name": "raw", "version": "1"}
             able = {"tools": {}, **({"resources": {}} if mode in {"shelf", "pager"} else {})}
+            able |= {"prompts": {"listChanged": True}} if mode == "prompts" else {}
             return {"protocolVersion": parameters["protocolVersion"], "capabilities": able, "serverInfo": told}
         case "tools/list" if mode == "broken":
             return {"tools": BROKEN}
@@ -131,6 +171,8 @@ def main(mode: str) -> None:
         held = None
         if mode in {"shelf", "pager"} and asked.get("method", "").startswith("resources/"):
             held = resources(mode, asked["method"], asked.get("params", {}))
+        if mode == "prompts" and asked.get("method", "").startswith("prompts/"):
+            held = prompts(asked["method"], asked.get("params", {}))
         if held is not None:
             print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": held}), flush=True)
         elif asked.get("method") in known:

@@ -12,7 +12,7 @@ import pytest
 from ctxchat.bootstrap.servers import Servers
 from ctxchat.config.schema import McpSettings
 from ctxchat.core.errors import CtxchatError
-from ctxchat.tools.mcp.connection import MAX_LISTED_RESOURCES
+from ctxchat.tools.mcp.connection import MAX_LISTED
 from ctxchat.tools.mcp.host import ToolReply
 from ctxchat.tools.mcp.protocol import OfferedResource
 from ctxchat.tools.mentions import MentionRules, mention
@@ -91,7 +91,7 @@ async def test_a_list_without_an_end_is_cut_and_names_do_nothing_to_a_terminal(t
     async with serving(tmp_path, "shelf", "pager") as services:
         resources = MentionedResources(services)
         await resources.refresh()
-        assert 0 < len(resources.listed["pager"]) <= MAX_LISTED_RESOURCES
+        assert 0 < len(resources.listed["pager"]) <= MAX_LISTED
         choices = mention_choices("shelf:", ["shelf.py"], resources.listed)
         assert not any("\x1b" in c.insert + c.label + c.note for c in choices)
         (odd,) = [c for c in choices if "red" in c.label]

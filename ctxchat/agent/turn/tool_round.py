@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
+from ctxchat.agent.attachments import saved_image
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit
 from ctxchat.agent.file_undo import Files
@@ -14,9 +15,8 @@ from ctxchat.core.context_usage import overhead
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import Delegated, Event, FilesChanged, Notice, ToolStatus
 from ctxchat.core.grouping import seal_round
-from ctxchat.core.images import kind_of, size_in
 from ctxchat.core.journal import Sealed, Spent
-from ctxchat.core.messages import Image, Message, Text, ToolCall
+from ctxchat.core.messages import Message, Text, ToolCall
 from ctxchat.core.tooluse import same_arguments
 
 MIN_RESULT_TOKENS = 200
@@ -151,7 +151,7 @@ class ToolRounds:
         text = "\n".join(part for part in (text, remark) if part)
         call, failed = outcome.call, outcome.output.status != "ok"
         try:
-            images = [await self._saved(call.name, data) for data in outcome.output.images]
+            images = [await saved_image(conversation, call.name, data) for data in outcome.output.images]
         except StorageError as problem:
             images, trouble = [Text("[its images could not be saved]")], str(problem)
         content = (*((Text(text),) if text else ()), *images) if images else text
@@ -159,8 +159,3 @@ class ToolRounds:
             seq, "tool", content, call_id=call.id, name=call.name, at=conversation.clock.now(), failed=failed
         )
         return message, spilled, trouble
-
-    async def _saved(self, name: str, data: bytes) -> Image:
-        """An image of a result, kept beside the session. Raises StorageError."""
-        named = f"{name}.{kind_of(data)}"
-        return Image(await self._conversation.journal.attach(named, data), *size_in(data), named)

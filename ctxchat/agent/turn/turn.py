@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import msgspec
 
-from ctxchat.agent.attachments import weights
+from ctxchat.agent.attachments import saved_image, weights
 from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit, to_the_end
@@ -141,14 +141,22 @@ class Turn:
             await self._conversation.tell_context()
 
     async def _called_prompt(self, text: str) -> tuple[Part, ...]:
-        """The text of the skill or command file that a message calls by `/name`, with what its commands print: each is asked for
-        as any call is. Raises CtxchatError where one is not allowed: the message is not sent then."""
-        filled = called_prompt(text, self._setup.prompts)
-        if filled is None:
+        """What a message calls by `/name`: a skill or command file with what its commands print, each asked for as any call is,
+        or a prompt as its server writes it now. Raises CtxchatError where one is not allowed, or the server fails: the message
+        is not sent then."""
+        called = called_prompt(text, self._setup.prompts)
+        if called is None and text.startswith("/") and ":" in text:  # a server's, which may still be on its way
+            await self._tool_runner.wait_for_guests()
+            called = called_prompt(text, self._setup.prompts)
+        if called is None:
             return ()
-        outputs = await self._outputs(filled)
-        whole = await asyncio.to_thread(self._tool_runner.mask, filled.with_outputs(outputs))
-        return (Text(whole, filled.file.title),)
+        if called.file.kind == "prompt":
+            written = await self._setup.write_prompt(called)
+            text = written.text
+            images = [await saved_image(self._conversation, called.file.name, data) for data in written.images]
+        else:
+            text, images = called.with_outputs(await self._outputs(called)), []
+        return (Text(await asyncio.to_thread(self._tool_runner.mask, text), called.file.title), *images)
 
     async def _outputs(self, filled: FilledPrompt) -> list[str]:
         found: dict[str, ToolOutput] = {}

@@ -13,15 +13,16 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, Literal, TextIO, cast
 
 import msgspec
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.images import fault_of, from_base64
 from ctxchat.core.network import fault_of_header, proxy_for
+from ctxchat.core.prompt_files import PromptArgument
 from ctxchat.core.secrets import MaskedLines, masked
-from ctxchat.tools.mcp.protocol import Address, OfferedResource, OfferedTool, QuestionField
+from ctxchat.tools.mcp.protocol import Address, OfferedPrompt, OfferedResource, OfferedTool, QuestionField
 from ctxchat.tools.mcp.stream_guard import reading_shallow, sieved, with_line_limit
 from ctxchat.tools.text import clip_line
 
@@ -31,7 +32,7 @@ MAX_TOOLS = 500
 LISTENED_TO = "2026-07-28"
 """The first protocol in which a server tells of changes only who has asked for them."""
 
-CHANGED = ("notifications/tools/list_changed", "notifications/resources/list_changed")
+CHANGED = tuple(f"notifications/{kind}/list_changed" for kind in ("tools", "resources", "prompts"))
 """What a server says when it offers something else."""
 
 PROCESS_END_TIMEOUT_S = 0.5
@@ -50,11 +51,11 @@ READ_RESOURCE = OfferedTool(
 )
 """What we offer for a server that has resources."""
 
-RESOURCES_TIMEOUT_S = 5.0
-"""Seconds that a server may take to list its resources; what it has listed by then counts."""
+LISTING_TIMEOUT_S = 5.0
+"""Seconds that a server may take to list its resources, and as many for its prompts; what it has listed by then counts."""
 
-MAX_LISTED_RESOURCES = 1_000
-"""Resources that are listed."""
+MAX_LISTED = 1_000
+"""Resources that are listed, and prompts."""
 
 
 class ToolResult(msgspec.Struct, frozen=True):
@@ -69,8 +70,8 @@ Ask = Callable[[str, tuple[QuestionField, ...]], Awaitable[dict[str, Any] | None
 
 
 class Connection:
-    """An open one. Calls may be made side by side. `session` is that of HTTP, `changed` is set when the server says that its
-    tools or resources are others. `resources` are those it listed when it was last asked for its tools."""
+    """An open one. Calls may be made side by side. `session` is that of HTTP, `changed` is set when the server says that it
+    offers something else. `resources` and `prompts` are those it listed when it was last asked for its tools."""
 
     def __init__(
         self, sdk: Any, client: Any, left_out: list[str], session: HttpSession, changed: asyncio.Event
@@ -82,6 +83,7 @@ class Connection:
         self.ask: Ask | None = None
         """Puts to a person what the server asks, while a call is under way."""
         self.resources: list[OfferedResource] = []
+        self.prompts: list[OfferedPrompt] = []
         self._resource_tools: set[str] = set()
         self._refusals, codes = sdk.MCPError, sdk.types
         self._closed, self._unknown = codes.CONNECTION_CLOSED, codes.METHOD_NOT_FOUND
@@ -91,6 +93,7 @@ class Connection:
         tools of those names itself."""
         found, left_out = await self._own_tools()
         more = (LIST_RESOURCES, READ_RESOURCE) if await self._has_resources() else ()
+        await self._list_prompts()
         taken = {tool.name for tool in found}
         self._resource_tools = {tool.name for tool in more} - taken
         return [*found, *(tool for tool in more if tool.name in self._resource_tools)], left_out
@@ -102,22 +105,32 @@ class Connection:
         if not (about and about.resources):
             return False
         with suppress(self._refusals, TimeoutError):
-            async with asyncio.timeout(RESOURCES_TIMEOUT_S):
-                async for each in self._listed():
+            async with asyncio.timeout(LISTING_TIMEOUT_S):
+                async for each in self._listed("resources"):
                     self.resources.append(OfferedResource(str(each.uri), str(each.title or each.name or "")))
                 return bool(self.resources or await self._templates())
         return bool(self.resources)
 
-    async def _listed(self) -> AsyncGenerator[Any, None]:
-        """Its resources, page by page, no more than `MAX_LISTED_RESOURCES`; a page that was there before is the last."""
+    async def _list_prompts(self) -> None:
+        self.prompts = []
+        about = self._client.server_capabilities
+        if about and about.prompts:
+            with suppress(self._refusals, TimeoutError):
+                async with asyncio.timeout(LISTING_TIMEOUT_S):
+                    async for each in self._listed("prompts"):
+                        self.prompts.append(_offered_prompt(each))
+
+    async def _listed(self, kind: Literal["resources", "prompts"]) -> AsyncGenerator[Any, None]:
+        """What it has of that kind, page by page, no more than `MAX_LISTED`; a page that was there before is the last."""
         cursor, seen, count = None, set[str](), 0
         while True:
-            page = await self._client.list_resources(cursor=cursor, cache_mode="refresh")
-            for each in page.resources[: MAX_LISTED_RESOURCES - count]:
+            page = await getattr(self._client, f"list_{kind}")(cursor=cursor, cache_mode="refresh")
+            found = getattr(page, kind)
+            for each in found[: MAX_LISTED - count]:
                 yield each
-            count += len(page.resources)
+            count += len(found)
             cursor = page.next_cursor
-            if not cursor or cursor in seen or count >= MAX_LISTED_RESOURCES:
+            if not cursor or cursor in seen or count >= MAX_LISTED:
                 return
             seen.add(cursor)
 
@@ -161,13 +174,7 @@ class Connection:
                 async with asyncio.timeout(seconds):
                     return await self._list_resources()
             result = await self._client.call_tool(tool, arguments, read_timeout_seconds=seconds, progress_callback=tell)
-        words: list[str] = []
-        images: list[str] = []
-        for part in result.content:
-            if part.type != "image":
-                words.append(_part_text(part))
-            else:
-                _take_image(part.data, words, images)
+        words, images = _contents(result.content)
         structured = _structured(result.structured_content, words)
         return ToolResult("\n".join(filter(None, (*words, structured))), bool(result.is_error), tuple(images))
 
@@ -185,8 +192,8 @@ class Connection:
 
     async def _list_resources(self) -> ToolResult:
         """All resources, and the forms that addresses of more may have, a line each."""
-        lines = [_resource_line(str(each.uri), each) async for each in self._listed()]
-        more = f"[only the first {MAX_LISTED_RESOURCES}]" if len(lines) >= MAX_LISTED_RESOURCES else ""
+        lines = [_resource_line(str(each.uri), each) async for each in self._listed("resources")]
+        more = f"[only the first {MAX_LISTED}]" if len(lines) >= MAX_LISTED else ""
         lines += [_resource_line(each.uri_template, each) for each in await self._templates()]
         return ToolResult("\n".join(filter(None, (*lines, more))) or "There are none.", False)
 
@@ -209,15 +216,29 @@ class Connection:
                 words.append(f"[{part.uri}: {kind}, not shown]")
         return ToolResult("\n".join(words), not (shown or images), tuple(images))
 
+    async def prompt(self, name: str, arguments: dict[str, str], seconds: float) -> ToolResult:
+        """A prompt as the server writes it for these arguments: of several messages, those of the assistant are marked. Raises as
+        `call`."""
+        with self._told_endings():
+            async with asyncio.timeout(seconds):
+                messages = (await self._client.get_prompt(name, arguments)).messages
+        words: list[str] = []
+        images: list[str] = []
+        for message in messages:
+            texts, shown = _contents([message.content])
+            words += [f"The assistant:\n{text}" if message.role == "assistant" else text for text in texts]
+            images += shown
+        return ToolResult("\n\n".join(words), False, tuple(images))
+
     async def watch(self) -> None:
-        """Hear of changed tools and resources from a server of the newest protocol, which tells only who asks; until it ends.
+        """Hear that it offers something else from a server of the newest protocol, which tells only who asks; until it ends.
         Others tell without being asked."""
         able = self._client.server_capabilities
-        tools = bool(able.tools and able.tools.list_changed)
-        resources = bool(able.resources and able.resources.list_changed)
-        if self._client.protocol_version < LISTENED_TO or not (tools or resources):
+        kinds = ("tools", "resources", "prompts")
+        told = {f"{kind}_list_changed": bool(getattr(getattr(able, kind), "list_changed", False)) for kind in kinds}
+        if self._client.protocol_version < LISTENED_TO or not any(told.values()):
             return
-        async with self._client.listen(tools_list_changed=tools, resources_list_changed=resources) as events:
+        async with self._client.listen(**told) as events:
             async for _ in events:
                 self.changed.set()
 
@@ -399,6 +420,23 @@ def question_fields(schema: dict[str, Any]) -> tuple[QuestionField, ...]:
             QuestionField(name, text, kind if known else "string", ("yes", "no") if kind == "boolean" else options)
         )
     return tuple(fields)
+
+
+def _offered_prompt(prompt: Any) -> OfferedPrompt:
+    arguments = (PromptArgument(a.name, a.description or "", bool(a.required)) for a in prompt.arguments or ())
+    return OfferedPrompt(prompt.name, prompt.description or prompt.title or "", tuple(arguments))
+
+
+def _contents(parts: Sequence[Any]) -> tuple[list[str], list[str]]:
+    """What a server sent as words, and its images as base64."""
+    words: list[str] = []
+    images: list[str] = []
+    for part in parts:
+        if part.type != "image":
+            words.append(_part_text(part))
+        else:
+            _take_image(part.data, words, images)
+    return words, images
 
 
 def _take_image(data: str, words: list[str], images: list[str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,11 @@ from ctxchat.tools.mcp.protocol import (
     CallProgress,
     Down,
     ImagePiece,
+    OfferedPrompt,
     OfferedResource,
     OfferedTool,
     ResultPiece,
+    ServerPrompt,
     ServerQuestion,
     ServerResource,
     ServerTool,
@@ -90,20 +92,25 @@ class ConnectionHandle:
         self._line, self._id, self._inbox = line, id, inbox
         self.tools: tuple[OfferedTool, ...] = ()
         self.resources: tuple[OfferedResource, ...] = ()
+        self.prompts: tuple[OfferedPrompt, ...] = ()
         self.left_out: tuple[str, ...] = ()
 
     async def wait_for_tools(self) -> None:
         """Wait until the server has said what it offers, the first time or anew. Raises ToolError where it is down."""
         tools: list[OfferedTool] = []
         resources: list[OfferedResource] = []
+        prompts: list[OfferedPrompt] = []
         while True:
             match await self._inbox.get():
                 case ServerTool(tool=tool):
                     tools.append(tool)
                 case ServerResource(resource=resource):
                     resources.append(resource)
+                case ServerPrompt(prompt=prompt):
+                    prompts.append(prompt)
                 case Up(left_out=left_out):
-                    self.tools, self.resources, self.left_out = tuple(tools), tuple(resources), left_out
+                    self.tools, self.resources, self.prompts = tuple(tools), tuple(resources), tuple(prompts)
+                    self.left_out = left_out
                     return
                 case Down() as down:
                     self._inbox.put_nowait(down)  # for whoever closes it: it is closed
@@ -118,7 +125,11 @@ class ConnectionHandle:
 
     async def read(self, uri: str) -> ToolReply:
         """A resource by its address; `failed` where nothing of it can be shown. Raises as `call`."""
-        return await self._reply(lambda id: protocol.ReadResource(id, self._id, uri), lambda news: None)
+        return await self._reply(lambda id: protocol.ReadResource(id, self._id, uri), _declined)
+
+    async def prompt(self, name: str, arguments: Mapping[str, str]) -> ToolReply:
+        """A prompt as the server writes it for these arguments. Raises as `call`."""
+        return await self._reply(lambda id: protocol.GetPrompt(id, self._id, name, arguments), _declined)
 
     async def _reply(self, order: Callable[[int], protocol.Request], watch: Watch) -> ToolReply:
         with self._line.inbox() as (id, inbox):
@@ -226,6 +237,12 @@ class _ProcessRun:
             self._up.set()
             for inbox in self._inboxes.values():
                 inbox.put_nowait(_GONE)
+
+
+def _declined(news: str | AskedInCall) -> None:
+    """Nobody is asked outside of the agent's own calls."""
+    if isinstance(news, AskedInCall):
+        news.answer(None)
 
 
 async def _closed(line: _ProcessRun, id: int, inbox: Inbox) -> None:

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from ctxchat.core.prompt_files import PromptArgument
+
 
 class Address(msgspec.Struct, frozen=True):
     """Where a server is: a `command` with its arguments, or a `url`. `timeout` in seconds, for one call; `env` is added to the
@@ -40,6 +42,14 @@ class OfferedResource(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+class OfferedPrompt(msgspec.Struct, frozen=True):
+    """A prompt as its server describes it: foreign text, all of it."""
+
+    name: str
+    description: str = ""
+    arguments: tuple[PromptArgument, ...] = ()
+
+
 class Open(msgspec.Struct, frozen=True, tag="open"):
     """Connect to a server; what its process says beside the protocol goes to the file `log`."""
 
@@ -66,6 +76,15 @@ class ReadResource(msgspec.Struct, frozen=True, tag="read"):
     uri: str
 
 
+class GetPrompt(msgspec.Struct, frozen=True, tag="prompt"):
+    """Have the server behind `connection` write a prompt; news of it are those of a call."""
+
+    id: int
+    connection: int
+    name: str
+    arguments: Mapping[str, str]
+
+
 class ServerAnswer(msgspec.Struct, frozen=True, tag="answer"):
     """What a person said to what the server asked during a call; without `content` they said nothing."""
 
@@ -79,7 +98,7 @@ class End(msgspec.Struct, frozen=True, tag="end"):
     id: int
 
 
-Request = Open | RunTool | ReadResource | ServerAnswer | End
+Request = Open | RunTool | ReadResource | GetPrompt | ServerAnswer | End
 
 
 class ServerTool(msgspec.Struct, frozen=True, tag="tool"):
@@ -96,9 +115,16 @@ class ServerResource(msgspec.Struct, frozen=True, tag="resource"):
     resource: OfferedResource
 
 
+class ServerPrompt(msgspec.Struct, frozen=True, tag="offered_prompt"):
+    """One of the prompts a server lists."""
+
+    id: int
+    prompt: OfferedPrompt
+
+
 class Up(msgspec.Struct, frozen=True, tag="up"):
-    """Connected, and all tools and resources told; once more each time that they are others. `left_out` names those that cannot
-    be offered, each with why."""
+    """Connected, and all tools, resources and prompts told; once more each time that they are others. `left_out` names those
+    that cannot be offered, each with why."""
 
     id: int
     left_out: tuple[str, ...] = ()
@@ -160,7 +186,18 @@ class Down(msgspec.Struct, frozen=True, tag="down"):
     forgotten: bool = False
 
 
-News = ServerTool | ServerResource | Up | ServerQuestion | CallProgress | ResultPiece | ImagePiece | CallEnded | Down
+News = (
+    ServerTool
+    | ServerResource
+    | ServerPrompt
+    | Up
+    | ServerQuestion
+    | CallProgress
+    | ResultPiece
+    | ImagePiece
+    | CallEnded
+    | Down
+)
 
 encode = msgspec.json.Encoder().encode
 read_request = msgspec.json.Decoder(Request).decode

@@ -6,8 +6,9 @@ A dead or slow one costs its tools and nothing else.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -20,10 +21,12 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.images import from_base64
 from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolPiece, ToolPort, ToolQuestion, ToolText
+from ctxchat.core.prompt_files import MAX_DESCRIPTION_CHARS as MAX_PROMPT_ABOUT_CHARS
+from ctxchat.core.prompt_files import PromptFile
 from ctxchat.core.tool_schemas import plain_keys, restored_keys
 from ctxchat.core.view import ToolSpec
 from ctxchat.tools.mcp.host import AskedInCall, ConnectionHandle, McpHost, ToolReply, Watch
-from ctxchat.tools.mcp.protocol import Address, OfferedResource, OfferedTool, QuestionField
+from ctxchat.tools.mcp.protocol import Address, OfferedPrompt, OfferedResource, OfferedTool, QuestionField
 from ctxchat.tools.text import clip, clip_line
 
 State = Literal["off", "starting", "ready", "failed"]
@@ -43,6 +46,9 @@ SERVER_END_TIMEOUT_S = 2.0
 
 MAX_DESCRIPTION_CHARS = 4000
 """Characters of a description."""
+
+_NOT_TYPED = re.compile(r"[^\w.-]+")
+"""What the name of a prompt cannot hold, for a person to type it behind a slash."""
 
 
 class McpTool:
@@ -138,16 +144,33 @@ def name_of(server: str, tool: str) -> str:
 
 
 def names_of(server: str, tools: Sequence[str]) -> list[str]:
-    """`name_of` for all tools of a server, each name once: a later one that would be the same gets a number."""
-    names: list[str] = []
-    for tool in tools:
-        name, number = name_of(server, tool), 1
-        while name in names:
+    """`name_of` for all tools of a server, each name once."""
+    return _each_once(name_of(server, tool) for tool in tools)
+
+
+def _each_once(names: Iterable[str]) -> list[str]:
+    """A later name that would be the same gets a number."""
+    once: list[str] = []
+    for wanted in names:
+        name, number = wanted, 1
+        while name in once:
             number += 1
             end = f"_{number}"
-            name = name_of(server, tool)[: MAX_TOOL_NAME_CHARS - len(end)] + end
-        names.append(name)
-    return names
+            name = wanted[: MAX_TOOL_NAME_CHARS - len(end)] + end
+        once.append(name)
+    return once
+
+
+def prompts_of(server: str, offered: Sequence[OfferedPrompt]) -> dict[PromptFile, str]:
+    """A server's prompts as a person calls them, each with the server's own name for it."""
+    prompts: dict[PromptFile, str] = {}
+    names = _each_once(_NOT_TYPED.sub("_", prompt.name)[:MAX_TOOL_NAME_CHARS] for prompt in offered)
+    for each, name in zip(offered, names, strict=True):
+        hint = " ".join(f"<{a.name}>" if a.required else f"[{a.name}]" for a in each.arguments)
+        about = " ".join(each.description.split())[:MAX_PROMPT_ABOUT_CHARS]
+        called = f"{plain_name(server)}:{name}"
+        prompts[PromptFile(called, "prompt", about, origin="server", hint=hint, arguments=each.arguments)] = each.name
+    return prompts
 
 
 class ServerRow(msgspec.Struct, frozen=True):
@@ -187,6 +210,7 @@ class McpServer:
         self._host = host
         self._offered: tuple[ToolPort, ...] = ()
         self._left_out: tuple[str, ...] = ()
+        self._prompts: Mapping[PromptFile, str] = {}
         self._connection: ConnectionHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._interrupted = False
@@ -269,6 +293,15 @@ class McpServer:
     async def read(self, uri: str) -> ToolReply:
         """A resource by its address; `failed` where nothing of it can be shown. Raises ToolError, as `call`."""
         return await self._asked(lambda connection: connection.read(uri))
+
+    async def write_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolReply:
+        """One of its `prompts` for these arguments. Raises ToolError, as `call`."""
+        return await self._asked(lambda connection: connection.prompt(self._prompts[prompt], arguments))
+
+    @property
+    def prompts(self) -> Collection[PromptFile]:
+        """What a person can call as `/server:name` while it is up."""
+        return self._prompts if self._connection else ()
 
     @property
     def resources(self) -> Sequence[OfferedResource]:
@@ -362,6 +395,7 @@ class McpServer:
 
     def _adopt_connection(self, connection: ConnectionHandle) -> None:
         self._offered, self._left_out = self._wanted_tools(connection.tools), connection.left_out
+        self._prompts = prompts_of(self.name, connection.prompts)
 
     def _wanted_tools(self, found: Sequence[OfferedTool]) -> tuple[ToolPort, ...]:
         named = zip(found, names_of(self.name, [offered.name for offered in found]), strict=True)

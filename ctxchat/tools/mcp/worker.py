@@ -20,6 +20,7 @@ from ctxchat.tools.mcp.protocol import (
     CallProgress,
     Down,
     End,
+    GetPrompt,
     ImagePiece,
     News,
     Open,
@@ -29,6 +30,7 @@ from ctxchat.tools.mcp.protocol import (
     ResultPiece,
     RunTool,
     ServerAnswer,
+    ServerPrompt,
     ServerQuestion,
     ServerResource,
     ServerTool,
@@ -68,7 +70,7 @@ class McpWorker:
             case Open():
                 self._leave[order.id] = asyncio.Event()
                 self._start_task(order.id, self._serve(order))
-            case RunTool() | ReadResource():
+            case RunTool() | ReadResource() | GetPrompt():
                 self._start_task(order.id, self._call(order))
             case ServerAnswer():
                 if (waiting := self._asked.get(order.id)) and not waiting.done():
@@ -130,6 +132,8 @@ class McpWorker:
             await self._send_news(ServerTool(id, tool))
         for resource in connection.resources:
             await self._send_news(ServerResource(id, resource))
+        for prompt in connection.prompts:
+            await self._send_news(ServerPrompt(id, prompt))
         await self._send_news(Up(id, tuple(left_out)))
 
     async def _follow(self, id: int, connection: Connection) -> None:
@@ -141,7 +145,7 @@ class McpWorker:
             with suppress(Exception):
                 await self._tell_tools(id, connection)
 
-    async def _call(self, order: RunTool | ReadResource) -> None:
+    async def _call(self, order: RunTool | ReadResource | GetPrompt) -> None:
         try:
             if order.connection not in self._connections:
                 raise ConnectionResetError("The server has ended.")
@@ -157,10 +161,13 @@ class McpWorker:
 
             connection.ask = ask
             try:
-                if isinstance(order, RunTool):
-                    result = await connection.call(order.tool, order.arguments, address.timeout, progress)
-                else:
-                    result = await connection.read(order.uri, address.timeout)
+                match order:
+                    case RunTool():
+                        result = await connection.call(order.tool, order.arguments, address.timeout, progress)
+                    case ReadResource():
+                        result = await connection.read(order.uri, address.timeout)
+                    case GetPrompt():
+                        result = await connection.prompt(order.name, dict(order.arguments), address.timeout)
             finally:
                 connection.ask = None if connection.ask is ask else connection.ask
             text = clip(without_zeros(result.text), MAX_RESULT_CHARS)
