@@ -104,7 +104,9 @@ class EditorSession:
         """Our commands, and the skills, command files and prompts of servers that can be called; nothing where they are the same
         as before."""
         own = {name for name, _, _ in COMMANDS}
-        called = [(p.name, clean(p.description), clean(p.hint)) for p in self.session.setup.prompts if p.name not in own]
+        called = [
+            (p.name, clean(p.description), clean(p.hint)) for p in self.session.setup.prompts if p.name not in own
+        ]
         if self._commands != (offered := [*COMMANDS, *called]):
             self._commands = offered
             await self.tell(updates.commands(offered))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ctxchat.config.effective import Loaded
     from ctxchat.core.secrets import Masking
     from ctxchat.importing.outcome import ImportNews
-    from ctxchat.tools.mcp.host import ToolReply
+    from ctxchat.tools.mcp.host import ShowLogin, ToolReply
     from ctxchat.tools.mcp.protocol import OfferedResource
     from ctxchat.tools.mcp.server import ServerRow
 
@@ -125,6 +125,11 @@ class LazyProgram:
     async def switch_server(self, name: str) -> ServerRow:
         """On where it is off or has failed, else off; how it is then. Raises UsageError for one nobody has set up."""
         return await (await self.program()).servers.switch(name)
+
+    async def log_in_server(self, name: str, show: ShowLogin) -> ServerRow:
+        """Start it anew with a person there to log in where it wants that; how it is then. Raises UsageError for one that takes
+        no login."""
+        return await (await self.program()).servers.log_in(name, show)
 
     async def resources(self) -> Mapping[str, Sequence[OfferedResource]]:
         """What each MCP server of the settings lists; nothing for one that is not up."""

@@ -22,6 +22,7 @@ from ctxchat.bootstrap.flags import Flags, settings_from
 from ctxchat.bootstrap.log_file import log_to
 from ctxchat.bootstrap.model_choice import Overrides, settings_of, warm_up
 from ctxchat.bootstrap.remembered import StoredModelKnowledge, first_look
+from ctxchat.bootstrap.servers import address_of
 from ctxchat.bootstrap.session_factory import Opening
 from ctxchat.bootstrap.shared import Shared, adapt
 from ctxchat.bootstrap.workspace import workspace_of
@@ -45,6 +46,7 @@ from ctxchat.tools.mcp.server import ServerRow
 
 if TYPE_CHECKING:
     from ctxchat.importing.outcome import Importable
+    from ctxchat.tools.mcp.host import ShowLogin
 
 QUIET_AFTER_S = 30.0
 """Seconds after the start: by then everything has been drawn and loaded."""
@@ -329,6 +331,18 @@ class Program(Shared):
             self.servers.start({name: one for name, one in self.settings.mcp.items() if only in {"", name}})
             await self.servers.settled(SERVERS_TIMEOUT_S, all=True)
         return [row for row in self.servers.rows if only in {"", row.name}]
+
+    async def log_in(self, name: str, show: ShowLogin) -> ServerRow:
+        """Start this MCP server, and no other, with a person there to log in. Raises UsageError for one that takes no login."""
+        one = self.settings.mcp.get(name)
+        self.servers.start({name: msgspec.structs.replace(one, enabled=False)} if one else {})  # `log_in` starts it
+        return await self.servers.log_in(name, show)
+
+    async def log_out(self, name: str) -> bool:
+        """Delete what is kept of a login to an MCP server; False where there is nothing. Raises UsageError."""
+        if name not in self.settings.mcp:
+            raise UsageError(f"There is no MCP server {name!r}.", "`ctxchat mcp list` shows them.")
+        return await asyncio.to_thread(self.servers.forget_login, address_of(self.settings.mcp[name]).url)
 
     async def warm_up(self, model: str = "") -> None:
         """Make ready what this model (without a name, the one in force) is reached through."""

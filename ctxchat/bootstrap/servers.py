@@ -18,7 +18,8 @@ from ctxchat.core.images import from_base64
 from ctxchat.core.ports import ToolOutput, ToolPort
 from ctxchat.core.prompt_files import PromptFile
 from ctxchat.core.tokens import TokenCounter
-from ctxchat.tools.mcp.host import McpHost, ToolReply
+from ctxchat.tools.mcp.host import McpHost, ShowLogin, ToolReply
+from ctxchat.tools.mcp.login_store import FOLDER, LoginStore
 from ctxchat.tools.mcp.protocol import Address, OfferedResource
 from ctxchat.tools.mcp.server import McpServer, ServerRow, name_of
 
@@ -93,7 +94,7 @@ class Servers:
         for name, one in settings.items():
             if name not in self._servers:
                 log = self._logs / f"{_file(name)}.log"
-                server = McpServer(name, _address(one), str(self._workspace), log, one.tools, host=self._host)
+                server = McpServer(name, address_of(one), str(self._workspace), log, one.tools, host=self._host)
                 self._servers[name] = server
                 if one.enabled:
                     server.start()
@@ -132,6 +133,21 @@ class Servers:
             await server.stop()
         return self._row(name)
 
+    async def log_in(self, name: str, show: ShowLogin) -> ServerRow:
+        """Start it anew with a person there to log in where it wants that; how it is then. Raises UsageError for one nobody has
+        set up, or that is not reached at an address."""
+        server = self._found(name)
+        if not server.address.url:
+            raise UsageError(f"{name} is a program of this machine; it takes no login.")
+        await server.stop()
+        server.start(show)
+        await server.settled()
+        return self._row(name)
+
+    def forget_login(self, url: str) -> bool:
+        """Delete what is kept of a login to that address; False where there is nothing. Blocks."""
+        return LoginStore(self._logs / FOLDER).forget(url)
+
     def _found(self, name: str) -> McpServer:
         server = self._servers.get(name)
         if server is None:
@@ -148,7 +164,8 @@ class Servers:
         return self._servers[name].row
 
 
-def _address(settings: McpSettings) -> Address:
+def address_of(settings: McpSettings) -> Address:
+    """Where a server is, with environment variables in the place of their names."""
     return msgspec.convert(fill_variables(msgspec.to_builtins(settings), os.environ), Address)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -11,8 +14,9 @@ from ctxchat.bootstrap.program import SERVERS_TIMEOUT_S, Program
 from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, table, tell
 from ctxchat.config import paths, write
 from ctxchat.config.toml_positions import bare_key
-from ctxchat.core.errors import UsageError
+from ctxchat.core.errors import ToolError, UsageError
 from ctxchat.core.sanitize import clean
+from ctxchat.presentation.usage_text import count
 from ctxchat.tools.mcp.server import ServerRow
 
 NONE = "No MCP server is configured. `ctxchat mcp add NAME COMMAND` (or an address) adds one."
@@ -60,6 +64,62 @@ def test(name: str) -> None:
         click.echo(clean("\n  ".join([f"{row.name}: {row.state}", *_details(row, weights)])))
     if row.state != "ready":
         click.get_current_context().exit(1)
+
+
+@command.command("login")
+@click.argument("name")
+@click.option(
+    "--browser/--no-browser", default=True, help="Open the page where you log in; else only show its address."
+)
+@common_options
+def login(name: str, browser: bool) -> None:
+    """Log in to the server NAME at its address. What comes of that is kept for later starts, in the keyring where there is one.
+
+    Where the browser runs on another machine, paste the address it ends at, and press Enter.
+    """
+
+    async def log_in() -> ServerRow:
+        pages: list[str] = []
+
+        def show(page: str, came_back: Callable[[str], object]) -> None:
+            pages.append(page)
+            click.echo(f"Log in to {clean(name)} at this address:\n\n  {clean(page)}\n", err=True)
+            if browser:
+                click.launch(page)
+            if sys.stdin.isatty():
+                click.echo(
+                    "If the browser runs elsewhere, paste here the address it ends at, and press Enter.", err=True
+                )
+                with suppress(OSError, NotImplementedError):  # not everywhere can it be listened to
+                    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), lambda: came_back(sys.stdin.readline()))
+
+        async with Program.started(flags()) as program:
+            tell(program.notices)
+            row = await program.log_in(name, show)
+            if row.state == "ready":
+                narrate(
+                    f"{name}: {'logged in' if pages else 'it wants no login'}. It offers {count(len(row.tools), 'tool')}."
+                )
+            return row
+
+    row = run_async(log_in())
+    if row.state != "ready":
+        raise ToolError(f"{name}: {row.trouble}")
+
+
+@command.command("logout")
+@click.argument("name")
+@common_options
+def logout(name: str) -> None:
+    """Delete what is kept of a login to the server NAME."""
+
+    async def log_out() -> bool:
+        async with Program.started(flags()) as program:
+            return await program.log_out(name)
+
+    if not run_async(log_out()):
+        raise UsageError(f"No login to {name} is kept.")
+    narrate(f"{name}: the login is deleted here. The server may go on to take what others hold of it.")
 
 
 @command.command("add", context_settings={"ignore_unknown_options": True})  # the server's own options

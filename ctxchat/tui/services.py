@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the first frame needs none of it
     from ctxchat.models.discovery import FirstLook, FoundModel
     from ctxchat.storage.archive import LastSaid
     from ctxchat.storage.sessions import SessionRow
-    from ctxchat.tools.mcp.host import ToolReply
+    from ctxchat.tools.mcp.host import ShowLogin, ToolReply
     from ctxchat.tools.mcp.protocol import OfferedResource
     from ctxchat.tools.mcp.server import ServerRow
 
@@ -110,6 +110,11 @@ class Services(Protocol):
 
     async def switch_server(self, name: str) -> ServerRow:
         """On where it is off or has failed, else off; how it is then. Raises UsageError for one nobody has set up."""
+        ...
+
+    async def log_in_server(self, name: str, show: ShowLogin) -> ServerRow:
+        """Start it anew with a person there to log in where it wants that; how it is then. Raises UsageError for one that takes
+        no login."""
         ...
 
     async def resources(self) -> Mapping[str, Sequence[OfferedResource]]:

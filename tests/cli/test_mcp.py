@@ -42,6 +42,10 @@ def test_trying_one_server_starts_no_other(cli: Cli, home: Home) -> None:
         (("add", "harbour", "other"), "already"),
         (("remove", "nobody"), "no server nobody"),
         (("test", "nobody"), "no MCP server nobody"),
+        (("login", "nobody"), "no MCP server 'nobody'"),
+        (("login", "harbour"), "takes no login"),
+        (("logout", "nobody"), "no MCP server 'nobody'"),
+        (("logout", "harbour"), "No login to harbour"),
     ],
 )
 def test_what_cannot_be_meant_changes_nothing(cli: Cli, home: Home, arguments: tuple[str, ...], said: str) -> None:

@@ -89,7 +89,7 @@ def test_words_without_a_name_go_in_order_and_all_that_are_left_to_the_last(word
 
 
 def test_one_argument_takes_all_that_is_typed_as_it_is():
-    assert named_arguments(asking("topic"), "the \"old\" wall's  ivy\n= x") == {"topic": "the \"old\" wall's  ivy\n= x"}
+    assert named_arguments(asking("topic"), 'the "old" wall\'s  ivy\n= x') == {"topic": 'the "old" wall\'s  ivy\n= x'}
     assert named_arguments(asking("topic"), "topic='the wall'") == {"topic": "the wall"}
     assert named_arguments(asking(), "and go on") == {}
 

@@ -97,7 +97,11 @@ def prompts(method: str, parameters: dict) -> dict | None:
         fields = ("name", "description", "required")
         return {
             "prompts": [
-                {"name": n, "description": f"About \x1b]0;x\x07 {n[:6]}", "arguments": [dict(zip(fields, a)) for a in wanted]}
+                {
+                    "name": n,
+                    "description": f"About \x1b]0;x\x07 {n[:6]}",
+                    "arguments": [dict(zip(fields, a, strict=True)) for a in wanted],
+                }
                 for n, wanted in PROMPTS.items()
             ]
         }
@@ -113,7 +117,9 @@ def prompts(method: str, parameters: dict) -> dict | None:
         "huge": [("user", "x" * 300_000)],
         "nothing": [],
     }.get(name, [("user", f"{name}: {json.dumps(given)} key sk-ant-api03-{'a' * 93}AA")])
-    messages = [{"role": role, "content": c if isinstance(c, dict) else {"type": "text", "text": c}} for role, c in said]
+    messages = [
+        {"role": role, "content": c if isinstance(c, dict) else {"type": "text", "text": c}} for role, c in said
+    ]
     return {"messages": messages} if name in {*PROMPTS, "next"} else None
 
 

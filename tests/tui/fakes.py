@@ -50,7 +50,7 @@ if TYPE_CHECKING:  # a start is measured with these: what they stand for is heav
     from ctxchat.models.discovery import FirstLook, FoundModel, Offer
     from ctxchat.storage.archive import LastSaid
     from ctxchat.storage.sessions import SessionRow
-    from ctxchat.tools.mcp.host import ToolReply
+    from ctxchat.tools.mcp.host import ShowLogin, ToolReply
     from ctxchat.tools.mcp.protocol import OfferedResource
     from ctxchat.tools.mcp.server import ServerRow
 
@@ -616,6 +616,9 @@ class FakeServices:
         raise CtxchatError(f"There is no MCP server {server}.")
 
     async def switch_server(self, name: str) -> ServerRow:
+        raise CtxchatError(f"There is no MCP server {name}.")
+
+    async def log_in_server(self, name: str, show: ShowLogin) -> ServerRow:
         raise CtxchatError(f"There is no MCP server {name}.")
 
     async def importable(self, path: Path | None = None) -> Sequence[Importable]:

@@ -34,6 +34,7 @@ from ctxchat.core.secrets import Masking
 from ctxchat.models.discovery import FoundModel
 from ctxchat.storage.archive import LastSaid
 from ctxchat.storage.sessions import SessionRow
+from ctxchat.tools.mcp.host import ShowLogin
 from ctxchat.tools.mcp.server import ServerRow
 from ctxchat.tui.chat.banner import ShownNotice
 from ctxchat.tui.commands import default_keys
@@ -199,6 +200,10 @@ class HostileDoors(FakeServices):
         return self.rows_of_servers
 
     async def switch_server(self, name: str) -> ServerRow:
+        raise CtxchatError(self.text, self.text)
+
+    async def log_in_server(self, name: str, show: ShowLogin) -> ServerRow:
+        show(self.text, lambda _: None)
         raise CtxchatError(self.text, self.text)
 
     async def indexed(self) -> float:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from ctxchat.storage.sessions import SessionRow
+from ctxchat.tools.mcp.host import ShowLogin
 from ctxchat.tools.mcp.server import ServerRow
 from ctxchat.tui.panels.servers import ServersScreen
 from tests.tui.chatting import HOSTILE, chatting, until, words
@@ -62,6 +63,36 @@ async def test_each_is_shown_as_it_is_while_the_slowest_is_on_its_way(tmp_path: 
         await until(pilot, lambda: session.adapted)
         services.mcp = (FAILED, READY, msgspec.structs.replace(slow, state="failed"))
         await until(pilot, lambda: words(app).count("✗") == 2)
+
+
+class WantsLogin(Servers):
+    """One that wants a login, which comes to something when it is told so."""
+
+    def __init__(self, *args, **more) -> None:
+        super().__init__(*args, **more)
+        self.mcp = (msgspec.structs.replace(FAILED, login_wanted=True),)
+        self.done = asyncio.Event()
+
+    async def log_in_server(self, name: str, show: ShowLogin) -> ServerRow:
+        show(f"https://login.example/{HOSTILE}", lambda _: None)
+        await self.done.wait()
+        self.mcp = (msgspec.structs.replace(FAILED, state="ready"),)
+        return self.mcp[0]
+
+
+async def test_a_login_opens_its_page_when_it_is_asked_for_and_says_where_it_is(tmp_path: Path) -> None:
+    services = WantsLogin(tmp_path, session := FakeSession(lambda _: []))
+    opened: list[str] = []
+    async with chatting(tmp_path, session, services=services) as (app, pilot):
+        app.open_url = lambda url, **_: opened.append(url)  # pyright: ignore[reportAttributeAccessIssue]
+        await pilot.press(*"/mcp", "enter")
+        await until(pilot, lambda: "log in" in words(app))
+        assert not opened
+        await pilot.press("l")
+        await until(pilot, lambda: "https://login.example/" in words(app))
+        assert len(opened) == 1
+        services.done.set()
+        await until(pilot, lambda: "●" in words(app) and "https" not in words(app))
 
 
 async def test_without_any_it_says_how_to_get_one(tmp_path: Path) -> None:

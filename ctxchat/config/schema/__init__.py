@@ -150,6 +150,15 @@ class McpSettings(Table, frozen=True):
     headers_env: Annotated[
         dict[str, str], opt("Headers whose value is in an environment variable (header = variable).")
     ] = {}
+    client_id: Annotated[
+        str, opt("For a login: the id ctxchat has at the server, where that registers no programs itself.")
+    ] = ""
+    client_secret_env: Annotated[
+        str, opt("For a login: the environment variable with the secret that goes with it.")
+    ] = ""
+    callback_port: Annotated[
+        int, opt("For a login: the port of this machine that the browser comes back to; 0 for any.", ge=0, le=65535)
+    ] = 0
     tools: Annotated[tuple[str, ...] | None, opt("Only these of its tools; left out, all.")] = None
     enabled: Annotated[bool, opt("Off keeps it in the file without effect.")] = True
     timeout: Annotated[float, opt("How long one call may take.", unit="seconds", ge=1, le=3600)] = 60.0

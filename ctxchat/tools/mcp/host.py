@@ -24,6 +24,8 @@ from ctxchat.tools.mcp.protocol import (
     CallProgress,
     Down,
     ImagePiece,
+    LoginPage,
+    LoginWanted,
     OfferedPrompt,
     OfferedResource,
     OfferedTool,
@@ -61,6 +63,9 @@ class AskedInCall(msgspec.Struct, frozen=True):
 
 Watch = Callable[[str | AskedInCall], object]
 
+ShowLogin = Callable[[str, Callable[[str], object]], object]
+"""Shows a person the address where they log in; what it is given beside that takes the address they come back to."""
+
 
 class McpHost:
     """What holds connections, any number of them: its process is started for the first and ended with the last."""
@@ -69,16 +74,19 @@ class McpHost:
         self._line: _ProcessRun | None = None
 
     @asynccontextmanager
-    async def connected(self, address: Address, workspace: str, log: Path) -> AsyncGenerator[ConnectionHandle, None]:
-        """A connection for as long as the block lasts. Raises ToolError with the reason where there is none."""
+    async def connected(
+        self, address: Address, workspace: str, log: Path, show: ShowLogin | None = None
+    ) -> AsyncGenerator[ConnectionHandle, None]:
+        """A connection for as long as the block lasts; with `show`, a person is there to log in. Raises ToolError with the reason
+        where there is none, LoginWanted where nobody is there for that."""
         if self._line is None or self._line.ended:
             self._line = _ProcessRun(workspace)
         line = self._line
         async with line.used():
             with line.inbox() as (id, inbox):
-                line.send(protocol.Open(id, address, workspace, str(log)))
+                line.send(protocol.Open(id, address, workspace, str(log), show is not None))
                 try:
-                    connection = ConnectionHandle(line, id, inbox)
+                    connection = ConnectionHandle(line, id, inbox, show)
                     await connection.wait_for_tools()
                     yield connection
                 finally:
@@ -88,8 +96,8 @@ class McpHost:
 class ConnectionHandle:
     """An open one. Calls may be made side by side. `left_out` are tools that cannot be offered, each with why."""
 
-    def __init__(self, line: _ProcessRun, id: int, inbox: Inbox) -> None:
-        self._line, self._id, self._inbox = line, id, inbox
+    def __init__(self, line: _ProcessRun, id: int, inbox: Inbox, show: ShowLogin | None = None) -> None:
+        self._line, self._id, self._inbox, self._show = line, id, inbox, show
         self.tools: tuple[OfferedTool, ...] = ()
         self.resources: tuple[OfferedResource, ...] = ()
         self.prompts: tuple[OfferedPrompt, ...] = ()
@@ -108,13 +116,15 @@ class ConnectionHandle:
                     resources.append(resource)
                 case ServerPrompt(prompt=prompt):
                     prompts.append(prompt)
+                case LoginPage(address=page) if self._show:
+                    self._show(page, self._came_back)
                 case Up(left_out=left_out):
                     self.tools, self.resources, self.prompts = tuple(tools), tuple(resources), tuple(prompts)
                     self.left_out = left_out
                     return
                 case Down() as down:
                     self._inbox.put_nowait(down)  # for whoever closes it: it is closed
-                    raise ToolError(down.why or "The server has ended.")
+                    raise (LoginWanted if down.login else ToolError)(down.why or "The server has ended.")
                 case _:
                     pass
 
@@ -158,7 +168,10 @@ class ConnectionHandle:
             raise ConnectionResetError(why)
         if isinstance(news, Down) and news.forgotten:
             raise ConnectionAbortedError(why)
-        raise ToolError(why)
+        raise (LoginWanted if isinstance(news, Down) and news.login else ToolError)(why)
+
+    def _came_back(self, address: str) -> None:
+        self._line.send(protocol.CameBack(self._id, address))
 
 
 class _ProcessRun:

@@ -10,12 +10,15 @@ from typing import Any, Literal
 
 import msgspec
 
+from ctxchat.core.errors import ToolError
 from ctxchat.core.prompt_files import PromptArgument
 
 
 class Address(msgspec.Struct, frozen=True):
     """Where a server is: a `command` with its arguments, or a `url`. `timeout` in seconds, for one call; `env` is added to the
-    few variables every server gets; `headers_env` are headers whose value is in a variable of ours."""
+    few variables every server gets; `headers_env` are headers whose value is in a variable of ours. `client_id` and what follows
+    are for a login: who we are to the server, and the port that a browser comes back to; without them the server registers us,
+    and any port will do."""
 
     command: str = ""
     args: tuple[str, ...] = ()
@@ -25,6 +28,13 @@ class Address(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
     headers_env: Mapping[str, str] = {}
     timeout: float = 60.0
+    client_id: str = ""
+    client_secret_env: str = ""
+    callback_port: int = 0
+
+
+class LoginWanted(ToolError):
+    """A server over HTTP wants a person to log in."""
 
 
 class OfferedTool(msgspec.Struct, frozen=True):
@@ -51,12 +61,14 @@ class OfferedPrompt(msgspec.Struct, frozen=True):
 
 
 class Open(msgspec.Struct, frozen=True, tag="open"):
-    """Connect to a server; what its process says beside the protocol goes to the file `log`."""
+    """Connect to a server; what its process says beside the protocol goes to the file `log`, beside which logins are kept.
+    `login`: a person is there to log in, now."""
 
     id: int
     address: Address
     workspace: str
     log: str
+    login: bool = False
 
 
 class RunTool(msgspec.Struct, frozen=True, tag="call"):
@@ -85,6 +97,13 @@ class GetPrompt(msgspec.Struct, frozen=True, tag="prompt"):
     arguments: Mapping[str, str]
 
 
+class CameBack(msgspec.Struct, frozen=True, tag="came_back"):
+    """The address that the browser came back to at the end of a login, as a person copied it from there."""
+
+    id: int
+    address: str
+
+
 class ServerAnswer(msgspec.Struct, frozen=True, tag="answer"):
     """What a person said to what the server asked during a call; without `content` they said nothing."""
 
@@ -98,7 +117,7 @@ class End(msgspec.Struct, frozen=True, tag="end"):
     id: int
 
 
-Request = Open | RunTool | ReadResource | GetPrompt | ServerAnswer | End
+Request = Open | RunTool | ReadResource | GetPrompt | CameBack | ServerAnswer | End
 
 
 class ServerTool(msgspec.Struct, frozen=True, tag="tool"):
@@ -120,6 +139,13 @@ class ServerPrompt(msgspec.Struct, frozen=True, tag="offered_prompt"):
 
     id: int
     prompt: OfferedPrompt
+
+
+class LoginPage(msgspec.Struct, frozen=True, tag="login"):
+    """The address where a person logs in; a `CameBack` may answer it."""
+
+    id: int
+    address: str
 
 
 class Up(msgspec.Struct, frozen=True, tag="up"):
@@ -178,18 +204,20 @@ class CallEnded(msgspec.Struct, frozen=True, tag="over"):
 
 class Down(msgspec.Struct, frozen=True, tag="down"):
     """A connection or a call that came to nothing, or is closed. `gone`: the server is. `forgotten`: it is there, and knows
-    nothing of us any more."""
+    nothing of us any more. `login`: it wants one."""
 
     id: int
     why: str = ""
     gone: bool = False
     forgotten: bool = False
+    login: bool = False
 
 
 News = (
     ServerTool
     | ServerResource
     | ServerPrompt
+    | LoginPage
     | Up
     | ServerQuestion
     | CallProgress

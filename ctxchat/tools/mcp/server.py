@@ -25,14 +25,17 @@ from ctxchat.core.prompt_files import MAX_DESCRIPTION_CHARS as MAX_PROMPT_ABOUT_
 from ctxchat.core.prompt_files import PromptFile
 from ctxchat.core.tool_schemas import plain_keys, restored_keys
 from ctxchat.core.view import ToolSpec
-from ctxchat.tools.mcp.host import AskedInCall, ConnectionHandle, McpHost, ToolReply, Watch
-from ctxchat.tools.mcp.protocol import Address, OfferedPrompt, OfferedResource, OfferedTool, QuestionField
+from ctxchat.tools.mcp.host import AskedInCall, ConnectionHandle, McpHost, ShowLogin, ToolReply, Watch
+from ctxchat.tools.mcp.protocol import Address, LoginWanted, OfferedPrompt, OfferedResource, OfferedTool, QuestionField
 from ctxchat.tools.text import clip, clip_line
 
 State = Literal["off", "starting", "ready", "failed"]
 
 START_TIMEOUT_S = 30.0
 """Seconds: some fetch themselves first."""
+
+LOGIN_TIMEOUT_S = 600.0
+"""Seconds a person has to log in."""
 
 LATE_START_S = 2.0
 """Seconds after which a start is said to be late."""
@@ -175,7 +178,7 @@ def prompts_of(server: str, offered: Sequence[OfferedPrompt]) -> dict[PromptFile
 
 class ServerRow(msgspec.Struct, frozen=True):
     """A server as it is now: the names of its tools, why it failed where it did, and the tools of its list that are none, each
-    with why. `late`: it is on its way for longer than usual."""
+    with why. `late`: it is on its way for longer than usual. `login_wanted`: that is why it failed."""
 
     name: str
     state: State
@@ -184,6 +187,7 @@ class ServerRow(msgspec.Struct, frozen=True):
     where: str
     left_out: tuple[str, ...] = ()
     late: bool = False
+    login_wanted: bool = False
 
 
 class McpServer:
@@ -206,6 +210,7 @@ class McpServer:
         self.state: State = "off"
         self.trouble = ""
         """Why it failed, in a sentence."""
+        self._login_wanted = False
         self._workspace, self._log, self._only, self._patience = workspace, log, only, patience
         self._host = host
         self._offered: tuple[ToolPort, ...] = ()
@@ -230,7 +235,9 @@ class McpServer:
         where = self.address.url or " ".join((self.address.command, *self.address.args))
         names = tuple(tool.spec.name for tool in self.tools)
         late = self.state == "starting" and time.monotonic() - self._begun > LATE_START_S
-        return ServerRow(self.name, self.state, names, self.trouble, where, self._left_out if names else (), late)
+        return ServerRow(
+            self.name, self.state, names, self.trouble, where, self._left_out if names else (), late, self._login_wanted
+        )
 
     @property
     def failed_before(self) -> bool:
@@ -247,13 +254,13 @@ class McpServer:
     def _failed(self) -> Path:
         return self._log.with_suffix(".failed")
 
-    def start(self) -> None:
-        """Begin to; nothing where it is up or on its way."""
+    def start(self, show: ShowLogin | None = None) -> None:
+        """Begin to; nothing where it is up or on its way. With `show`, a person is there to log in where it wants that."""
         if self._task is None or self._task.done():
-            self.state, self.trouble, self._interrupted = "starting", "", False
+            self.state, self.trouble, self._login_wanted, self._interrupted = "starting", "", False, False
             self._settled, self._leave = asyncio.Event(), asyncio.Event()
             self._begun = time.monotonic()
-            self._task = asyncio.create_task(self._serve(), name=f"mcp {self.name}")
+            self._task = asyncio.create_task(self._serve(show), name=f"mcp {self.name}")
 
     async def settled(self) -> None:
         """Wait until it is up or has failed."""
@@ -335,7 +342,8 @@ class McpServer:
             hint = f"{'It is being started again.' if self.state == 'starting' else ''}{self._log_hint}".strip()
             raise ToolError(f"The MCP server {self.name} ended during the call.", hint) from problem
         except ToolError as problem:
-            raise ToolError(f"{self.name}: {problem}") from problem
+            hint = self._login_hint if isinstance(problem, LoginWanted) else ""
+            raise ToolError(f"{self.name}: {problem}", hint) from problem
 
     async def _anew(self, dead: ConnectionHandle) -> None:
         """Start it once more, unless it was ended on purpose or another call has seen to it."""
@@ -351,14 +359,19 @@ class McpServer:
                 self.state, self.trouble = "failed", f"It ended during {MAX_DEATHS_IN_A_ROW} calls in a row."
 
     @property
+    def _login_hint(self) -> str:
+        return f"`ctxchat mcp login {self.name}` does that, or l in /mcp."
+
+    @property
     def _log_hint(self) -> str:
         return f" What it said: {self._log}" if self.address.command else ""
 
-    async def _serve(self) -> None:
+    async def _serve(self, show: ShowLogin | None) -> None:
         """The whole life of a connection."""
-        late = asyncio.get_running_loop().call_later(self._patience, self._interrupt)
+        patience = LOGIN_TIMEOUT_S if show else self._patience
+        late = asyncio.get_running_loop().call_later(patience, self._interrupt)
         try:
-            async with self._host.connected(self.address, self._workspace, self._log) as connection:
+            async with self._host.connected(self.address, self._workspace, self._log, show) as connection:
                 self._adopt_connection(connection)
                 self._connection, self.state = connection, "ready"
                 late.cancel()
@@ -375,6 +388,8 @@ class McpServer:
             if self._leave.is_set() or not self._interrupted:
                 raise
             self.state, self.trouble = "failed", "It did not answer in time."
+        except LoginWanted as problem:
+            self.state, self.trouble, self._login_wanted = "failed", f"{problem} {self._login_hint}", True
         except (ToolError, OSError) as problem:
             self.state, self.trouble = "failed", str(problem)
         finally:

@@ -6,22 +6,25 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.secrets import masked
-from ctxchat.tools.mcp.connection import Connection, connected, forget_proxies
+from ctxchat.tools.mcp.connection import Connection, connected, first_problem, forget_proxies
 from ctxchat.tools.mcp.protocol import (
     Address,
     CallEnded,
     CallProgress,
+    CameBack,
     Down,
     End,
     GetPrompt,
     ImagePiece,
+    LoginPage,
+    LoginWanted,
     News,
     Open,
     QuestionField,
@@ -62,6 +65,7 @@ class McpWorker:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._connections: dict[int, tuple[Connection, Address]] = {}
         self._leave: dict[int, asyncio.Event] = {}
+        self._came_back: dict[int, Callable[[str], object]] = {}
         self._asked: dict[int, asyncio.Future[ServerAnswer]] = {}
 
     def start_request(self, order: Request) -> None:
@@ -72,6 +76,9 @@ class McpWorker:
                 self._start_task(order.id, self._serve(order))
             case RunTool() | ReadResource() | GetPrompt():
                 self._start_task(order.id, self._call(order))
+            case CameBack():
+                if came_back := self._came_back.get(order.id):
+                    came_back(order.address)
             case ServerAnswer():
                 if (waiting := self._asked.get(order.id)) and not waiting.done():
                     waiting.set_result(order)
@@ -102,9 +109,15 @@ class McpWorker:
 
     async def _serve(self, order: Open) -> None:
         """The whole life of a connection in one task: the SDK wants it opened and closed by the same."""
-        why = ""
+        down = Down(order.id)
+
+        async def show(page: str, came_back: Callable[[str], object]) -> None:
+            self._came_back[order.id] = came_back
+            await self._send_news(LoginPage(order.id, page))
+
         try:
-            async with connected(order.address, order.workspace, Path(order.log)) as connection:
+            page = show if order.login else None
+            async with connected(order.address, order.workspace, Path(order.log), page) as connection:
                 await self._tell_tools(order.id, connection)
                 self._connections[order.id] = connection, order.address
                 watching = [
@@ -120,10 +133,11 @@ class McpWorker:
         except asyncio.CancelledError:
             pass  # as told
         except Exception as problem:  # whatever a foreign server or the SDK comes up with
-            why = reason(problem)
+            down = Down(order.id, reason(problem), login=isinstance(problem, LoginWanted))
         finally:
             self._connections.pop(order.id, None)
-        await self._send_news(Down(order.id, why))
+            self._came_back.pop(order.id, None)
+        await self._send_news(down)
         self._leave.pop(order.id, None)
 
     async def _tell_tools(self, id: int, connection: Connection) -> None:
@@ -182,7 +196,7 @@ class McpWorker:
         except ConnectionResetError:
             await self._send_news(Down(order.id, gone=True))
         except Exception as problem:  # as above
-            await self._send_news(Down(order.id, reason(problem)))
+            await self._send_news(Down(order.id, reason(problem), login=isinstance(problem, LoginWanted)))
         finally:
             self._asked.pop(order.id, None)
 
@@ -192,10 +206,8 @@ class McpWorker:
 
 
 def reason(problem: BaseException) -> str:
-    """Why something failed, in one sentence; the first of those that came together."""
-    while isinstance(problem, BaseExceptionGroup):
-        problem = problem.exceptions[0]
-    match problem:
+    """Why something failed, in one sentence."""
+    match problem := first_problem(problem):
         case CtxchatError():
             return str(problem)
         case TimeoutError():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -51,13 +51,24 @@ class ServersScreen(Listing[None]):
         Column("where", least=16, rank=2),
     )
     EMPTY = "No MCP server is configured."
-    BINDINGS = [Binding("space", "choose", "on or off", key_display="space")]
+    BINDINGS = [
+        Binding("space", "choose", "on or off", key_display="space"),
+        Binding("l", "log_in", "log in"),
+    ]
 
     def __init__(self, services: Services, session: Session, changed: Callable[[], None]) -> None:
         super().__init__()
         self._services, self._session, self._changed = services, session, changed
         self._servers: Sequence[ServerRow] = ()
         self._prices: dict[str, int] = {}
+        self._pages: dict[str, str] = {}
+        """Where a person logs in, by the server, while they are to."""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Where the server wants a login, one may begin."""
+        if action == "log_in":
+            return bool(self.is_mounted and self.rows.current and self.rows.current.login_wanted)
+        return super().check_action(action, parameters)
 
     def on_mount(self) -> None:
         self.run_worker(self._load, group="load", exclusive=True, exit_on_error=False)
@@ -99,6 +110,8 @@ class ServersScreen(Listing[None]):
         """Its trouble, else its tools with their price, and those left out."""
         if item is None:
             return Content.styled("" if self._servers else HOW, MUTED)
+        if page := self._pages.get(item.name):
+            return Content(f"Log in here, your browser was told to open it: {one_line(page, 2000)}")
         if item.trouble:
             return Content(clean(item.trouble))
         tools = sorted(item.tools, key=lambda tool: -self._prices.get(tool, 0))
@@ -111,10 +124,31 @@ class ServersScreen(Listing[None]):
         return Content.styled(", ".join(words) + more, MUTED) + Content.styled(missing, "$text-warning")
 
     @work(group="switch", exclusive=True, exit_on_error=False)
+    async def action_log_in(self) -> None:
+        """To a server at an address; its page opens in the browser, because the person has asked for it."""
+        row: ServerRow | None = self.rows.current
+        if row is None:
+            return
+
+        def show(page: str, _: Callable[[str], object]) -> None:
+            self._pages[row.name] = page
+            self.apply_filter()
+            self.app.open_url(page)
+
+        try:
+            await self._started(self._services.log_in_server(row.name, show))
+        finally:
+            self._pages.pop(row.name, None)
+
+    @work(group="switch", exclusive=True, exit_on_error=False)
     async def action_choose(self) -> None:
         """On where it is off or has failed, else off; the gauge follows."""
         row: ServerRow | None = self.rows.current
-        if row is None or await self.attempt(self._services.switch_server(row.name)) is None:
+        if row is not None:
+            await self._started(self._services.switch_server(row.name))
+
+    async def _started(self, starting: Awaitable[ServerRow]) -> None:
+        if await self.attempt(starting) is None:
             return
         await self.attempt(self._session.setup.adapt())
         self._servers = await self._services.mcp_servers()

@@ -1,0 +1,219 @@
+"""Logging in to an MCP server over HTTP (OAuth 2.1): the login that a person begins, and what came of it, kept and renewed.
+
+Runs in the worker process. What a server says begins no login, and the tokens of one address go to no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+from urllib.parse import parse_qs, quote, urljoin, urlsplit
+
+import httpx2
+import msgspec
+from mcp.client.auth import OAuthClientProvider, OAuthRegistrationError
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+
+from ctxchat.core.errors import ToolError
+from ctxchat.tools.mcp.connection import ShowPage, first_problem
+from ctxchat.tools.mcp.login_store import LoginStore, StoredLogin
+from ctxchat.tools.mcp.protocol import Address, LoginWanted
+
+READ_TIMEOUT_S = 5.0
+"""Seconds that a browser has to say what it came for."""
+
+LOGGED_IN = (
+    b"<!doctype html><meta charset=utf-8><title>ctxchat</title><p>You can close this page and go back to ctxchat."
+)
+
+
+# ── using one ──
+
+
+class LoginAuth(httpx2.Auth):
+    """Names the person to a server with the access token of their login, and renews that when it ends or is refused. Sessions
+    that share a login renew it one after the other: most servers take each renewal token only once."""
+
+    def __init__(self, store: LoginStore, url: str, login: StoredLogin) -> None:
+        self._store, self._url, self._login = store, url, login
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """The request, before it a renewal where one is due; where the token is refused a renewal, and the request again."""
+        for due in (self._login.ended, True):
+            if due:
+                async with self._store.alone(self._url):
+                    before = self._login
+                    self._login = await asyncio.to_thread(self._store.read, self._url) or before
+                    if self._login.access == before.access and before.renewal:
+                        await self._keep(_renewed(before, (yield _renewal(before))))
+            request.headers["Authorization"] = f"Bearer {self._login.access}"
+            response = yield request
+            if response.status_code != 401:
+                return
+
+    async def _keep(self, renewing: Awaitable[StoredLogin | None]) -> None:
+        if renewed := await renewing:
+            self._login = renewed
+            await asyncio.to_thread(self._store.write, self._url, renewed)
+
+
+def _renewal(login: StoredLogin) -> httpx2.Request:
+    data = {"grant_type": "refresh_token", "refresh_token": login.renewal, "client_id": login.client_id}
+    if login.resource:
+        data["resource"] = login.resource
+    if login.client_secret and login.method != "client_secret_basic":
+        data["client_secret"] = login.client_secret
+    request = httpx2.Request("POST", login.token_url, data=data)
+    if login.client_secret and login.method == "client_secret_basic":
+        named = httpx2.BasicAuth(quote(login.client_id, safe=""), quote(login.client_secret, safe=""))
+        request = next(named.sync_auth_flow(request))
+    return request
+
+
+async def _renewed(login: StoredLogin, response: httpx2.Response) -> StoredLogin | None:
+    """The login as it goes on; None where the server refuses."""
+    try:
+        token = OAuthToken.model_validate_json(await response.aread())
+    except ValueError:
+        return None
+    if response.status_code != 200:
+        return None
+    changed = {"access": token.access_token, "until": _until(token), "renewal": token.refresh_token or login.renewal}
+    return msgspec.structs.replace(login, **changed)
+
+
+def _until(token: OAuthToken) -> float:
+    return time.time() + token.expires_in if token.expires_in else 0.0
+
+
+# ── a person logs in ──
+
+
+class PersonLogin:
+    """A login under way. `auth` is what a connection is opened with for it, `page` who shows a person the address where they log
+    in; what came of it goes to the store at once."""
+
+    def __init__(self, address: Address, port: int, secret: str, store: LoginStore, page: ShowPage) -> None:
+        self._address, self._store, self._page = address, store, page
+        self._state = ""
+        self._answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+        back: Any = f"http://127.0.0.1:{port}/callback"
+        metadata = OAuthClientMetadata(client_name="ctxchat", redirect_uris=[back])
+        self._client: OAuthClientInformationFull | None = None
+        if address.client_id:
+            method = "client_secret_post" if secret else "none"
+            self._client = OAuthClientInformationFull(
+                client_id=address.client_id,
+                client_secret=secret or None,
+                redirect_uris=[back],
+                token_endpoint_auth_method=method,
+            )
+        self.auth = OAuthClientProvider(address.url, metadata, self, self._show, self._wait)
+
+    def take(self, address: str) -> bool:
+        """The address that the browser was sent back to, with what the server said; False where it is not of this login."""
+        said = {name: values[0] for name, values in parse_qs(urlsplit(address.strip()).query).items()}
+        if not self._state or said.get("state") != self._state or self._answer.done():
+            return False
+        if "code" in said:
+            self._answer.set_result(AuthorizationCodeResult(code=said["code"], state=self._state, iss=said.get("iss")))
+        else:
+            why = said.get("error_description") or said.get("error") or "no reason given"
+            self._answer.set_exception(ToolError(f"The login was refused: {why[:200]}"))
+        return True
+
+    async def _show(self, page: str) -> None:
+        context = self.auth.context
+        if self._state:
+            raise LoginWanted("It wants you to log in once more.")
+        for where in (page, self._token_url):
+            if not _is_safe(where, self._address.url):
+                raise ToolError(f"It wants the login to go over {where[:200]}, where anybody could read it.")
+        assert context.client_info
+        self._state = parse_qs(urlsplit(page).query)["state"][0]
+        await self._page(page, self.take)
+
+    async def _wait(self) -> AuthorizationCodeResult:
+        return await self._answer
+
+    @property
+    def _token_url(self) -> str:
+        told = self.auth.context.oauth_metadata
+        base = self.auth.context.get_authorization_base_url(self._address.url)
+        return str(told.token_endpoint) if told else urljoin(base, "/token")
+
+    # The SDK's `TokenStorage`: nothing from before is used, for the address to come back to is another each time.
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """None."""
+        return None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Keep them, with what their renewal takes. Raises OSError."""
+        context, client = self.auth.context, self.auth.context.client_info
+        assert client
+        login = StoredLogin(
+            tokens.access_token,
+            _until(tokens),
+            tokens.refresh_token or "",
+            self._token_url,
+            client.client_id,
+            client.client_secret or "",
+            client.token_endpoint_auth_method or "",
+            context.get_resource_url() if context.should_include_resource_param(context.protocol_version) else "",
+        )
+        await asyncio.to_thread(self._store.write, self._address.url, login)
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """The client that the settings name, None for one that the server is to register."""
+        return self._client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Kept with the tokens."""
+
+
+@asynccontextmanager
+async def logging_in(
+    address: Address, secret: str, store: LoginStore, page: ShowPage
+) -> AsyncGenerator[OAuthClientProvider, None]:
+    """What a connection is opened with for a login, while somebody listens at the address where the browser comes back to, on
+    this machine only. Raises ToolError where its port is taken."""
+    login: PersonLogin | None = None
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, ValueError, TimeoutError):  # whoever else knocks
+            line = await asyncio.wait_for(reader.readline(), READ_TIMEOUT_S)
+            target = line.decode("ascii", "replace").split(" ")
+            found = bool(login) and target[0] == "GET" and login.take(target[1] if len(target) > 1 else "")
+            status, body = (b"200 OK", LOGGED_IN) if found else (b"404 Not Found", b"")
+            head = b"HTTP/1.1 %b\r\nContent-Type: text/html\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+            writer.write(head % (status, len(body)) + body)
+            await writer.drain()
+        writer.close()
+
+    try:
+        server = await asyncio.start_server(serve, "127.0.0.1", address.callback_port)
+    except OSError as problem:
+        raise ToolError(f"Port {address.callback_port} is taken: {problem.strerror}.") from problem
+    async with server:
+        login = PersonLogin(address, server.sockets[0].getsockname()[1], secret, store, page)
+        try:
+            yield login.auth
+        except Exception as problem:
+            if isinstance(first_problem(problem), OAuthRegistrationError):
+                raise ToolError(
+                    f"It does not register ctxchat by itself ({first_problem(problem)}).",
+                    "Whoever runs the server can give you an id for it: set it as client_id of this server, and the variable "
+                    "with its secret, if it has one, as client_secret_env.",
+                ) from problem
+            raise
+
+
+def _is_safe(where: str, server: str) -> bool:
+    """Over TLS, on this machine, or where the server itself is."""
+    parts = urlsplit(where)
+    near = parts.hostname in {"localhost", "127.0.0.1", "::1", urlsplit(server).hostname}
+    return parts.scheme == "https" or (parts.scheme == "http" and near)

@@ -1,0 +1,105 @@
+"""Logins to MCP servers, by the address of the server: in the system's keyring where the `keyring` package has one that works,
+else each in a file for its owner only. Knows nothing of how they come about."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from filelock import AsyncFileLock
+
+from ctxchat import atomic_write
+
+FOLDER = "logins"
+"""Beside the servers' logs."""
+
+KEYRING_SERVICE = "ctxchat"
+
+RENEWED_BEFORE_S = 30.0
+"""Seconds before its end from which on an access token is renewed: a call may be on its way for that long."""
+
+LOCK_TIMEOUT_S = 20.0
+"""Seconds to wait for another session that renews the same login."""
+
+
+class StoredLogin(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a login came to: an access token, until when it holds (seconds since 1970, 0 where nobody said), and how it is
+    renewed: with which token, where, by whom."""
+
+    access: str
+    until: float = 0.0
+    renewal: str = ""
+    token_url: str = ""
+    client_id: str = ""
+    client_secret: str = ""
+    method: str = ""
+    resource: str = ""
+
+    @property
+    def ended(self) -> bool:
+        """It is time to renew it."""
+        return bool(self.until) and time.time() > self.until - RENEWED_BEFORE_S
+
+
+class LoginStore:
+    """Those of one folder, or of the keyring, which is the system's where none is given. Blocks."""
+
+    def __init__(self, folder: Path, keyring: Any = None) -> None:
+        self._folder = folder
+        with suppress(ImportError):
+            keyring = keyring or import_module("keyring")
+        self._keyring = keyring
+
+    def path(self, url: str) -> Path:
+        """The file of a login, where it is in one."""
+        return self._folder / f"{hashlib.sha256(url.encode()).hexdigest()[:24]}.json"
+
+    def read(self, url: str) -> StoredLogin | None:
+        """The login to that address, None for none."""
+        found = self._of_keyring(url)
+        if not found:
+            with suppress(OSError):
+                found = self.path(url).read_text("utf-8")
+        with suppress(msgspec.MsgspecError):
+            return msgspec.json.decode(found, type=StoredLogin)
+        return None
+
+    def write(self, url: str, login: StoredLogin) -> None:
+        """Keep it in place of the one before. Raises OSError."""
+        text = msgspec.json.encode(login).decode()
+        with suppress(
+            Exception
+        ):  # without a backend a keyring raises its own kinds, as where the text is too long for it
+            self._keyring.set_password(KEYRING_SERVICE, _entry(url), text)
+            if self._of_keyring(url) == text:
+                self.path(url).unlink(missing_ok=True)
+                return
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        atomic_write.write_atomically(self.path(url), text.encode(), new_mode=0o600)
+
+    def forget(self, url: str) -> bool:
+        """Delete it; False where there is none."""
+        there = self.read(url) is not None
+        with suppress(Exception):  # as above
+            self._keyring.delete_password(KEYRING_SERVICE, _entry(url))
+        self.path(url).unlink(missing_ok=True)
+        return there
+
+    def alone(self, url: str) -> AsyncFileLock:
+        """Held while a login is renewed: nobody else does so meanwhile."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return AsyncFileLock(self.path(url).with_suffix(".lock"), timeout=LOCK_TIMEOUT_S, mode=0o600)
+
+    def _of_keyring(self, url: str) -> str:
+        with suppress(Exception):  # as above
+            return self._keyring.get_password(KEYRING_SERVICE, _entry(url)) or ""
+        return ""
+
+
+def _entry(url: str) -> str:
+    return f"mcp login {url}"

@@ -1,0 +1,224 @@
+"""Logging in to real MCP servers over HTTP: begun by a person, kept, renewed, refused, and what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+import urllib.request
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from urllib.error import HTTPError
+
+import msgspec
+import pytest
+
+from ctxchat.core.errors import ToolError
+from ctxchat.tools.mcp.host import McpHost
+from ctxchat.tools.mcp.login_store import FOLDER, LoginStore, StoredLogin
+from ctxchat.tools.mcp.protocol import Address
+from ctxchat.tools.mcp.server import McpServer
+
+SCRIPT = str(Path(__file__).resolve().parents[1] / "doubles" / "mcp_login_server.py")
+
+
+class Desk:
+    """A server that wants logins, and how somebody connects to it: `told` is what it says happened."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder, self.address = folder, Address(url=url)
+        self.told: list[str] = []
+        self.store = LoginStore(folder / FOLDER)
+
+    @asynccontextmanager
+    async def connected(self, log_in: bool = False, **more: str) -> AsyncIterator[McpServer]:
+        address = msgspec.structs.replace(self.address, **more)
+        server = McpServer("harbour", address, str(self.folder), self.folder / "harbour.log", host=McpHost())
+        server.start(self.browse if log_in else None)
+        try:
+            await asyncio.wait_for(server.settled(), 60)
+            yield server
+        finally:
+            await server.stop()
+
+    def browse(self, page: str, came_back: Callable[[str], object]) -> None:
+        """What a browser does: it goes where the page sends it."""
+        self._going = asyncio.get_running_loop().run_in_executor(None, lambda: urllib.request.urlopen(page).read())
+
+
+@asynccontextmanager
+async def desk(folder: Path, *arguments: str) -> AsyncIterator[Desk]:
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, SCRIPT, str(port), *arguments, stdout=-1, stderr=asyncio.subprocess.DEVNULL
+    )
+    desk = Desk(folder, f"http://127.0.0.1:{port}/mcp")
+
+    async def read() -> None:
+        assert process.stdout
+        async for line in process.stdout:
+            if b" " not in line:  # else a word of its web server
+                desk.told.append(line.decode().strip())
+
+    reading = asyncio.create_task(read())
+    try:
+        async with asyncio.timeout(60):
+            while True:
+                try:
+                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                except OSError:
+                    await asyncio.sleep(0.05)
+                else:
+                    writer.close()
+                    break
+        yield desk
+    finally:
+        process.kill()
+        await process.wait()
+        await reading
+
+
+async def test_a_login_is_begun_by_a_person_only_and_kept_for_later(tmp_path: Path):
+    async with desk(tmp_path, "3600") as at:
+        async with at.connected() as server:
+            assert server.state == "failed" and server.row.login_wanted and "mcp login harbour" in server.trouble
+            assert at.told == []  # not even registered
+        async with at.connected(log_in=True) as server:
+            assert server.state == "ready" and [t.spec.name for t in server.tools] == ["harbour__add"]
+        file = at.store.path(at.address.url)
+        assert file.stat().st_mode & 0o777 == 0o600 and file.parent.stat().st_mode & 0o777 == 0o700
+        async with at.connected() as server:
+            assert (await server.call("add", {"a": 2, "b": 3})).text == "5"
+        assert at.told == ["registered", "logged-in"]
+        assert at.store.forget(at.address.url) and not at.store.forget(at.address.url)
+        async with at.connected() as server:
+            assert server.row.login_wanted
+
+
+async def test_one_that_ends_is_renewed_also_by_two_sessions_at_once(tmp_path: Path):
+    async with desk(tmp_path, "1") as at:
+        async with at.connected(log_in=True):
+            pass
+        async with at.connected() as first, at.connected() as second:
+            for _ in range(3):
+                await asyncio.sleep(1.1)
+                both = await asyncio.gather(*(s.call("add", {"a": 1, "b": 1}) for s in (first, second)))
+                assert [reply.text for reply in both] == ["2", "2"]
+        assert at.told.count("logged-in") == 1 and at.told.count("renewed") >= 3
+
+
+async def test_a_token_that_is_refused_is_renewed_and_the_call_goes_out_again(tmp_path: Path):
+    async with desk(tmp_path, "3600") as at:
+        async with at.connected(log_in=True):
+            pass
+        kept = at.store.read(at.address.url)
+        assert kept
+        at.store.write(at.address.url, msgspec.structs.replace(kept, access="stale"))
+        async with at.connected() as server:
+            assert server.state == "ready" and at.told[-1] == "renewed"
+
+
+async def test_one_that_is_over_is_told_and_the_tools_say_how_to_mend_it(tmp_path: Path):
+    async with desk(tmp_path, "1") as at:
+        async with at.connected(log_in=True):
+            pass
+        async with at.connected() as server:
+            kept = at.store.read(at.address.url)
+            assert kept
+            at.store.write(at.address.url, msgspec.structs.replace(kept, access="stale", renewal="taken"))
+            await asyncio.sleep(1.1)
+            with pytest.raises(ToolError, match=r"wants you to log in.*mcp login harbour"):
+                await server.call("add", {"a": 1, "b": 1})
+
+
+async def test_where_the_server_registers_nobody_the_settings_say_who_we_are(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("HARBOUR_SECRET", "hush")
+    async with desk(tmp_path, "1", "unregistered") as at:
+        async with at.connected(log_in=True) as server:
+            assert server.state == "failed" and "client_id" in server.trouble
+        async with at.connected(log_in=True, client_id="known", client_secret_env="HARBOUR_SECRET") as server:
+            assert server.state == "ready", server.trouble
+            await asyncio.sleep(1.1)
+        async with at.connected() as server:
+            assert server.state == "ready" and "renewed" in at.told
+
+
+async def test_a_login_that_is_refused_says_why(tmp_path: Path):
+    async with desk(tmp_path, "3600", "denied") as at, at.connected(log_in=True) as server:
+        assert server.state == "failed" and "refused" in server.trouble and "today" in server.trouble
+        assert at.store.read(at.address.url) is None
+
+
+async def test_what_was_copied_from_a_browser_elsewhere_is_taken_and_nothing_else_is(tmp_path: Path):
+    async with desk(tmp_path, "3600") as at:
+        seen: list[int] = []
+
+        def elsewhere(page: str, came_back: Callable[[str], object]) -> None:
+            def go() -> None:
+                class Stay(urllib.request.HTTPRedirectHandler):
+                    def redirect_request(self, *_: object) -> None: ...
+
+                try:
+                    urllib.request.build_opener(Stay).open(page)
+                except HTTPError as sent:
+                    back = sent.headers["location"]
+                    root = back.partition("?")[0]
+                    for wrong in (root, f"{root}?code=mine&state=guessed", f"{root}x"):
+                        try:
+                            urllib.request.urlopen(wrong)
+                        except HTTPError as refused:
+                            seen.append(refused.code)
+                    loop.call_soon_threadsafe(came_back, "not an address")
+                    loop.call_soon_threadsafe(came_back, f" {back}\n")
+
+            loop = asyncio.get_running_loop()
+            loop.run_in_executor(None, go)
+
+        server = McpServer("harbour", at.address, str(tmp_path), tmp_path / "harbour.log", host=McpHost())
+        server.start(elsewhere)
+        await asyncio.wait_for(server.settled(), 60)
+        assert server.state == "ready" and seen == [404, 404, 404]
+        await server.stop()
+
+
+async def test_a_header_of_the_settings_is_not_replaced_by_a_login(tmp_path: Path):
+    async with desk(tmp_path, "3600") as at:
+        at.store.write(at.address.url, StoredLogin("whatever"))
+        address = msgspec.structs.replace(at.address, headers={"authorization": "Bearer mine"})
+        server = McpServer("harbour", address, str(tmp_path), tmp_path / "harbour.log", host=McpHost())
+        server.start()
+        await asyncio.wait_for(server.settled(), 60)
+        assert "Authorization header" in server.trouble and not server.row.login_wanted
+        await server.stop()
+
+
+class Keyring:
+    """A keyring in memory; one that is `locked` fails."""
+
+    def __init__(self, locked: bool = False) -> None:
+        self.kept: dict[tuple[str, str], str] = {}
+        self.locked = locked
+
+    def set_password(self, service: str, name: str, text: str) -> None:
+        if self.locked:
+            raise RuntimeError("locked")
+        self.kept[service, name] = text
+
+    def get_password(self, service: str, name: str) -> str | None:
+        return self.kept.get((service, name))
+
+    def delete_password(self, service: str, name: str) -> None:
+        del self.kept[service, name]
+
+
+@pytest.mark.parametrize("locked", [False, True])
+def test_a_login_goes_to_the_keyring_where_that_works_else_to_a_file(tmp_path: Path, locked: bool):
+    keyring = Keyring(locked)
+    store, login = LoginStore(tmp_path / "logins", keyring), StoredLogin("a", 5.0, "r", "https://x/token", "me")
+    store.write("https://x/mcp", login)
+    assert store.read("https://x/mcp") == login and store.read("https://y/mcp") is None
+    assert store.path("https://x/mcp").exists() == locked and bool(keyring.kept) != locked
+    assert store.forget("https://x/mcp") and store.read("https://x/mcp") is None
