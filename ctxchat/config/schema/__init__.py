@@ -157,7 +157,13 @@ class McpSettings(Table, frozen=True):
         str, opt("For a login: the environment variable with the secret that goes with it.")
     ] = ""
     callback_port: Annotated[
-        int, opt("For a login: the port of this machine that the browser comes back to; 0 for any.", ge=0, le=65535)
+        int,
+        opt(
+            "For a login: the port of this machine that the browser comes back to; 0 for any.",
+            unit="port",
+            ge=0,
+            le=65535,
+        ),
     ] = 0
     tools: Annotated[tuple[str, ...] | None, opt("Only these of its tools; left out, all.")] = None
     enabled: Annotated[bool, opt("Off keeps it in the file without effect.")] = True
