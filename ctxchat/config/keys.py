@@ -198,6 +198,14 @@ ACTIONS: tuple[Action, ...] = (
     Action("toggle_details", ("ctrl+o",), "Fold or unfold reasoning and tool output", "details", "program.details"),
     Action("copy_last", ("alt+c",), "Copy the last answer", "copy", "program.copy"),
     Action(
+        "copy_block",
+        ("ctrl+f10",),
+        "Copy a block: letters over messages, answers, code and outputs",
+        "copy-block",
+        "program.copy_block",
+        screen=True,
+    ),
+    Action(
         "export",
         ("alt+e",),
         "Write the conversation to a Markdown file",
@@ -259,6 +267,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "handoff": ("ctrl+underscore",),
         "jump": ("ctrl+home",),
         "aside": ("ctrl+insert",),
+        "copy_block": ("ctrl+end",),
         "import": ("ctrl+at",),
     },
     "no-alt-keys": {
@@ -273,6 +282,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "handoff": ("ctrl+f10",),
         "jump": ("ctrl+home",),
         "aside": ("ctrl+insert",),
+        "copy_block": ("ctrl+end",),
         "rename": ("ctrl+b",),
         "effort": ("ctrl+f5",),
         "jobs": ("ctrl+pagedown",),

@@ -13,7 +13,7 @@ from ctxchat.tui.panels.jump import LETTERS, MAX_TARGETS, JumpScreen, Target, cl
 from ctxchat.tui.transcript.tool_block import ToolBlock
 from tests.agent.desk import Echo
 from tests.doubles.scripted import calls, says
-from tests.tui.chatting import blocks, idle, until
+from tests.tui.chatting import blocks, idle, until, words
 from tests.tui.real import say, talking
 
 
@@ -69,3 +69,50 @@ async def test_marks_stand_where_their_targets_begin_and_a_command_runs(tmp_path
 async def test_what_has_gone_meanwhile_is_said(tmp_path: Path) -> None:
     async with talking(tmp_path, [says("fine")]) as (app, _pilot, _desk):
         assert not click(app.chat, Target(app.chat.region.offset, ("place", "gone.py:1")))
+
+
+CODE = "def tide(hour):\n    return table[hour]  # " + "long " * 40
+ANSWER = f"Like *this*:\n\n```python\n{CODE}\n```\n\nand `that`."
+
+
+async def test_blocks_and_the_code_in_them_are_copied_as_they_were_written(tmp_path: Path) -> None:
+    script = [
+        calls(("echo", {"text": "hello \x1b[2J"})),
+        says(ANSWER),
+        says("\n".join(["```", *map(str, range(200)), "```"])),
+    ]
+    async with talking(tmp_path, script, tools=[Echo()], mode="all", size=(80, 36)) as (app, pilot, _):
+
+        async def offered() -> dict[str, str]:
+            """The texts that can be copied, with their marks."""
+            if app.screen is app.chat:
+                await pilot.press("ctrl+f10")
+            await until(pilot, lambda: isinstance(app.screen, JumpScreen) and app.screen.query(".mark"))
+            return {str(target.press): mark for mark, target in app.screen._targets.items()}
+
+        async def copied(text: str) -> str:
+            """What is on the clipboard after the mark of this text was typed."""
+            await pilot.press(*(await offered())[text])
+            await until(pilot, lambda: app.screen is app.chat)
+            return app.clipboard
+
+        await say(app, pilot, "go")
+        await idle(app, pilot)
+        assert "hello" in await copied(next(t for t in await offered() if "hello" in t))
+        for text in (CODE, ANSWER, "go"):
+            assert await copied(text) == text
+        await say(app, pilot, "more")
+        await idle(app, pilot)
+        numbers = "\n".join(map(str, range(200)))  # its beginning is far above
+        assert await copied(numbers) == numbers
+        app.chat.composer.set_draft("/copy-block")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, JumpScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.chat)
+
+
+async def test_without_anything_to_copy_it_says_so(tmp_path: Path) -> None:
+    async with talking(tmp_path, []) as (app, pilot, _):
+        await pilot.press("ctrl+f10")
+        await until(pilot, lambda: "nothing here to copy" in words(app))

@@ -14,6 +14,7 @@ Unit = Literal[
     "seconds",
     "turns",
     "rounds",
+    "port",
     "megabytes",
     "copies",
     "results",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ctxchat.core.errors import CtxchatError
 from ctxchat.presentation.text import one_line
+from ctxchat.presentation.usage_text import count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,6 +143,21 @@ async def copy(app: CtxchatApp, argument: str = "") -> None:
         raise CtxchatError("There is no answer to copy yet.")
     app.copy_to_clipboard(answer)
     app.say_briefly("The last answer is on the clipboard.")
+
+
+async def copy_block(app: CtxchatApp, argument: str = "") -> None:
+    """Letters over all that can be copied; the text of the one that is typed goes to the clipboard."""
+    from ctxchat.tui.panels.jump import JumpScreen, Target
+
+    transcript = app.chat.transcript
+    corner = transcript.scrollable_content_region.offset
+    found = [Target(corner + at, text) for at, text in transcript.texts_in_sight()]
+    if not found:
+        app.say_briefly("There is nothing here to copy.")
+    elif target := await app.ask(JumpScreen(found)):
+        text = str(target.press)
+        app.copy_to_clipboard(text)
+        app.say_briefly(f"{count(text.count(chr(10)) + 1, 'line')} on the clipboard.")
 
 
 async def paste_image(app: CtxchatApp, argument: str = "") -> None:

@@ -72,6 +72,11 @@ class Block:
         """Its lines in `width` cells, top to bottom."""
         raise NotImplementedError
 
+    @property
+    def source(self) -> str:
+        """The text that copying it gives; empty for its lines as they are drawn."""
+        return ""
+
     def press(self, what: str) -> Message | None:
         """A key or a click on a target. What the program is to know of it, None for nothing."""
         return None
@@ -102,6 +107,10 @@ class UserBlock(Block):
             what = Content.assemble((f"{ATTACHED_SIGN} ", "$text-accent"), one_line(each.name, 200))
             lines.append(DrawnLine(spread(what, Content.styled(attached_size(each), "$text-muted"), room)))
         return hung(lines, self.BAR, self.BAR)
+
+    @property
+    def source(self) -> str:
+        return self.text
 
     def set_attached(self, attached: Sequence[Attached]) -> None:
         """What went along with it, as it is counted now."""
@@ -134,6 +143,10 @@ class NoticeBlock(Block):
     def __init__(self, level: Level, text: str) -> None:
         self.level: Level = level
         self.text = text
+
+    @property
+    def source(self) -> str:
+        return self.text
 
     def draw(self, width: int) -> list[DrawnLine]:
         return signed(SIGNS[self.level], Content(cut(self.text)), width, self.STYLES[self.level])
@@ -270,6 +283,10 @@ class ThinkingBlock(Fold):
         self._words = words
         self._text, self._streaming = text, streaming
 
+    @property
+    def source(self) -> str:
+        return self._text
+
     def append_text(self, text: str) -> None:
         """More of it."""
         self._text += text
@@ -319,6 +336,10 @@ class ReplyBlock(Block):
         if len(self._pieces) > 1:
             self._pieces = ["".join(self._pieces)]
         return self._pieces[0] if self._pieces else ""
+
+    @property
+    def source(self) -> str:
+        return self.text
 
     def append_text(self, text: str) -> None:
         """More of it."""

@@ -69,6 +69,7 @@ class GrowingMarkdown:
         self._open = ""  # cleaned, from the beginning of what is not done
         self._raw = ""  # the line that has no end yet
         self._inside = False  # what is open is a code block whose first lines are done
+        self._code, self._code_head = "", DrawnLine(NOTHING)  # those, and the line it begins with
         self._env: dict[str, Any] = {}
         self.patched = False  # drawn as a whole it may look different
 
@@ -105,9 +106,13 @@ class GrowingMarkdown:
             return (node,)
         language = one_line(node.info, 30)
         self._gap(self._done, "fence")
-        self._done += self._hung(
-            _code("".join(code[:MAX_OPEN_FENCE_LINES]), language, self._room, head=not self._inside)
-        )
+        done = "".join(code[:MAX_OPEN_FENCE_LINES])
+        lines = self._hung(_code(done, language, self._room, head=not self._inside))
+        if self._inside:
+            lines[0].source, self._code = "", self._code + done
+        else:
+            self._code_head, self._code = lines[0], done
+        self._done += lines
         self._last, self._inside, self.patched = "fence", True, True
         self._open = marker + "".join(code[MAX_OPEN_FENCE_LINES:])
         (_, _, nodes) = next(iter(_pieces(parser().parse(self._open + clean(self._raw), self._env))))
@@ -117,6 +122,7 @@ class GrowingMarkdown:
         self._gap(lines, kind)
         if self._inside and kind == "fence":
             found = _code(nodes[0].content, one_line(nodes[0].info, 30), self._room, head=False)
+            found[0].source, self._code_head.source = "", self._code + found[0].source
         else:
             found = _blocks(nodes, self._room)
         lines += self._hung(found)
@@ -218,6 +224,7 @@ def _code(code: str, language: str, width: int, *, head: bool = True) -> list[Dr
             line.words, line.fill = line.words.stylize_before(CODE), CODE
             line.gutter = line.gutter.stylize_before(CODE)
         line.gutter = Content.styled(" " * pad, line.fill).append(line.gutter)
+    lines[0].source = code
     return lines
 
 

@@ -78,6 +78,10 @@ class ToolBlock(Fold):
     def moving(self) -> bool:  # type: ignore[override]
         return self._result is None
 
+    @property
+    def source(self) -> str:
+        return self._progress if self._result is None else self._result.diff or self._result.output
+
     def progress(self, text: str) -> None:
         """More output of a call at work."""
         self._progress = (self._progress + text)[-MAX_OUTPUT_CHARS:]

@@ -26,6 +26,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from ctxchat.presentation.history import Shown
+from ctxchat.presentation.text import clean
 from ctxchat.tui.transcript.blocks import PAST, Block, ReplyBlock
 from ctxchat.tui.transcript.column import Kind, Stack, TranscriptColumn
 from ctxchat.tui.transcript.markdown import parser
@@ -565,6 +566,26 @@ class Transcript(SidewaysView, can_focus=True):
         marked = Selection(Offset(0, _key((place, first))), Offset(end, _key((place, last))))
         self.screen.selections = {self: marked}
 
+    def texts_in_sight(self) -> list[tuple[Offset, str]]:
+        """What can be copied of what is seen, top to bottom: each block and each piece of code in it, with where it stands in the
+        pane."""
+        found: list[tuple[Offset, str]] = []
+        seen: set[object] = set()
+        for y in range(self._pane.height):
+            if (at := self._block_at(y)) is None:
+                break
+            stack, lines = self._column.stack(at[0]), self._column.lines(at[0])
+            block = stack.block_at(at[1])
+            if block is None or not lines[at[1]].words.plain.strip():
+                continue
+            if block not in seen:
+                seen.add(block)
+                found.append((Offset(0, y), clean(block.source or self.words(block))))
+            if (code := _code_at(lines, at[1])) and code not in seen:
+                seen.add(code)
+                found.append((Offset(code.gutter.cell_length, y), code.source))
+        return found
+
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """What was marked, without signs and indents; where the mouse has left the transcript, as far as it was in sight."""
         top, bottom = self._block_at(0), self._block_at(self._pane.height - 1) or (len(self._column), 0)
@@ -578,6 +599,13 @@ class Transcript(SidewaysView, can_focus=True):
 
 def _begins_blank(line: DrawnLine) -> bool:
     return (line.gutter.plain + line.words.plain)[:1] in {"", " "}
+
+
+def _code_at(lines: Sequence[DrawnLine], n: int) -> DrawnLine | None:
+    """The line that the code begins with which another line is in."""
+    while n and lines[n].fill and not lines[n].source:
+        n -= 1
+    return lines[n] if lines[n].source else None
 
 
 def _key(at: tuple[int, int]) -> int:

@@ -28,14 +28,15 @@ class DrawnLine:
     `gutter` stands before the words and is not copied, `sign` is copied in its place (of a point of a list). `fill` is the style
     of the cells behind them, `glue` what is between the words of this line and the next when they are copied: a line end, or the
     blank (or nothing) a long text was broken at. `wide` is for code, which is never broken: cells of the longest line of its
-    block where that has no room, 0 where all have; the words are whole, and a part of them is painted.
+    block where that has no room, 0 where all have; the words are whole, and a part of them is painted. `source` is the text of
+    a code block that begins here, for copying.
     """
 
-    __slots__ = ("fill", "glue", "gutter", "sign", "wide", "words")
+    __slots__ = ("fill", "glue", "gutter", "sign", "source", "wide", "words")
 
     def __init__(self, words: Content, gutter: Content = NOTHING, glue: str = HARD) -> None:
         self.words, self.gutter, self.glue = words, gutter, glue
-        self.fill = self.sign = ""
+        self.fill = self.sign = self.source = ""
         self.wide = 0
 
     def like(self, other: DrawnLine) -> bool:
