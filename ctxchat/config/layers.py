@@ -47,11 +47,17 @@ class Layer(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-def file_layer(name: LayerName, path: Path, known: KnownNames, within: Path | None = None) -> Layer:
-    """A file's values; none where there is no file. One of a project lies `within` its folder."""
+def file_layer(
+    name: LayerName, path: Path, known: KnownNames, within: Path | None = None, every_mistake: bool = False
+) -> Layer:
+    """A file's values; none where there is no file, or where it is not valid TOML. One of a project lies `within` its folder.
+    With `every_mistake` all that is wrong with a broken file is told, else the first."""
     found = read_toml(path, within)
     if found.tree is None:
-        return Layer({}, (found.problem,) if found.problem else (), lambda _: Origin(name, str(path)), found.text)
+        problems = (found.problem,) if found.problem else ()
+        if every_mistake and found.text:
+            problems = _every_mistake(found.text, path, known)
+        return Layer({}, problems, lambda _: Origin(name, str(path)), found.text)
     tree, faults = check(found.tree, known)
     places = layout(found.text)
 
@@ -59,6 +65,18 @@ def file_layer(name: LayerName, path: Path, known: KnownNames, within: Path | No
         return Origin(name, str(path), places.line_of(key))
 
     return Layer(tree, _problems(faults, where), where, found.text)
+
+
+def _every_mistake(text: str, path: Path, known: KnownNames) -> tuple[Problem, ...]:
+    """What is wrong with a text that is not valid TOML: its syntax, and what its right lines hold. What is missing may stand in
+    the broken ones."""
+    from ctxchat.config.toml_recovery import recover
+
+    recovered = recover(text, str(path))
+    faults = [fault for fault in check(recovered.tree, known)[1] if not fault.what.startswith("is missing")]
+    places = layout(recovered.text)
+    rest = _problems(faults, lambda key: Origin("user", str(path), places.line_of(key)))
+    return (*recovered.problems, *rest)
 
 
 def with_customizations(name: LayerName, layer: Layer, found: Customizations, known: KnownNames) -> Layer:

@@ -20,6 +20,31 @@ MAX_DOTS_A_LINE = 500
 """In one line: a key of thousands of parts would hold up the start for seconds."""
 
 
+TOO_MANY_DOTS = Problem("has too many dots in one line", allowed=f"at most {MAX_DOTS_A_LINE}")
+
+TOO_DEEP = Problem("holds a number or nesting beyond all measure", allowed="write a smaller one")
+
+REMEDIES = {
+    "Expected '='": "write key = value",
+    "Invalid statement": "a line is key = value, a [table] or a # comment",
+    "Invalid initial character for a key part": "a key is letters, digits, - and _, or stands in quotes",
+    "Unescaped '\\'": "write \\\\ for a backslash, or put the text in single quotes",
+    "Unclosed array": "a comma between two values, ] after the last",
+    "Unclosed inline table": "a comma between two pairs, } after the last",
+    "at the end of a table declaration": "write [table]",
+    "at the end of an array declaration": "write [[table]]",
+    "Expected newline or end of document": "one setting a line, text in quotes",
+    "Illegal character": "close text with the quote that it began with, on the same line",
+    "Unterminated string": "close text with the quote that it began with",
+    "Expected \"'": "close text with the quote that it began with",
+    "Cannot": "it stands there twice: keep one",
+    "Duplicate": "it stands there twice: keep one",
+    "already": "it stands there twice: keep one",
+    "Invalid value": "text in quotes, a number, true, false, or [a, list]",
+}
+"""What to do, by a part of what tomllib says; the first that fits counts."""
+
+
 class Read(msgspec.Struct, frozen=True):
     """A file's text and tree; `tree` is None when it could not be read, and `problem` says why unless it is not there."""
 
@@ -59,24 +84,31 @@ def parse(data: bytes, file: str) -> Read:
         return Read(problem=Problem("is not UTF-8 text", allowed="save it as UTF-8", file=file, line=line))
     for number, line in enumerate(text.splitlines(), 1):
         if line.count(".") > MAX_DOTS_A_LINE:
-            return Read(
-                text,
-                problem=Problem("has too many dots in one line", f"at most {MAX_DOTS_A_LINE}", file=file, line=number),
-            )
+            return Read(text, problem=msgspec.structs.replace(TOO_MANY_DOTS, file=file, line=number))
     try:
         return Read(text, tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        return Read(text, problem=_syntax(str(error), text, file))
+        return Read(text, problem=syntax_problem(str(error), text, file))
     except (ValueError, RecursionError):
-        return Read(text, problem=Problem("holds a number or nesting beyond all measure", file=file))
+        return Read(text, problem=msgspec.structs.replace(TOO_DEEP, file=file))
 
 
-def _syntax(message: str, text: str, file: str) -> Problem:
-    what = re.sub(r"\s*\(at .*?\)$", "", message)
+def syntax_problem(message: str, text: str, file: str) -> Problem:
+    """What tomllib says of a text, with the line and what to do."""
+    what = re.sub(r"\s*\(at [^()]*\)$", "", message)
     what = "".join(c if c.isprintable() else "�" for c in what[:200])
-    found = re.search(r"\(at line (\d+), column (\d+)\)$", message)
-    line = int(found[1]) if found else text.count("\n") + 1
-    return Problem(f"is not valid TOML: {what}", file=file, line=line)
+    remedy = next(
+        (remedy for part, remedy in REMEDIES.items() if part in what), "`ctxchat config path` names an example"
+    )
+    return Problem(
+        f"is not valid TOML: {what}", allowed=remedy, file=file, line=error_line(message) or text.count("\n") + 1
+    )
+
+
+def error_line(message: str) -> int:
+    """The line that tomllib names, from 1; 0 where it names the end of the text."""
+    found = re.search(r"\(at line (\d+), column \d+\)$", message)
+    return int(found[1]) if found else 0
 
 
 def _broken(path: Path, what: str, allowed: str) -> Read:

@@ -125,7 +125,7 @@ free = "漢"
         "bytes.toml:1: is not UTF-8 text, save it as UTF-8",
         "folder.toml: is a folder, must be a TOML file",
         'lacks.toml: primary: is missing, a colour such as "#7aa2f7"',
-        "syntax.toml:1: is not valid TOML: Invalid value",
+        "syntax.toml:1: is not valid TOML: Invalid value, text in quotes, a number, true, false, or [a, list]",
     ]
 
 
