@@ -57,4 +57,5 @@ def test_folder_and_branch_are_named_and_the_branch_is_somebody_elses_text() -> 
     header = Header()
     header._heading = HeaderState("harbour", "tide/\x1b[31m\u202ehigh\n[bold]", "A title", "offline/assistant", "ask")
     assert header.draw_line(110).plain.startswith("ctxchat  harbour ⎇ tide/high [bold] · A title")
-    assert header.draw_line(40).plain.startswith("ctxchat")
+    assert header.draw_line(40).plain.startswith("harbour ⎇ tide")
+    assert header.draw_line(20).plain.startswith("harbour")

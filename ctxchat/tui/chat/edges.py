@@ -40,7 +40,7 @@ def model_words(name: str, room: int) -> str:
 
 
 class Header(Line):
-    """`ctxchat  folder ⎇ branch · title      model  sandboxed`, shorter where there is less room."""
+    """`ctxchat  folder ⎇ branch · title      model  sandboxed`; in a narrow window `folder ⎇ branch  model`."""
 
     def __init__(self) -> None:
         super().__init__(id="header")
@@ -74,8 +74,10 @@ class Header(Line):
             [target(said, does) if does else said for w, s, does in words if w and (said := Content.styled(w, s))]
         )
         left = Content.styled("ctxchat", "bold $accent")
-        if width >= 56:
-            branch = f" ⎇ {one_line(heading.branch, 40)}" if heading.branch else ""
+        branch = f" ⎇ {one_line(heading.branch, 40)}" if heading.branch else ""
+        if width < 56 and heading.folder:
+            left = Content.assemble((one_line(heading.folder, 40), "bold $accent"), (branch, "$text-muted"))
+        elif width >= 56:
             place = Content.styled(f"{one_line(heading.folder, 40)}{branch}", "$text-muted")
             title = Content(one_line(heading.title, 120))
             named = [place, title] if title and place and heading.title != heading.folder else [place or title]
