@@ -1,4 +1,4 @@
-"""A tool call: one line with its key argument, outcome, time and tokens, that unfolds to diff, output and exit code; below it a
+"""A tool call: one line with its key argument, outcome, time and tokens, that unfolds to diff and output; below it a
 sub-agent's own gauge."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ctxchat.core.events import Delegated, ToolFinished
 from ctxchat.core.file_changes import FileChange, files_words
 from ctxchat.presentation.file_reads import read_path
 from ctxchat.presentation.text import clean, elapsed, one_line, short
-from ctxchat.presentation.tool_words import SIGNS, key_argument, lines_of, outcome
+from ctxchat.presentation.tool_words import SIGNS, key_argument, outcome
 from ctxchat.presentation.usage_text import percent
 from ctxchat.tui.transcript.blocks import Fold, spin
 from ctxchat.tui.transcript.source_lines import HEAD_LINES, TAIL_LINES, diff_lines, file_lines
@@ -158,7 +158,7 @@ class ToolBlock(Fold):
         return spread(call.append(" " * gap).append(end), tokens, width)
 
     def body_lines(self, width: int) -> list[DrawnLine]:
-        """Arguments in full, then diff, or output with its end; of the to-do list the items."""
+        """Arguments in full, then diff or output; of the to-do list the items."""
         result = self._result
         if (items := items_of(self._tool, self._arguments)) and (result is None or result.status == "ok"):
             return [line for item in items for line in wrapped(item_line(item, MAX_ITEM_CHARS), width)]
@@ -171,9 +171,6 @@ class ToolBlock(Fold):
             lines += file_lines(result.output, path, width)
         else:
             lines += _text_lines(Content(excerpt(clean(result.output), HEAD_LINES, TAIL_LINES)), width)
-        if result.exit_code is not None:
-            style = "$text-error" if result.exit_code else "$text-muted"
-            lines += _text_lines(Content.styled(f"exit {result.exit_code}   {lines_of(result.output)}", style), width)
         if result.spilled:
             lines += _text_lines(Content.styled(f"full text: {one_line(result.spilled)}", "$text-muted"), width)
         return lines
