@@ -156,9 +156,8 @@ async def jumping(count: int, jumps: int) -> dict[str, float]:
             cpu = process_time()
             Counted.begin()
             app.chat.transcript.go_to(group)
-            await until(lambda: Counted.drawings, 0.001)
+            await until(lambda n=n: Counted.drawings and f"What does pier {n} do?" in on_screen(app), 0.001)
             times.append((process_time() - cpu) * 1000)
-            assert f"What does pier {n} do?" in on_screen(app)
         times.sort()
         return {
             "p50_ms": round(times[len(times) // 2], 1),
