@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import hashlib
 import sys
 import threading
 from collections.abc import AsyncGenerator, Sequence
@@ -33,6 +34,7 @@ from ctxchat.context.workspace import branch_of
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import CtxchatError, StorageError, UsageError
 from ctxchat.core.messages import Group
+from ctxchat.core.quantities import count
 from ctxchat.core.search import Hit, Scope
 from ctxchat.models.catalogue import prices
 from ctxchat.models.discovery import FirstLook, FoundModel, configured, discover
@@ -135,6 +137,9 @@ def hold_no_freed_memory() -> None:
             libc.mallopt(_ARENA_MAX, 1)
 
 
+_OTHERS_HOOKS = "told of other agents' hooks"
+
+
 class Program(Shared):
     """Everything one start of ctxchat does, for one workspace. Made by `started`, closed at its end."""
 
@@ -184,12 +189,26 @@ class Program(Shared):
         """A new session, or a stored one by a unique beginning of its id. One that is open for writing elsewhere opens
         read-only, as with `only_read`, which takes it from nobody. Raises UsageError and StorageError."""
         self.servers.start(self.settings.mcp)
-        if interactive:
-            return await Opening(self, interactive).open(session_id, only_read=only_read)
-        missing = await self.servers_awaited()
+        missing = () if interactive else await self.servers_awaited()
         session = await Opening(self, interactive).open(session_id, only_read=only_read)
-        session.notices = (*session.notices, *missing)
+        session.notices = (*session.notices, *missing, *await self._others_hooks())
         return session
+
+    async def _others_hooks(self) -> Sequence[str]:
+        """That hooks of another agent run here, too: a sentence, the first time and whenever they are others."""
+        hooks = self.loaded.others_hooks
+        stamp = hashlib.sha256(repr(hooks).encode()).hexdigest() if hooks else ""
+        with suppress(StorageError):  # then it is told once more the next time
+            if stamp == (await self.database.run(self.database.remembered, _OTHERS_HOOKS) or ""):
+                return ()
+            await self.database.run(self.database.remember, _OTHERS_HOOKS, stamp)
+        files = ", ".join(dict.fromkeys(file for file, _ in hooks))
+        told = f"{count(len(hooks), 'hook')} of {files} run here, too, in the sandbox unless they say otherwise. "
+        return (
+            (f'{told}`customizations = "own"` in the settings leaves out what was made for other agents.',)
+            if hooks
+            else ()
+        )
 
     async def servers_awaited(self) -> Sequence[str]:
         """Wait for MCP servers on their way, as long as the settings say; a sentence for each whose tools are not there then."""

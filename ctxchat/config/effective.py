@@ -54,6 +54,7 @@ class Loaded(msgspec.Struct, frozen=True):
     are the problems that a file cannot be used as it is for: the person's own then does not count, and a project's only in part.
     `rules` says of each of `permissions.rules` who set it. `prompts` are the skills and command files that count, the project's
     first; `left_out` says what of skills, commands, hooks, agents and servers in files of their own cannot be used.
+    `others_hooks` are the person's own hooks that were set up for another agent and run here, too: file and command.
     """
 
     settings: Settings
@@ -68,6 +69,7 @@ class Loaded(msgspec.Struct, frozen=True):
     rules: tuple[Origin, ...] = ()
     prompts: tuple[PromptFile, ...] = ()
     left_out: tuple[Problem, ...] = ()
+    others_hooks: tuple[tuple[str, str], ...] = ()
 
     def origin(self, key: str) -> Origin:
         """Who set this dotted key."""
@@ -165,7 +167,14 @@ def load(
         rules,
         counting,
         (*found.problems, *theirs.problems),
+        _others_hooks(theirs, folder),
     )
+
+
+def _others_hooks(theirs: Customizations, folder: Path) -> tuple[tuple[str, str], ...]:
+    """File and command of each hook that does not lie in our own folder."""
+    hooks = [(theirs.file_of(("hooks", n)), hook["command"]) for n, hook in enumerate(theirs.tree.get("hooks", ()))]
+    return tuple((file, command) for file, command in hooks if Path(file).parent != folder)
 
 
 def _chosen(places: Iterable[CustomizationFolder], others: bool) -> tuple[CustomizationFolder, ...]:

@@ -58,6 +58,25 @@ def loaded(folder: Path, text: str, **variables: str) -> Loaded:
 # ── hooks ──
 
 
+async def test_hooks_that_were_set_up_for_another_agent_are_told_of_once_and_when_they_change(tmp_path: Path):
+    claude, data = tmp_path / "claude", Database(tmp_path / "data")
+    claude.mkdir()
+
+    async def told_at_start(command: str, text: str = "") -> list[str]:
+        hooks = {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}
+        (claude / "settings.json").write_text(json.dumps({"hooks": hooks}), encoding="utf-8")
+        program = Program(Flags(), loaded(tmp_path, text, CLAUDE_CONFIG_DIR=str(claude)), tmp_path, data)
+        session = await program.open()
+        await session.close()
+        return [notice for notice in session.notices if "run here, too" in notice]
+
+    assert await told_at_start("true", 'customizations = "own"') == []
+    (notice,) = await told_at_start("true")
+    assert notice.startswith(f"1 hook of {claude / 'settings.json'} run here") and 'customizations = "own"' in notice
+    assert await told_at_start("true") == []
+    assert len(await told_at_start("rm -r build")) == 1
+
+
 def test_the_documentation_shows_every_action():
     actions = [hook.action for text in examples("hooks.md") for hook in _hooks(text)]
     assert {type(a) for a in actions} == {CompactContext, RunCommand, Notify, Inject}
