@@ -164,25 +164,51 @@ def reading_shallow(reader: Any) -> _Shallow:
     return reader if isinstance(reader, _Shallow) else _Shallow(reader)
 
 
-def with_line_limit(text: Any) -> Any:
+_ID = re.compile(r'^\s*\{[^{}\[\]]{0,200}?"id"\s*:\s*(\d{1,18})\b')
+
+MAX_SKIPPED_CHARS = 10 * MAX_LINE_CHARS
+"""Characters of one answer that are read over; a server that goes on is left."""
+
+_NOISE = "\n" * (MAX_STRAY_LINES + 2)
+
+
+def _refusal(beginning: str) -> str:
+    """An answer in place of one that is too long, where its beginning says whose it is; else what ends the connection."""
+    found = _ID.match(beginning)
+    if not found:
+        return _NOISE
+    why = f"The answer is longer than {size(MAX_LINE_CHARS)}, the most that is read."
+    error = {"jsonrpc": "2.0", "id": int(found[1]), "error": {"code": -32603, "message": why}}
+    return msgspec.json.encode(error).decode() + "\n"
+
+
+def with_line_limit(text: Any, most: int = MAX_LINE_CHARS) -> Any:
     """The class that the SDK reads standard output with, which would keep a line until it ends, and copy it with each piece that
-    comes: this one hands over whole lines, and noise in place of one that is too long."""
+    comes: this one hands over whole lines, and a refusal in place of one that is too long."""
 
     class Ended(text):
         def __post_init__(self, *more: Any) -> None:
             super().__post_init__(*more)
             self._pieces, self._length = list[str](), 0
+            self._skipped = 0  # of a line that was too long, and has not ended
 
         async def receive(self) -> str:
             whole = ""
             while not whole:
-                whole, found, rest = (await super().receive()).rpartition("\n")
+                piece = await super().receive()
+                if self._skipped:
+                    skipped, ended, piece = piece.partition("\n")
+                    self._skipped = 0 if ended else self._skipped + len(skipped)
+                    if self._skipped > MAX_SKIPPED_CHARS:
+                        return _NOISE
+                whole, found, rest = piece.rpartition("\n")
                 if found:
                     whole, self._pieces, self._length = "".join((*self._pieces, whole, found)), [], 0
                 self._pieces.append(rest)
                 self._length += len(rest)
-                if self._length > MAX_LINE_CHARS:
-                    whole, self._pieces, self._length = "\n" * (MAX_STRAY_LINES + 2), [], 0
+                if self._length > most:
+                    whole += _refusal("".join(self._pieces)[:1_000])
+                    self._skipped, self._pieces, self._length = self._length, [], 0
             return whole
 
     return Ended
