@@ -80,9 +80,10 @@ class MentionedResources:
                 read = self._read(name, longest)
             found = await asyncio.shield(read)
             if isinstance(found, CtxchatError):
+                hint = f"{found.hint.rstrip('.')}. " if found.hint else ""
                 raise CtxchatError(
                     f"@{name} could not be read, and nothing was sent: {found.text}",
-                    f"{found.hint} Your message is back in the editor.".strip(),
+                    f"{hint}Your message is back in the editor.",
                 )
             loaded += found
         return loaded
