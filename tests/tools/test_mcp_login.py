@@ -132,6 +132,7 @@ async def test_one_that_is_over_is_told_and_the_tools_say_how_to_mend_it(tmp_pat
             at.store.write(at.address.url, msgspec.structs.replace(kept, access="stale", renewal="taken"))
             with pytest.raises(ToolError, match=r"wants you to log in.*mcp login harbour"):
                 await server.call("add", {"a": 1, "b": 1})
+            assert server.row.login_wanted
 
 
 async def test_where_the_server_registers_nobody_the_settings_say_who_we_are(tmp_path: Path, monkeypatch):

@@ -178,7 +178,7 @@ def prompts_of(server: str, offered: Sequence[OfferedPrompt]) -> dict[PromptFile
 
 class ServerRow(msgspec.Struct, frozen=True):
     """A server as it is now: the names of its tools, why it failed where it did, and the tools of its list that are none, each
-    with why. `late`: it is on its way for longer than usual. `login_wanted`: that is why it failed."""
+    with why. `late`: it is on its way for longer than usual. `login_wanted`: that is why it, or its last call, failed."""
 
     name: str
     state: State
@@ -342,8 +342,8 @@ class McpServer:
             hint = f"{'It is being started again.' if self.state == 'starting' else ''}{self._log_hint}".strip()
             raise ToolError(f"The MCP server {self.name} ended during the call.", hint) from problem
         except ToolError as problem:
-            hint = self._login_hint if isinstance(problem, LoginWanted) else ""
-            raise ToolError(f"{self.name}: {problem}", hint) from problem
+            self._login_wanted = isinstance(problem, LoginWanted)
+            raise ToolError(f"{self.name}: {problem}", self._login_hint if self._login_wanted else "") from problem
 
     async def _anew(self, dead: ConnectionHandle) -> None:
         """Start it once more, unless it was ended on purpose or another call has seen to it."""
