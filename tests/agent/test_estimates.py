@@ -103,9 +103,9 @@ async def test_what_is_no_part_of_the_plan_tells_its_gain_and_runs_where_it_is_t
     context_usage, planner = desk.session.context_usage, desk.session.planner
     near = (context_usage.used - 5_000) / context_usage.limit  # which cutting results reaches
     whole = await planner.preview(target=near)
-    assert {s.name for s in whole.offered} >= {*LOSSLESS, "summarize"}
-    assert all(bool(s.nothing) == (s.tokens_freed <= 0) for s in whole.others)
-    [summary] = [s for s in whole.others if s.needs_model]
+    assert {s.name for s in whole.all_steps} >= {*LOSSLESS, "summarize"}
+    assert all(bool(s.why_nothing) == (s.tokens_freed <= 0) for s in whole.other_steps)
+    [summary] = [s for s in whole.other_steps if s.needs_model]
     names = [*(s.name for s in whole.steps), summary.name]
     preview = await planner.with_steps(whole, names)
     assert [s.name for s in preview.steps] == names and preview.after.used < whole.after.used
@@ -192,13 +192,13 @@ async def test_before_the_first_summary_a_range_is_told_and_the_next_session_kno
     desk = await worked(14, Filling(0.25), known, strategy="summarize", keep_recent=4)
     preview = await desk.session.preview()
     [result] = of(await desk.free_up(), CompactionRecord)
-    least, most = preview.between
+    least, most = preview.after_range
     assert least <= result.after.used <= most
     assert most - least > 0.5 * sum(step.summary_tokens for step in preview.plan.steps) if preview.plan else False
     later = await worked(14, Filling(0.25), known, strategy="summarize", keep_recent=4)
     preview = await later.session.preview()
     [result] = of(await later.free_up(), CompactionRecord)
-    assert preview.between == (preview.after.used, preview.after.used)
+    assert preview.after_range == (preview.after.used, preview.after.used)
     assert abs(preview.after.used - result.after.used) <= 0.02 * preview.before.used
 
 
@@ -209,7 +209,7 @@ async def test_how_long_one_model_writes_says_nothing_of_the_next() -> None:
         await desk.say(f"question {number}: why is part {number} slow?")
     for writer in (Filling(0.9, "writer/two"), Filling(0.2)):
         desk.compactor.planner.summariser = writer
-        least, most = (await desk.session.preview()).between
+        least, most = (await desk.session.preview()).after_range
         assert (least < most) is (writer.model == "writer/two")
         if least < most:
             [result] = of(await desk.free_up(), CompactionRecord)

@@ -169,7 +169,9 @@ async def test_the_preview_opens_on_what_the_newest_messages_hold_and_names_it()
     assert preview.plan is not None and preview.keep_recent < 12
     assert preview.after.used <= preview.before.used / 2 + preview.before.limit * 0.05
     groups = {item.group for item in desk.session.view.items}
-    assert all(step.turns == (1, 1) and step.goes and step.goes <= groups for step in preview.steps)
+    assert all(
+        step.turns == (1, 1) and step.affected_groups and step.affected_groups <= groups for step in preview.steps
+    )
     await desk.session.close()
 
 

@@ -406,7 +406,7 @@ class FakeSession:
                 PreviewStep(s.name, LABELS[s.name], gain, s.groups, s.needs_summary, (1, 30), _touched(s))
                 for s, gain in zip(plan.steps, found, strict=True)
             ),
-            (PreviewStep("strip_reasoning", "old reasoning", 0, 0, nothing="no old reasoning"),),
+            (PreviewStep("strip_reasoning", "old reasoning", 0, 0, why_nothing="no old reasoning"),),
             plan,
             keep_recent=plan.keep_recent,
             pinned=len(self.state.ledger.pinned),

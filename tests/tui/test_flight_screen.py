@@ -18,7 +18,7 @@ from ctxchat.presentation.compactions import compaction_entries
 from ctxchat.presentation.fill import DONE, REFUSED, UNDONE, FlightPoint, column, fill_points, fitting, moments
 from ctxchat.tui.panels.compaction_detail import CompactionReport
 from ctxchat.tui.panels.flight import FlightScreen
-from ctxchat.tui.widgets.chart import LINE, FillChart
+from ctxchat.tui.widgets.chart import TRIGGER_LINE, FillChart
 from ctxchat.tui.widgets.rows import Rows
 from tests.tui.fakes import FakeServices
 from tests.tui.harbour import SUMMARY_A, SUMMARY_B, HarbourSession, at, digest, failed, history, state
@@ -156,7 +156,7 @@ async def test_chart_and_figures(tmp_path: Path) -> None:
     async with app.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         chart = app.drawn(FillChart)
-        assert "27.9k" in chart[0] and any(LINE in line for line in chart)
+        assert "27.9k" in chart[0] and any(TRIGGER_LINE in line for line in chart)
         assert [c for c in chart[-2] if c != " "] == [DONE, REFUSED, UNDONE]
         assert chart[-1].split() == ["turn", "1", "6"]
         lines = app.drawn(Rows)

@@ -48,7 +48,7 @@ class Opened(PanelApp):
 
     def steps(self) -> list[str]:
         steps = self.screen.query_one(Steps)
-        return [steps.render_line(y).text for y, step in enumerate(steps.items) if not step.nothing]
+        return [steps.render_line(y).text for y, step in enumerate(steps.items) if not step.why_nothing]
 
 
 async def weighed(app: Opened) -> None:
@@ -70,9 +70,9 @@ async def test_a_double_click_on_a_message_decides_nothing() -> None:
         assert isinstance(app.screen, PreviewScreen) and app.result is UNASKED
 
 
-@pytest.mark.parametrize(("between", "shown"), [((9_000, 12_000), "→ 9.0k–12.0k"), ((9_010, 9_020), "→ ~")])
-async def test_a_range_is_told_where_its_ends_read_apart(between: tuple[int, int], shown: str) -> None:
-    app = Opened(desk(), between=between)
+@pytest.mark.parametrize(("after_range", "shown"), [((9_000, 12_000), "→ 9.0k–12.0k"), ((9_010, 9_020), "→ ~")])
+async def test_a_range_is_told_where_its_ends_read_apart(after_range: tuple[int, int], shown: str) -> None:
+    app = Opened(desk(), after_range=after_range)
     async with app.run_test(size=(100, 30)) as pilot:
         await weighed(app)
         await pilot.pause()
@@ -149,7 +149,7 @@ async def test_the_step_under_the_cursor_shows_what_it_touches_and_the_facts_it_
         await pilot.pause()
         touched = app.screen.query_one("#messages", Rows)
         step = app.screen.query_one(Steps).current
-        assert step is not None and touched.items and {row.group for row in touched.items} <= step.goes
+        assert step is not None and touched.items and {row.group for row in touched.items} <= step.affected_groups
         sizes = [row.tokens for row in touched.items]
         assert sizes == sorted(sizes, reverse=True)
         assert not app.text("#facts Static")

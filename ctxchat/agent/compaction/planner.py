@@ -347,7 +347,7 @@ class Planner:
             return Preview(
                 snapshot.context_usage,
                 snapshot.context_usage,
-                others=await asyncio.to_thread(self._others, untouched, snapshot),
+                other_steps=await asyncio.to_thread(self._others, untouched, snapshot),
                 reason=nothing_to_free(snapshot.context_usage),
                 instructions=instructions,
             )
@@ -384,9 +384,9 @@ class Planner:
         return Preview(
             before=snapshot.context_usage,
             after=after,
-            between=(after.used - round(less * snapshot.scale), after.used + round(more * snapshot.scale)),
+            after_range=(after.used - round(less * snapshot.scale), after.used + round(more * snapshot.scale)),
             steps=self._preview_steps(plan, snapshot, snapshot.used - after.used),
-            others=self._others(plan, snapshot),
+            other_steps=self._others(plan, snapshot),
             plan=plan,
             keep_recent=plan.keep_recent,
             pinned=len(snapshot.ledger.pinned),
@@ -437,7 +437,7 @@ class Planner:
             if (alone := strategy.plan(view, ledger, most)) is None:
                 nothing = getattr(strategy, "nothing", "nothing to free")
                 found.append(
-                    PreviewStep(strategy.name, getattr(strategy, "label", strategy.name), 0, 0, nothing=nothing)
+                    PreviewStep(strategy.name, getattr(strategy, "label", strategy.name), 0, 0, why_nothing=nothing)
                 )
             else:
                 freed = alone.before - alone.after + unneeded(alone, snapshot.filled)

@@ -1,4 +1,4 @@
-"""What freeing up context would do, ready to be drawn: the plan in the gauge's tokens, the price, who would see the text."""
+"""A compaction as the preview shows it before it runs: its steps, the tokens they free, the price, which model sees the text."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from ctxchat.core.view import View
 
 
 class PreviewStep(msgspec.Struct, frozen=True):
-    """One step to tick: its name in words, tokens freed, groups touched, whether a model must write a summary, the first and the
-    last turn it touches, and `goes`: the groups of the view that it takes away or shortens. `nothing` says why it frees nothing,
-    where it does not."""
+    """One step of a compaction, which the person can leave out.
+
+    `label` is its name in words, `groups` how many it touches, `turns` the first and the last of them. `affected_groups` are
+    the ids of groups in the view that it takes away or shortens. `why_nothing` says why it frees nothing; empty where it frees
+    something.
+    """
 
     name: str
     label: str
@@ -21,28 +24,28 @@ class PreviewStep(msgspec.Struct, frozen=True):
     groups: int
     needs_model: bool = False
     turns: tuple[int, int] = (0, 0)
-    goes: frozenset[str] = frozenset()
-    nothing: str = ""
+    affected_groups: frozenset[str] = frozenset()
+    why_nothing: str = ""
 
 
 class Preview(msgspec.Struct, frozen=True):
-    """A compaction that has not been run. Tokens as the gauge counts them.
+    """What a compaction would do, in tokens as the gauge counts them.
 
-    `after` is the gauge as it would be, without a draft; `between` the figures it may come out at, apart where nobody has seen
-    how long summaries of this model are. `plan` is None when there is nothing to free; `reason` then says why in
-    a sentence. `others` are the steps that are no part of the plan: what each would free besides, or why it frees nothing.
-    `seconds` and `cost_usd` are estimates for the summary call; `model` is who would write it (empty: no model),
-    `other_provider` True when that is not the provider in use. `cache_lost` are the cached tokens that a rewrite of the prefix
-    loses. `facts_text` is what the model would read of the facts. `after_messages` is what the view would hold,
-    `folded_messages` what would be touched for the first time. `files` would be shown as they are on disk now. `changes` are the
-    changes that were in force: the plan holds while they are. `missed` says in a sentence by how much the target is missed and
-    what stands in the way; empty where it is met.
+    `after` is the gauge as it would be, without a draft; `after_range` the least and the most it may show: they differ while no
+    summary of this model has been seen. `plan` is None when there is nothing to free; `reason` then says why in a sentence.
+    `other_steps` are no part of the plan: what each would free besides, or why it frees nothing.
+    `seconds` and `cost_usd` are estimates for the summary call; `model` is the one that would write it (empty: none is needed),
+    `other_provider` True when that is not the provider in use. `cache_lost` are cached tokens that the next request pays in full
+    again. `pinned` counts groups that stay as they are. `facts_text` is what the model would read of the facts.
+    `after_messages` counts the messages of the view then, `folded_messages` those touched for the first time. `files` would be
+    shown as they are on disk now. `changes` are the ids of the changes in force: the plan holds while they stay the same.
+    `missed` says in a sentence by how much the target is missed and why; empty where it is met.
     """
 
     before: ContextUsage
     after: ContextUsage
     steps: tuple[PreviewStep, ...] = ()
-    others: tuple[PreviewStep, ...] = ()
+    other_steps: tuple[PreviewStep, ...] = ()
     plan: Plan | None = None
     reason: str = ""
     keep_recent: int = 0
@@ -60,22 +63,21 @@ class Preview(msgspec.Struct, frozen=True):
     folded_messages: int = 0
     files: tuple[str, ...] = ()
     missed: str = ""
-    between: tuple[int, int] = (0, 0)
+    after_range: tuple[int, int] = (0, 0)
 
     @property
-    def offered(self) -> tuple[PreviewStep, ...]:
-        """Every step there is, those of the plan first."""
-        return (*self.steps, *self.others)
+    def all_steps(self) -> tuple[PreviewStep, ...]:
+        """The steps of the plan, then the others."""
+        return (*self.steps, *self.other_steps)
 
     @property
     def freed(self) -> int:
-        """Tokens that would go; negative where the view would grow."""
+        """Tokens that would be free; negative where the view would grow."""
         return self.before.used - self.before.tokens("draft") - self.after.used
 
 
 def cache_lost(plan: Plan, view: View, context_usage: ContextUsage) -> int:
-    """Cached tokens that the next request pays in full again where this plan is run: those behind the first message that
-    changes. What stands before it (the system prompt, the tools) stays cached."""
+    """Cached tokens that the next request would pay in full again: those behind the first message that the plan changes."""
     changed = {
         group
         for step in plan.steps

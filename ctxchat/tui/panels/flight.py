@@ -102,7 +102,7 @@ class FlightScreen(Panel[str]):
     def on_fill_chart_clicked(self, event: FillChart.Clicked) -> None:
         event.stop()
         for place, one in enumerate(self.rows.items):
-            if one.id == event.pass_id:
+            if one.id == event.compaction_id:
                 self.rows.cursor = place
 
     # ── what is done ──

@@ -164,20 +164,20 @@ class PreviewScreen(Panel[PreviewResult]):
 
     @property
     def home(self) -> Widget | None:
-        return self.query_one(Steps) if self._preview.offered else None
+        return self.query_one(Steps) if self._preview.all_steps else None
 
     @property
     def ticked(self) -> tuple[str, ...]:
         """Names of the steps that would be run."""
         suggested = {step.name for step in self._preview.steps}
-        offered = (step.name for step in self._preview.offered if not step.nothing)
+        offered = (step.name for step in self._preview.all_steps if not step.why_nothing)
         return tuple(name for name in offered if self._chosen.get(name, name in suggested))
 
     @property
     def _offered(self) -> list[PreviewStep]:
         """Every step in the place it was first shown in, with what it frees beside the ticked ones."""
-        seen = {step.name: step for step in self._seen.offered}
-        return [seen.get(step.name, step) for step in self._preview.offered]
+        seen = {step.name: step for step in self._seen.all_steps}
+        return [seen.get(step.name, step) for step in self._preview.all_steps]
 
     @property
     def _writes_summary(self) -> bool:
@@ -213,7 +213,7 @@ class PreviewScreen(Panel[PreviewResult]):
     def _show_heading(self) -> None:
         before = self._preview.before
         start = before.used - before.tokens("draft")
-        least, most = self._seen.between if self.ticked else (0, 0)
+        least, most = self._seen.after_range if self.ticked else (0, 0)
         apart = most > least and short(most) != short(least)
         left = f"{short(least)}–{short(most)}" if apart else f"~{short(start - self._freed)}"
         change = Content(f"{tilde(before)}{short(start)} → {left}")
@@ -227,8 +227,8 @@ class PreviewScreen(Panel[PreviewResult]):
         place.update(Content(words))
 
     def _cells(self, step: PreviewStep) -> tuple[Cell, ...]:
-        if step.nothing:
-            return (" –", "dim"), (one_line(step.nothing, 120), "dim"), ("–", "dim"), "", ""
+        if step.why_nothing:
+            return (" –", "dim"), (one_line(step.why_nothing, 120), "dim"), ("–", "dim"), "", ""
         on = step.name in self.ticked
         style = "" if on else "dim"
         return (
@@ -260,11 +260,11 @@ class PreviewScreen(Panel[PreviewResult]):
         step = self.query_one(Steps).current
         if step is None:
             return
-        self.query_one("#beside").set_class(bool(step.nothing), "-nothing")
-        if step.nothing:
+        self.query_one("#beside").set_class(bool(step.why_nothing), "-nothing")
+        if step.why_nothing:
             self.query_one("#goes", Static).update("")
             return
-        goes = [row for row in self._rows if row.group in step.goes]
+        goes = [row for row in self._rows if row.group in step.affected_groups]
         first, last = step.turns
         where = f"turn {first}" if first == last else f"turns {first}–{last}"
         named: dict[str, int] = {}
@@ -337,8 +337,8 @@ class PreviewScreen(Panel[PreviewResult]):
 
     def action_tick(self) -> None:
         step = self.query_one(Steps).current
-        if step is not None and step.nothing:
-            self.notify_here(f"This step frees nothing: {step.nothing}.")
+        if step is not None and step.why_nothing:
+            self.notify_here(f"This step frees nothing: {step.why_nothing}.")
         elif step is not None:
             self._toggle(step)
 
