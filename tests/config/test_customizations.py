@@ -60,6 +60,17 @@ def test_nothing_of_a_folder_counts_before_it_is_trusted_and_any_change_ends_tha
         assert home.load().prompts
 
 
+def test_a_server_at_an_address_keeps_its_headers_and_who_we_are_to_it(home: Home) -> None:
+    login = {"clientId": "me", "callbackPort": 8080, "scopes": "read"}
+    server = {"type": "http", "url": "https://x/mcp", "headers": {"A": "b"}, "oauth": login}
+    write(
+        home.workspace / ".mcp.json", json.dumps({"mcpServers": {"far away": server, "odd": {"url": "y", "oauth": 3}}})
+    )
+    trust(home.config, home.workspace, home.load().project)
+    far = home.load().settings.mcp["far-away"]
+    assert (far.url, far.headers, far.client_id, far.callback_port) == ("https://x/mcp", {"A": "b"}, "me", 8080)
+
+
 def test_a_skill_that_lies_elsewhere_by_a_link_is_none(home: Home, tmp_path: Path) -> None:
     secret = write(tmp_path / "elsewhere/SKILL.md", SKILL.format("secret"))
     (home.workspace / ".claude/skills/a").mkdir(parents=True)

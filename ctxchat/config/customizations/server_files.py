@@ -14,6 +14,9 @@ from ctxchat.config.problems import Problem
 
 FILE = ".mcp.json"
 
+LOGIN_KEYS = (("clientId", "client_id"), ("callbackPort", "callback_port"))
+"""What an entry says of a login, and what that is called in our settings."""
+
 MAX_NAME_CHARS = 30
 """Characters of a server's name: it is a part of its tools' names."""
 
@@ -48,6 +51,9 @@ def server_name(name: str) -> str:
 def server_table(server: dict[str, Any]) -> dict[str, Any]:
     """What of an entry has a place in our settings."""
     table = {key: server[key] for key in ("command", "args", "env", "cwd", "url", "headers") if server.get(key)}
+    login = server.get("oauth")
+    if isinstance(login, dict):
+        table |= {ours: login[key] for key, ours in LOGIN_KEYS if login.get(key)}
     if server.get("disabled") is True or server.get("enabled") is False:
         table["enabled"] = False
     return table

@@ -100,7 +100,7 @@ class PersonLogin:
         self._address, self._store, self._page = address, store, page
         self._state = ""
         self._answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
-        back: Any = f"http://127.0.0.1:{port}/callback"
+        back: Any = f"http://localhost:{port}/callback"  # as other agents do: it is what people register
         metadata = OAuthClientMetadata(client_name="ctxchat", redirect_uris=[back])
         self._client: OAuthClientInformationFull | None = None
         if address.client_id:
