@@ -129,6 +129,7 @@ async def test_a_verb_of_a_mark_is_clicked_and_beside_it_nothing_happens(tmp_pat
         await pilot.click(offset=(x, y))
         await pilot.pause()
         assert session.state.ledger.compactions and app.screen is app.chat
+        await until(pilot, lambda: "undo u" in words(app))  # the mark has the focus
         await pilot.click(offset=where(app, "undo u"))
         await sure(pilot)
         await until(pilot, lambda: not session.state.ledger.compactions and "branch b" not in words(app))
