@@ -1,5 +1,6 @@
 """Reads a file of a folder that somebody else filled: a plain file, inside that folder once links are followed, up to a size and
-within a time. A pipe, a device, a link that leads out and a file without end are told, and hold nobody up.
+within a time. A pipe, a device, a link that leads out and a file without end are told, and hold nobody up. And lists such
+folders, as long as that is not too much.
 
 Blocking; callers go through a thread.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 
@@ -55,3 +57,42 @@ def read_checked(path: Path, within: Path | None, max_bytes: int, seconds: float
             return CheckedFile(problem="is a link that leads nowhere")
         why = error.strerror if isinstance(error, OSError) else ""
         return CheckedFile(problem=f"could not be read: {why or error}")
+
+
+MAX_ENTRIES = 2_000
+"""Files and folders of one folder that are looked at."""
+
+
+def listed(folder: Path) -> list[Path]:
+    """What lies in a folder, by name; nothing where it cannot be listed."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(Path(entry.path) for entry in islice(entries, MAX_ENTRIES))
+    except OSError:
+        return []
+
+
+def is_folder(path: Path, *, linked: bool = True) -> bool:
+    """Whether a folder is there, or a link to one where `linked`. Unlike a path's own never raises: names may be too long."""
+    return os.path.isdir(path) and (linked or not os.path.islink(path))  # noqa: PTH112, PTH114
+
+
+def is_file(path: Path) -> bool:
+    """Whether a plain file is there, links followed; likewise."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def files_below(folder: Path, most: int) -> list[Path] | None:
+    """The files in a folder and those below it; None where they or the folders are more than that."""
+    found: list[Path] = []
+    waiting = [folder]
+    for each in waiting:
+        entries = listed(each)
+        for path in entries:
+            if is_folder(path, linked=False):
+                waiting.append(path)
+            elif is_file(path):
+                found.append(path)
+        if max(len(found), len(waiting)) > most or len(entries) == MAX_ENTRIES:
+            return None
+    return found

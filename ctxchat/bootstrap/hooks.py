@@ -13,7 +13,8 @@ import msgspec
 from ctxchat.agent.hooks import Ran
 from ctxchat.config.effective import Loaded
 from ctxchat.config.schema import HookSettings
-from ctxchat.config.trust import Content, content, in_project
+from ctxchat.config.trust import Content, unchanged
+from ctxchat.config.variables import in_project
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.hooks import Action, CompactContext, Hook, Inject, Notify, RunCommand, When
 from ctxchat.core.permissions import Grant
@@ -158,10 +159,11 @@ class HookCommands:
         loaded = self._loaded()
         if loaded is None or not any(hook.get("command") == command for hook in loaded.project.held.get("hooks", ())):
             return False
-        now = content(self._workspace, loaded.project.held, loaded.project.prompts)
-        if not loaded.trusted or now.digest != loaded.project.digest:
+        if not loaded.trusted or not unchanged(self._workspace, loaded.project):
             raise CtxchatError("not run: a file it names changed since it was trusted.", "/trust shows what changed.")
-        if not sandbox.kind and not _is_pinned(in_project(command, str(self._workspace)), self._workspace, now):
+        if not sandbox.kind and not _is_pinned(
+            in_project(command, str(self._workspace)), self._workspace, loaded.project
+        ):
             raise CtxchatError(
                 "not run: what it starts can change unseen, and there is no sandbox here to shut it in.",
                 "Have it name a script of the folder and nothing else (`./check.sh`), or move it to your own settings.",

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import cast
 
 import msgspec
 
 from ctxchat.config.schema import McpSettings
+from ctxchat.config.variables import fill_variables
 from ctxchat.core.errors import ToolError, UsageError
 from ctxchat.core.images import from_base64
 from ctxchat.core.ports import ToolOutput, ToolPort
@@ -23,18 +23,16 @@ from ctxchat.tools.mcp.login_store import FOLDER, LoginStore
 from ctxchat.tools.mcp.protocol import Address, OfferedResource
 from ctxchat.tools.mcp.server import McpServer, ServerRow, name_of
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
-"""`${NAME}`, `${NAME:-otherwise}` in the settings of a server."""
-
 MAX_PROMPT_CHARS = 200_000
 """Characters of a prompt that a server writes: as many as a command file may have."""
 
 
 class Servers:
-    """`logs` is the folder for what their processes say. Nothing runs before `start`."""
+    """`logs` is the folder for what their processes say; `objection` says of a server, each time before it is begun, why it must
+    not be; empty where it may. Nothing runs before `start`."""
 
-    def __init__(self, workspace: Path, logs: Path) -> None:
-        self._workspace, self._logs = workspace, logs
+    def __init__(self, workspace: Path, logs: Path, objection: Callable[[str], str] = lambda name: "") -> None:
+        self._workspace, self._logs, self._objection = workspace, logs, objection
         self._host = McpHost()
         self._settings: Mapping[str, McpSettings] = {}
         self._servers: dict[str, McpServer] = {}
@@ -94,7 +92,15 @@ class Servers:
         for name, one in settings.items():
             if name not in self._servers:
                 log = self._logs / f"{_file(name)}.log"
-                server = McpServer(name, address_of(one), str(self._workspace), log, one.tools, host=self._host)
+                server = McpServer(
+                    name,
+                    address_of(one),
+                    str(self._workspace),
+                    log,
+                    one.tools,
+                    host=self._host,
+                    objection=partial(self._objection, name),
+                )
                 self._servers[name] = server
                 if one.enabled:
                     server.start()
@@ -167,18 +173,6 @@ class Servers:
 def address_of(settings: McpSettings) -> Address:
     """Where a server is, with environment variables in the place of their names."""
     return msgspec.convert(fill_variables(msgspec.to_builtins(settings), os.environ), Address)
-
-
-def fill_variables(value: object, environ: Mapping[str, str]) -> object:
-    """The settings with environment variables in the place of their names; one that is not set and has no default stays as it
-    is written, for what is wrong to be seen."""
-    if isinstance(value, str):
-        return _VARIABLE.sub(lambda m: environ.get(m[1], m[0] if m[2] is None else m[2]), value)
-    if isinstance(value, Mapping):
-        return {key: fill_variables(each, environ) for key, each in cast("Mapping[str, object]", value).items()}
-    if isinstance(value, list | tuple):
-        return [fill_variables(each, environ) for each in cast("Sequence[object]", value)]
-    return value
 
 
 def _file(name: str) -> str:

@@ -363,7 +363,7 @@ class Opening:
         else:
             self._configuring.own = (*self._configuring.own, TaskNote())
         if shared.loaded.prompts or shared.loaded.untrusted:  # which may be trusted while it is open
-            tools.append(ReadSkill(lambda: shared.loaded.prompts))
+            tools.append(ReadSkill(lambda: shared.loaded.prompts, shared.unchanged))
         if shared.servers.rows:
             tools.append(FindTools(lambda: tool_runner.guest_specs))
         tools += self._extensions.tools([tool.spec.name for tool in tools])

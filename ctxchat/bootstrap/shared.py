@@ -22,6 +22,7 @@ from ctxchat.bootstrap.servers import Servers
 from ctxchat.bootstrap.workspace import sandbox_of
 from ctxchat.config import effective as settings_files
 from ctxchat.config.schema import Settings
+from ctxchat.config.trust import unchanged
 from ctxchat.context.workspace import GitCommand
 from ctxchat.core.errors import UsageError
 from ctxchat.core.masked_record import MaskedRecord
@@ -90,7 +91,7 @@ class Shared:
         self.transports = Transports(ModelProcess(database.folder / "worker.log"), lists=lists)
         tokenizers.keep_files(database.folder / "tables")
         self.masking = masking_of(database.folder, self.settings)
-        self.servers = Servers(workspace, database.folder / "mcp")
+        self.servers = Servers(workspace, database.folder / "mcp", self._objection)
 
     @property
     def settings(self) -> Settings:
@@ -124,6 +125,16 @@ class Shared:
             return self.sandbox.wrap([program, *arguments], str(self.workspace), read_only=True)
 
         return command if program and self.sandbox.kind else None
+
+    def unchanged(self) -> bool:
+        """What the person trusted of this folder is in force, and its files are what they were. Reads them."""
+        return self.loaded.trusted and unchanged(self.workspace, self.loaded.project)
+
+    def _objection(self, server: str) -> str:
+        """A project's server runs outside of the sandbox: the files it names are looked at each time before it does."""
+        if server not in self.loaded.project.held.get("mcp", {}) or self.unchanged():
+            return ""
+        return "Not started: a file of what you trusted in this folder has changed. /trust shows what."
 
     @property
     def trusted(self) -> bool:

@@ -32,7 +32,7 @@ from ctxchat.config.option_table import find
 from ctxchat.config.problems import KeyPath, Problem, key_text
 from ctxchat.config.schema import DEFAULTS, Settings
 from ctxchat.config.toml_positions import parse_key
-from ctxchat.config.trees import get, leaves, merge, split_trust
+from ctxchat.config.trees import Tree, get, leaves, merge, split_trust
 from ctxchat.config.trust import Content, Trusted, content, trust_problem, trusted
 from ctxchat.core.prompt_files import PromptFile
 from ctxchat.core.quantities import count
@@ -135,7 +135,8 @@ def load(
     tree = layers[0].tree
     for layer in above:
         layers.append(agreeing(tree, layer))
-        tree = merge(tree, layers[-1].tree)
+        kept = layers[-1].tree
+        tree = merge(_without_replaced(tree, kept) if layer is project else tree, kept)
     settings = build(tree)
     origins = {key_text(path): layer.where(path) for layer in layers for path, _ in leaves(layer.tree)}
     keymap = keys.resolve(settings.keys, settings.interface.keys)
@@ -179,6 +180,14 @@ def _others_hooks(theirs: Customizations, folder: Path) -> tuple[tuple[str, str]
 
 def _chosen(places: Iterable[CustomizationFolder], others: bool) -> tuple[CustomizationFolder, ...]:
     return tuple(place for place in places if others or place.made_for == "ctxchat")
+
+
+def _without_replaced(tree: Tree, project: Tree) -> Tree:
+    """The person's settings without the servers that a project has one of its own by the name of: none gets the headers and
+    variables that were meant for another."""
+    anew = {name for name, server in project.get("mcp", {}).items() if server.get("command") or server.get("url")}
+    servers = {name: server for name, server in tree.get("mcp", {}).items() if name not in anew}
+    return {**tree, "mcp": servers} if anew else tree
 
 
 def changes(before: Settings, after: Settings) -> tuple[tuple[str, object, object], ...]:

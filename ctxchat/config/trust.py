@@ -5,29 +5,34 @@ Only that of a project's settings counts here which could run something or chang
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import os
 import re
-import shlex
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ctxchat.config.atomic import alone, write_text
-from ctxchat.config.customizations.skill_files import skill_folder_files
+from ctxchat.config.customizations.skill_files import skill_files
+from ctxchat.config.named_files import Marks, TooMuch, named_files
 from ctxchat.config.problems import Problem
 from ctxchat.config.toml_file import read_toml
 from ctxchat.config.toml_positions import literal
 from ctxchat.config.trees import Tree
+from ctxchat.core.errors import UsageError
 from ctxchat.core.prompt_files import PromptFile
+from ctxchat.core.sanitize import visible
 
 MAX_SHOWN_CHARS = 2000
-"""Characters of a value: a command is shown whole where that can be, it is what the person decides on."""
+"""Characters of a value that is no command."""
+
+MAX_COMMAND_CHARS = 8_000
+"""Characters of a hook's command, and of a server's with all it is started by: they are shown whole, and nobody looks at more."""
+
+_MANY_BLANKS = re.compile(" {9,}")
 
 
 def held_lines(held: Tree) -> tuple[str, ...]:
@@ -71,7 +76,7 @@ def _describe_entry(key: str, value: Any) -> Iterator[str]:
 
 def _hook(hook: Mapping[str, Any]) -> str:
     does = {
-        "run": f"runs {_short(str(hook.get('command', '')))}",
+        "run": f"runs {_shown(str(hook.get('command', '')))}",
         "notify": "shows you a text",
         "inject": f"tells the model: {_short(str(hook.get('text', '')))}",
         "compact_context": "makes room",
@@ -81,9 +86,14 @@ def _hook(hook: Mapping[str, Any]) -> str:
 
 
 def _server(name: str, server: Mapping[str, Any]) -> str:
+    """What starts or reaches it, with what is handed to it: its variables and headers may hold keys, and say what runs."""
     start = " ".join([str(server.get("command", "")), *map(str, server.get("args", ()))]).strip()
-    does = f"starts {_short(start)}" if start else f"talks to {_short(str(server.get('url', '')))}"
-    return f"server {_short(name)}: {does}"
+    does = f"starts {_shown(start)}" if start else f"talks to {_shown(str(server.get('url', '')))}"
+    if not start and "url" not in server:
+        return f"server {_short(name)}, which is yours: {_pairs(server)}"
+    told = {"command", "args", "url", "tools", "timeout", "enabled"}
+    more = [f"{key} = {_shown(literal(value))}" for key, value in server.items() if key not in told]
+    return f"server {_short(name)}: {does}{' with ' if more else ''}{', '.join(more)}"
 
 
 def _pairs(table: Mapping[str, Any]) -> str:
@@ -91,27 +101,31 @@ def _pairs(table: Mapping[str, Any]) -> str:
 
 
 def _short(text: str) -> str:
-    text = _printable(text)
+    text = _shown(text)
     return text if len(text) <= MAX_SHOWN_CHARS else text[: MAX_SHOWN_CHARS - 1] + "…"
 
 
-MAX_SKILL_FILES = 200
-"""Files of a skill's folder that belong to what is trusted."""
+def _shown(text: str) -> str:
+    """On one line, with everything written out that does not show or passes for something else."""
+    line = visible(text).replace("\n", "\\n")
+    return _MANY_BLANKS.sub(lambda blanks: f" [{len(blanks[0])} blanks] ", line)
 
-MAX_HASHED_BYTES = 50_000_000
-"""Bytes of a file above which it is known by its size and the moment it last changed, not by what is in it."""
+
+MAX_PROMPT_FILES = 5_000
+"""Files of all skills and command files, with those beside them."""
 
 
 class Content(msgspec.Struct, frozen=True):
     """What a project's settings would do in a trusted folder: `held`, the values by dotted key; `lines`, the same in words for a
     person, with the files that commands name; `digest`, which stands for all of it. `files` are those the commands name,
-    `prompts` its skills and command files."""
+    `prompts` its skills and command files. `too_much` says why nobody can trust it."""
 
     held: Tree = {}
     lines: tuple[str, ...] = ()
     digest: str = ""
     files: tuple[Path, ...] = ()
     prompts: tuple[PromptFile, ...] = ()
+    too_much: str = ""
 
 
 class Trusted(msgspec.Struct, frozen=True):
@@ -122,36 +136,59 @@ class Trusted(msgspec.Struct, frozen=True):
     lines: tuple[str, ...] = ()
 
 
+def unchanged(workspace: Path, looked_at: Content) -> bool:
+    """Whether all that was looked at is still what it was."""
+    return content(workspace, looked_at.held, looked_at.prompts).digest == looked_at.digest
+
+
 def content(workspace: Path, held: Tree, prompts: Sequence[PromptFile] = ()) -> Content:
-    """What a project holds now, its skills and command files among it. Reads their files, and those that its commands name."""
+    """What a project holds now, its skills and command files among it. Reads their files, and those that its commands name.
+    Where that is too much, it can be trusted by nobody."""
     if not held and not prompts:
         return Content(digest="nothing")
-    files = dict(_named_files(workspace, held))
-    told = [f"file {_printable(name)}: {mark[:12]}" for name, mark in files.items()]
-    files |= dict(_prompt_marks(workspace, prompts))
-    digest = hashlib.sha256(msgspec.json.encode([held, files], order="deterministic", enc_hook=str)).hexdigest()
+    root = Path(os.path.realpath(workspace))
+    marks = Marks(root)
+    try:
+        _raise_if_too_long(held)
+        files = named_files(root, held, marks, os.environ)
+        beside = dict(_prompt_marks(root, prompts, marks))
+    except TooMuch as problem:
+        lines = (f"cannot be trusted: {problem}", *held_lines(held))
+        return Content(held, lines, secrets.token_hex(16), prompts=tuple(prompts), too_much=str(problem))
+    about = [held, files | beside, prompts]
+    digest = hashlib.sha256(msgspec.json.encode(about, order="deterministic", enc_hook=str)).hexdigest()
+    told = [f"file {_shown(name)}: {mark[:12]}" for name, mark in files.items()]
     lines = (*held_lines(held), *(_prompt_line(prompt, workspace) for prompt in prompts), *told)
-    return Content(held, lines, digest, tuple(workspace / name for name in files), tuple(prompts))
+    return Content(held, lines, digest, tuple(root / name for name in (*files, *beside)), tuple(prompts))
+
+
+def _raise_if_too_long(held: Tree) -> None:
+    commands = [str(hook.get("command", "")) for hook in held.get("hooks", ())]
+    if any(len(text) > MAX_COMMAND_CHARS for text in (*commands, *map(literal, held.get("mcp", {}).values()))):
+        raise TooMuch("one of its commands is longer than anybody could look at")
 
 
 def _prompt_line(prompt: PromptFile, workspace: Path) -> str:
     """A skill's description is in every request, so it is shown whole."""
-    return f"{_printable(prompt.title)} ({_relative(Path(prompt.path), workspace)}): {_short(prompt.description)}"
+    return f"{_shown(prompt.title)} ({_relative(Path(prompt.path), workspace)}): {_short(prompt.description)}"
 
 
 def _relative(path: Path, workspace: Path) -> str:
-    return _printable(str(path.relative_to(workspace)) if path.is_relative_to(workspace) else str(path))
+    return _shown(str(path.relative_to(workspace)) if path.is_relative_to(workspace) else str(path))
 
 
-def _prompt_marks(workspace: Path, prompts: Sequence[PromptFile]) -> Iterator[tuple[str, str]]:
-    root = Path(os.path.realpath(workspace))
+def _prompt_marks(root: Path, prompts: Sequence[PromptFile], marks: Marks) -> Iterator[tuple[str, str]]:
+    many = 0
     for prompt in prompts:
-        for file in skill_folder_files(prompt, MAX_SKILL_FILES):
-            real = Path(os.path.realpath(file))
+        files = skill_files(prompt)
+        many += len(files or ())
+        if files is None or many > MAX_PROMPT_FILES:
+            raise TooMuch("its skills have more files than can be looked at")
+        for file in files:
             try:
-                yield _relative(file, workspace), _mark(real, real.is_relative_to(root))
+                yield str(file), marks.of(file)
             except OSError:
-                yield _relative(file, workspace), "unreadable"
+                yield str(file), "unreadable"
 
 
 def trusted(config: Path, folder: Path) -> Trusted | None:
@@ -161,8 +198,12 @@ def trusted(config: Path, folder: Path) -> Trusted | None:
 
 
 def trust(config: Path, folder: Path, looked_at: Content) -> None:
-    """Trust what was looked at, and nothing that is there by now instead. A broken file is kept as `.broken`. Raises OSError."""
+    """Trust what was looked at, and nothing that is there by now instead. A broken file is kept as `.broken`. Raises OSError, and
+    UsageError where it is too much."""
     import tomli_w
+
+    if looked_at.too_much:
+        raise UsageError(f"{folder} cannot be trusted: {looked_at.too_much}.")
 
     here = str(folder.resolve())
     path = _file(config)
@@ -215,87 +256,3 @@ def _stored(config: Path) -> tuple[tuple[Trusted, ...], Problem | None]:
 
 def _file(config: Path) -> Path:
     return config / "trusted.toml"
-
-
-def _named_files(workspace: Path, held: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The workspace's files that commands of hooks and servers name, each with a mark of what it is and holds."""
-    root = Path(os.path.realpath(workspace))
-    words = [part for word in _command_words(held) for part in (word, word.partition("=")[2]) if part]
-    words += [found for word in words if set(word) & set("*?[") for found in _globbed(word, root)]
-    for word in dict.fromkeys(words):
-        place = root / word
-        try:
-            real = Path(os.path.realpath(place))
-            ours = real.is_relative_to(root)
-            near = ours or Path(os.path.normpath(place)).is_relative_to(root)
-            if near and (mark := _mark(real, ours)):
-                yield word, mark
-        except (OSError, ValueError):  # no path at all, or one that cannot be looked at
-            continue
-
-
-def _globbed(word: str, root: Path) -> Iterator[str]:
-    if not os.path.isabs(word) and ".." not in word.split("/"):  # noqa: PTH117
-        yield from islice(glob.iglob(word, root_dir=root), _MAX_GLOBBED)  # noqa: PTH207 - bash's own rules
-
-
-_PROJECT_FOLDER = re.compile(r"\$\{(CLAUDE_PROJECT_DIR|PWD)\}|\$(CLAUDE_PROJECT_DIR|PWD)\b")
-"""How hooks name the project's folder, those in Claude Code's form too."""
-
-_BUILD_FILES = {
-    **dict.fromkeys(["make", "gmake"], ("GNUmakefile", "makefile", "Makefile")),
-    **dict.fromkeys(["npm", "npx", "pnpm", "yarn", "bun"], ("package.json",)),
-    **dict.fromkeys(["just"], ("justfile", "Justfile", ".justfile")),
-    **dict.fromkeys(["tox", "nox"], ("tox.ini", "noxfile.py")),
-    "pre-commit": (".pre-commit-config.yaml",),
-}
-"""Where a program that is told no file finds out what to run."""
-
-_MAX_GLOBBED = 100
-"""Files of one glob that belong to what is trusted."""
-
-
-def in_project(command: str, folder: str) -> str:
-    """The command with the project's folder in the place of its name."""
-    return _PROJECT_FOLDER.sub(lambda match: folder, command)
-
-
-def _command_words(held: Mapping[str, Any]) -> Iterator[str]:
-    for hook in held.get("hooks", ()):
-        yield from _path_words(in_project(str(hook.get("command", "")), "."))
-    for server in held.get("mcp", {}).values():
-        yield from (str(server.get("command", "")), *map(str, server.get("args", ())))
-
-
-def _path_words(command: str) -> list[str]:
-    """What may be a path in it, whatever a shell makes of its signs, also below a folder it goes to, and what its programs look
-    for by themselves."""
-    pieces = re.split(r"[\s;&|()<>{}'\"`]+", command) + re.split(r"[\s;&|()<>{}`]+", re.sub(r"['\"\\]", "", command))
-    with suppress(ValueError):
-        pieces = [*shlex.split(command), *pieces]
-    found = [*pieces]
-    for program, named in pairwise(pieces):
-        found += [f"{named}/{word}" for word in pieces] if program in {"cd", "pushd", "-C"} else []
-        found += [f"{named.replace('.', '/')}{end}" for end in _MODULE] if program == "-m" else []
-    return [*found, *(file for word in pieces for file in _BUILD_FILES.get(word, ()))]
-
-
-_MODULE = (".py", "/__init__.py", "/__main__.py")
-
-
-def _mark(file: Path, ours: bool) -> str:
-    """Empty for what is no file. Of one outside the workspace it counts where it lies."""
-    if not file.is_file():
-        return ""
-    if not ours:
-        return hashlib.sha256(os.fsencode(file)).hexdigest()
-    info = file.stat()
-    if info.st_size > MAX_HASHED_BYTES:
-        about = f"{info.st_size} {info.st_ctime_ns} {info.st_ino}"
-        return hashlib.sha256(about.encode()).hexdigest()
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "�" for c in text)

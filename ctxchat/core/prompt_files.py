@@ -110,7 +110,8 @@ def find_prompt(name: str, files: Sequence[PromptFile]) -> PromptFile | None:
     """The file that a person means by a name: in full, with its origin in front (`user:review`), or by its last part where that
     is no other's. A server's only in full: what it offers may be something else tomorrow."""
     able = [file for file in files if file.by_person]
-    exact = [f for f in able if name in {f.name, f"{f.origin}:{f.name}"}]
+    # Whose it is goes first: a project's file may be called `user:review` itself.
+    exact = [f for f in able if name == f"{f.origin}:{f.name}"] or [f for f in able if f.name == name]
     last = [f for f in able if f.origin != "server" and f.name.rpartition(":")[2] == name]
     return exact[0] if exact else last[0] if len(last) == 1 else None
 

@@ -13,12 +13,15 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.prompt_files import SKILL_TOOL, PromptFile, fill
-from ctxchat.repository_files import read_checked
+from ctxchat.repository_files import files_below, read_checked
 from ctxchat.tools.text import clip_line
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 
 MAX_FILE_BYTES = 400_000
 """Bytes of one file of a skill that are shown."""
+
+MAX_SEARCHED = 2_000
+"""Files and folders of a skill that are looked at."""
 
 MAX_LISTED = 40
 """Files of a skill that are named behind its text."""
@@ -31,15 +34,18 @@ class SkillArguments(Arguments, frozen=True):
 
 
 class ReadSkill(Tool[SkillArguments]):
-    """`prompts` gives the skills that count now: those of a trusted folder, and the person's own."""
+    """`prompts` gives the skills that count now: those of a trusted folder, and the person's own. `unchanged` says whether a
+    project's files still are what was trusted."""
 
     name = SKILL_TOOL
     about = "Read a skill (named at the beginning of this conversation) before doing what it is for, and follow it."
     arguments = SkillArguments
 
-    def __init__(self, prompts: Callable[[], Sequence[PromptFile]]) -> None:
+    def __init__(
+        self, prompts: Callable[[], Sequence[PromptFile]], unchanged: Callable[[], bool] = lambda: True
+    ) -> None:
         super().__init__()
-        self._prompts = prompts
+        self._prompts, self._unchanged = prompts, unchanged
 
     def access_needed(self, arguments: SkillArguments, context: ToolContext) -> AccessRequest:
         skill = self._find(arguments.name)
@@ -49,7 +55,13 @@ class ReadSkill(Tool[SkillArguments]):
     async def execute(self, arguments: SkillArguments, context: ToolContext) -> Pieces:
         skill = self._find(arguments.name)
         if arguments.file:
-            yield ToolOutput(await asyncio.to_thread(_file_of, skill, arguments.file))
+            text = await asyncio.to_thread(_file_of, skill, arguments.file)
+            if skill.origin == "project" and not await asyncio.to_thread(self._unchanged):
+                raise ToolError(
+                    "A file of what the user trusted in this folder has changed, so nothing of it is read.",
+                    "They can look at it again with /trust.",
+                )
+            yield ToolOutput(text)
             return
         # Commands in its text stay words: the model runs them as any other, and is asked as for any other.
         filled = fill(skill, arguments.arguments)
@@ -71,7 +83,10 @@ def _files_beside(skill: PromptFile) -> str:
     folder = Path(skill.folder) if skill.folder else None
     if folder is None:
         return ""
-    names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
+    files = files_below(folder, MAX_SEARCHED)
+    if files is None:
+        return f"[It has more than {MAX_SEARCHED} files, to be read with `file` by the names that the text gives them]"
+    names = [path.relative_to(folder).as_posix() for path in sorted(files)]
     names = [name for name in names if name.lower() != "skill.md"]
     more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
     return f"[Files of this skill, to be read with `file`: {', '.join(names[:MAX_LISTED])}{more}]" if names else ""

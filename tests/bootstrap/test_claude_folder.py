@@ -143,3 +143,18 @@ async def test_once_it_is_trusted_all_of_it_works(folder: Path, tmp_path: Path) 
     assert session.mentioning("/rules").endswith("Keep to @docs/style.md\n")
     await session.close()
     await made.close()
+
+
+async def test_a_file_of_a_skill_that_changed_since_is_not_read(folder: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    environ = {"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(config / "data")}
+    trust(config, folder, load(folder, environ=environ).project)
+    read = calls(("skill", {"name": "release", "file": "steps.md"}))
+    made = program(folder, config, read, says("well"), read, says("well"))
+    session = await made.open(interactive=False)
+    assert ended(await say(session, "cut a release"))["skill"].status == "ok"
+    (folder / ".claude/skills/release/steps.md").write_text("1. Sink the boat.\n")
+    (read_again,) = [event for event in await say(session, "and again") if isinstance(event, ToolFinished)]
+    assert read_again.status == "error" and "has changed" in read_again.output and "Sink" not in shown(session)
+    await session.close()
+    await made.close()

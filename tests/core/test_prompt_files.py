@@ -54,6 +54,7 @@ def test_a_name_is_found_in_full_by_its_origin_and_by_its_end():
     files = [theirs, mine, deep, command("", "other:make"), command("", "more:make")]
     assert find_prompt("review", files) is theirs and find_prompt("user:review", files) is mine
     assert find_prompt("new", files) is deep and find_prompt("make", files) is None
+    assert find_prompt("user:review", [command("", "user:review", origin="project"), mine]) is mine
     called = called_prompt("/new it\nand more", files)
     assert called is not None and called.file is deep and called.texts[0].endswith("ARGUMENTS: it\nand more")
     for message in ("/etc/hosts is broken", "new", "/nothing", "a /new one"):

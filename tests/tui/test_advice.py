@@ -134,7 +134,7 @@ def test_what_waits_for_trust_is_told_as_what_it_does() -> None:
     }
     assert held_lines(held) == (
         "hook at error: runs make lint",
-        "server files: starts npx -y thing�[2J",
+        "server files: starts npx -y thing\\x1b[2J",
         "server far: talks to http://x",
         "allowed without asking: shell: *",
         'model = "evil/x"',

@@ -11,7 +11,7 @@ import msgspec
 from ctxchat.config.customizations.agent_files import find_agents
 from ctxchat.config.customizations.command_files import find_commands
 from ctxchat.config.customizations.hook_files import find_hooks, hook_files
-from ctxchat.config.customizations.places import CustomizationFolder
+from ctxchat.config.customizations.places import MAX_PARTS, CustomizationFolder
 from ctxchat.config.customizations.server_files import FILE, find_servers
 from ctxchat.config.customizations.skill_files import find_skills
 from ctxchat.config.problems import KeyPath, Problem
@@ -42,19 +42,19 @@ def collect(places: Iterable[CustomizationFolder]) -> Customizations:
         for folder in ("skills", "commands", "agents"):
             found.watched += [place.folder / folder]
         found.watched += [place.folder / name for name in hook_files(place)]
-        for prompt in found.right(find_skills(place)):
+        for prompt in found.right(find_skills(place), place):
             found.add_prompt(prompt)
         if place.made_for != "agents":
-            for prompt in found.right(find_commands(place)):
+            for prompt in found.right(find_commands(place), place):
                 found.add_prompt(prompt)
-            for name, table, file in found.right(find_agents(place)):
+            for name, table, file in found.right(find_agents(place), place):
                 found.add_entry("agents", name, table, file)
-        for hook, file in found.right(find_hooks(place)):
+        for hook, file in found.right(find_hooks(place), place):
             found.add_hook(hook, file)
         if place.made_for == "claude" and place.within:
             path = place.within / FILE
             found.watched += [path]
-            for name, table in found.right(find_servers(path, place)):
+            for name, table in found.right(find_servers(path, place), place):
                 found.add_entry("mcp", name, table, str(path))
     prompts = tuple(found.prompts.values())
     watched = (
@@ -72,10 +72,17 @@ class _Collected:
         self.files: dict[KeyPath, str] = {}
         self.problems: list[Problem] = []
         self.watched: list[Path] = []
+        self.parts = 0
 
-    def right(self, found: Iterable[T | Problem]) -> Iterator[T]:
+    def right(self, found: Iterable[T | Problem], place: CustomizationFolder) -> Iterator[T]:
         """What is no problem; those are kept."""
         for each in found:
+            self.parts += 1
+            if self.parts > MAX_PARTS:
+                if self.parts == MAX_PARTS + 1:
+                    what = f"holds more than the {MAX_PARTS} parts that are looked at; the rest is left out"
+                    self.problems.append(Problem(what, file=str(place.folder)))
+                return
             if isinstance(each, Problem):
                 self.problems.append(each)
             else:

@@ -10,13 +10,16 @@ from typing import Literal
 import msgspec
 
 from ctxchat.core.prompt_files import Origin
-from ctxchat.repository_files import read_checked
+from ctxchat.repository_files import is_folder, listed, read_checked
 
 MAX_FILE_BYTES = 200_000
 """Bytes of one file that are read; a longer one is named and left out."""
 
-MAX_FILES = 300
-"""Files of one kind in one place."""
+MAX_PARTS = 400
+"""Skills, command files, agents and hooks that are looked at in a project, and as many of the person's own."""
+
+MAX_FOLDERS = 300
+"""Folders of one place in which command files are looked for."""
 
 MAX_DEPTH = 4
 """Folders below one another in which command files are looked for."""
@@ -77,18 +80,17 @@ def exists(path: Path) -> bool:
     return os.path.lexists(path)
 
 
-def markdown_files(folder: Path, depth: int = MAX_DEPTH) -> Iterator[tuple[tuple[str, ...], Path]]:
+def markdown_files(folder: Path) -> Iterator[tuple[tuple[str, ...], Path]]:
     """Markdown files in a folder and those below it, with the names of the folders between."""
-    for path in listed(folder):
-        if path.suffix == ".md" and not path.is_dir():
-            yield (), path
-        elif depth > 1 and not path.name.startswith(".") and path.is_dir() and not path.is_symlink():
-            yield from (((path.name, *names), file) for names, file in markdown_files(path, depth - 1))
-
-
-def listed(folder: Path) -> list[Path]:
-    """What lies in a folder, by name; nothing where it cannot be listed."""
-    try:
-        return sorted(folder.iterdir())[:MAX_FILES]
-    except OSError:
-        return []
+    waiting: list[tuple[tuple[str, ...], Path]] = [((), folder)]
+    for names, below in waiting:
+        for path in listed(below):
+            if path.suffix == ".md" and not is_folder(path):
+                yield names, path
+            elif (
+                len(names) + 1 < MAX_DEPTH
+                and len(waiting) < MAX_FOLDERS
+                and not path.name.startswith(".")
+                and is_folder(path, linked=False)
+            ):
+                waiting.append(((*names, path.name), path))

@@ -7,9 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ctxchat.config.customizations.frontmatter import split_frontmatter, text_of
-from ctxchat.config.customizations.places import CustomizationFolder, SourceFile, listed, read_source
+from ctxchat.config.customizations.places import (
+    CustomizationFolder,
+    SourceFile,
+    read_source,
+)
 from ctxchat.config.problems import Problem
 from ctxchat.core.prompt_files import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, PromptFile
+from ctxchat.repository_files import files_below, is_file, is_folder, listed
+
+MAX_SKILL_FILES = 200
+"""Files in the folder of a project's skill, and folders."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][\w.-]*")
 
@@ -17,9 +25,13 @@ _NAME = re.compile(r"[A-Za-z0-9_][\w.-]*")
 def find_skills(place: CustomizationFolder) -> Iterator[PromptFile | Problem]:
     """The skills of a place, and what is wrong with those that are none."""
     for path in listed(place.folder / "skills"):
-        if path.is_dir():
-            if any((file := path / name).is_file() for name in ("SKILL.md", "skill.md")):
-                yield skill_of(read_source(file, place), path.name, place, str(path))
+        if is_folder(path):
+            if any(is_file(file := path / name) for name in ("SKILL.md", "skill.md")):
+                if place.within and files_below(path, MAX_SKILL_FILES) is None:
+                    what = f"has more files beside it than the {MAX_SKILL_FILES} that are looked at"
+                    yield Problem(what, file=str(file))
+                else:
+                    yield skill_of(read_source(file, place), path.name, place, str(path))
         elif place.made_for == "ctxchat" and path.suffix == ".md":  # as our earlier versions had them
             yield skill_of(read_source(path, place), path.stem, place)
 
@@ -50,17 +62,10 @@ def skill_of(file: SourceFile, name: str, place: CustomizationFolder, folder: st
     )
 
 
-def skill_folder_files(skill: PromptFile, most: int) -> list[Path]:
-    """The files of a skill's folder, at most so many."""
-    found: list[Path] = []
-    waiting = [Path(skill.folder)] if skill.folder else []
-    while waiting and len(found) < most:
-        for path in listed(waiting.pop(0)):
-            if path.is_dir() and not path.is_symlink():
-                waiting.append(path)
-            elif path.is_file():
-                found.append(path)
-    return found[:most] if skill.folder else [Path(skill.path)]
+def skill_files(skill: PromptFile) -> list[Path] | None:
+    """The file of a skill or command, and all others of its folder: what is looked at before a project's counts. None where
+    these are too many."""
+    return files_below(Path(skill.folder), MAX_SKILL_FILES) if skill.folder else [Path(skill.path)]
 
 
 def first_line(text: str, most: int = 160) -> str:

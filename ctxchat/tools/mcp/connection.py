@@ -297,7 +297,7 @@ async def connected(
                 command=address.command,
                 args=list(address.args),
                 env=dict(address.env),
-                cwd=address.cwd or workspace,
+                cwd=Path(workspace) / address.cwd,
                 encoding_error_handler="replace",
             )
             pipes: Any = import_module("mcp.client.stdio")

@@ -192,7 +192,8 @@ class ServerRow(msgspec.Struct, frozen=True):
 
 class McpServer:
     """`only` are the tools wanted of it, None for all. `log` is where what it says on standard error goes,
-    `patience` the seconds it may take to say what it offers, `host` what holds the connection."""
+    `patience` the seconds it may take to say what it offers, `host` what holds the connection, `objection` says why it must not
+    be started now, where that is so."""
 
     def __init__(
         self,
@@ -204,7 +205,9 @@ class McpServer:
         patience: float = START_TIMEOUT_S,
         *,
         host: McpHost,
+        objection: Callable[[], str] = str,
     ) -> None:
+        self._objection = objection
         self.name = name
         self.address = address
         self.state: State = "off"
@@ -371,6 +374,8 @@ class McpServer:
         patience = LOGIN_TIMEOUT_S if show else self._patience
         late = asyncio.get_running_loop().call_later(patience, self._interrupt)
         try:
+            if why := await asyncio.to_thread(self._objection):
+                raise ToolError(why)
             async with self._host.connected(self.address, self._workspace, self._log, show) as connection:
                 self._adopt_connection(connection)
                 self._connection, self.state = connection, "ready"
