@@ -112,11 +112,13 @@ class ApprovalResolved(msgspec.Struct, frozen=True, tag="approval_resolved"):
 
 class QuestionAsked(msgspec.Struct, frozen=True, tag="question_asked"):
     """A call waits for a person's word: one of the `options`, or anything where there are none. It waits until it is
-    answered or the call ends."""
+    answered or the call ends. `server` is the name of the MCP server that wants to know, where it is one: the answer goes
+    there."""
 
     call_id: str
     text: str
     options: tuple[str, ...] = ()
+    server: str = ""
 
 
 class Delegated(msgspec.Struct, frozen=True, tag="delegated"):

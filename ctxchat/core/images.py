@@ -7,7 +7,7 @@ import base64
 import binascii
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -25,6 +25,9 @@ _MAX_HEAD_CHARS = 256 * 1024
 
 _UNPACKED_CHUNK_BYTES = 1 << 20
 """Bytes of pixels that are unpacked at once, and thrown away."""
+
+_MAX_SEGMENTS = 2_000
+"""Segments of a JPEG before its size and its pixels."""
 
 
 def size_of(url: str) -> tuple[int, int]:
@@ -149,20 +152,29 @@ def _webp(data: bytes) -> tuple[int, int]:
 
 def _jpeg(data: bytes) -> tuple[int, int]:
     """The size in the first frame header; the marker segments before it are skipped by their length (ITU T.81, annex B)."""
-    place = 2
-    while place + 9 <= len(data) and data[place] == 0xFF:
+    for place in _segments(data):
         marker = data[place + 1]
         if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:
             height, width = _pair(">HH", data, place + 5)
             return width, height
-        (length,) = struct.unpack_from(">H", data, place + 2)
-        place += 2 + length
     return 0, 0
 
 
+def _segments(data: bytes) -> Iterator[int]:
+    """Where each marker segment of a JPEG begins."""
+    place = 2
+    for _ in range(_MAX_SEGMENTS):
+        if place + 9 > len(data) or data[place] != 0xFF:
+            return
+        yield place
+        (length,) = struct.unpack_from(">H", data, place + 2)
+        place += 2 + length
+
+
 def _whole_png(data: bytes) -> bool:
-    """Chunks with right sums from `IHDR` to `IEND`, and pixels that unpack to their end (ISO/IEC 15948)."""
-    place, unpacked, kind = 8, zlib.decompressobj(), b""
+    """Chunks with right sums from `IHDR` to `IEND`, and pixels that unpack to their end (ISO/IEC 15948), to as many as it says
+    and no more: a few bytes may unpack to billions."""
+    place, unpacked, kind, left = 8, zlib.decompressobj(), b"", _pixel_bytes(data)
     while kind != b"IEND":
         (length,) = struct.unpack_from(">I", data, place)
         kind, body = data[place + 4 : place + 8], data[place + 8 : place + 8 + length]
@@ -171,10 +183,25 @@ def _whole_png(data: bytes) -> bool:
             return False
         if kind == b"IDAT":
             while body and not unpacked.eof:
-                unpacked.decompress(body, _UNPACKED_CHUNK_BYTES)
+                left -= len(unpacked.decompress(body, _UNPACKED_CHUNK_BYTES))
                 body = unpacked.unconsumed_tail
+                if left < -_UNPACKED_CHUNK_BYTES:
+                    return False
         place += 12 + length
-    return unpacked.eof
+    return unpacked.eof and left <= 0
+
+
+def _pixel_bytes(data: bytes) -> int:
+    """Bytes that the pixels of a PNG are unpacked, by its header: a line of each of its passes begins with one more."""
+    width, height = _pair(">II", data, 16)
+    depth, colour, interlaced = data[24], data[25], data[28]
+    bits = depth * {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(colour, 0)
+    passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+    total = 0
+    for x, y, across, down in passes if interlaced else [(0, 0, 1, 1)]:
+        columns, lines = -(-(width - x) // across), -(-(height - y) // down)
+        total += max(0, lines) * (1 + -(-columns * bits // 8)) if columns > 0 else 0
+    return total
 
 
 def _whole_gif(data: bytes) -> bool:
@@ -212,10 +239,8 @@ def _whole_webp(data: bytes) -> bool:
 
 def _whole_jpeg(data: bytes) -> bool:
     """Segments up to the pixels, and an end behind them (ITU T.81, annex B)."""
-    place = 2
-    while data[place] == 0xFF and data[place + 1] != 0xDA:
-        place += 2 + struct.unpack_from(">H", data, place + 2)[0]
-    return data[place + 1] == 0xDA and data.rfind(b"\xff\xd9") > place
+    pixels = next((place for place in _segments(data) if data[place + 1] == 0xDA), 0)
+    return pixels > 0 and data.rfind(b"\xff\xd9") > pixels
 
 
 def _pair(layout: str, data: bytes, place: int) -> tuple[int, int]:

@@ -205,11 +205,12 @@ class ToolText(msgspec.Struct, frozen=True):
 
 class ToolQuestion(msgspec.Struct, frozen=True):
     """The call waits for a person's word: a choice of `options`, or anything where there are none. `answered` takes it; an
-    empty one means that nobody answered."""
+    empty one means that nobody answered. `server` is the name of the MCP server that wants to know, where it is one."""
 
     text: str
     options: tuple[str, ...]
     answered: Callable[[str], None]
+    server: str = ""
 
 
 class ToolLeave(msgspec.Struct, frozen=True):

@@ -83,7 +83,8 @@ def skills_index(skills: Sequence[PromptFile]) -> str:
 
 _CALL = re.compile(r"/([A-Za-z0-9_][\w:.-]*)(?:\s+(.*))?\s*", re.DOTALL)
 _PLACE = re.compile(r"\$ARGUMENTS\[(\d{1,2})\]|\$ARGUMENTS|\$(\d{1,2})(?!\d)")
-_COMMAND = re.compile(r"!`([^`\n]+)`|^```!\n(.*?)\n```$", re.M | re.S)
+_COMMAND = re.compile(r"!`([^`\n]+)`|^```!\n(.*?)(?:\n```$|(\Z))", re.M | re.S)
+"""One that never ends is taken to the end at once, and is none: looking for the end of each would take for ever."""
 
 
 class FilledPrompt(msgspec.Struct, frozen=True):
@@ -141,6 +142,8 @@ def fill(file: PromptFile, arguments: str) -> FilledPrompt:
     commands: list[str] = []
     at = 0
     for match in _COMMAND.finditer(file.body):
+        if match[3] is not None:
+            break
         texts.append(_PLACE.sub(argument, file.body[at : match.start()]))
         commands.append(_PLACE.sub(argument, match[1] or match[2]))
         at = match.end()

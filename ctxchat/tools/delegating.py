@@ -180,7 +180,10 @@ class _Report:
             case QuestionAsked(call_id=call_id):
                 return [
                     ToolQuestion(
-                        self._prefixed(event.text), event.options, partial(self._agent.permissions.reply, call_id)
+                        self._prefixed(event.text),
+                        event.options,
+                        partial(self._agent.permissions.reply, call_id),
+                        event.server,
                     )
                 ]
             case FilesChanged(call_id=call_id):

@@ -4,6 +4,7 @@ sees them.
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import re
@@ -70,7 +71,7 @@ class ReadFile(Tool[ReadArguments]):
             raise ToolError(f"end_line {arguments.end_line} comes before start_line {arguments.start_line}.")
         place = locate(arguments.path, context)
         if (data := await in_thread(_image_in, place)) is not None:
-            yield self._image(place, data)
+            yield await asyncio.to_thread(self._image, place, data)
             return
         first = max(1, arguments.start_line)
         last = min(arguments.end_line or first + MAX_LINES - 1, first + MAX_LINES - 1)

@@ -117,3 +117,33 @@ def test_a_start_is_neither_held_up_nor_ended(tmp_path: Path, half: int) -> None
     )
     assert ran.returncode == 0, ran.stdout[-200:] + ran.stderr[-1000:]
     assert all(f"<{kind}>" in ran.stdout for kind in roots)
+
+
+READ = """
+import struct, zlib
+from ctxchat.core.images import MAX_IMAGE_BYTES, fault_of, size_in
+from ctxchat.core.prompt_files import PromptFile, fill
+from ctxchat.tools.mcp.protocol import OfferedPrompt
+from ctxchat.tools.mcp.server import prompts_of
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+fences = fill(PromptFile("x", "command", "", "```!\\n" * 40_000), "")
+assert not fences.commands
+assert len(prompts_of("s", [OfferedPrompt("x")] * 3_000)) == 3_000
+pack = zlib.compressobj(9)
+packed = b"".join(pack.compress(bytes(1 << 20)) for _ in range(800)) + pack.flush()
+head = b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 9, 9, 8, 6, 0, 0, 0))
+bomb = head + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
+assert len(bomb) < MAX_IMAGE_BYTES and all(fault_of(bomb) == "damaged" for _ in range(100))
+segments = b"\\xff\\xd8\\xff\\xe0" + b"\\x00\\x02" + b"\\xff\\xe0\\x00\\x02" * 900_000
+assert all(size_in(segments) == (0, 0) for _ in range(100))
+print("read")
+"""
+
+
+def test_what_files_and_servers_say_is_read_to_an_end() -> None:
+    """Each of these took seconds at every key, on the one loop that everything waits for."""
+    ran = subprocess.run([sys.executable, "-c", READ], capture_output=True, text=True, timeout=60)
+    assert ran.stdout == "read\n", ran.stderr[-1000:]

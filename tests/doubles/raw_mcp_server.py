@@ -4,8 +4,8 @@
 (results of very many characters), `nested` (a schema without an end beside a good one), `others` (other tools after each call),
 `resources` (of which it has some, and no tools). A `shelf` has resources of every kind, a `pager` a list of them that never
 ends, as `prompts` it has prompts. As `rich` its results are data and images; as `odd` few providers take its
-arguments' names. As `harbour` it is right, and up at once; as `busy` as well, with a tool that never answers and
-one that it dies of."""
+arguments' names. An `asker` asks a person: `endless` questions, `two` at once, `many` things, or what is `odd`. As
+`harbour` it is right, and up at once; as `busy` as well, with a tool that never answers and one that it dies of."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ TOOLS = {
     "rich": [(name, OBJECT) for name in ("rows", "same", "wrapped", "picture", "torn")],
     "twins": [("a b", OBJECT), ("a_b", OBJECT), ("a.b", OBJECT), ("x" * 90, OBJECT), ("x" * 91, OBJECT)],
     "harbour": [("add", OBJECT), ("fail", OBJECT)],
+    "asker": [(name, OBJECT) for name in ("endless", "two", "many", "odd")],
     "busy": [("add", OBJECT), ("slow", OBJECT), ("die", OBJECT)],
     "shapeless": [
         ("text", {"type": "string"}),
@@ -123,6 +124,39 @@ def prompts(method: str, parameters: dict) -> dict | None:
     return {"messages": messages} if name in {*PROMPTS, "next"} else None
 
 
+ASKED = {
+    "two": [{"a": {"type": "string"}}, {"b": {"type": "string"}}],
+    "many": [{f"f{n}": {"type": "string"} for n in range(5_000)}],
+    "odd": [
+        {"a": 3},
+        {"a": {"enum": 5}},
+        {"a": {"oneOf": [3]}},
+        {"a": {"type": ["string"]}},
+        {"a": {"enum": ["x"] * 999}},
+    ],
+}
+
+
+def asked_back(tool: str) -> dict:
+    """What a person says to what the tool asks, by the name of what was asked."""
+    questions = ASKED.get(tool, [{"a": {"type": "string"}}] * 200)
+    said: dict[str, object] = {}
+    for number, fields in enumerate(questions):
+        schema = {"type": "object", "properties": fields}
+        asked = {"mode": "form", "message": f"question {number}", "requestedSchema": schema}
+        print(
+            json.dumps({"jsonrpc": "2.0", "id": f"q{number}", "method": "elicitation/create", "params": asked}),
+            flush=True,
+        )
+        while len(said) < (number + 1 if tool != "two" else number):  # one after the other, but where two come at once
+            came = json.loads(sys.stdin.readline())
+            said[came["id"]] = came.get("result", "refused")
+    while len(said) < len(questions):
+        came = json.loads(sys.stdin.readline())
+        said[came["id"]] = came.get("result", "refused")
+    return {"content": [{"type": "text", "text": json.dumps(said)}]}
+
+
 def answer(mode: str, method: str, parameters: dict) -> dict:
     """The result of one request."""
     match method:
@@ -140,6 +174,8 @@ def answer(mode: str, method: str, parameters: dict) -> dict:
             return {"tools": [{"name": f"tool{len(CALLS)}", "inputSchema": OBJECT}]}
         case "tools/call" if mode == "rich":
             return RICH[parameters["name"]]
+        case "tools/call" if mode == "asker":
+            return asked_back(parameters["name"])
         case "tools/call" if mode == "odd":
             return {"content": [{"type": "text", "text": json.dumps(parameters["arguments"])}]}
         case "tools/list":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import sys
@@ -21,7 +22,7 @@ from ctxchat.core.messages import Image
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolQuestion, ToolText
 from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.protocol import Address
-from ctxchat.tools.mcp.server import McpServer
+from ctxchat.tools.mcp.server import MAX_QUESTIONS, McpServer
 from ctxchat.tools.mcp.worker import MAX_RESULT_CHARS
 from ctxchat.tools.processes import child
 from tests.agent.desk import Desk
@@ -398,6 +399,27 @@ async def test_what_a_server_asks_is_put_to_the_person(
         assert isinstance(output, ToolOutput) and output.text == came
         assert len(questions) == len(said) and "harbour asks: What do you want to lend?" in questions[0].text
         assert questions[-1].options == (("yes", "no") if len(said) == 3 else ())
+
+
+async def test_no_server_asks_without_an_end_and_each_answer_goes_to_its_own_question(
+    tmp_path: Path, host: McpHost
+) -> None:
+    async with up(wrong("asker"), tmp_path, host) as server:
+        asked, said = dict[str, int](), dict[str, str]()
+        for tool in server.tools:
+            questions = 0
+            async for piece in tool.run({}, ToolContext("c", str(tmp_path), "", 1000, 30.0)):
+                if isinstance(piece, ToolQuestion):
+                    questions += 1
+                    assert piece.server == "harbour"
+                    piece.answered(f"to {piece.text.splitlines()[-1]}")
+                elif isinstance(piece, ToolOutput):
+                    name = tool.spec.name.removeprefix("harbour__")
+                    asked[name], said[name] = questions, piece.text
+        assert asked == {"endless": MAX_QUESTIONS, "two": 2, "many": 0, "odd": 3}
+        assert json.loads(said["two"])["q0"]["content"] == {"a": "to a"}
+        assert json.loads(said["two"])["q1"]["content"] == {"b": "to b"}
+        assert json.loads(said["endless"])["q199"] == {"action": "decline"}
 
 
 async def test_a_call_says_how_far_it_is(tmp_path: Path, host: McpHost) -> None:

@@ -64,6 +64,22 @@ async def test_a_draft_keeps_the_focus_and_tab_goes_to_the_question(tmp_path: Pa
         assert app.chat.composer.draft == "half a thought and more"
 
 
+async def test_what_is_written_goes_to_no_server(tmp_path: Path) -> None:
+    session = asks(QuestionAsked("c1", "harbour asks: Empty it?", ("yes", "no"), "harbour"))
+    async with chatting(tmp_path, session, (80, 24)) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: any(panel.seen for panel in app.query(QuestionPanel)))
+        assert app.focused is app.chat.composer.prompt
+        await pilot.press("enter", *"my key is 7", "enter")
+        assert not session.replies and app.query(QuestionPanel)
+        await until(pilot, lambda: not app.query(QuestionPanel).first().held)
+        await pilot.press("tab")
+        await until(pilot, lambda: app.focused in app.query("QuestionPanel *"))
+        await pilot.press("down", "enter")
+        await idle(app, pilot)
+        assert session.replies == [("c1", "no")]
+
+
 async def test_letters_that_come_in_one_go_are_the_draft_all_of_them(tmp_path: Path) -> None:
     request = ApprovalRequested("c1", "shell", "run make", rules=("shell: make",))
     session = FakeSession(lambda _: [request, Pause("answer:c1"), DONE, *reply("ok")])

@@ -508,8 +508,9 @@ class ToolRunner:
             case ToolText(text=text):
                 self.begun[call_id] = (self.begun.get(call_id, "") + text)[-MAX_KEPT_CHARS:]
                 return ToolProgress(call_id, text) if text else None
-            case ToolQuestion(text=text, options=options):
-                return QuestionAsked(call_id, self.mask(text), options) if self.approvals.ask(call_id, piece) else None
+            case ToolQuestion(text=text, options=options, server=server):
+                asked = self.approvals.ask(call_id, piece)
+                return QuestionAsked(call_id, self.mask(text), options, server) if asked else None
             case ToolLeave(request=request):
                 self.approvals.pass_on(piece)
                 return request

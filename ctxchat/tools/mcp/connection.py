@@ -25,7 +25,7 @@ from ctxchat.core.secrets import MaskedLines, masked
 from ctxchat.tools.mcp.login_store import FOLDER, LoginStore
 from ctxchat.tools.mcp.protocol import Address, LoginWanted, OfferedPrompt, OfferedResource, OfferedTool, QuestionField
 from ctxchat.tools.mcp.stream_guard import reading_shallow, sieved, with_line_limit
-from ctxchat.tools.text import clip_line
+from ctxchat.tools.text import clip, clip_line
 
 MAX_TOOLS = 500
 """Of one server: more would fill any window."""
@@ -57,6 +57,9 @@ LISTING_TIMEOUT_S = 5.0
 
 MAX_LISTED = 1_000
 """Resources that are listed, and prompts."""
+
+MAX_PROMPT_ARGUMENTS = 50
+"""Of one prompt."""
 
 
 class ToolResult(msgspec.Struct, frozen=True):
@@ -318,8 +321,9 @@ async def connected(
             if ask is None:
                 return sdk.types.ElicitResult(action="cancel")
             address = getattr(question, "url", "")
-            text = f"{question.message}\n{address}".strip()
-            content = await ask(text, () if address else question_fields(question.requested_schema))
+            text = f"{clip(question.message, MAX_QUESTION_CHARS)}\n{address}".strip()
+            fields = () if address else question_fields(question.requested_schema)
+            content = None if fields is None else await ask(text, fields)
             if content is None:
                 return sdk.types.ElicitResult(action="decline")
             return sdk.types.ElicitResult(action="accept", content=None if address else content)
@@ -464,23 +468,49 @@ def _structured(content: object, words: Sequence[str]) -> str:
     return msgspec.json.encode(content).decode()
 
 
-def question_fields(schema: dict[str, Any]) -> tuple[QuestionField, ...]:
-    """What a server wants to know, one by one."""
-    fields: list[QuestionField] = []
-    for name, about in schema.get("properties", {}).items():
-        kind = about.get("type", "string")
-        text = ": ".join(str(about[key]) for key in ("title", "description") if about.get(key)) or name
-        options = tuple(map(str, about.get("enum", ())))
-        options = options or tuple(str(each["const"]) for each in about.get("oneOf", ()) if "const" in each)
-        known = kind in {"integer", "number", "boolean"}
-        fields.append(
-            QuestionField(name, text, kind if known else "string", ("yes", "no") if kind == "boolean" else options)
-        )
-    return tuple(fields)
+MAX_QUESTION_CHARS, MAX_FIELD_CHARS = 4_000, 400
+"""Characters of what a server asks, and of each thing it wants to know and each answer to choose."""
+
+MAX_FIELDS, MAX_CHOICES = 20, 50
+"""Things that it may want to know at once, and answers to choose from; a question with more is declined."""
+
+
+def question_fields(schema: dict[str, Any]) -> tuple[QuestionField, ...] | None:
+    """What a server wants to know, one by one; None where it is too much, or no question."""
+    properties: object = schema.get("properties", {})
+    if not isinstance(properties, dict) or len(cast("dict[str, object]", properties)) > MAX_FIELDS:
+        return None
+    fields = [_question_field(name, about) for name, about in cast("dict[str, object]", properties).items()]
+    return None if None in fields else tuple(field for field in fields if field)
+
+
+def _question_field(name: str, about: object) -> QuestionField | None:
+    match about:
+        case {"enum": [*options]}:
+            pass
+        case {"oneOf": [*each]}:
+            options = [one["const"] for one in each if isinstance(one, dict) and "const" in one]
+        case dict():
+            options = []
+        case _:
+            return None
+    known = cast("dict[str, object]", about)
+    if len(options) > MAX_CHOICES or any(len(str(option)) > MAX_FIELD_CHARS for option in options):
+        return None
+    text = ": ".join(str(known[key]) for key in ("title", "description") if known.get(key)) or name
+    kind: Literal["string", "integer", "number", "boolean"] = "string"
+    for able in ("integer", "number", "boolean"):
+        kind = able if known.get("type") == able else kind
+    if kind == "boolean":
+        options = ["yes", "no"]
+    return QuestionField(name, clip(text, MAX_FIELD_CHARS), kind, tuple(map(str, options)))
 
 
 def _offered_prompt(prompt: Any) -> OfferedPrompt:
-    arguments = (PromptArgument(a.name, a.description or "", bool(a.required)) for a in prompt.arguments or ())
+    arguments = (
+        PromptArgument(a.name, a.description or "", bool(a.required))
+        for a in (prompt.arguments or ())[:MAX_PROMPT_ARGUMENTS]
+    )
     return OfferedPrompt(prompt.name, prompt.description or prompt.title or "", tuple(arguments))
 
 

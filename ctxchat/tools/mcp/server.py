@@ -47,6 +47,9 @@ SERVER_END_TIMEOUT_S = 2.0
 """Seconds it may take to end: more than a deaf process has (`connection.PROCESS_END_TIMEOUT_S`), or it would be left behind."""
 
 
+MAX_QUESTIONS = 10
+"""Questions of a server during one call that are put to a person; all further are declined."""
+
 MAX_DESCRIPTION_CHARS = 4000
 """Characters of a description."""
 
@@ -84,10 +87,13 @@ class McpTool:
         said: asyncio.Queue[str | AskedInCall] = asyncio.Queue()
         calling = asyncio.create_task(self._server.call(self._tool, self._theirs(arguments), said.put_nowait))
         calling.add_done_callback(lambda _: said.put_nowait(""))
+        questions = 0
         try:
             while news := await said.get():
                 if isinstance(news, str):
                     yield ToolText(news)
+                elif (questions := questions + 1) > MAX_QUESTIONS:
+                    news.answer(None)
                 else:
                     async for question in self._asked(news):
                         yield question
@@ -107,7 +113,7 @@ class McpTool:
         for field in asked.question.fields or (QuestionField("", "", options=("yes", "no")),):
             waiting: asyncio.Future[str] = asyncio.get_running_loop().create_future()
             text = f"{opening}\n{field.text}".strip()
-            yield ToolQuestion(text, field.options, partial(_answered, waiting))
+            yield ToolQuestion(text, field.options, partial(_answered, waiting), self._server.name)
             value = _value(await waiting, field)
             if value is None or (not field.name and value != "yes"):
                 asked.answer(None)
@@ -153,15 +159,16 @@ def names_of(server: str, tools: Sequence[str]) -> list[str]:
 
 def _each_once(names: Iterable[str]) -> list[str]:
     """A later name that would be the same gets a number."""
-    once: list[str] = []
+    once: dict[str, int] = {}  # with the last number that a name has got
     for wanted in names:
-        name, number = wanted, 1
+        name, number = wanted, once.get(wanted, 1)
         while name in once:
             number += 1
             end = f"_{number}"
             name = wanted[: MAX_TOOL_NAME_CHARS - len(end)] + end
-        once.append(name)
-    return once
+        once[name] = 1
+        once[wanted] = number
+    return list(once)
 
 
 def prompts_of(server: str, offered: Sequence[OfferedPrompt]) -> dict[PromptFile, str]:

@@ -168,10 +168,13 @@ class McpWorker:
             async def progress(text: str) -> None:
                 await self._send_news(CallProgress(order.id, text))
 
+            one_by_one = asyncio.Lock()  # or an answer would go to another question than the one it was given to
+
             async def ask(text: str, fields: tuple[QuestionField, ...]) -> dict[str, Any] | None:
-                waiting = self._asked[order.id] = asyncio.get_running_loop().create_future()
-                await self._send_news(ServerQuestion(order.id, text, fields))
-                return (await waiting).content
+                async with one_by_one:
+                    waiting = self._asked[order.id] = asyncio.get_running_loop().create_future()
+                    await self._send_news(ServerQuestion(order.id, text, fields))
+                    return (await waiting).content
 
             connection.ask = ask
             try:

@@ -65,6 +65,11 @@ class QuestionPanel(Asked):
         yield Field(placeholder="or in your own words" if options else "your answer", classes="why")
 
     @property
+    def server(self) -> str:
+        """The name of the server that wants to know; empty for the agent."""
+        return self._asked.server
+
+    @property
     def own_keys(self) -> Keys:
         more = (("=shift+↓", "read on"),) if self.query_one(VerticalScroll).max_scroll_y else ()
         return (("=enter", "answer"), ("=tab", "next"), ("=esc", "no answer"), *more)
@@ -239,8 +244,9 @@ class Questions(Vertical):
         return False
 
     def reply(self, text: str) -> bool:
-        """What was written below is the answer to the agent's question; False where none waits that a person can have seen."""
-        panel = next((panel for panel in self.query(QuestionPanel) if panel.seen), None)
+        """What was written below is the answer to the agent's question; False where none waits that a person can have seen. A
+        server's is answered on it alone: what is written below is for the agent, and would leave the machine."""
+        panel = next((panel for panel in self.query(QuestionPanel) if panel.seen and not panel.server), None)
         if panel and text:
             panel.action_say(text)
         return bool(panel and text)

@@ -45,7 +45,7 @@ from ctxchat.tui.chat.empty_chat import EmptyChat, Example
 from ctxchat.tui.chat.gauges import Gauges, PrefetchWatch
 from ctxchat.tui.chat.outlook_line import OutlookLine
 from ctxchat.tui.chat.prompt import Prompt
-from ctxchat.tui.chat.questions import Questions
+from ctxchat.tui.chat.questions import QuestionPanel, Questions
 from ctxchat.tui.chat.side_panel import Side
 from ctxchat.tui.chat.work_line import WorkLine
 from ctxchat.tui.commands import Keys
@@ -386,6 +386,8 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.questions.take_room()  # the line of keys may have come or gone
         if panel is None or (panel.held and self.focused is None):
             self.composer.prompt.focus()
+        elif isinstance(panel, QuestionPanel) and panel.server:
+            self.composer.prompt.focus()  # enter would be a yes to whoever runs the server: only `tab` goes there
         elif self.focused in (None, self.composer.prompt) and not self.composer.prompt.text and not panel.held:
             panel.focus()  # nobody is writing
         self.call_after_refresh(self._show_keys)
