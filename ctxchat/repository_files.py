@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from time import monotonic
@@ -30,14 +32,18 @@ class CheckedFile(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def read_checked(path: Path, within: Path | None, max_bytes: int, seconds: float = READ_SECONDS) -> CheckedFile:
+def read_checked(
+    path: Path, within: Path | None, max_bytes: int, seconds: float = READ_SECONDS, *, unlinked: bool = False
+) -> CheckedFile:
     """At most `max_bytes` of a file that has to lie in the folder `within`; None is for a place of the person's own, where it
-    may lie anywhere. Never raises OSError."""
+    may lie anywhere. `unlinked`: the path was resolved, and must have no link in it now. Never raises OSError."""
     ends = monotonic() + seconds
     try:
         real = os.path.realpath(path, strict=True)
         if within is not None and not Path(real).is_relative_to(os.path.realpath(within)):
             return CheckedFile(problem="points outside the repository and was left out")
+        if unlinked and real != str(path):
+            return CheckedFile(problem="was moved while it was read")
         if not stat.S_ISREG(Path(real).stat().st_mode):  # opening a device may already do something
             return CheckedFile(problem="is no regular file")
         with os.fdopen(os.open(real, _FLAGS), "rb", buffering=0) as file:
@@ -57,6 +63,57 @@ def read_checked(path: Path, within: Path | None, max_bytes: int, seconds: float
             return CheckedFile(problem="is a link that leads nowhere")
         why = error.strerror if isinstance(error, OSError) else ""
         return CheckedFile(problem=f"could not be read: {why or error}")
+
+
+def is_at(handle: int, path: str) -> bool:
+    """Whether an open file lies at that very path, in which there is no link: nobody put one in the way while it was opened."""
+    try:
+        if Path(f"/proc/self/fd/{handle}").readlink() == Path(path):  # one call, where there is such a place
+            return True
+    except OSError:
+        pass
+    try:
+        return os.path.realpath(path) == path and os.path.samestat(os.fstat(handle), Path(path).stat())
+    except OSError:
+        return False
+
+
+HOLDS_FOLDERS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+"""Not on Windows, where making a link takes a right that programs seldom have."""
+
+
+@contextmanager
+def held_folder(folder: Path, *, make: bool = False) -> Generator[int | None, None, None]:
+    """A folder, opened step by step without following a link, made where it is missing and `make`: what is done in it by this
+    descriptor is done there, whoever puts a link in the way meanwhile. None where the system has no such thing. Raises OSError,
+    NotADirectoryError for a link."""
+    if not HOLDS_FOLDERS:
+        if make:
+            folder.mkdir(parents=True, exist_ok=True)
+        yield None
+        return
+    flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+    at = os.open(folder.anchor, flags)
+    try:
+        for name in folder.parts[1:]:
+            if make:
+                with suppress(FileExistsError):
+                    if not _is_there(name, at):
+                        os.mkdir(name, dir_fd=at)
+            below = os.open(name, flags, dir_fd=at)
+            os.close(at)
+            at = below
+        yield at
+    finally:
+        os.close(at)
+
+
+def _is_there(name: str, at: int) -> bool:
+    try:
+        os.stat(name, dir_fd=at, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 MAX_ENTRIES = 2_000

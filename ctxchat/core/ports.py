@@ -175,7 +175,8 @@ class ToolLimits(msgspec.Struct, frozen=True):
 class ToolContext(msgspec.Struct, frozen=True):
     """What a call is told: its id, the workspace's resolved root, the session's own folder (where `tool-results/…` lies;
     empty for none), the cap for its output in characters, how long a command runs where the call does not say, what it may do
-    beyond its sandbox, whether it may only read, because nobody was asked, and the patterns of paths that nothing may read."""
+    beyond its sandbox, whether it may only read, because nobody was asked, the patterns of paths that nothing may read, and the
+    `target` of the access request that it was judged by, empty before that."""
 
     call_id: str
     workspace: str
@@ -185,6 +186,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     allowance: Grant = Grant()
     read_only: bool = False
     unreadable: tuple[str, ...] = ()
+    target: str = ""
 
 
 class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -12,8 +12,8 @@ import os
 import secrets
 import stat
 import threading
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -23,6 +23,7 @@ from ctxchat import atomic_write
 from ctxchat.core.errors import CtxchatError, ToolError
 from ctxchat.core.file_changes import Checkpoint, FileChange, FileState, is_folder, unnamed
 from ctxchat.core.permissions import Access
+from ctxchat.repository_files import held_folder
 from ctxchat.tools.contents import Contents
 from ctxchat.tools.diffs import Diff, difference
 from ctxchat.tools.encodings import SNIFFED_BYTES, binary_kind, encoding_of
@@ -316,56 +317,70 @@ class Checkpoints:
                     os.chmod(path, modes.get(path, opened.get(path, 0)))  # noqa: PTH101 - strings all the way
 
     def _remove(self, change: FileChange, opened: dict[str, int]) -> None:
-        path = self._safe_path(change.path, opened)
-        try:
-            if change.before and change.before.kind == "folder":
-                _let_in(path, opened)
-                path.rmdir()
-            else:
-                path.unlink()
-        except FileNotFoundError:
-            return
-        except OSError:
-            if change.after is None and path.is_dir():
-                return  # somebody put something into it: that stays, and the folder with it
-            raise
+        with self._held(change.path, opened) as (folder, path):
+            try:
+                if change.before and change.before.kind == "folder":
+                    _let_in(self._path(change.path), opened)
+                    os.rmdir(path, dir_fd=folder)
+                else:
+                    os.unlink(path, dir_fd=folder)
+            except FileNotFoundError:
+                return
+            except OSError:
+                if change.after is None and self._path(change.path).is_dir():
+                    return  # somebody put something into it: that stays, and the folder with it
+                raise
 
     def _restore_file(self, name: str, state: FileState, opened: dict[str, int]) -> None:
-        path = self._safe_path(name, opened)
-        if state.kind == "folder":
-            if not path.is_dir() or path.is_symlink():
-                path.mkdir(0o700)
-            _let_in(path, opened)
-            return
-        stands = self._state(name)
-        if stands and stands.kind == state.kind == "file" and stands.digest == state.digest:
-            path.chmod(state.mode)  # whoever has it open goes on with the same file
-            return
-        data = self._stored_bytes(state.digest)
-        if data is None:
-            raise ToolError(f"The content of {name} is not there any more.")
-        if state.kind == "file":
-            atomic_write.write_atomically(path, data, state.mode)
-            return
-        beside = path.with_name(f".{path.name[:50]}.{secrets.token_hex(6)}.tmp")
-        beside.symlink_to(os.fsdecode(data))
-        try:
-            beside.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                beside.unlink(missing_ok=True)
-            raise
+        with self._held(name, opened) as (folder, path):
+            if state.kind == "folder":
+                if not self._path(name).is_dir() or self._path(name).is_symlink():
+                    os.mkdir(path, 0o700, dir_fd=folder)
+                _let_in(self._path(name), opened)
+                return
+            stands = self._state(name)
+            if stands and stands.kind == state.kind == "file" and stands.digest == state.digest:
+                self._path(name).chmod(state.mode)  # whoever has it open goes on with the same file
+                return
+            data = self._stored_bytes(state.digest)
+            if data is None:
+                raise ToolError(f"The content of {name} is not there any more.")
+            if state.kind == "file":
+                atomic_write.write_atomically(path, data, state.mode, folder=folder)
+                return
+            beside = path.with_name(f".{path.name[:50]}.{secrets.token_hex(6)}.tmp")
+            os.symlink(os.fsdecode(data), beside, dir_fd=folder)
+            try:
+                os.replace(beside, path, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(beside, dir_fd=folder)
+                raise
 
-    def _safe_path(self, name: str, opened: dict[str, int]) -> Path:
-        """The path, its folder open for writing. Raises ToolError where a link leads out of the way."""
+    def _path(self, name: str) -> Path:
+        """Raises ToolError for what is no file of the workspace."""
         pure = PurePosixPath(written(name))
         if pure.is_absolute() or ".." in pure.parts or ".git" in pure.parts:
             raise ToolError(f"{name} is no file of this workspace.")
-        path = Path(self._root, pure)
+        return Path(self._root, pure)
+
+    @contextmanager
+    def _held(self, name: str, opened: dict[str, int]) -> Generator[tuple[int | None, Path], None, None]:
+        """The folder of a file, held so that no link leads out of it, and the file's path in it. The folder is open for writing
+        then. Raises ToolError where a link leads out of the way."""
+        path = self._path(name)
+        elsewhere = ToolError(
+            f"{PurePosixPath(written(name)).parent} leads somewhere else than before.", "Nothing was restored."
+        )
         if os.path.realpath(path.parent) != str(path.parent):
-            raise ToolError(f"{pure.parent} leads somewhere else than before.", "Nothing was restored.")
+            raise elsewhere
         _let_in(path.parent, opened)
-        return path
+        with ExitStack() as held:
+            try:
+                folder = held.enter_context(held_folder(path.parent))
+            except NotADirectoryError as error:  # what a link is, where none is followed
+                raise elsewhere from error
+            yield folder, path if folder is None else Path(path.name)
 
     def _state(self, name: str) -> FileState | None:
         looked = read_state(self._absolute(written(name)))

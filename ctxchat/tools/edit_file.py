@@ -19,6 +19,7 @@ from ctxchat.core.errors import ToolError
 from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.quantities import count
+from ctxchat.repository_files import held_folder
 from ctxchat.tools.diffs import Diff, difference, matched
 from ctxchat.tools.editorconfig import agreed_encoding
 from ctxchat.tools.encodings import SNIFFED_BYTES, Encoding, binary_kind, declared, encoding_of
@@ -269,48 +270,15 @@ def _store(change: Rewrite) -> None:
     """Put the new content in its place, whole or not at all. All of it in the folder that was judged, held open: a link that is
     put in the way meanwhile leads nowhere."""
     path = change.place.path
-    if not _HOLDS_FOLDERS:  # Windows, where a link takes a right that programs seldom have
-        path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        folder = _folder(path.parent) if _HOLDS_FOLDERS else None
+        with held_folder(path.parent, make=True) as folder:
+            within = Path() if folder is not None else path.parent
+            _check_plain(within / path.name, folder, change.place)
+            if not unmoved(path):
+                raise _moved(change.place)
+            atomic_write.write_atomically(within / path.name, change.after, new_mode=0o666 & ~_mask(), folder=folder)
     except NotADirectoryError as error:  # what a link is, where none is followed
         raise _moved(change.place) from error
-    within = Path() if folder is not None else path.parent
-    try:
-        _check_plain(within / path.name, folder, change.place)
-        if not unmoved(path):
-            raise _moved(change.place)
-        atomic_write.write_atomically(within / path.name, change.after, new_mode=0o666 & ~_mask(), folder=folder)
-    finally:
-        if folder is not None:
-            os.close(folder)
-
-
-_HOLDS_FOLDERS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
-
-
-def _folder(folder: Path) -> int:
-    """A folder, opened step by step without following a link, made where it is missing."""
-    flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
-    at = os.open(folder.anchor, flags)
-    for name in folder.parts[1:]:
-        try:
-            with suppress(FileExistsError):
-                if not _there(name, at):
-                    os.mkdir(name, dir_fd=at)
-            below = os.open(name, flags, dir_fd=at)
-        finally:
-            os.close(at)
-        at = below
-    return at
-
-
-def _there(name: str, at: int) -> bool:
-    try:
-        os.stat(name, dir_fd=at, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def _moved(place: ResolvedPath) -> ToolError:

@@ -104,16 +104,18 @@ def look_all(
     return list({named.name: named for named in looked if named}.values())
 
 
-def read_mention(written: str, workspace: Path, longest: int = MAX_TEXT_CHARS) -> MentionedFile:
-    """A file by its path, relative to the workspace or not, or some lines of it (`src/app.py:40-60`). Never raises, and waits for
-    no pipe."""
+def read_mention(
+    written: str, workspace: Path, longest: int = MAX_TEXT_CHARS, judged: Path | None = None
+) -> MentionedFile:
+    """A file by its path, relative to the workspace or not, or some lines of it (`src/app.py:40-60`); where it was `judged`, the
+    very file that was. Never raises, and waits for no pipe."""
     name, lines = written, _LINES.fullmatch(written)
     if lines and not _is_there(written, workspace):
         written, most = lines[1], MAX_SEARCHED_BYTES
     else:
         lines, most = None, 4 * longest
     try:
-        path = workspace / Path(written).expanduser()
+        path = judged or workspace / Path(written).expanduser()
         if path.is_dir():
             return MentionedFile(name, "nothing", why="a folder: the agent looks into it")
         path.stat()
@@ -121,7 +123,8 @@ def read_mention(written: str, workspace: Path, longest: int = MAX_TEXT_CHARS) -
         return MentionedFile(name, "nothing", why="there is no such file")
     except (OSError, ValueError, RuntimeError) as problem:
         return MentionedFile(name, "nothing", why=getattr(problem, "strerror", "") or "no usable path")
-    head = read_checked(path, None, SNIFFED_BYTES)
+    unlinked = judged is not None
+    head = read_checked(path, None, SNIFFED_BYTES, unlinked=unlinked)
     if head.problem:
         return MentionedFile(name, "nothing", why=head.problem)
     picture = kind_of(head.data)
@@ -129,7 +132,7 @@ def read_mention(written: str, workspace: Path, longest: int = MAX_TEXT_CHARS) -
         return MentionedFile(name, "nothing", why=f"{kind}, {size(head.size)}: only named")
     if head.size > (MAX_IMAGE_BYTES if picture else most):
         return _too_big(name, head.data) if picture else _too_long(name, head.size)
-    whole = read_checked(path, None, MAX_IMAGE_BYTES if picture else most)
+    whole = read_checked(path, None, MAX_IMAGE_BYTES if picture else most, unlinked=unlinked)
     if whole.problem:
         return MentionedFile(name, "nothing", why=whole.problem)
     return image(name, whole.data) if picture else _mentioned_text(name, whole.data, longest, lines)
@@ -194,15 +197,15 @@ def _mentioned(path: str, workspace: Path, longest: int, rules: MentionRules) ->
         if shorter and shorter != path:
             return _mentioned(shorter, workspace, longest, rules)
         return read_mention(path, workspace, longest) if _LIKE_A_FILE.search(file) else None
-    if path not in rules.agreed and (objection := _objection(path, file, workspace, rules)):
-        return objection
-    return read_mention(path, workspace, longest)
-
-
-def _objection(path: str, file: str, workspace: Path, rules: MentionRules) -> MentionedFile | None:
-    """Why a file that is there does not go along as it is."""
+    if path in rules.agreed:
+        return read_mention(path, workspace, longest)
     real, root = Path(os.path.realpath(workspace / Path(file).expanduser())), Path(os.path.realpath(workspace))
-    inside = real.is_relative_to(root)
+    # Where it leads may change between two looks: what was judged is read, and nothing else.
+    return _objection(path, real, real.is_relative_to(root), rules) or read_mention(path, workspace, longest, real)
+
+
+def _objection(path: str, real: Path, inside: bool, rules: MentionRules) -> MentionedFile | None:
+    """Why a file that is there does not go along as it is."""
     verdict = rules.judge(AccessRequest("read", str(real), inside, f"read {real}"))
     if verdict == "deny":
         return MentionedFile(

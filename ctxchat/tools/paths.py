@@ -16,6 +16,7 @@ from ctxchat.core.guarded import guarded, new_at_the_top
 from ctxchat.core.patterns import escaped
 from ctxchat.core.ports import ToolContext
 from ctxchat.own_processes import own_places
+from ctxchat.repository_files import is_at
 from ctxchat.tools.resemblance import same_name
 from ctxchat.tools.walking import SYSTEM
 
@@ -55,8 +56,16 @@ class ResolvedPath(msgspec.Struct, frozen=True):
 def locate(written: str, context: ToolContext, *, spilled: bool = True) -> ResolvedPath:
     """Resolve a path as a model wrote it. `spilled` False: `tool-results/…` means the workspace's own (for writing).
 
-    Raises ToolError for what is no usable path and for devices and the like.
+    Raises ToolError for what is no usable path, for devices and the like, and where it leads elsewhere than when the call was
+    judged: a command at work may exchange a link at any moment.
     """
+    place = _located(written, context, spilled)
+    if context.target and str(place.path) != context.target:
+        raise ToolError(f"{written} leads somewhere else than a moment ago; nothing was done.")
+    return place
+
+
+def _located(written: str, context: ToolContext, spilled: bool) -> ResolvedPath:
     _check(written)
     root = Path(os.path.realpath(context.workspace))
     kept = Path(os.path.realpath(Path(context.session_folder, SPILLED))) if context.session_folder and spilled else None
@@ -142,7 +151,7 @@ def open_file(place: ResolvedPath) -> BinaryIO:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
             raise ToolError(f"{place.shown} is not a plain file (a pipe, a socket or a device).")
-        if not unmoved(place.path) or not os.path.samestat(found, place.path.stat()):
+        if not is_at(handle, str(place.path)):
             raise ToolError(f"{place.shown} leads somewhere else than a moment ago; it was not read.")
     except BaseException:
         file.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from ctxchat.repository_files import is_at
 from ctxchat.tools.encodings import SNIFFED_BYTES, binary_kind, encoding_of
 from ctxchat.tools.text import clip, clip_line, line_break
 from ctxchat.tools.walking import FolderEntry, matcher, walk
@@ -200,8 +201,11 @@ def _search(pattern: re.Pattern[str], quick: bool, file: str, path: str, around:
 
 def _read_content(file: str) -> bytes | str:
     """What is in a file, or why that is not looked at. Never waits for a pipe."""
-    with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(file, flags), "rb") as opened:
         found = os.fstat(opened.fileno())
+        if not is_at(opened.fileno(), file):
+            return "moved while it was opened"
         if not stat.S_ISREG(found.st_mode):
             return "not a plain file"
         return "too large" if found.st_size > MAX_FILE else opened.read(MAX_FILE + 1)

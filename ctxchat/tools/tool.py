@@ -68,6 +68,7 @@ class Tool(ABC, Generic[A]):
                 f"{judged.target} changed after this call was approved; nothing was done.",
                 "Read it again, then try again.",
             )
+        context = msgspec.structs.replace(context, target=judged.target if judged else "")
         async with aclosing(self.execute(decoded, context)) as pieces:
             try:
                 async for piece in pieces:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import msgspec
 
 from ctxchat.core.file_changes import FileState
+from ctxchat.repository_files import is_at
 from ctxchat.tools.contents import digest_of
 from ctxchat.tools.walking import MAX_DEPTH, SYSTEM, Rules, ignored, own_rules, rules_above
 
@@ -193,6 +194,8 @@ def _read_bytes(path: str) -> bytes | None:
         return None
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
+        if not is_at(handle, path):
+            return None
         data = file.read(min(found.st_size, MAX_FILE_BYTES) + 1) if stat.S_ISREG(found.st_mode) else b""
         data += file.read(MAX_FILE_BYTES) if len(data) > found.st_size else b""  # it grew
     return data if len(data) <= MAX_FILE_BYTES else None
