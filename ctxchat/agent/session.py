@@ -200,12 +200,14 @@ class Session:
             return await self._close_parts() if first else ()
 
     async def _close_parts(self) -> tuple[Notice, ...]:
+        notices: list[Notice] = []
         try:
-            return () if self.read_only else await self._hooks.finish()
+            notices += () if self.read_only else await self._hooks.finish()
         finally:
             await self.compaction.close()
             if self.background:
                 await self.background.close()
+                notices += (Notice("warning", f"{row.id}: {row.moved}") for row in self.background.rows if row.moved)
             await self._conversation.stop_background_work()
             with suppress(CtxchatError):  # nobody is left who could mend it
                 await self._conversation.flush()
@@ -213,3 +215,4 @@ class Session:
                 await self.files.close()
             await self._conversation.knowledge.remember()
             await self._conversation.journal.close()
+        return tuple(notices)

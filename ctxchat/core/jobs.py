@@ -6,7 +6,8 @@ import msgspec
 
 
 class JobRow(msgspec.Struct, frozen=True):
-    """`state` in words, `seconds` it has run or ran, `bytes` of output so far, which lies in `file`."""
+    """`state` in words, `seconds` it has run or ran, `bytes` of output so far, which lies in `file`. `moved` names what it
+    put where it could run later, which was taken away when it ended."""
 
     id: str
     command: str
@@ -15,3 +16,4 @@ class JobRow(msgspec.Struct, frozen=True):
     seconds: float
     bytes: int
     file: str
+    moved: str = ""

@@ -92,6 +92,8 @@ class Guarding:
         self._beside: dict[str, frozenset[str]] = {}
         """Repositories outside the workspace that may be written, with what in them no commit writes."""
         self._not_there = {path for path in self._named if not os.path.lexists(path)}
+        self._covered: dict[str, tuple[int, int]] = {}
+        """What is mounted read-only: nothing that comes to lie in there was put there by the command."""
 
     def paths(self, allowed: Sequence[str] = ()) -> tuple[str, ...]:
         """What must not be written, but for the folders that were `allowed`: of a repository that is, all but what is committed
@@ -115,6 +117,7 @@ class Guarding:
         beside = [path for path in allowed if not f"{path}/".startswith(f"{self._workspace}/") and _is_repository(path)]
         self._beside = {path: frozenset(self._uncommitted(path, path)) for path in beside}
         kept = kept if len(kept) <= MAX_MOUNTS else self._wider(kept)
+        self._covered = {path: identity for path in kept if (identity := _identity(path))}
         return (*kept, *sorted(path for paths in self._beside.values() for path in paths))
 
     def take_away(self, folder: str) -> tuple[str, ...]:
@@ -127,7 +130,7 @@ class Guarding:
             before = self._places.get(place.path)
             # A file that was there could not be written in there: an editor outside has saved it meanwhile.
             saved = before is not None and before.is_file and place.is_file
-            if place.itself in known or saved:
+            if place.itself in known or saved or self._could_not_write(place.path):
                 continue  # it was there, perhaps below a folder that is called otherwise now
             gone.append(_taken(place.path, self._workspace, folder))
         for repository, before in self._beside.items():
@@ -138,6 +141,11 @@ class Guarding:
             if place.link and not os.path.lexists(path) and Path(path).parent.is_dir():
                 Path(path).symlink_to(place.link)
         return tuple(gone)
+
+    def _could_not_write(self, path: str) -> bool:
+        """It lies in what was mounted read-only, and is the same now: a person, or a program of theirs, has put it there."""
+        above = (str(folder) for folder in Path(path).parents if str(folder) in self._covered)
+        return any(self._covered[folder] == _identity(folder) for folder in above)
 
     def _uncommitted(self, folder: str, repository: str) -> Iterator[str]:
         """What in a repository is written by no commit of this worktree."""
@@ -170,6 +178,14 @@ def _taken(path: str, workspace: str, folder: str) -> str:
     name = os.path.relpath(path, workspace)
     _move(path, Path(folder) / name)
     return name
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        info = Path(path).lstat()
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino
 
 
 def _is_repository(path: str) -> bool:

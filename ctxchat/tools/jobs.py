@@ -8,7 +8,7 @@ import asyncio
 import os
 import time
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, ExitStack, suppress
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal
 
@@ -17,10 +17,11 @@ import msgspec
 from ctxchat.core.errors import ToolError
 from ctxchat.core.jobs import JobRow
 from ctxchat.core.patterns import Word
-from ctxchat.core.permissions import AccessRequest, Part
+from ctxchat.core.permissions import AccessRequest, Grant, Part
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.processes import child
 from ctxchat.tools.redraws import Redraws
+from ctxchat.tools.sandbox import taken_away
 from ctxchat.tools.shut_in import ShutIn
 from ctxchat.tools.text import HeadTail, clip_line, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
@@ -47,10 +48,12 @@ ReadyCommand = AbstractAsyncContextManager[ShutIn]
 
 
 class Job:
-    """One background command. `unseen` is the output since the last look, `file` where all of it is kept."""
+    """One background command. `file` is where all of its output is kept, `beyond` in words what it may do beyond the sandbox."""
 
-    def __init__(self, id: str, command: str, file: Path, cap: int) -> None:
-        self.id, self.command, self.file = id, command, file
+    def __init__(self, id: str, command: str, file: Path, cap: int, beyond: str = "") -> None:
+        self.id, self.command, self.file, self.beyond = id, command, file, beyond
+        self.moved = ""
+        """A line that names what it put where it could run later, and where that lies now."""
         self.began, self.ended = time.monotonic(), 0.0
         self.code: int | None = None
         self.stopped = False
@@ -94,28 +97,32 @@ class Job:
             self._fresh.set()
 
     async def _run(self, ready: ReadyCommand, foreign: bool, workspace: str) -> None:
-        with _opened(self.file) as kept:
-            async with (
-                ready as command,
-                child(
+        with _opened(self.file) as kept, ExitStack() as told:
+            async with ready as command:
+                told.callback(self._tell_moved, command)
+                async with child(
                     command.argv,
                     foreign=foreign,
                     cwd=workspace,
                     env=command.environ,
                     stdin=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.STDOUT,
-                ) as self.process,
-            ):
-                reader = asyncio.create_task(self._listen(self.process.stdout, kept))
-                try:
-                    # Not process.wait(): that waits for whoever holds the pipe as well.
-                    while self.process.returncode is None:
-                        await asyncio.wait({reader}, timeout=POLL_S)
-                        if reader.done():
-                            await asyncio.sleep(POLL_S)
-                    await asyncio.wait({reader}, timeout=AFTERGLOW_S)
-                finally:
-                    reader.cancel()
+                ) as self.process:
+                    reader = asyncio.create_task(self._listen(self.process.stdout, kept))
+                    try:
+                        # Not process.wait(): that waits for whoever holds the pipe as well.
+                        while self.process.returncode is None:
+                            await asyncio.wait({reader}, timeout=POLL_S)
+                            if reader.done():
+                                await asyncio.sleep(POLL_S)
+                        await asyncio.wait({reader}, timeout=AFTERGLOW_S)
+                    finally:
+                        reader.cancel()
+
+    def _tell_moved(self, command: ShutIn) -> None:
+        """However it ended."""
+        if command.taken:
+            self.moved = taken_away(command.taken, command.kept)
 
     async def _listen(self, pipe: asyncio.StreamReader | None, kept: BinaryIO) -> None:
         assert pipe is not None
@@ -158,7 +165,7 @@ class Jobs:
     def rows(self) -> Sequence[JobRow]:
         """The newest first."""
         return [
-            JobRow(j.id, j.command, j.state, j.running, j.seconds, j.received, str(j.file))
+            JobRow(j.id, j.command, j.state, j.running, j.seconds, j.received, str(j.file), j.moved)
             for j in reversed(self._jobs.values())
         ]
 
@@ -181,7 +188,13 @@ class Jobs:
             raise ToolError(f"{len(running)} background commands run already.", f"End one first: {', '.join(running)}.")
         id = f"j{len(self._jobs) + 1}"
         folder = Path(context.session_folder or "/nonexistent") / "tool-results"
-        job = self._jobs[id] = Job(id, command, folder / f"job-{id}-{os.urandom(3).hex()}.txt", context.max_chars)
+        job = self._jobs[id] = Job(
+            id,
+            command,
+            folder / f"job-{id}-{os.urandom(3).hex()}.txt",
+            context.max_chars,
+            _beyond(context.allowance, foreign=foreign),
+        )
         run = job.run(ready, foreign=foreign, workspace=context.workspace, seconds=seconds)
         job.task = asyncio.create_task(run, name=f"job {id}")
         job.task.add_done_callback(_retrieve)
@@ -220,7 +233,13 @@ def report(job: Job) -> str:
     job.told = job.told or not job.running
     output = job.take_output()
     head = f"[{job.id}: {job.state}, {job.seconds:.0f} s, {job.received:,} bytes of output in tool-results/{job.file.name}]"
-    return f"{head}\n{output}" if output else f"{head}\n[no new output]"
+    return "\n".join((head, output or "[no new output]", *([job.moved] if job.moved else [])))
+
+
+def _beyond(allowed: Grant, *, foreign: bool) -> str:
+    if foreign:
+        return ", which no sandbox holds"
+    return ", which has the network" if allowed.network else ""
 
 
 class JobArguments(Arguments, frozen=True):
@@ -251,7 +270,7 @@ class JobTool(Tool[JobArguments]):
             return AccessRequest("none", summary=f"{arguments.action} {what}")
         # What a running program makes of its input nobody knows: it may be a shell.
         parts = (Part((Word(arguments.text, False),)),)
-        summary = f"send a line to {what}"
+        summary = f"send a line to {what}{job.beyond}"
         return AccessRequest("run", arguments.text, True, summary, preview=arguments.text, parts=parts)
 
     async def execute(self, arguments: JobArguments, context: ToolContext) -> Pieces:

@@ -200,12 +200,14 @@ class CtxchatApp(InOrder):
 
     async def _leave(self, code: int) -> None:
         session = self.session if not self.is_web else None
+        told: Sequence[str] = ()
         lost, said = "", session.id if session and session.state.ledger.groups else ""
         try:
-            lost = await self.controller.close(self.workers)
+            lost, told = await self.controller.close(self.workers)
             await self.services.close()
         finally:
             words = UNSENT.format(clean(lost)) if lost else SAVED.format(said) if said and not code else ""
+            words = "\n".join(filter(None, (*map(clean, told), words)))
             self.exit(code, return_code=code, message=Text(words) if words else None)
 
     def give_back_terminal(self) -> None:

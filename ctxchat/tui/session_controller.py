@@ -121,7 +121,8 @@ class SessionController:
             if not session.read_only:
                 await self.keep_draft()
                 await self._drafts.keep(before.id, Draft())  # it has come along
-            await before.close()
+            for notice in await before.close():
+                self._chat.notice(notice.level, notice.text)
             arriving = partial(arrive, self._chat, session)
             self._chat.run_worker(arriving, group="arrive", exclusive=True, exit_on_error=False)
         self.send_next()
@@ -146,10 +147,10 @@ class SessionController:
         session = self.session
         return bool(session and not session.read_only and await self._drafts.keep(session.id, self.unsent))
 
-    async def close(self, workers: WorkerManager) -> str:
+    async def close(self, workers: WorkerManager) -> tuple[str, Sequence[str]]:
         """Stop all of `workers`, which is what runs beside the screens, keep what is unsent, and give the session free: nobody
-        asks it or the store for anything after that. The words that could be kept nowhere, empty for none. Raises nothing:
-        whoever leaves, leaves."""
+        asks it or the store for anything after that. The words that could be kept nowhere, empty for none, and what there is to
+        say at the end. Raises nothing: whoever leaves, leaves."""
         unsent = self.unsent.text
         kept = await self.keep_draft()
         self._queue.clear()
@@ -161,12 +162,13 @@ class SessionController:
             kept and self.session and self.session.state.ledger.groups
         ):  # an empty session is not kept, nor is its draft
             kept = self._chat.composer.prompt.input_history.add_entry(unsent)
+        told: list[str] = []
         if self.session:
             with suppress(
                 CtxchatError
             ):  # a turn that will not end dies with the process; what it said is in the journal
-                await self.session.close()
-        return "" if kept else unsent
+                told += (notice.text for notice in await self.session.close())
+        return "" if kept else unsent, told
 
     # ── messages ──
 

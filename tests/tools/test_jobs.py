@@ -10,11 +10,13 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from ctxchat.agent.turn.permissions import judge
 from ctxchat.core.errors import ToolError
 from ctxchat.core.jobs import JobRow
-from ctxchat.core.permissions import AccessRequest
+from ctxchat.core.permissions import AccessRequest, Grant, parse_rule
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.command_line import leaves_something_running
 from ctxchat.tools.jobs import MAX_FILE_BYTES, MAX_RUNNING, JobList, Jobs, JobTool
@@ -185,3 +187,34 @@ asyncio.run(main())
     assert await process.wait() == -signal.SIGKILL
     (pid,) = await pids(workspace / "pids", 1)
     assert await gone(pid) and not alive(pid)
+
+
+@pytest.mark.skipif(not find_sandbox().kind, reason="there is no sandbox here")
+async def test_what_it_put_where_it_runs_later_is_named_and_what_a_person_made_meanwhile_stays(
+    context: ToolContext, workspace: Path
+) -> None:
+    (workspace / ".git" / "objects").mkdir(parents=True)
+    (workspace / ".github").mkdir()
+    desk = Desk(context, find_sandbox())
+    await desk(desk.shell, command="mkdir .vscode && touch .vscode/tasks.json && sleep 600", background=True)
+    while not (workspace / ".vscode" / "tasks.json").exists():  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
+    for mine in (".git/rebase-merge", ".github/ci.yml"):  # the command could write neither
+        (workspace / mine).mkdir()
+    await desk.jobs.close()
+    assert not (workspace / ".vscode").exists()
+    assert (workspace / ".git/rebase-merge").exists() and (workspace / ".github/ci.yml").exists()
+    (row,) = desk.jobs.rows
+    assert ".vscode" in row.moved and "rebase" not in row.moved and "ci.yml" not in row.moved
+    assert row.moved in await desk(desk.job, id="j1")
+
+
+async def test_a_rule_that_forbids_a_command_holds_for_a_line_sent_to_one(context: ToolContext) -> None:
+    desk = Desk(msgspec.structs.replace(context, allowance=Grant(outside=True)), Sandbox())
+    await desk(desk.shell, command="bash", background=True)
+    asked = desk.job.access_request({"id": "j1", "action": "send", "text": "rm -rf src"}, context)
+    rule = parse_rule("deny shell: rm **")
+    assert rule and judge("job", asked, "all", []).verdict == "allow"
+    assert judge("job", asked, "all", [rule]).verdict == "ask"
+    assert "no sandbox" in asked.summary
+    await desk.jobs.close()

@@ -22,7 +22,7 @@ from ctxchat.core.calibration import Calibration, Mix
 from ctxchat.core.changes import Undoing, find_change, in_part, preview_undo, redone, reinserted
 from ctxchat.core.context_usage import ContextUsage, Counting, Past, TokenPrice, measure
 from ctxchat.core.errors import CtxchatError, UsageError
-from ctxchat.core.events import Event, Stamped, Steered, TextDelta, TurnFinished, TurnStarted
+from ctxchat.core.events import Event, Notice, Stamped, Steered, TextDelta, TurnFinished, TurnStarted
 from ctxchat.core.facts import Memory
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.head import Head
@@ -490,8 +490,9 @@ class FakeSession:
         self.state = msgspec.structs.replace(self.state, model=name)
         return self.context_usage
 
-    async def close(self) -> None:
+    async def close(self) -> tuple[Notice, ...]:
         self.closed = True
+        return ()
 
 
 def _touched(step: Step) -> frozenset[str]:

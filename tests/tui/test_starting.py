@@ -217,7 +217,7 @@ async def test_a_draft_without_a_session_is_in_the_history_else_in_the_terminal(
         async with app.run_test() as pilot:
             await until(pilot, lambda app=app: app.controller.trouble)
             await pilot.press(*"my draft")
-            assert await app.controller.close(app.workers) == ("" if file.parent == tmp_path else "my draft")
+            assert await app.controller.close(app.workers) == ("" if file.parent == tmp_path else "my draft", [])
     assert InputHistory(tmp_path / "history.jsonl").back("") == "my draft"
 
 

@@ -21,6 +21,10 @@ READS = "read_file"
 """The tool whose rules that forbid hold for every reader: other tools, and commands."""
 
 
+COMMANDS, COMMAND_INPUT = "shell", "job"
+"""What is said to a command at work may be a command line: rules that forbid one hold for it as well."""
+
+
 class Judgement(msgspec.Struct, frozen=True):
     """`allow`, `ask` or `deny`, and what decided: rules, the mode, or the kind of access. `reason` is for the model, and why a
     rule was not enough for the person. `allowance` is what the rules let a command do beyond its sandbox; `read_only`: it is
@@ -200,6 +204,7 @@ def _pieces(access_request: AccessRequest) -> Sequence[AccessRequest | Part]:
 
 def _forbids(rule: Rule, tool: str, access_request: AccessRequest, folder: str) -> Covers:
     """Whether a deny rule covers any of what a call does, however deep."""
+    tool = COMMANDS if tool == COMMAND_INPUT and rule.tool == COMMANDS else tool
     pieces = [piece for part in access_request.parts for piece in part.with_inner]
     said = {covers(rule, tool, piece, folder) for piece in pieces}
     said |= {_touches(rule, piece, folder, shut_in=access_request.shut_in) for piece in pieces}

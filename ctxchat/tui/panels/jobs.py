@@ -79,7 +79,8 @@ class JobsScreen(Listing[None]):
         """The end of its output."""
         if item is None:
             return Content.styled("" if self._jobs else HOW, MUTED)
-        return Content(self._tails.get(item.id) or "It has said nothing yet.")
+        said = self._tails.get(item.id) or "It has said nothing yet."
+        return Content(f"{said}\n{clean(item.moved)}".rstrip())
 
     @work(group="stop", exclusive=True, exit_on_error=False)
     async def action_stop(self) -> None:
