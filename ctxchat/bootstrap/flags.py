@@ -30,16 +30,13 @@ class Flags(msgspec.Struct, frozen=True):
     log: str = ""
 
 
-def settings_from(flags: Flags, workspace: Path, every_mistake: bool = False) -> effective.Loaded:
-    """The settings with the flags on top; with `every_mistake`, all that is wrong with a broken file is named.
-
-    Raises UsageError for a settings file that was named and is not there."""
+def settings_from(flags: Flags, workspace: Path) -> effective.Loaded:
+    """The settings with the flags on top. Raises UsageError for a settings file that was named and is not there."""
     named = paths.expanded(flags.config) if flags.config else None
     if named is not None and not named.is_file():
         raise UsageError(f"{flags.config}: there is no such settings file.", "Without --config your own is used.")
     given = {"model": flags.model, "permissions.mode": flags.permissions}
-    there = {key: value for key, value in given.items() if value}
-    return effective.load(workspace, config=named, flags=there, every_mistake=every_mistake)
+    return effective.load(workspace, config=named, flags={key: value for key, value in given.items() if value})
 
 
 def in_force(settings: Settings, flags: Flags, name: str | None = None) -> tuple[Settings, AgentSettings]:

@@ -61,9 +61,7 @@ def show_options(key: str) -> None:
 def check(file: str) -> None:
     """All problems of FILE (or of everything in force) and of installed plug-ins at once; exit code 2 when there are any."""
     loaded = (
-        effective.load(None, config=readable(file), environ={}, every_mistake=True)
-        if file
-        else settings_from(flags(), workspace_of(""), every_mistake=True)
+        effective.load(None, config=readable(file), environ={}) if file else settings_from(flags(), workspace_of(""))
     )
     texts = [problem.text for problem in loaded.problems]
     end_with_problems([*texts, *broken_plugins(workspace_of(""))])

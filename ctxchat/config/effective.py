@@ -112,24 +112,22 @@ def load(
     environ: Mapping[str, str] = os.environ,
     flags: Mapping[str, object] | None = None,
     known: KnownNames | None = None,
-    every_mistake: bool = False,
 ) -> Loaded:
     """Read everything anew.
 
     `workspace` is the folder whose project file counts, `config` a file to read instead of the person's own. `flags` are
     dotted keys with values. `known` tells what plug-ins add to the open lists (`strategies`, `providers`, `transforms`,
-    `tools`); without it the installed entry points are asked. With `every_mistake` all that is wrong with a file that is
-    not valid TOML is a problem, not only the first.
+    `tools`); without it the installed entry points are asked.
     """
     known = known or entry_points
     folder = paths.config_dir(environ)
     backup = None if config else paths.data_dir(environ) / "last-good-config.toml"
     user = config or paths.user_file(folder)
-    own = _user_layer(user, backup, known, config is not None, every_mistake)
+    own = _user_layer(user, backup, known, missing_is_wrong=config is not None)
     others = own.tree.get("customizations", DEFAULTS.customizations) == "all"
     theirs = collect(_chosen(user_places(folder, environ), others))
     found = collect(_chosen(project_places(workspace), others)) if workspace else Customizations()
-    project, untrusted, wants, given = _project_layer(workspace, folder, known, found, every_mistake)
+    project, untrusted, wants, given = _project_layer(workspace, folder, known, found)
     above = (project, environment_layer(environ, known), flags_layer(flags or {}, known))
     layers = [with_customizations("user", own, theirs, known)]
     tree = layers[0].tree
@@ -209,11 +207,9 @@ def _default(path: KeyPath) -> object:
     return msgspec.to_builtins(option.default) if option else None
 
 
-def _user_layer(
-    path: Path, backup: Path | None, known: KnownNames, missing_is_wrong: bool, every_mistake: bool
-) -> Layer:
+def _user_layer(path: Path, backup: Path | None, known: KnownNames, missing_is_wrong: bool) -> Layer:
     """The person's file; where something is wrong with it, its last good copy if there is one, else what is right of it."""
-    layer = agreeing({}, file_layer("user", path, known, every_mistake=every_mistake))
+    layer = agreeing({}, file_layer("user", path, known))
     if missing_is_wrong and not layer.problems and not path.exists():
         return msgspec.structs.replace(layer, problems=(Problem("is not there", file=str(path)),))
     if backup is None:
@@ -234,12 +230,12 @@ def _remember(layer: Layer, backup: Path) -> None:
 
 
 def _project_layer(
-    workspace: Path | None, folder: Path, known: KnownNames, found: Customizations, every_mistake: bool
+    workspace: Path | None, folder: Path, known: KnownNames, found: Customizations
 ) -> tuple[Layer, tuple[str, ...], Content, Trusted | None]:
     """The project's file as far as it counts, the keys that do not, what needs trust, and what was trusted."""
     if workspace is None:
         return Layer({}, (), lambda _: DEFAULT), (), Content(), None
-    layer = file_layer("project", paths.project_file(workspace), known, workspace, every_mistake)
+    layer = file_layer("project", paths.project_file(workspace), known, within=workspace)
     layer = with_customizations("project", layer, found, known)
     harmless, held = split_trust(layer.tree)
     wants = content(workspace, {key: get(layer.tree, parse_key(key)) for key in held}, found.prompts)

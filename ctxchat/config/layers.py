@@ -47,15 +47,12 @@ class Layer(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-def file_layer(
-    name: LayerName, path: Path, known: KnownNames, within: Path | None = None, every_mistake: bool = False
-) -> Layer:
-    """A file's values; none where there is no file, or where it is not valid TOML. One of a project lies `within` its folder.
-    With `every_mistake` all that is wrong with a broken file is told, else the first."""
+def file_layer(name: LayerName, path: Path, known: KnownNames, within: Path | None = None) -> Layer:
+    """A file's values; none where there is no file, or where it is not valid TOML. One of a project lies `within` its folder."""
     found = read_toml(path, within)
     if found.tree is None:
         problems = (found.problem,) if found.problem else ()
-        if every_mistake and found.text:
+        if found.text:
             problems = _every_mistake(found.text, path, known)
         return Layer({}, problems, lambda _: Origin(name, str(path)), found.text)
     tree, faults = check(found.tree, known)
@@ -70,6 +67,7 @@ def file_layer(
 def _every_mistake(text: str, path: Path, known: KnownNames) -> tuple[Problem, ...]:
     """What is wrong with a text that is not valid TOML: its syntax, and what its right lines hold. What is missing may stand in
     the broken ones."""
+    # Not before a file is broken: a start has no time for it.
     from ctxchat.config.toml_recovery import recover
 
     recovered = recover(text, str(path))

@@ -1,5 +1,5 @@
-"""Every mistake of a TOML text that tomllib refuses, and the tree of what is right in it. For `config check`: settings never
-count from such a tree."""
+"""Every mistake of a TOML text that tomllib refuses, and the tree of what is right in it. Settings never count from
+such a tree."""
 
 from __future__ import annotations
 
