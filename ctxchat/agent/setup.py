@@ -98,12 +98,12 @@ class Setup:
         servers = self._config.server_prompts
         return [*(prompt for prompt in self._config.prompts if prompt.by_person), *(servers.prompts if servers else ())]
 
-    async def write_prompt(self, called: FilledPrompt) -> ToolOutput:
+    async def get_prompt(self, called: FilledPrompt) -> ToolOutput:
         """What a server writes for a prompt of its own. Raises CtxchatError where it does not, or where an argument is
         missing."""
         assert self._config.server_prompts
         arguments = named_arguments(called.file, called.arguments)
-        return await self._config.server_prompts.write_prompt(called.file, arguments)
+        return await self._config.server_prompts.get_prompt(called.file, arguments)
 
     @property
     def options(self) -> Options:

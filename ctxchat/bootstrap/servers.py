@@ -57,15 +57,15 @@ class Servers:
 
     @property
     def prompts(self) -> Sequence[PromptFile]:
-        """What all that are up offer for a person to call; with `write_prompt` a `core.ports.ServerPrompts`."""
+        """What all that are up offer for a person to call; with `get_prompt` a `core.ports.ServerPrompts`."""
         return [prompt for name in sorted(self._servers) for prompt in self._servers[name].prompts]
 
-    async def write_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolOutput:
+    async def get_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolOutput:
         """One of the prompts for these arguments. Raises ToolError, and UsageError where its server is not up any more."""
         server = next((server for server in self._servers.values() if prompt in server.prompts), None)
         if server is None:
             raise UsageError(f"No MCP server offers /{prompt.name} any more.", "/mcp shows them.")
-        reply = await server.write_prompt(prompt, arguments)
+        reply = await server.get_prompt(prompt, arguments)
         if not (reply.text.strip() or reply.images):
             raise ToolError(f"{server.name} wrote nothing for /{prompt.name}.")
         if len(reply.text) > MAX_PROMPT_CHARS:
@@ -150,9 +150,9 @@ class Servers:
         await server.settled()
         return self._row(name)
 
-    def forget_login(self, url: str) -> bool:
+    def delete_login(self, url: str) -> bool:
         """Delete what is kept of a login to that address; False where there is nothing. Blocks."""
-        return LoginStore(self._logs / FOLDER).forget(url)
+        return LoginStore(self._logs / FOLDER).delete(url)
 
     def _found(self, name: str) -> McpServer:
         server = self._servers.get(name)

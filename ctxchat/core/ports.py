@@ -260,7 +260,7 @@ class ServerPrompts(Protocol):
         """Those of all servers that are up."""
         ...
 
-    async def write_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolOutput:
+    async def get_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolOutput:
         """The prompt for these arguments. Raises CtxchatError."""
         ...
 

@@ -117,11 +117,21 @@ def find_prompt(name: str, files: Sequence[PromptFile]) -> PromptFile | None:
     return exact[0] if exact else last[0] if len(last) == 1 else None
 
 
+def called_name(text: str) -> str:
+    """The name in a message that begins with `/name`; empty for any other message."""
+    call = _call(text)
+    return call[1] if call else ""
+
+
 def called_prompt(text: str, files: Sequence[PromptFile]) -> FilledPrompt | None:
     """What a message calls that begins with `/name`; None for any other message."""
-    match = _CALL.fullmatch(text.strip()) if text.lstrip().startswith("/") else None
-    file = find_prompt(match[1], files) if match else None
-    return fill(file, (match[2] or "").strip()) if match and file else None
+    call = _call(text)
+    file = find_prompt(call[1], files) if call else None
+    return fill(file, (call[2] or "").strip()) if call and file else None
+
+
+def _call(text: str) -> re.Match[str] | None:
+    return _CALL.fullmatch(text.strip()) if text.lstrip().startswith("/") else None
 
 
 def fill(file: PromptFile, arguments: str) -> FilledPrompt:

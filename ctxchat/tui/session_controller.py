@@ -17,6 +17,7 @@ from textual.worker import Worker
 from ctxchat.core.automatic import SNOOZE_TURNS
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import ApprovalRequested, Stamped
+from ctxchat.core.prompt_files import called_prompt
 from ctxchat.core.record import CompactionRecord
 from ctxchat.tui.chat.offers import Reply
 from ctxchat.tui.chat.screen import ChatScreen
@@ -193,7 +194,9 @@ class SessionController:
             self._bring_back()  # stopped before its turn began
             if self._queue and self.session:
                 self._leaving = self._queue.pop(0)
-                self._start_run(self._turn_events(self.session, self._leaving), WAITING)
+                called = called_prompt(self._leaving.text, self.session.setup.prompts)
+                what = f"preparing /{called.file.name}" if called else WAITING
+                self._start_run(self._turn_events(self.session, self._leaving), what)
         self._chat.composer.queued.show_drafts(self._queue)
 
     async def _turn_events(self, session: Session, draft: Draft | None = None) -> AsyncGenerator[Stamped, None]:

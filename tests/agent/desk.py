@@ -28,6 +28,7 @@ from ctxchat.core.permissions import AccessRequest, Answer, Mode, Rule
 from ctxchat.core.ports import (
     FilesNow,
     ModelPort,
+    ServerPrompts,
     Summariser,
     ToolContext,
     ToolOutput,
@@ -234,6 +235,7 @@ class Desk:
         clock: StillClock | None = None,
         transforms: Sequence[Transform] = (),
         prompts: Sequence[PromptFile] = (),
+        server_prompts: ServerPrompts | None = None,
         prices: Prices | None = None,
     ) -> None:
         self.journal = journal or MemoryJournal(records)
@@ -252,6 +254,7 @@ class Desk:
             hooks=tuple(hooks),
             transforms=tuple(transforms),
             prompts=tuple(prompts),
+            server_prompts=server_prompts,
         )
         self.conversation = Conversation(
             self.journal,

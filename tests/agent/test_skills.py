@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import repeat
 
 from ctxchat.core.budget import Window
@@ -9,7 +10,8 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import ApprovalRequested, TurnStarted
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Answer
-from ctxchat.core.prompt_files import PromptFile
+from ctxchat.core.ports import ToolOutput
+from ctxchat.core.prompt_files import PromptArgument, PromptFile
 from ctxchat.core.record import CompactionRecord
 from ctxchat.tools.sandbox import Sandbox
 from ctxchat.tools.shell import Shell
@@ -67,4 +69,35 @@ async def test_what_a_command_file_runs_is_asked_for_and_a_no_sends_nothing() ->
     assert len(asked) == 2
     text = next(m for m in desk.state.ledger.messages() if m.role == "user").text
     assert text.startswith("/status core") and "command /status" in text and "!`" not in text
+    await desk.session.close()
+
+
+class Library:
+    """A server that is up, with its prompts, once somebody has waited for it."""
+
+    def __init__(self) -> None:
+        self.prompts: list[PromptFile] = []
+        self.waited = 0
+
+    async def arrive(self) -> None:
+        self.waited += 1
+        arguments = (PromptArgument("topic", required=True),)
+        self.prompts = [PromptFile("shelf:review", "prompt", "", origin="server", arguments=arguments)]
+
+    async def get_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolOutput:
+        return ToolOutput(f"Look at {arguments['topic']}.")
+
+
+async def test_a_prompt_that_is_called_before_its_server_is_up_is_waited_for_and_nothing_else_is() -> None:
+    library = Library()
+    desk = Desk(ScriptedModel(repeat(says("well"), 3)), server_prompts=library)
+    desk.tool_runner._guests_arrive = library.arrive
+    await desk.say("/etc/hosts: what is it?")
+    before = library.waited  # the first request waits for tools
+    library.prompts = []
+    await desk.say("/plain words")
+    assert library.waited == before
+    await desk.say("/shelf:review the wall")
+    last = desk.state.ledger.groups[-2].first
+    assert last.text == "/shelf:review the wall\n```prompt /shelf:review\nLook at the wall.\n```"
     await desk.session.close()

@@ -22,14 +22,13 @@ SHELF = f"[tools]\nmcp_wait = 60\n[mcp.shelf]\ncommand = {sys.executable!r}\narg
 
 
 @asynccontextmanager
-async def talking(folder: Path, *, wait: bool = True) -> AsyncIterator[tuple[Scripted, Session]]:
+async def talking(folder: Path) -> AsyncIterator[tuple[Scripted, Session]]:
     config = folder / "config"
     config.mkdir()
     (config / "config.toml").write_text(SHELF)
     made = program(folder, config, *[says("seen")] * 20)
     session = await made.open(interactive=False)
-    if wait:
-        await made.mcp_servers(wait=True)
+    await made.mcp_servers(wait=True)
     yield made, session
     await session.close()
     await made.close()
@@ -79,12 +78,6 @@ async def test_where_it_cannot_be_had_nothing_is_sent_and_it_says_why(tmp_path: 
         await made.mcp_servers(wait=True)
         await say(session, "/shelf:review walls")
         assert "Review walls, plainly." in sent(session).text
-
-
-async def test_one_called_before_its_server_is_up_waits_for_it(tmp_path: Path):
-    async with talking(tmp_path, wait=False) as (_, session):
-        await say(session, "/shelf:review walls")
-        assert "Review walls" in sent(session).text
 
 
 async def test_they_change_when_the_server_says_so_and_go_when_it_is_switched_off(tmp_path: Path):

@@ -45,7 +45,7 @@ from ctxchat.core.ledger import NOTHING_OPEN, open_end
 from ctxchat.core.messages import Attached, Message, Part, Text, ToolCall, attached
 from ctxchat.core.notes import CONTINUE_REQUEST
 from ctxchat.core.ports import ToolOutput
-from ctxchat.core.prompt_files import FilledPrompt, called_prompt
+from ctxchat.core.prompt_files import FilledPrompt, called_name, called_prompt
 from ctxchat.core.tool_names import SHELL
 
 NextSteeringMessage = Callable[[], Awaitable[tuple[str, Sequence[Part]] | None]]
@@ -145,13 +145,13 @@ class Turn:
         or a prompt as its server writes it now. Raises CtxchatError where one is not allowed, or the server fails: the message
         is not sent then."""
         called = called_prompt(text, self._setup.prompts)
-        if called is None and text.startswith("/") and ":" in text:  # a server's, which may still be on its way
+        if called is None and ":" in called_name(text):  # a server's, which may still be on its way
             await self._tool_runner.wait_for_guests()
             called = called_prompt(text, self._setup.prompts)
         if called is None:
             return ()
         if called.file.kind == "prompt":
-            written = await self._setup.write_prompt(called)
+            written = await self._setup.get_prompt(called)
             text = written.text
             images = [await saved_image(self._conversation, called.file.name, data) for data in written.images]
         else:
