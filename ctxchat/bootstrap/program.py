@@ -361,7 +361,7 @@ class Program(Shared):
         """Delete what is kept of a login to an MCP server; False where there is nothing. Raises UsageError."""
         if name not in self.settings.mcp:
             raise UsageError(f"There is no MCP server {name!r}.", "`ctxchat mcp list` shows them.")
-        return await asyncio.to_thread(self.servers.forget_login, address_of(self.settings.mcp[name]).url)
+        return await asyncio.to_thread(self.servers.delete_login, address_of(self.settings.mcp[name]).url)
 
     async def warm_up(self, model: str = "") -> None:
         """Make ready what this model (without a name, the one in force) is reached through."""

@@ -81,7 +81,16 @@ def login(name: str, browser: bool) -> None:
     async def log_in() -> ServerRow:
         pages: list[str] = []
 
-        def show(page: str, came_back: Callable[[str], object]) -> None:
+        def take_line(callback: Callable[[str], object]) -> None:
+            line = sys.stdin.readline()
+            if not line:  # the end of the input; it would be told again and again
+                asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+            elif "state=" in line:
+                callback(line)
+            elif line.strip():
+                click.echo("That is not it: the address holds a state= and mostly a code=.", err=True)
+
+        def show(page: str, callback: Callable[[str], object]) -> None:
             pages.append(page)
             click.echo(f"Log in to {clean(name)} at this address:\n\n  {clean(page)}\n", err=True)
             if browser:
@@ -91,7 +100,7 @@ def login(name: str, browser: bool) -> None:
                     "If the browser runs elsewhere, paste here the address it ends at, and press Enter.", err=True
                 )
                 with suppress(OSError, NotImplementedError):  # not everywhere can it be listened to
-                    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), lambda: came_back(sys.stdin.readline()))
+                    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), take_line, callback)
 
         async with Program.started(flags()) as program:
             tell(program.notices)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 
 class CtxchatError(Exception):
     """Something the user can mend. `hint` is the remedy in one sentence, empty where there is none."""
@@ -14,6 +16,13 @@ class CtxchatError(Exception):
     def __str__(self) -> str:
         end = "." if self.hint and self.text[-1:] not in ".!?…" else ""
         return f"{self.text}{end} {self.hint}".strip()
+
+
+def first_problem(problem: BaseException) -> BaseException:
+    """The first of those that came together, in groups of groups."""
+    while isinstance(problem, BaseExceptionGroup):
+        problem = cast("BaseExceptionGroup[BaseException]", problem).exceptions[0]
+    return problem
 
 
 class UsageError(CtxchatError):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.doubles.ports import free_port
 from tests.peers.servers import binary, wait_until_ready
 
 KEY = "sk-for-tests"
@@ -32,9 +32,7 @@ def proxy_before(root: str, folder: Path) -> Iterator[str]:
         raise FileNotFoundError("litellm-proxy")
     config = folder / "proxy.yaml"
     config.write_text(CONFIG.format(root=root, key=KEY))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [str(program), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -11,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+
+from tests.doubles.ports import free_port
 
 VOCABULARIES = ("qwen2", "llama-bpe", "gemma-4")
 """Families whose own vocabulary and chat template `build.sh` puts behind the server."""
@@ -30,9 +31,7 @@ def running(model: str, window: int, log: Path = Path(os.devnull)) -> Iterator[s
     needed = [binary(), binary().with_name(f"{model}.gguf"), own if own.is_file() else binary().with_name("chat.jinja")]
     if missing := [path.name for path in needed if not path.is_file()]:
         raise FileNotFoundError(", ".join(missing))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     options = ["-m", needed[1], "-c", window, "-np", 1, "--jinja", "--chat-template-file", needed[2], "--no-webui"]
     command = [str(part) for part in [needed[0], *options, "--host", "127.0.0.1", "--port", port]]
     with log.open("wb") as output:

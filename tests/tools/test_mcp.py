@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -27,6 +26,7 @@ from ctxchat.tools.mcp.worker import MAX_RESULT_CHARS
 from ctxchat.tools.processes import child
 from tests.agent.desk import Desk
 from tests.doubles.http_mcp import forgetful
+from tests.doubles.ports import free_port, until_listening
 from tests.doubles.scripted import ScriptedModel, calls, says
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -92,18 +92,9 @@ async def up(address: Address, folder: Path, host: McpHost, **more) -> AsyncIter
 
 @asynccontextmanager
 async def over_http() -> AsyncIterator[Address]:
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     async with child([sys.executable, SCRIPT, str(port)], stderr=asyncio.subprocess.DEVNULL):
-        for _ in range(1200):
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-            except OSError:
-                await asyncio.sleep(0.05)
-            else:
-                writer.close()
-                break
+        await until_listening(port)
         yield Address(url=f"http://127.0.0.1:{port}/mcp")
 
 

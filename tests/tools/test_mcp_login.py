@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import sys
 import urllib.request
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.error import HTTPError
 
@@ -19,6 +18,7 @@ from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.login_store import FOLDER, LoginStore, StoredLogin
 from ctxchat.tools.mcp.protocol import Address
 from ctxchat.tools.mcp.server import McpServer
+from tests.doubles.ports import free_port, until_listening
 
 SCRIPT = str(Path(__file__).resolve().parents[1] / "doubles" / "mcp_login_server.py")
 
@@ -42,16 +42,14 @@ class Desk:
         finally:
             await server.stop()
 
-    def browse(self, page: str, came_back: Callable[[str], object]) -> None:
+    def browse(self, page: str, callback: Callable[[str], object]) -> None:
         """What a browser does: it goes where the page sends it."""
         self._going = asyncio.get_running_loop().run_in_executor(None, lambda: urllib.request.urlopen(page).read())
 
 
 @asynccontextmanager
 async def desk(folder: Path, *arguments: str) -> AsyncIterator[Desk]:
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     process = await asyncio.create_subprocess_exec(
         sys.executable, SCRIPT, str(port), *arguments, stdout=-1, stderr=asyncio.subprocess.DEVNULL
     )
@@ -65,15 +63,7 @@ async def desk(folder: Path, *arguments: str) -> AsyncIterator[Desk]:
 
     reading = asyncio.create_task(read())
     try:
-        async with asyncio.timeout(60):
-            while True:
-                try:
-                    _, writer = await asyncio.open_connection("127.0.0.1", port)
-                except OSError:
-                    await asyncio.sleep(0.05)
-                else:
-                    writer.close()
-                    break
+        await until_listening(port)
         yield desk
     finally:
         process.kill()
@@ -93,7 +83,7 @@ async def test_a_login_is_begun_by_a_person_only_and_kept_for_later(tmp_path: Pa
         async with at.connected() as server:
             assert (await server.call("add", {"a": 2, "b": 3})).text == "5"
         assert at.told == ["registered", "logged-in"]
-        assert at.store.forget(at.address.url) and not at.store.forget(at.address.url)
+        assert at.store.delete(at.address.url) and not at.store.delete(at.address.url)
         async with at.connected() as server:
             assert server.row.login_wanted
 
@@ -116,7 +106,7 @@ async def test_a_token_that_is_refused_is_renewed_and_the_call_goes_out_again(tm
             pass
         kept = at.store.read(at.address.url)
         assert kept
-        at.store.write(at.address.url, msgspec.structs.replace(kept, access="stale"))
+        at.store.write(at.address.url, msgspec.structs.replace(kept, access_token="stale"))
         async with at.connected() as server:
             assert server.state == "ready" and at.told[-1] == "renewed"
 
@@ -129,7 +119,7 @@ async def test_one_that_is_over_is_told_and_the_tools_say_how_to_mend_it(tmp_pat
             await asyncio.sleep(1.1)  # no request is on its way then, which would renew it once more
             kept = at.store.read(at.address.url)
             assert kept
-            at.store.write(at.address.url, msgspec.structs.replace(kept, access="stale", renewal="taken"))
+            at.store.write(at.address.url, msgspec.structs.replace(kept, access_token="stale", refresh_token="taken"))
             with pytest.raises(ToolError, match=r"wants you to log in.*mcp login harbour"):
                 await server.call("add", {"a": 1, "b": 1})
             assert server.row.login_wanted
@@ -157,7 +147,7 @@ async def test_what_was_copied_from_a_browser_elsewhere_is_taken_and_nothing_els
     async with desk(tmp_path, "3600") as at:
         seen: list[int] = []
 
-        def elsewhere(page: str, came_back: Callable[[str], object]) -> None:
+        def elsewhere(page: str, callback: Callable[[str], object]) -> None:
             def go() -> None:
                 class Stay(urllib.request.HTTPRedirectHandler):
                     def redirect_request(self, *_: object) -> None: ...
@@ -172,8 +162,9 @@ async def test_what_was_copied_from_a_browser_elsewhere_is_taken_and_nothing_els
                             urllib.request.urlopen(wrong)
                         except HTTPError as refused:
                             seen.append(refused.code)
-                    loop.call_soon_threadsafe(came_back, "not an address")
-                    loop.call_soon_threadsafe(came_back, f" {back}\n")
+                    for wrong in ("not an address", "http://["):
+                        loop.call_soon_threadsafe(callback, wrong)
+                    loop.call_soon_threadsafe(callback, f" {back}\n")
 
             loop = asyncio.get_running_loop()
             loop.run_in_executor(None, go)
@@ -222,4 +213,4 @@ def test_a_login_goes_to_the_keyring_where_that_works_else_to_a_file(tmp_path: P
     store.write("https://x/mcp", login)
     assert store.read("https://x/mcp") == login and store.read("https://y/mcp") is None
     assert store.path("https://x/mcp").exists() == locked and bool(keyring.kept) != locked
-    assert store.forget("https://x/mcp") and store.read("https://x/mcp") is None
+    assert store.delete("https://x/mcp") and store.read("https://x/mcp") is None

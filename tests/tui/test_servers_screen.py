@@ -74,7 +74,9 @@ class WantsLogin(Servers):
         self.done = asyncio.Event()
 
     async def log_in_server(self, name: str, show: ShowLogin) -> ServerRow:
-        show(f"https://login.example/{HOSTILE}", lambda _: None)
+        page = f"https://login.example/{HOSTILE}"
+        self.mcp = (msgspec.structs.replace(FAILED, state="starting", login_page=page),)
+        show(page, lambda _: None)
         await self.done.wait()
         self.mcp = (msgspec.structs.replace(FAILED, state="ready"),)
         return self.mcp[0]
@@ -91,6 +93,8 @@ async def test_a_login_opens_its_page_when_it_is_asked_for_and_says_where_it_is(
         await pilot.press("l")
         await until(pilot, lambda: "https://login.example/" in words(app))
         assert len(opened) == 1
+        await pilot.press("c")
+        await until(pilot, lambda: app.clipboard == opened[0])
         services.done.set()
         await until(pilot, lambda: "●" in words(app) and "https" not in words(app))
 

@@ -19,11 +19,11 @@ import msgspec
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.images import fault_of, from_base64
-from ctxchat.core.network import fault_of_header, proxy_for
 from ctxchat.core.prompt_files import PromptArgument
 from ctxchat.core.secrets import MaskedLines, masked
-from ctxchat.tools.mcp.login_store import FOLDER, LoginStore
-from ctxchat.tools.mcp.protocol import Address, LoginWanted, OfferedPrompt, OfferedResource, OfferedTool, QuestionField
+from ctxchat.tools.mcp.http_transport import HttpSession, ShowPage, http_transport
+from ctxchat.tools.mcp.login_store import FOLDER
+from ctxchat.tools.mcp.protocol import Address, OfferedPrompt, OfferedResource, OfferedTool, QuestionField
 from ctxchat.tools.mcp.stream_guard import reading_shallow, sieved, with_line_limit
 from ctxchat.tools.text import clip, clip_line
 
@@ -69,9 +69,6 @@ class ToolResult(msgspec.Struct, frozen=True):
     failed: bool
     images: tuple[str, ...] = ()
 
-
-ShowPage = Callable[[str, Callable[[str], object]], Awaitable[None]]
-"""Shows a person the address where they log in; what it is given beside that takes the address they come back to."""
 
 Ask = Callable[[str, tuple[QuestionField, ...]], Awaitable[dict[str, Any] | None]]
 
@@ -251,13 +248,6 @@ class Connection:
                 self.changed.set()
 
 
-def first_problem(problem: BaseException) -> BaseException:
-    """The first of those that came together."""
-    while isinstance(problem, BaseExceptionGroup):
-        problem = problem.exceptions[0]
-    return problem
-
-
 @asynccontextmanager
 async def connected(
     address: Address, workspace: str, log: Path, page: ShowPage | None = None
@@ -281,19 +271,7 @@ async def connected(
         if page is None:
             stack.enter_context(session.told_refusals())
         if address.url:
-            auth: Any = None
-            if not session.has_header:
-                login: Any = import_module("ctxchat.tools.mcp.login")
-                store = LoginStore(log.parent / FOLDER)
-                if page:
-                    secret = _variable(address.client_secret_env)
-                    auth = await stack.enter_async_context(login.logging_in(address, secret, store, page))
-                elif kept := await asyncio.to_thread(store.read, address.url):
-                    auth = login.LoginAuth(store, address.url, kept)
-            client = await stack.enter_async_context(_http_client(address, session, auth))
-            http: Any = import_module("mcp.client.streamable_http")
-            http.jsonrpc_message_adapter = reading_shallow(http.jsonrpc_message_adapter)
-            transport = http.streamable_http_client(address.url, http_client=client)
+            transport = await stack.enter_async_context(http_transport(address, session, log.parent / FOLDER, page))
         else:
             errors = await stack.enter_async_context(_logged(log))
             parameters = sdk.StdioServerParameters(
@@ -370,86 +348,6 @@ def _opened(log: Path) -> TextIO:
     file.write(before)
     file.flush()
     return file
-
-
-class HttpSession:
-    """What became of a session over HTTP. `forgotten`: the server has answered that it knows it no more."""
-
-    def __init__(self, address: Address) -> None:
-        self.forgotten = False
-        self.has_header = any(name.lower() == "authorization" for name in (*address.headers, *address.headers_env))
-        self._url = address.url
-        self._refused = False
-
-    def raise_refusal(self) -> None:
-        """Raises LoginWanted, or ToolError where a header of the settings is what the server refuses; nothing where it does not
-        refuse us."""
-        if self._refused and self.has_header:
-            raise ToolError("It refuses the Authorization header that the settings have for it (401).")
-        if self._refused:
-            raise LoginWanted("It wants you to log in.")
-
-    @contextmanager
-    def told_refusals(self) -> Iterator[None]:
-        """What comes of a refusal, said as one."""
-        try:
-            yield
-        except ToolError:
-            raise
-        except Exception:
-            self.raise_refusal()
-            raise
-
-    async def check_response(self, response: Any) -> None:
-        """At an answer: 401 wants a login, 404 for a session says that it is over, and some servers say 400 and that in words."""
-        if response.request.url == self._url:
-            self._refused = response.status_code == 401
-        if response.status_code == 404:
-            self.forgotten |= "mcp-session-id" in response.request.headers
-        elif response.status_code == 400 and "mcp-session-id" in response.request.headers:
-            self.forgotten |= b"session" in (await response.aread()).lower()
-
-
-_TOLD = dict(os.environ)
-"""What the environment said when this process began."""
-
-
-def forget_proxies() -> None:
-    """From now on a client has the proxy that it is given, and no other: libraries read these settings otherwise than we."""
-    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
-        del os.environ[name]
-
-
-def _http_client(address: Address, session: HttpSession, auth: Any) -> Any:
-    library = import_module("httpx2")
-    certificates = os.environ.get("SSL_CERT_FILE", "")
-    if certificates and address.url.startswith("https:") and not Path(certificates).is_file():
-        raise ToolError(f"SSL_CERT_FILE names {certificates}, which is no file.")
-    return library.AsyncClient(
-        auth=auth,
-        event_hooks={"response": [session.check_response]},
-        headers=_headers(address),
-        timeout=library.Timeout(30.0, read=address.timeout),
-        follow_redirects=True,
-        proxy=proxy_for(address.url, _TOLD) or None,
-    )
-
-
-def _variable(name: str) -> str:
-    """Its value, empty without a name. Raises ToolError where it is not set."""
-    if name and name not in os.environ:
-        raise ToolError(f"The variable {name} is not set.", "It holds the client secret of this server.")
-    return os.environ[name] if name else ""
-
-
-def _headers(address: Address) -> dict[str, str]:
-    missing = [name for name in address.headers_env.values() if name not in os.environ]
-    if missing:
-        raise ToolError(f"The variable {missing[0]} is not set.", "It holds a header of this server.")
-    for name in address.headers_env.values():
-        if fault := fault_of_header(os.environ[name]):
-            raise ToolError(f"The variable {name} cannot be sent: {fault}.", "It holds a header of this server.")
-    return {**address.headers, **{header: os.environ[name] for header, name in address.headers_env.items()}}
 
 
 def _structured(content: object, words: Sequence[str]) -> str:

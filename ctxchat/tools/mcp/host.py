@@ -117,7 +117,7 @@ class ConnectionHandle:
                 case ServerPrompt(prompt=prompt):
                     prompts.append(prompt)
                 case LoginPage(address=page) if self._show:
-                    self._show(page, self._came_back)
+                    self._show(page, self._send_callback)
                 case Up(left_out=left_out):
                     self.tools, self.resources, self.prompts = tuple(tools), tuple(resources), tuple(prompts)
                     self.left_out = left_out
@@ -170,8 +170,8 @@ class ConnectionHandle:
             raise ConnectionAbortedError(why)
         raise (LoginWanted if isinstance(news, Down) and news.login else ToolError)(why)
 
-    def _came_back(self, address: str) -> None:
-        self._line.send(protocol.CameBack(self._id, address))
+    def _send_callback(self, address: str) -> None:
+        self._line.send(protocol.LoginCallback(self._id, address))
 
 
 class _ProcessRun:

@@ -1,4 +1,4 @@
-"""Logging in to an MCP server over HTTP (OAuth 2.1): the login that a person begins, and what came of it, kept and renewed.
+"""Logging in to an MCP server over HTTP (OAuth 2.1): the login that a person begins, and what came of it, kept and refreshed.
 
 Runs in the worker process. What a server says begins no login, and the tokens of one address go to no other.
 """
@@ -17,13 +17,13 @@ import msgspec
 from mcp.client.auth import OAuthClientProvider, OAuthRegistrationError
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
-from ctxchat.core.errors import ToolError
-from ctxchat.tools.mcp.connection import ShowPage, first_problem
+from ctxchat.core.errors import ToolError, first_problem
+from ctxchat.tools.mcp.http_transport import ShowPage
 from ctxchat.tools.mcp.login_store import LoginStore, StoredLogin
 from ctxchat.tools.mcp.protocol import Address, LoginWanted
 
-READ_TIMEOUT_S = 5.0
-"""Seconds that a browser has to say what it came for."""
+CALLBACK_TIMEOUT_S = 5.0
+"""Seconds that a browser which comes back has to say what it came with."""
 
 LOGGED_IN = (
     b"<!doctype html><meta charset=utf-8><title>ctxchat</title><p>You can close this page and go back to ctxchat."
@@ -34,34 +34,34 @@ LOGGED_IN = (
 
 
 class LoginAuth(httpx2.Auth):
-    """Names the person to a server with the access token of their login, and renews that when it ends or is refused. Sessions
-    that share a login renew it one after the other: most servers take each renewal token only once."""
+    """Names the person to a server with the access token of their login, and refreshes that when it expires or is refused.
+    Sessions that share a login do so one after the other: most servers take each refresh token only once."""
 
     def __init__(self, store: LoginStore, url: str, login: StoredLogin) -> None:
         self._store, self._url, self._login = store, url, login
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """The request, before it a renewal where one is due; where the token is refused a renewal, and the request again."""
-        for due in (self._login.ended, True):
+        """The request, before it a refresh where the token has expired; where it is refused a refresh, and the request again."""
+        for due in (self._login.expired, True):
             if due:
-                async with self._store.alone(self._url):
+                async with self._store.lock(self._url):
                     before = self._login
                     self._login = await asyncio.to_thread(self._store.read, self._url) or before
-                    if self._login.access == before.access and before.renewal:
-                        await self._keep(_renewed(before, (yield _renewal(before))))
-            request.headers["Authorization"] = f"Bearer {self._login.access}"
+                    if self._login.access_token == before.access_token and before.refresh_token:
+                        await self._keep(_refreshed(before, (yield _refresh_request(before))))
+            request.headers["Authorization"] = f"Bearer {self._login.access_token}"
             response = yield request
             if response.status_code != 401:
                 return
 
-    async def _keep(self, renewing: Awaitable[StoredLogin | None]) -> None:
-        if renewed := await renewing:
-            self._login = renewed
-            await asyncio.to_thread(self._store.write, self._url, renewed)
+    async def _keep(self, refreshing: Awaitable[StoredLogin | None]) -> None:
+        if refreshed := await refreshing:
+            self._login = refreshed
+            await asyncio.to_thread(self._store.write, self._url, refreshed)
 
 
-def _renewal(login: StoredLogin) -> httpx2.Request:
-    data = {"grant_type": "refresh_token", "refresh_token": login.renewal, "client_id": login.client_id}
+def _refresh_request(login: StoredLogin) -> httpx2.Request:
+    data = {"grant_type": "refresh_token", "refresh_token": login.refresh_token, "client_id": login.client_id}
     if login.resource:
         data["resource"] = login.resource
     if login.client_secret and login.method != "client_secret_basic":
@@ -73,7 +73,7 @@ def _renewal(login: StoredLogin) -> httpx2.Request:
     return request
 
 
-async def _renewed(login: StoredLogin, response: httpx2.Response) -> StoredLogin | None:
+async def _refreshed(login: StoredLogin, response: httpx2.Response) -> StoredLogin | None:
     """The login as it goes on; None where the server refuses."""
     try:
         token = OAuthToken.model_validate_json(await response.aread())
@@ -81,11 +81,15 @@ async def _renewed(login: StoredLogin, response: httpx2.Response) -> StoredLogin
         return None
     if response.status_code != 200:
         return None
-    changed = {"access": token.access_token, "until": _until(token), "renewal": token.refresh_token or login.renewal}
-    return msgspec.structs.replace(login, **changed)
+    return msgspec.structs.replace(
+        login,
+        access_token=token.access_token,
+        expires_at=_expires_at(token),
+        refresh_token=token.refresh_token or login.refresh_token,
+    )
 
 
-def _until(token: OAuthToken) -> float:
+def _expires_at(token: OAuthToken) -> float:
     return time.time() + token.expires_in if token.expires_in else 0.0
 
 
@@ -100,22 +104,24 @@ class PersonLogin:
         self._address, self._store, self._page = address, store, page
         self._state = ""
         self._answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
-        back: Any = f"http://localhost:{port}/callback"  # as other agents do: it is what people register
-        metadata = OAuthClientMetadata(client_name="ctxchat", redirect_uris=[back])
+        callback: Any = f"http://localhost:{port}/callback"  # as other agents do: it is what people register
+        metadata = OAuthClientMetadata(client_name="ctxchat", redirect_uris=[callback])
         self._client: OAuthClientInformationFull | None = None
         if address.client_id:
             method = "client_secret_post" if secret else "none"
             self._client = OAuthClientInformationFull(
                 client_id=address.client_id,
                 client_secret=secret or None,
-                redirect_uris=[back],
+                redirect_uris=[callback],
                 token_endpoint_auth_method=method,
             )
         self.auth = OAuthClientProvider(address.url, metadata, self, self._show, self._wait)
 
-    def take(self, address: str) -> bool:
+    def accept_callback(self, address: str) -> bool:
         """The address that the browser was sent back to, with what the server said; False where it is not of this login."""
-        said = {name: values[0] for name, values in parse_qs(urlsplit(address.strip()).query).items()}
+        said: dict[str, str] = {}
+        with suppress(ValueError):  # no address at all
+            said = {name: values[0] for name, values in parse_qs(urlsplit(address.strip()).query).items()}
         if not self._state or said.get("state") != self._state or self._answer.done():
             return False
         if "code" in said:
@@ -134,7 +140,7 @@ class PersonLogin:
                 raise ToolError(f"It wants the login to go over {where[:200]}, where anybody could read it.")
         assert context.client_info
         self._state = parse_qs(urlsplit(page).query)["state"][0]
-        await self._page(page, self.take)
+        await self._page(page, self.accept_callback)
 
     async def _wait(self) -> AuthorizationCodeResult:
         return await self._answer
@@ -152,12 +158,12 @@ class PersonLogin:
         return None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keep them, with what their renewal takes. Raises OSError."""
+        """Keep them, with what a refresh takes. Raises OSError."""
         context, client = self.auth.context, self.auth.context.client_info
         assert client
         login = StoredLogin(
             tokens.access_token,
-            _until(tokens),
+            _expires_at(tokens),
             tokens.refresh_token or "",
             self._token_url,
             client.client_id,
@@ -185,9 +191,9 @@ async def logging_in(
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, ValueError, TimeoutError):  # whoever else knocks
-            line = await asyncio.wait_for(reader.readline(), READ_TIMEOUT_S)
+            line = await asyncio.wait_for(reader.readline(), CALLBACK_TIMEOUT_S)
             target = line.decode("ascii", "replace").split(" ")
-            found = bool(login) and target[0] == "GET" and login.take(target[1] if len(target) > 1 else "")
+            found = bool(login) and target[0] == "GET" and login.accept_callback(target[1] if len(target) > 1 else "")
             status, body = (b"200 OK", LOGGED_IN) if found else (b"404 Not Found", b"")
             head = b"HTTP/1.1 %b\r\nContent-Type: text/html\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
             writer.write(head % (status, len(body)) + body)
@@ -213,7 +219,7 @@ async def logging_in(
 
 
 def _is_safe(where: str, server: str) -> bool:
-    """Over TLS, on this machine, or where the server itself is."""
-    parts = urlsplit(where)
-    near = parts.hostname in {"localhost", "127.0.0.1", "::1", urlsplit(server).hostname}
+    """Over TLS, on this machine, or where the server itself is reached without it."""
+    parts, own = urlsplit(where), urlsplit(server)
+    near = parts.hostname in {"localhost", "127.0.0.1", "::1"} or (own.scheme, own.hostname) == ("http", parts.hostname)
     return parts.scheme == "https" or (parts.scheme == "http" and near)

@@ -20,20 +20,20 @@ FOLDER = "logins"
 
 KEYRING_SERVICE = "ctxchat"
 
-RENEWED_BEFORE_S = 30.0
-"""Seconds before its end from which on an access token is renewed: a call may be on its way for that long."""
+EXPIRY_MARGIN_S = 30.0
+"""Seconds before it expires from which on an access token is refreshed: a call may be on its way for that long."""
 
 LOCK_TIMEOUT_S = 20.0
-"""Seconds to wait for another session that renews the same login."""
+"""Seconds to wait for another session that refreshes the same login."""
 
 
 class StoredLogin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a login came to: an access token, until when it holds (seconds since 1970, 0 where nobody said), and how it is
-    renewed: with which token, where, by whom."""
+    """What a login came to: an access token, when it expires (seconds since 1970, 0 where nobody said), and what refreshes it:
+    with which token, where, by whom; `method` is how the client names itself there."""
 
-    access: str
-    until: float = 0.0
-    renewal: str = ""
+    access_token: str
+    expires_at: float = 0.0
+    refresh_token: str = ""
     token_url: str = ""
     client_id: str = ""
     client_secret: str = ""
@@ -41,9 +41,9 @@ class StoredLogin(msgspec.Struct, frozen=True, omit_defaults=True):
     resource: str = ""
 
     @property
-    def ended(self) -> bool:
-        """It is time to renew it."""
-        return bool(self.until) and time.time() > self.until - RENEWED_BEFORE_S
+    def expired(self) -> bool:
+        """It is time to refresh it."""
+        return bool(self.expires_at) and time.time() > self.expires_at - EXPIRY_MARGIN_S
 
 
 class LoginStore:
@@ -72,17 +72,18 @@ class LoginStore:
     def write(self, url: str, login: StoredLogin) -> None:
         """Keep it in place of the one before. Raises OSError."""
         text = msgspec.json.encode(login).decode()
-        with suppress(
-            Exception
-        ):  # without a backend a keyring raises its own kinds, as where the text is too long for it
+        # Without a backend a keyring raises its own kinds, as where the text is too long for it.
+        with suppress(Exception):
             self._keyring.set_password(KEYRING_SERVICE, _entry(url), text)
             if self._of_keyring(url) == text:
                 self.path(url).unlink(missing_ok=True)
                 return
+        with suppress(Exception):  # as above; what it still has would be read first
+            self._keyring.delete_password(KEYRING_SERVICE, _entry(url))
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         atomic_write.write_atomically(self.path(url), text.encode(), new_mode=0o600)
 
-    def forget(self, url: str) -> bool:
+    def delete(self, url: str) -> bool:
         """Delete it; False where there is none."""
         there = self.read(url) is not None
         with suppress(Exception):  # as above
@@ -90,8 +91,8 @@ class LoginStore:
         self.path(url).unlink(missing_ok=True)
         return there
 
-    def alone(self, url: str) -> AsyncFileLock:
-        """Held while a login is renewed: nobody else does so meanwhile."""
+    def lock(self, url: str) -> AsyncFileLock:
+        """Held while a login is refreshed: nobody else does so meanwhile."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return AsyncFileLock(self.path(url).with_suffix(".lock"), timeout=LOCK_TIMEOUT_S, mode=0o600)
 

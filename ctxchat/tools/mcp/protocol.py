@@ -97,7 +97,7 @@ class GetPrompt(msgspec.Struct, frozen=True, tag="prompt"):
     arguments: Mapping[str, str]
 
 
-class CameBack(msgspec.Struct, frozen=True, tag="came_back"):
+class LoginCallback(msgspec.Struct, frozen=True, tag="login_callback"):
     """The address that the browser came back to at the end of a login, as a person copied it from there."""
 
     id: int
@@ -117,7 +117,7 @@ class End(msgspec.Struct, frozen=True, tag="end"):
     id: int
 
 
-Request = Open | RunTool | ReadResource | GetPrompt | CameBack | ServerAnswer | End
+Request = Open | RunTool | ReadResource | GetPrompt | LoginCallback | ServerAnswer | End
 
 
 class ServerTool(msgspec.Struct, frozen=True, tag="tool"):
@@ -142,7 +142,7 @@ class ServerPrompt(msgspec.Struct, frozen=True, tag="offered_prompt"):
 
 
 class LoginPage(msgspec.Struct, frozen=True, tag="login"):
-    """The address where a person logs in; a `CameBack` may answer it."""
+    """The address where a person logs in; a `LoginCallback` may answer it."""
 
     id: int
     address: str

@@ -185,7 +185,8 @@ def prompts_of(server: str, offered: Sequence[OfferedPrompt]) -> dict[PromptFile
 
 class ServerRow(msgspec.Struct, frozen=True):
     """A server as it is now: the names of its tools, why it failed where it did, and the tools of its list that are none, each
-    with why. `late`: it is on its way for longer than usual. `login_wanted`: that is why it, or its last call, failed."""
+    with why. `late`: it is on its way for longer than usual. `login_wanted`: that is why it, or its last call, failed;
+    `login_page` is where a person is to log in now."""
 
     name: str
     state: State
@@ -195,6 +196,7 @@ class ServerRow(msgspec.Struct, frozen=True):
     left_out: tuple[str, ...] = ()
     late: bool = False
     login_wanted: bool = False
+    login_page: str = ""
 
 
 class McpServer:
@@ -221,6 +223,7 @@ class McpServer:
         self.trouble = ""
         """Why it failed, in a sentence."""
         self._login_wanted = False
+        self._login_page = ""
         self._workspace, self._log, self._only, self._patience = workspace, log, only, patience
         self._host = host
         self._offered: tuple[ToolPort, ...] = ()
@@ -246,7 +249,15 @@ class McpServer:
         names = tuple(tool.spec.name for tool in self.tools)
         late = self.state == "starting" and time.monotonic() - self._begun > LATE_START_S
         return ServerRow(
-            self.name, self.state, names, self.trouble, where, self._left_out if names else (), late, self._login_wanted
+            self.name,
+            self.state,
+            names,
+            self.trouble,
+            where,
+            self._left_out if names else (),
+            late,
+            self._login_wanted,
+            self._login_page,
         )
 
     @property
@@ -267,7 +278,8 @@ class McpServer:
     def start(self, show: ShowLogin | None = None) -> None:
         """Begin to; nothing where it is up or on its way. With `show`, a person is there to log in where it wants that."""
         if self._task is None or self._task.done():
-            self.state, self.trouble, self._login_wanted, self._interrupted = "starting", "", False, False
+            self.state, self.trouble, self._interrupted = "starting", "", False
+            self._login_wanted, self._login_page = show is not None, ""
             self._settled, self._leave = asyncio.Event(), asyncio.Event()
             self._begun = time.monotonic()
             self._task = asyncio.create_task(self._serve(show), name=f"mcp {self.name}")
@@ -311,9 +323,10 @@ class McpServer:
         """A resource by its address; `failed` where nothing of it can be shown. Raises ToolError, as `call`."""
         return await self._asked(lambda connection: connection.read(uri))
 
-    async def write_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolReply:
+    async def get_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolReply:
         """One of its `prompts` for these arguments. Raises ToolError, as `call`."""
-        return await self._asked(lambda connection: connection.prompt(self._prompts[prompt], arguments))
+        name = self._prompts[prompt]  # by now: it may list others when it is asked
+        return await self._asked(lambda connection: connection.prompt(name, arguments))
 
     @property
     def prompts(self) -> Collection[PromptFile]:
@@ -339,7 +352,7 @@ class McpServer:
             )
         try:
             reply = await ask(connection)
-            self._deaths = 0
+            self._deaths, self._login_wanted = 0, False
             return reply
         except ConnectionAbortedError as problem:
             if again:
@@ -380,12 +393,19 @@ class McpServer:
         """The whole life of a connection."""
         patience = LOGIN_TIMEOUT_S if show else self._patience
         late = asyncio.get_running_loop().call_later(patience, self._interrupt)
+
+        def shown(page: str, callback: Callable[[str], object]) -> None:
+            assert show
+            self._login_page = page
+            show(page, callback)
+
         try:
             if why := await asyncio.to_thread(self._objection):
                 raise ToolError(why)
-            async with self._host.connected(self.address, self._workspace, self._log, show) as connection:
+            there = shown if show else None
+            async with self._host.connected(self.address, self._workspace, self._log, there) as connection:
                 self._adopt_connection(connection)
-                self._connection, self.state = connection, "ready"
+                self._connection, self.state, self._login_wanted = connection, "ready", False
                 late.cancel()
                 self._settled.set()
                 with suppress(OSError):
@@ -406,7 +426,7 @@ class McpServer:
             self.state, self.trouble = "failed", str(problem)
         finally:
             late.cancel()
-            self._connection = None
+            self._connection, self._login_page = None, ""
             if self.state != "failed":
                 self.state = "off"
             else:

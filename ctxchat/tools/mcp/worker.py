@@ -11,18 +11,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ctxchat.core.errors import CtxchatError
+from ctxchat.core.errors import CtxchatError, first_problem
 from ctxchat.core.secrets import masked
-from ctxchat.tools.mcp.connection import Connection, connected, first_problem, forget_proxies
+from ctxchat.tools.mcp.connection import Connection, connected
+from ctxchat.tools.mcp.http_transport import forget_proxies
 from ctxchat.tools.mcp.protocol import (
     Address,
     CallEnded,
     CallProgress,
-    CameBack,
     Down,
     End,
     GetPrompt,
     ImagePiece,
+    LoginCallback,
     LoginPage,
     LoginWanted,
     News,
@@ -65,7 +66,7 @@ class McpWorker:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._connections: dict[int, tuple[Connection, Address]] = {}
         self._leave: dict[int, asyncio.Event] = {}
-        self._came_back: dict[int, Callable[[str], object]] = {}
+        self._login_callbacks: dict[int, Callable[[str], object]] = {}
         self._asked: dict[int, asyncio.Future[ServerAnswer]] = {}
 
     def start_request(self, order: Request) -> None:
@@ -76,9 +77,9 @@ class McpWorker:
                 self._start_task(order.id, self._serve(order))
             case RunTool() | ReadResource() | GetPrompt():
                 self._start_task(order.id, self._call(order))
-            case CameBack():
-                if came_back := self._came_back.get(order.id):
-                    came_back(order.address)
+            case LoginCallback():
+                if callback := self._login_callbacks.get(order.id):
+                    callback(order.address)
             case ServerAnswer():
                 if (waiting := self._asked.get(order.id)) and not waiting.done():
                     waiting.set_result(order)
@@ -111,8 +112,8 @@ class McpWorker:
         """The whole life of a connection in one task: the SDK wants it opened and closed by the same."""
         down = Down(order.id)
 
-        async def show(page: str, came_back: Callable[[str], object]) -> None:
-            self._came_back[order.id] = came_back
+        async def show(page: str, callback: Callable[[str], object]) -> None:
+            self._login_callbacks[order.id] = callback
             await self._send_news(LoginPage(order.id, page))
 
         try:
@@ -136,7 +137,7 @@ class McpWorker:
             down = Down(order.id, reason(problem), login=isinstance(problem, LoginWanted))
         finally:
             self._connections.pop(order.id, None)
-            self._came_back.pop(order.id, None)
+            self._login_callbacks.pop(order.id, None)
         await self._send_news(down)
         self._leave.pop(order.id, None)
 

@@ -53,6 +53,7 @@ class ServersScreen(Listing[None]):
     EMPTY = "No MCP server is configured."
     BINDINGS = [
         Binding("space", "choose", "on or off", key_display="space"),
+        Binding("c", "copy_page", "copy it"),
         Binding("l", "log_in", "log in"),
     ]
 
@@ -61,16 +62,22 @@ class ServersScreen(Listing[None]):
         self._services, self._session, self._changed = services, session, changed
         self._servers: Sequence[ServerRow] = ()
         self._prices: dict[str, int] = {}
-        self._pages: dict[str, str] = {}
-        """Where a person logs in, by the server, while they are to."""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Where the server wants a login, one may begin."""
-        if action == "log_in":
-            return bool(self.is_mounted and self.rows.current and self.rows.current.login_wanted)
-        return super().check_action(action, parameters)
+        """A login may begin where the server wants one, and its page be copied while it is under way."""
+        row: ServerRow | None = self.rows.current if self.is_mounted else None
+        match action:
+            case "log_in":
+                return bool(row and row.login_wanted)
+            case "copy_page":
+                return bool(row and row.login_page)
+            case _:
+                return super().check_action(action, parameters)
 
     def on_mount(self) -> None:
+        self._watch()
+
+    def _watch(self) -> None:
         self.run_worker(self._load, group="load", exclusive=True, exit_on_error=False)
 
     async def _load(self) -> None:
@@ -110,8 +117,8 @@ class ServersScreen(Listing[None]):
         """Its trouble, else its tools with their price, and those left out."""
         if item is None:
             return Content.styled("" if self._servers else HOW, MUTED)
-        if page := self._pages.get(item.name):
-            return Content(f"Log in here, your browser was told to open it: {one_line(page, 2000)}")
+        if item.login_page:
+            return Content(f"Log in here, your browser was told to open it: {one_line(item.login_page, 2000)}")
         if item.trouble:
             return Content(clean(item.trouble))
         tools = sorted(item.tools, key=lambda tool: -self._prices.get(tool, 0))
@@ -125,20 +132,25 @@ class ServersScreen(Listing[None]):
 
     @work(group="switch", exclusive=True, exit_on_error=False)
     async def action_log_in(self) -> None:
-        """To a server at an address; its page opens in the browser, because the person has asked for it."""
+        """To a server at an address; its page opens in the browser, because the person has asked for it. It goes on where the
+        panel is left."""
         row: ServerRow | None = self.rows.current
-        if row is None:
-            return
+        app = self.app
 
         def show(page: str, _: Callable[[str], object]) -> None:
-            self._pages[row.name] = page
-            self.apply_filter()
-            self.app.open_url(page)
+            app.open_url(page)
+            if self.is_attached:
+                self._watch()
 
-        try:
+        if row is not None:
             await self._started(self._services.log_in_server(row.name, show))
-        finally:
-            self._pages.pop(row.name, None)
+
+    def action_copy_page(self) -> None:
+        """The address where the person logs in, for another browser."""
+        row: ServerRow | None = self.rows.current
+        if row is not None and row.login_page:
+            self.app.copy_to_clipboard(row.login_page)
+            self.notify_here("The address is on the clipboard.")
 
     @work(group="switch", exclusive=True, exit_on_error=False)
     async def action_choose(self) -> None:
