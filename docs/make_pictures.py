@@ -140,7 +140,7 @@ async def diff(pilot: Pilot[int], desk: Desk) -> None:
 
 async def undo(pilot: Pilot[int], desk: Desk) -> None:
     """The question before an undo that would fill the window too far."""
-    pilot.app.push_screen(UndoScreen(await desk.session.changes.undoing(), desk.session.state))
+    pilot.app.push_screen(UndoScreen(await desk.session.changes.preview_undo(), desk.session.state))
 
 
 async def undone(pilot: Pilot[int], desk: Desk) -> None:

@@ -15,19 +15,19 @@ from ctxchat.agent.compaction.policy import AutoCompactPolicy
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.core.changes import (
-    Undoing,
-    dropped,
+    UndoPreview,
+    drop_change,
     find_change,
-    in_part,
     lost_facts,
-    memo_changed,
-    pinned,
+    lost_facts_change,
+    memo_change,
+    partial_undo,
+    pin_change,
     preview_undo,
-    quoted,
-    redone,
-    reinserted,
-    restored,
-    shrunk,
+    quote_change,
+    redo_change,
+    restore_change,
+    shrink_change,
 )
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.facts import Memory
@@ -49,15 +49,15 @@ class Changes:
         self._policy = policy
         self._memory = memory
 
-    async def undoing(self, change_id: str = "") -> Undoing:
+    async def preview_undo(self, change_id: str = "") -> UndoPreview:
         """What taking back a change would do, the last one without an id: how full the window would be, and which part fits."""
         if not self._lock.busy:
             await self._conversation.refresh()  # the window of a session just opened has not been asked for yet
-        looked = await asyncio.to_thread(
+        preview = await asyncio.to_thread(
             preview_undo, self._conversation.ledger, change_id, self._measured, *self._summary_inputs
         )
         return msgspec.structs.replace(
-            looked, before=self._conversation.context_usage
+            preview, before=self._conversation.context_usage
         )  # which a server may have counted
 
     async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> ContextUsage:
@@ -67,7 +67,7 @@ class Changes:
             ledger, at = self._conversation.ledger, self._conversation.clock.now()
             undone = find_change(ledger, change_id)
             of = (ledger, undone.id, groups, self._measured, *self._summary_inputs)
-            left = [await asyncio.to_thread(in_part, *of)] if groups else []
+            left = [await asyncio.to_thread(partial_undo, *of)] if groups else []
             scale = self._conversation.as_counted
             if undone.kind == "compaction":
                 self._policy.stopped()
@@ -77,7 +77,7 @@ class Changes:
     async def redo(self, change_id: str = "") -> ContextUsage:
         """Make a change again that was undone, the one last undone without an id, exactly as it was."""
         state = self._conversation.state
-        change = redone(state.undone, state.ledger, change_id)
+        change = redo_change(state.undone, state.ledger, change_id)
         context_usage = await self._apply(change)
         if change.kind != "compaction":
             return context_usage
@@ -86,31 +86,31 @@ class Changes:
 
     async def pin(self, group_id: str) -> ContextUsage:
         """Keep a group word for word from now on."""
-        return await self._apply(pinned(self._conversation.ledger, group_id, self._conversation.clock.now()))
+        return await self._apply(pin_change(self._conversation.ledger, group_id, self._conversation.clock.now()))
 
     async def drop(self, group_id: str) -> ContextUsage:
         """Take a group out of the view; the record keeps it."""
-        return await self._apply(dropped(self._conversation.ledger, group_id, self._conversation.clock.now()))
+        return await self._apply(drop_change(self._conversation.ledger, group_id, self._conversation.clock.now()))
 
     async def shrink(self, group_id: str) -> ContextUsage:
         """Show a group as one line from now on."""
-        return await self._apply(shrunk(self._conversation.ledger, group_id, self._conversation.clock.now()))
+        return await self._apply(shrink_change(self._conversation.ledger, group_id, self._conversation.clock.now()))
 
     async def restore(self, group_id: str) -> ContextUsage:
         """Put a group of the record back at the end, as a marked quotation."""
-        return await self._put_back(restored, group_id)
+        return await self._put_back(restore_change, group_id)
 
     async def quote(self, group: Group, source: str) -> ContextUsage:
         """Put a group of another session at the end, as a marked quotation; `source` says which session, in words."""
-        return await self._put_back(lambda ledger, of, at: quoted(ledger, group, of, at), source)
+        return await self._put_back(lambda ledger, of, at: quote_change(ledger, group, of, at), source)
 
     async def reinsert(self, change_id: str) -> ContextUsage:
         """Put the facts that a compaction lost back at the end, as one marked note."""
-        return await self._put_back(reinserted, change_id)
+        return await self._put_back(lost_facts_change, change_id)
 
     async def memo(self, name: str, text: str) -> ContextUsage:
         """Change a memo of the agent's, remove it with an empty text, or add one. Raises ToolError where it is too long."""
-        return await self._put_back(lambda ledger, of, at: memo_changed(ledger, of, text, at), name)
+        return await self._put_back(lambda ledger, of, at: memo_change(ledger, of, text, at), name)
 
     def lost_facts(self, change_id: str) -> tuple[str, ...]:
         """The facts a compaction did not carry over, a line each. Raises LedgerError when it is not in force."""

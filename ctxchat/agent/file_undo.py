@@ -13,7 +13,7 @@ import msgspec
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.core import file_changes
-from ctxchat.core.changes import rewound
+from ctxchat.core.changes import rewind_change
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import FilesChanged
@@ -98,7 +98,7 @@ class Files:
 
     # ── looking ──
 
-    async def undoing(self) -> Restoring:
+    async def preview_undo(self) -> Restoring:
         """What taking back the last turn that changed files would do."""
         return await self._snapshot(
             file_changes.last_turn(self._checkpoints) if file_changes.checkpoints_in_force(self._checkpoints) else ()
@@ -149,7 +149,7 @@ class Files:
     ) -> tuple[Checkpoint, ContextUsage]:
         """Go back to before a user message: the talk, and the files where `wanted` was looked at. An undo takes both back."""
         async with self._lock.alone():
-            change = rewound(self._conversation.ledger, group_id, self._conversation.clock.now())
+            change = rewind_change(self._conversation.ledger, group_id, self._conversation.clock.now())
             self._conversation.ledger.apply(change)  # raises before anything is written
             done = await self._carry_out(wanted, keep, Changed(change, self._conversation.as_counted), change=change.id)
             return done, await self._conversation.refresh()

@@ -208,17 +208,17 @@ async def _undone(changes: Changes, found: archive.Archived, part: bool) -> Cont
     """Take it back, as far as is wanted. What does not fit is told. Raises UsageError where it was done before."""
     if found.undone:
         raise UsageError(f"Compaction {found.change.id} was undone already.", "Its messages are in the view.")
-    looked = await changes.undoing(found.change.id)
-    if part and not looked.fits:
-        if not looked.groups:
+    preview = await changes.preview_undo(found.change.id)
+    if part and not preview.fits:
+        if not preview.part_groups:
             raise UsageError(f"No part of compaction {found.change.id} fits.", "--message puts one message back.")
-        narrate(f"Of {count(looked.messages, 'message')} the newest {looked.part_messages:,} can come back, and did.")
-        return await changes.undo(found.change.id, looked.groups)
+        narrate(f"Of {count(preview.messages, 'message')} the newest {preview.part_messages:,} can come back, and did.")
+        return await changes.undo(found.change.id, preview.part_groups)
     context_usage = await changes.undo(found.change.id)
     if context_usage.excess:
         ways = f"`ctxchat compact {found.session}` frees up some."
         narrate(f"That is {short(context_usage.excess)} tokens too much for the window. {ways}")
-    elif not looked.fits:
+    elif not preview.fits:
         narrate("The window is past its trigger: the next message will start a compaction.")
     return context_usage
 

@@ -27,33 +27,33 @@ MAX_SHRUNK_CHARS = 120
 """Characters a shrunk message keeps."""
 
 
-def pinned(ledger: Ledger, group_id: str, at: str) -> Change:
+def pin_change(ledger: Ledger, group_id: str, at: str) -> Change:
     """The group stays verbatim."""
     if group_id in ledger.pinned:
         raise LedgerError(f"Message {ledger.group(group_id).first.id} is pinned already.")
-    _live(ledger, group_id)
-    return Change(id=_next(ledger, "pin", at), kind="pin", at=at, pins=(group_id,))
+    _unchanged_group(ledger, group_id)
+    return Change(id=_new_id(ledger, "pin", at), kind="pin", at=at, pins=(group_id,))
 
 
-def dropped(ledger: Ledger, group_id: str, at: str) -> Change:
+def drop_change(ledger: Ledger, group_id: str, at: str) -> Change:
     """The group, whole, is shown no more; also one of which only a shorter form was left."""
     entry = _entry(ledger, group_id)
     shortened = entry.kind == "shrink" and entry.covers == (group_id,)
-    if (ledger.group(group_id) if shortened else _live(ledger, group_id)).kind == "system":
+    if (ledger.group(group_id) if shortened else _unchanged_group(ledger, group_id)).kind == "system":
         raise LedgerError(f"{group_id} is this conversation's instructions: they stay in every request.", "Shrink it.")
-    return Change(id=_next(ledger, "drop", at), kind="drop", at=at, edits=(Edit("drop", (group_id,)),))
+    return Change(id=_new_id(ledger, "drop", at), kind="drop", at=at, edits=(Edit("drop", (group_id,)),))
 
 
-def shrunk(ledger: Ledger, group_id: str, at: str) -> Change:
+def shrink_change(ledger: Ledger, group_id: str, at: str) -> Change:
     """Each message of the group keeps its first line; calls keep their shape, with long texts in them cut."""
-    group = _live(ledger, group_id)
+    group = _unchanged_group(ledger, group_id)
     small = msgspec.structs.replace(group, messages=tuple(_one_line(m) for m in group.messages))
     if small == group:
         raise LedgerError(f"Message {group.first.id} is as short as it gets.")
-    return Change(id=_next(ledger, "shrink", at), kind="shrink", at=at, edits=(Edit("shrink", (group_id,), small),))
+    return Change(id=_new_id(ledger, "shrink", at), kind="shrink", at=at, edits=(Edit("shrink", (group_id,), small),))
 
 
-def without_media(ledger: Ledger, at: str) -> tuple[Change, tuple[str, ...]] | None:
+def media_change(ledger: Ledger, at: str) -> tuple[Change, tuple[str, ...]] | None:
     """A mark in place of each image and file that a server has not accepted yet, or of all where it has accepted them; their
     names with it. None where there are none."""
     whole = [entry for entry in ledger.live() if not entry.change and entry.group]
@@ -66,7 +66,7 @@ def without_media(ledger: Ledger, at: str) -> tuple[Change, tuple[str, ...]] | N
             if marked != group.messages:
                 edits.append(Edit("shrink", (group.id,), msgspec.structs.replace(group, messages=marked)))
         if edits:
-            return Change(id=_next(ledger, "shrink", at), kind="shrink", at=at, edits=tuple(edits)), tuple(names)
+            return Change(id=_new_id(ledger, "shrink", at), kind="shrink", at=at, edits=tuple(edits)), tuple(names)
     return None
 
 
@@ -84,23 +84,23 @@ def _without_media(message: Message, names: list[str]) -> Message:
     return msgspec.structs.replace(message, content=tuple(map(marked, message.content)))
 
 
-def rewound(ledger: Ledger, group_id: str, at: str) -> Change:
+def rewind_change(ledger: Ledger, group_id: str, at: str) -> Change:
     """Everything from this user message on is out of the view, as if it had not been said. Raises LedgerError."""
     group = ledger.group(group_id)
     if group.kind != "user" or group_id in ledger.rewound:
         raise LedgerError(f"{group_id} is no message to go back to.")
     gone = [g.id for g in ledger.groups[ledger.groups.index(group) :] if g.id not in ledger.rewound]
-    return Change(id=_next(ledger, "rewind", at), kind="rewind", at=at, edits=(Edit("drop", tuple(gone)),))
+    return Change(id=_new_id(ledger, "rewind", at), kind="rewind", at=at, edits=(Edit("drop", tuple(gone)),))
 
 
-def restored(ledger: Ledger, group_id: str, at: str) -> tuple[Group, Change]:
+def restore_change(ledger: Ledger, group_id: str, at: str) -> tuple[Group, Change]:
     """A note that quotes the group, to be added to the record, and the change that shows it."""
     group = ledger.group(group_id)
     head = f"[put back from earlier in this conversation, turn {group.turn}]"
     return _note(ledger, _with_images(head, group), f"{RESTORE_NOTE}{group_id}", at)
 
 
-def quoted(ledger: Ledger, group: Group, source: str, at: str) -> tuple[Group, Change]:
+def quote_change(ledger: Ledger, group: Group, source: str, at: str) -> tuple[Group, Change]:
     """A note that quotes a group of another session, and the change that shows it. `source` says which, in words."""
     head = (
         f"[quoted from another conversation, {' '.join(source.split())[:80] or 'without a title'}, turn {group.turn}]"
@@ -124,7 +124,7 @@ def _quotation(head: str, group: Group) -> str:
     return "\n".join(lines)
 
 
-def reinserted(ledger: Ledger, change_id: str, at: str) -> tuple[Group, Change]:
+def lost_facts_change(ledger: Ledger, change_id: str, at: str) -> tuple[Group, Change]:
     """One note with the facts that a compaction lost, and the change that shows it. Raises LedgerError where it lost none, or
     they were put back already."""
     facts = lost_facts(ledger, change_id)
@@ -150,7 +150,7 @@ def lost_facts(ledger: Ledger, change_id: str) -> tuple[str, ...]:
     raise LedgerError(f"Compaction {change_id} is not in force.")
 
 
-def memo_changed(ledger: Ledger, name: str, text: str, at: str) -> tuple[Group, Change]:
+def memo_change(ledger: Ledger, name: str, text: str, at: str) -> tuple[Group, Change]:
     """The note by which the person changes a memo of the agent's, removes it with an empty text, or adds one; and the change that
     shows it. Raises ToolError for a text that is too long."""
     kept = {memo.name: memo.text for memo in memos_of(ledger).values()}
@@ -158,17 +158,17 @@ def memo_changed(ledger: Ledger, name: str, text: str, at: str) -> tuple[Group, 
     if kept.get(name) == text:
         raise LedgerError(f"The memo {name} says that already.")
     note = memo_note(ledger.next_seq, at, ledger.turn, name, text)
-    return note, Change(id=_next(ledger, "memo", at), kind="memo", at=at, adds=(note.id,))
+    return note, Change(id=_new_id(ledger, "memo", at), kind="memo", at=at, adds=(note.id,))
 
 
 def _note(ledger: Ledger, content: str | tuple[Part, ...], source: str, at: str) -> tuple[Group, Change]:
     seq = ledger.next_seq
     message = Message(seq=seq, role="user", content=content, at=at)
     note = Group(f"g{seq}", "note", (message,), ledger.turn, source)
-    return note, Change(id=_next(ledger, "restore", at), kind="restore", at=at, adds=(note.id,))
+    return note, Change(id=_new_id(ledger, "restore", at), kind="restore", at=at, adds=(note.id,))
 
 
-def _live(ledger: Ledger, group_id: str) -> Group:
+def _unchanged_group(ledger: Ledger, group_id: str) -> Group:
     entry = _entry(ledger, group_id)
     if entry.change or entry.group is None:
         raise LedgerError(f"{group_id} is not in the view as it was.", "Undo what replaced it, or put it back.")
@@ -182,7 +182,7 @@ def _entry(ledger: Ledger, group_id: str) -> Entry:
     return entry
 
 
-def _next(ledger: Ledger, kind: ChangeKind, at: str) -> str:
+def _new_id(ledger: Ledger, kind: ChangeKind, at: str) -> str:
     """An id no change of this ledger has: the kind, its time, and a number where two fall on one instant."""
     taken = {c.id for c in ledger.changes}
     base = f"{kind}-{''.join(ch for ch in at if ch.isdigit())[:17] or len(taken) + 1}"
@@ -205,32 +205,32 @@ def _one_line(message: Message) -> Message:
     return msgspec.structs.replace(message, content=mark, calls=calls, reasoning=None)
 
 
-Measured = Callable[[Ledger], tuple[View, ContextUsage]]
+Measure = Callable[[Ledger], tuple[View, ContextUsage]]
 """The view a ledger has, and the gauge it would show."""
 
 MAX_PART_TRIES = 6
 """Looks at a part before it is given up."""
 
 
-class Undoing(msgspec.Struct, frozen=True):
+class UndoPreview(msgspec.Struct, frozen=True):
     """A change that could be taken back.
 
     `before` and `after` are the gauge now and when all of it has been undone; `messages` are in the view as before then. Where
-    that is too full, `part` is the gauge when only the newest that fit come back: `groups`, with `part_messages`. No groups: no
-    part of it fits, or none can be had alone. `roof` is where too full begins: at the trigger, or past the limit where the
-    trigger is passed already.
+    that is too full, `after_part` is the gauge when only the newest that fit come back: `part_groups`, with `part_messages`. No
+    groups: no part of it fits, or none can be had alone. `ceiling` is where too full begins: at the trigger, or past the limit
+    where the trigger is passed already.
     """
 
     change: Change
     before: ContextUsage
     after: ContextUsage
     messages: int
-    part: ContextUsage | None = None
-    groups: tuple[str, ...] = ()
+    after_part: ContextUsage | None = None
+    part_groups: tuple[str, ...] = ()
     part_messages: int = 0
 
     @property
-    def roof(self) -> int:
+    def ceiling(self) -> int:
         """The first number of tokens that is too many."""
         before = self.before
         return before.trigger_tokens if before.used < before.trigger_tokens else before.limit + 1
@@ -238,7 +238,7 @@ class Undoing(msgspec.Struct, frozen=True):
     @property
     def fits(self) -> bool:
         """All of it can come back, or it brings nothing back; so does all where no window is known."""
-        return self.after.used < max(self.roof, self.before.used + 1) or self.before.limit <= 0
+        return self.after.used < max(self.ceiling, self.before.used + 1) or self.before.limit <= 0
 
 
 def find_change(ledger: Ledger, change_id: str = "") -> Change:
@@ -249,42 +249,42 @@ def find_change(ledger: Ledger, change_id: str = "") -> Change:
     raise LedgerError(f"Change {change_id} is not in force." if change_id else "There is nothing to undo.")
 
 
-def preview_undo(ledger: Ledger, change_id: str, measured: Measured, count: Count, memory: Memory) -> Undoing:
+def preview_undo(ledger: Ledger, change_id: str, measure: Measure, count: Count, memory: Memory) -> UndoPreview:
     """What undoing a change would do, and the part of it that fits where not all does. Raises LedgerError."""
     change = find_change(ledger, change_id)
     covered = {g for entry in ledger.live() if entry.change == change.id for g in entry.covers}
     held = tuple(g.id for g in ledger.groups if g.id in covered)
     without = ledger.undo(change.id)
-    (_, before), (view, after) = measured(ledger), measured(without)
-    whole = Undoing(change, before, after, len(come_back(ledger, without)))
-    if whole.fits or change.kind != "compaction" or later(ledger, change):
+    (_, before), (view, after) = measure(ledger), measure(without)
+    whole = UndoPreview(change, before, after, len(returning_messages(ledger, without)))
+    if whole.fits or change.kind != "compaction" or change_on_top(ledger, change):
         return whole
     last = {e.group.id: e.covers[-1] for e in without.live() if e.group}
     weights = Counter[str]()
     for item in view.items:
         weights[last.get(item.group, item.group)] += item.tokens
-    room = (whole.roof - before.used) * view.raw // max(1, after.used)
-    groups = _newest(held, weights, room)
+    room = (whole.ceiling - before.used) * view.raw // max(1, after.used)
+    groups = _newest_that_fit(held, weights, room)
     for _ in range(MAX_PART_TRIES):
         groups = _from_a_turn(ledger, _whole_groups(without, groups))
         if not groups:
             break
-        narrowed = without.apply(_narrowed(without, change, groups, count, memory))
-        _, part = measured(narrowed)
-        if part.used < whole.roof:
-            back = len(come_back(ledger, narrowed))
-            return msgspec.structs.replace(whole, part=part, groups=groups, part_messages=back)
+        narrowed = without.apply(_without_groups(without, change, groups, count, memory))
+        _, part = measure(narrowed)
+        if part.used < whole.ceiling:
+            back = len(returning_messages(ledger, narrowed))
+            return msgspec.structs.replace(whole, after_part=part, part_groups=groups, part_messages=back)
         groups = groups[max(1, len(groups) // 8) :]
     return whole
 
 
-def in_part(
-    ledger: Ledger, change_id: str, groups: Collection[str], measured: Measured, count: Count, memory: Memory
+def partial_undo(
+    ledger: Ledger, change_id: str, groups: Collection[str], measure: Measure, count: Count, memory: Memory
 ) -> Change:
     """The compaction without these groups, to be put in its place; its record tells what came back. Of groups that one summary
     stood for before, all come back or none. Raises LedgerError where they cannot come back alone."""
     change = find_change(ledger, change_id)
-    if above := later(ledger, change):
+    if above := change_on_top(ledger, change):
         raise LedgerError(
             f"{_describe_change(above)} made on top of it: no part of it can come back alone.", "Undo that first."
         )
@@ -292,12 +292,12 @@ def in_part(
     back = _whole_groups(without, groups)
     if change.kind != "compaction" or not any(g in back for e in change.edits for g in e.covers):
         raise LedgerError(f"Change {change.id} put none of these messages away.")
-    left = _narrowed(without, change, back, count, memory)
-    (_, now), (_, then) = measured(ledger), measured(without.apply(left))
+    left = _without_groups(without, change, back, count, memory)
+    (_, now), (_, then) = measure(ledger), measure(without.apply(left))
     return _with_tokens(left, max(0, then.used - now.used))
 
 
-def _narrowed(without: Ledger, change: Change, groups: Collection[str], count: Count, memory: Memory) -> Change:
+def _without_groups(without: Ledger, change: Change, groups: Collection[str], count: Count, memory: Memory) -> Change:
     """The change as if it had never touched these groups; `without` is the ledger without it."""
     back = set(groups)
     edits = tuple(edit for e in change.edits if (edit := of_less(e, without, back, count, memory)).covers)
@@ -330,7 +330,7 @@ def _with_tokens(change: Change, tokens: int) -> Change:
     return msgspec.structs.replace(change, record=msgspec.structs.replace(record, back=back))
 
 
-def redone(undone: Sequence[Change], ledger: Ledger, change_id: str = "") -> Change:
+def redo_change(undone: Sequence[Change], ledger: Ledger, change_id: str = "") -> Change:
     """A change that was undone, to be made again exactly as it was; the one last undone without an id. Raises LedgerError
     where there is none, or where something was made since of what it touched."""
     change = next((c for c in reversed(undone) if change_id in {"", c.id}), None)
@@ -347,7 +347,7 @@ def redone(undone: Sequence[Change], ledger: Ledger, change_id: str = "") -> Cha
     return change
 
 
-def later(ledger: Ledger, change: Change) -> Change | None:
+def change_on_top(ledger: Ledger, change: Change) -> Change | None:
     """The next change in force that was made on top of this one, None for none."""
     place = next(i for i, c in enumerate(ledger.changes) if c.id == change.id)
     return next((c for c in ledger.changes[place + 1 :] if _touched(c) & _touched(change)), None)
@@ -361,7 +361,7 @@ def _touched(change: Change) -> set[str]:
     return {g for e in change.edits for g in e.covers}.union(change.pins)
 
 
-def _newest(held: Sequence[str], weights: Counter[str], room: int) -> tuple[str, ...]:
+def _newest_that_fit(held: Sequence[str], weights: Counter[str], room: int) -> tuple[str, ...]:
     """As many from the end as fit into so many raw tokens."""
     first = len(held)
     while first and weights[held[first - 1]] <= room:
@@ -376,7 +376,7 @@ def _from_a_turn(ledger: Ledger, groups: Sequence[str]) -> tuple[str, ...]:
     return tuple(groups[first:])
 
 
-def come_back(now: Ledger, then: Ledger) -> frozenset[int]:
+def returning_messages(now: Ledger, then: Ledger) -> frozenset[int]:
     """The places of messages that the second view shows and the first does not, or otherwise: shortened."""
     shown = _visible_messages(now)
     return frozenset(seq for seq, message in _visible_messages(then).items() if shown.get(seq) != message)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ctxchat.agent.conversation import UnexplainedBreak
 from ctxchat.core.budget import Window
-from ctxchat.core.changes import rewound
+from ctxchat.core.changes import rewind_change
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Notice, TextDelta, TurnFinished
 from ctxchat.core.head import ContextBlock
@@ -207,7 +207,7 @@ async def test_undoing_the_last_turn_is_free() -> None:
     desk = Desk(model)
     await desk.say("one")
     await desk.say("two")
-    change = rewound(desk.state.ledger, "g3", "")
+    change = rewind_change(desk.state.ledger, "g3", "")
     await desk.conversation.write(Changed(change))
     await desk.say("three")
     broke = next(r.broke for r in reversed(desk.journal.records) if isinstance(r, Measured))

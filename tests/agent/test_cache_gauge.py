@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ctxchat.agent.compaction.summariser import ModelSummariser
 from ctxchat.core.budget import Window
 from ctxchat.core.cache_state import CacheState
-from ctxchat.core.changes import rewound
+from ctxchat.core.changes import rewind_change
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.events import Usage
 from ctxchat.core.head import ContextBlock
@@ -131,7 +131,7 @@ class Life:
                     )
             case "rewind" if [g for g in groups if g.kind == "user"][1:]:
                 last = [g for g in groups if g.kind == "user"][-1]
-                await desk.conversation.write(Changed(rewound(desk.state.ledger, last.id, self.clock.now())))
+                await desk.conversation.write(Changed(rewind_change(desk.state.ledger, last.id, self.clock.now())))
                 await desk.session.measure()
             case "restart" | "lasting":
                 self.lasting ^= step == "lasting"

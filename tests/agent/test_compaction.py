@@ -272,7 +272,7 @@ async def test_after_an_undo_the_gauge_is_as_announced_though_the_window_is_near
     assert told_of_the_window(desk.session.view)
     await desk.free_up()
     assert told_of_the_window(desk.session.view) is None
-    looked = await desk.session.changes.undoing()
+    looked = await desk.session.changes.preview_undo()
     assert (await desk.session.changes.undo()).used == looked.after.used
 
 
@@ -291,7 +291,7 @@ async def test_what_was_done_is_said_as_it_was_done():
         "not the calls beside them"
     )
     assert record.detail.startswith(f"{record.shortened} messages shortened")
-    assert (await desk.session.changes.undoing()).messages == record.shortened
+    assert (await desk.session.changes.preview_undo()).messages == record.shortened
     await desk.session.changes.undo(record.id, record.folded[-1:])
     left = desk.state.ledger.compactions[0].record
     assert left and left.shortened == left.folded_messages == record.shortened - 1 and left.back.messages == 1

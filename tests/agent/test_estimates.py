@@ -259,7 +259,7 @@ async def smaller_is_less(ratio: float, grown: bool) -> None:
     assert record.after.used / record.before.used == pytest.approx(after / before, abs=0.12)
     assert desk.session.context_usage.used == record.after.used and desk.session.context_usage.estimated
     assert desk.folded() == desk.state
-    looked = await desk.session.changes.undoing()
+    looked = await desk.session.changes.preview_undo()
     context_usage = await desk.session.changes.undo()
     assert context_usage.used == looked.after.used == pytest.approx(record.before.used, abs=5)
     scale = desk.conversation.as_counted

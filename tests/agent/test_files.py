@@ -91,9 +91,9 @@ async def test_undo_takes_the_last_turn_back_and_redo_brings_it_back(tmp_path: P
     first = snapshot(room.root)
     await room.say()
     second = snapshot(room.root)
-    await room.files.restore(await room.files.undoing())
+    await room.files.restore(await room.files.preview_undo())
     assert snapshot(room.root) == first
-    await room.files.restore(await room.files.undoing())
+    await room.files.restore(await room.files.preview_undo())
     assert snapshot(room.root) == {}
     await room.files.restore(await room.files.redoing())
     assert snapshot(room.root) == first
@@ -113,12 +113,12 @@ async def test_what_a_person_wrote_since_stays_or_lies_beside(tmp_path: Path) ->
     room = Room(tmp_path, [shell("echo agent > a; echo agent > b"), DONE])
     await room.say()
     (room.root / "a").write_text("agent\nmine\n")
-    looked = await room.files.undoing()
+    looked = await room.files.preview_undo()
     assert [m.path for m in looked.mine] == ["a"]
     await room.files.restore(looked, "mine")
     assert snapshot(room.root).keys() == {"a"}
     await room.files.restore(await room.files.redoing())
-    await room.files.restore(await room.files.undoing(), "copy")
+    await room.files.restore(await room.files.preview_undo(), "copy")
     assert {name: content for name, (_, _, content) in snapshot(room.root).items()} == {"a.yours": b"agent\nmine\n"}
     await room.files.restore(await room.files.redoing())
     assert (room.root / "a").read_text() == "agent\nmine\n"
@@ -140,16 +140,16 @@ async def test_what_a_person_makes_while_a_command_runs_is_named_and_stays_unles
 
     await asyncio.gather(room.say(), asyncio.to_thread(person))
     after = snapshot(room.root)
-    looked = await room.files.undoing()
+    looked = await room.files.preview_undo()
     assert looked.unnamed == ("mine", "odd") and not looked.mine
     assert room.desk.folded().checkpoints[-1].unnamed == ("mine", "odd")
     await room.files.restore(looked)
     assert snapshot(room.root) == before | {name: after[name] for name in ("mine", "odd")}
     await room.files.restore(await room.files.redoing())
-    await room.files.restore(await room.files.undoing(), "copy")
+    await room.files.restore(await room.files.preview_undo(), "copy")
     assert {"mine.yours", "odd.yours"} <= snapshot(room.root).keys()
     await room.files.restore(await room.files.redoing())
-    await room.files.restore(await room.files.undoing(), "none")
+    await room.files.restore(await room.files.preview_undo(), "none")
     assert snapshot(room.root) == before
     await room.files.restore(await room.files.redoing())
     assert snapshot(room.root) == after
@@ -210,7 +210,7 @@ async def test_a_call_that_is_stopped_can_be_undone(tmp_path: Path) -> None:
     with pytest.raises(asyncio.CancelledError):
         await asyncio.create_task(run())
     assert [c.path for c in room.desk.state.checkpoints[0].changes] == ["a"]
-    await room.files.restore(await room.files.undoing())
+    await room.files.restore(await room.files.preview_undo())
     assert snapshot(room.root) == {}
 
 
@@ -223,20 +223,20 @@ async def test_a_kill_in_a_command_is_found_when_the_session_opens(tmp_path: Pat
     assert "1 file created" in await later.files.recover()
     assert fold(later.desk.journal.records).checkpoints
     assert await later.files.recover() == ""
-    await later.files.restore(await later.files.undoing())
+    await later.files.restore(await later.files.preview_undo())
     assert snapshot(room.root) == {}
 
 
 async def test_where_the_journal_refuses_files_are_as_they_were(tmp_path: Path) -> None:
     room = Room(tmp_path, [write("a", "1\n"), DONE])
     await room.say()
-    looked = await room.files.undoing()
+    looked = await room.files.preview_undo()
     room.desk.journal.full = True
     with pytest.raises(StorageError):
         await room.files.restore(looked)
     assert snapshot(room.root)["a"][2] == b"1\n"
     room.desk.journal.full = False
-    await room.files.restore(await room.files.undoing())
+    await room.files.restore(await room.files.preview_undo())
     assert snapshot(room.root) == {}
 
 

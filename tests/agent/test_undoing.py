@@ -64,14 +64,14 @@ async def test_a_look_tells_what_is_used_now_as_the_gauge_does():
     await desk.say("and now?")
     context_usage = desk.session.context_usage
     assert context_usage.used == 9_010 and not context_usage.estimated, "a server that counts unlike us"
-    assert (await desk.session.changes.undoing()).before == context_usage
+    assert (await desk.session.changes.preview_undo()).before == context_usage
 
 
 async def test_a_look_is_what_the_undo_then_does_and_changes_nothing():
     desk = await compacted(64_000)
     before, entries = shown(desk), len(desk.journal.records)
-    looked = await desk.session.changes.undoing()
-    assert looked.fits and looked.groups == () and looked.messages > 10
+    looked = await desk.session.changes.preview_undo()
+    assert looked.fits and looked.part_groups == () and looked.messages > 10
     assert shown(desk) == before and len(desk.journal.records) == entries
     assert (await desk.session.changes.undo()).used == looked.after.used
 
@@ -81,7 +81,7 @@ async def test_what_an_earlier_pass_put_away_does_not_come_back_with_the_later_o
     await desk.free_up()
     first, last = desk.state.ledger.compactions
     assert first.record is not None and last.record is not None and first.record.folded_messages > 10
-    looked = await desk.session.changes.undoing()
+    looked = await desk.session.changes.preview_undo()
     assert looked.change == last and looked.messages == last.record.folded_messages
 
 
@@ -100,23 +100,23 @@ async def test_the_part_that_fits_comes_back_and_the_rest_stays_put_away():
     (change,) = desk.state.ledger.compactions
     put_away = [g for e in change.edits for g in e.covers]
     estimated = desk.conversation.expected(desk.session.view, 1)
-    looked = await desk.session.changes.undoing(change.id)
-    assert looked.after.excess > 0 and looked.part is not None and not looked.fits
-    assert looked.groups == tuple(put_away[-len(looked.groups) :]) != tuple(put_away), "the newest of them"
-    assert desk.state.ledger.group(looked.groups[0]).kind == "user", "from a question on"
-    context_usage = await desk.session.changes.undo(change.id, looked.groups)
-    assert context_usage.used == looked.part.used < context_usage.trigger_tokens
+    looked = await desk.session.changes.preview_undo(change.id)
+    assert looked.after.excess > 0 and looked.after_part is not None and not looked.fits
+    assert looked.part_groups == tuple(put_away[-len(looked.part_groups) :]) != tuple(put_away), "the newest of them"
+    assert desk.state.ledger.group(looked.part_groups[0]).kind == "user", "from a question on"
+    context_usage = await desk.session.changes.undo(change.id, looked.part_groups)
+    assert context_usage.used == looked.after_part.used < context_usage.trigger_tokens
     assert problems(desk.session.view) == []
     (left,) = desk.state.ledger.compactions
-    assert left.id == change.id and left.edits[0].covers == tuple(put_away[: -len(looked.groups)])
+    assert left.id == change.id and left.edits[0].covers == tuple(put_away[: -len(looked.part_groups)])
     assert left.record is not None and change.record is not None
     assert left.record.folded_messages == change.record.folded_messages - looked.part_messages
-    tokens = looked.part.used - estimated.used
+    tokens = looked.after_part.used - estimated.used
     assert left.record.back == PutBack(looked.part_messages, tokens), "what came back is told"
     assert left.record.freed == change.record.freed - tokens and left.record.after == change.record.after
     assert desk.folded().ledger == desk.state.ledger and desk.state.undone == ()
     # More would have been too much: the part is as large as it can be, to within a turn and the note that came with it.
-    turn_more = sum(i.tokens for i in desk.session.view.items if i.group in looked.groups[:4])
+    turn_more = sum(i.tokens for i in desk.session.view.items if i.group in looked.part_groups[:4])
     assert context_usage.used + turn_more * context_usage.used / desk.session.view.raw >= context_usage.trigger_tokens
     await desk.session.changes.undo(change.id)
     assert {i.group for i in desk.session.view.items if i.group}.issuperset(put_away)
@@ -164,9 +164,9 @@ async def test_an_earlier_summary_comes_back_whole_or_not_at_all():
 async def test_nothing_is_offered_where_no_part_fits():
     desk = await compacted(64_000)
     await desk.session.setup.switch_model("small/model")
-    looked = await desk.session.changes.undoing()
+    looked = await desk.session.changes.preview_undo()
     assert looked.before.used >= looked.before.trigger_tokens, "it is too full already"
-    assert looked.after.excess > 0 and looked.part is None and looked.groups == ()
+    assert looked.after.excess > 0 and looked.after_part is None and looked.part_groups == ()
 
 
 async def test_a_part_under_a_later_pass_cannot_come_back_alone():
@@ -175,7 +175,7 @@ async def test_a_part_under_a_later_pass_cannot_come_back_alone():
     put_away = first.edits[0].covers
     await desk.free_up()
     assert len(desk.state.ledger.compactions) == 2
-    looked = await desk.session.changes.undoing(first.id)
+    looked = await desk.session.changes.preview_undo(first.id)
     assert looked.messages == 0, "the later one stands for them"
     before = shown(desk)
     with pytest.raises(LedgerError, match="on top of it"):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.core.changes import rewound
+from ctxchat.core.changes import rewind_change
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.head import Head
@@ -40,7 +40,7 @@ def changed(draw: st.DrawFn) -> tuple[Ledger, list[Ledger]]:
             case "undo" if ledger.changes:
                 ledger = ledger.undo(draw(st.sampled_from(ledger.changes)).id)
             case "rewind" if said := [g.id for g in ledger.groups_in_force if g.kind == "user"]:
-                change = rewound(ledger, draw(st.sampled_from(said)), "")
+                change = rewind_change(ledger, draw(st.sampled_from(said)), "")
                 ledger = ledger.apply(msgspec.structs.replace(change, id=f"c{number}"))
             case "pin" if ids:
                 ledger = ledger.apply(Change(f"c{number}", "pin", pins=(draw(st.sampled_from(ids)),)))
@@ -173,7 +173,7 @@ def test_what_is_derived_is_the_same_however_a_ledger_grew(
 
 def test_what_was_rewound_is_out_of_view_with_all_that_was_made_of_it() -> None:
     ledger = turns(6).apply(Change("k", "compaction", edits=(Edit("digest", ("g1", "g2", "g3"), summary()),)))
-    back = ledger.apply(rewound(ledger, "g3", "2026"))
+    back = ledger.apply(rewind_change(ledger, "g3", "2026"))
     assert [e.group.id for e in back.live() if e.group] == ["g1", "g2"], (
         "a summary that tells of it would bring it back"
     )
@@ -184,4 +184,4 @@ def test_what_was_rewound_is_out_of_view_with_all_that_was_made_of_it() -> None:
     assert [e.group.id for e in again.undo(back.changes[-1].id).live() if e.group] == ["s", "g4", "g5", "g6", "g7"]
     assert back.undo(back.changes[-1].id) == ledger
     with pytest.raises(LedgerError):
-        rewound(back, "g5", "2027")
+        rewind_change(back, "g5", "2027")

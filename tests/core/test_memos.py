@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxchat.core.applying import apply_plan
-from ctxchat.core.changes import memo_changed, rewound
+from ctxchat.core.changes import memo_change, rewind_change
 from ctxchat.core.errors import LedgerError, ToolError
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.ledger import Change, Ledger
@@ -76,7 +76,7 @@ def test_what_holds_is_what_was_written_last_and_stands_in_every_view(acts: list
                 ledger = appended(ledger, [Message(seq, "user", FILLER), Message(seq + 1, "assistant", FILLER)])
             case "person":
                 try:
-                    note, change = memo_changed(ledger, name, text, f"2026-11-26T10:{number:02}:00Z")
+                    note, change = memo_change(ledger, name, text, f"2026-11-26T10:{number:02}:00Z")
                 except (LedgerError, ToolError):
                     continue
                 before.append((change.id, dict(expected)))
@@ -100,8 +100,8 @@ def test_what_holds_is_what_was_written_last_and_stands_in_every_view(acts: list
 def test_a_rewind_takes_a_memo_back_and_an_undo_of_a_removal_brings_it_again():
     ledger = wrote(wrote(Ledger(), "way", "SQLite"), "way", "Postgres")
     second = [g for g in ledger.groups if g.kind == "user"][1]
-    assert memos_of(ledger.apply(rewound(ledger, second.id, "2026")))["way"].text == "SQLite"
-    note, change = memo_changed(ledger, "way", "", "2026")
+    assert memos_of(ledger.apply(rewind_change(ledger, second.id, "2026")))["way"].text == "SQLite"
+    note, change = memo_change(ledger, "way", "", "2026")
     gone = ledger.append(note).apply(change)
     assert not memos_of(gone) and 'removed your memo "way"' in shown(gone)
     assert memos_of(gone.undo(change.id))["way"].text == "Postgres" and "removed" not in shown(gone.undo(change.id))

@@ -19,7 +19,7 @@ from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.cache_state import NOTHING_KNOWN
 from ctxchat.core.calibration import Calibration, Mix
-from ctxchat.core.changes import Undoing, find_change, in_part, preview_undo, redone, reinserted
+from ctxchat.core.changes import UndoPreview, find_change, lost_facts_change, partial_undo, preview_undo, redo_change
 from ctxchat.core.context_usage import ContextUsage, Counting, Past, TokenPrice, measure
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.events import Event, Notice, Stamped, Steered, TextDelta, TurnFinished, TurnStarted
@@ -307,7 +307,7 @@ class FakeSession:
 
     async def reinsert(self, change_id: str) -> ContextUsage:
         self.reinserted.append(change_id)
-        note, change = reinserted(self.state.ledger, change_id, LATEST)
+        note, change = lost_facts_change(self.state.ledger, change_id, LATEST)
         ledger = self.state.ledger.append(note).apply(change)
         self.state = msgspec.structs.replace(self.state, ledger=ledger)
         return self.context_usage
@@ -444,7 +444,7 @@ class FakeSession:
         self._changes += 1
         return f"h{self._changes}"
 
-    async def undoing(self, change_id: str = "") -> Undoing:
+    async def preview_undo(self, change_id: str = "") -> UndoPreview:
         return preview_undo(self.state.ledger, change_id, self._measured, TokenCounter().count_text, Memory())
 
     async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> ContextUsage:
@@ -452,7 +452,9 @@ class FakeSession:
         left = (
             [
                 Changed(
-                    in_part(self.state.ledger, undone.id, groups, self._measured, TokenCounter().count_text, Memory())
+                    partial_undo(
+                        self.state.ledger, undone.id, groups, self._measured, TokenCounter().count_text, Memory()
+                    )
                 )
             ]
             if groups
@@ -462,7 +464,7 @@ class FakeSession:
         return self.context_usage
 
     async def redo(self, change_id: str = "") -> ContextUsage:
-        return self._apply(redone(self.state.undone, self.state.ledger, change_id))
+        return self._apply(redo_change(self.state.undone, self.state.ledger, change_id))
 
     async def pin(self, group_id: str) -> ContextUsage:
         return self._apply(Change(self._id(), "pin", pins=(group_id,)))

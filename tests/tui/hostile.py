@@ -264,7 +264,7 @@ class Hostile:
 
 
 async def _undo(of: Hostile) -> Screen[Any]:
-    return UndoScreen(await of.desk.undoing("k1"), of.desk.state)
+    return UndoScreen(await of.desk.preview_undo("k1"), of.desk.state)
 
 
 async def _preview(of: Hostile) -> Screen[Any]:

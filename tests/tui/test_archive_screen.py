@@ -215,7 +215,7 @@ async def test_where_there_is_room_a_story_stands_beside_what_it_is_of(tmp_path:
         await until(pilot, lambda: any(app.screen.query("#taken").results(Rows)) and app.screen.rows.items)
         looked = preview_undo(app.desk.state.ledger, "k2", app.desk._measured, TokenCounter().count_text, Memory())
         back = app.screen.query_one("#taken", Rows)
-        assert [kept.group.id in looked.groups for kept in back.items[:3]] == [True] * 3
+        assert [kept.group.id in looked.part_groups for kept in back.items[:3]] == [True] * 3
         assert "✓" in app.rows("#taken")[1] and "before → after" in app.text("#record Static")
         await pilot.resize_terminal(80, 24)
         record = app.screen.query_one("#record")
@@ -262,9 +262,12 @@ async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(t
         await pilot.press("enter")
         await app.at_rest(pilot)
         assert 0 < looked.part_messages < looked.messages
-        assert looked.part is not None and app.desk.context_usage.used == looked.part.used < looked.part.trigger_tokens
+        assert (
+            looked.after_part is not None
+            and app.desk.context_usage.used == looked.after_part.used < looked.after_part.trigger_tokens
+        )
         shown = {g for e in app.desk.state.ledger.live() if not e.change for g in e.covers}
-        assert shown.issuperset(looked.groups)
+        assert shown.issuperset(looked.part_groups)
         (one,) = compaction_entries(app.desk.state)
         back = one.record.back
         assert (back.messages, one.record.stands) == (looked.part_messages, one.record.after.used + back.tokens)

@@ -314,7 +314,7 @@ async def test_undo_in_the_chat_asks_where_it_would_not_fit_and_redo_is_exact(tm
         await until(pilot, lambda: f"Redone: {told.folded_messages - told.shortened} messages compacted" in words(app))
         await pilot.press(*"/redo", "enter")
         await until(pilot, lambda: "There is nothing to redo." in words(app))
-        while not (await desk.session.changes.undoing()).after.excess:
+        while not (await desk.session.changes.preview_undo()).after.excess:
             await say(app, pilot, f"question? {LONG * 3}")
         await pilot.press(*"/undo", "enter")
         await until(pilot, lambda: isinstance(app.screen, UndoScreen))

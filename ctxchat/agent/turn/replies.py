@@ -19,7 +19,7 @@ from ctxchat.agent.turn.fallback import Fallback
 from ctxchat.agent.turn.in_flight import InFlight
 from ctxchat.agent.turn.model_calls import ArrivingReply, TokenTally, ask
 from ctxchat.core.cache_state import NOTHING_KNOWN
-from ctxchat.core.changes import without_media
+from ctxchat.core.changes import media_change
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Notice, ReasoningDelta, Retry, TextDelta, Usage
 from ctxchat.core.grouping import single
@@ -128,7 +128,7 @@ class Replies:
             without = (HeadSet(msgspec.structs.replace(head, tools=kept)),) if head else ()
             await conversation.write(ToolRefused(conversation.model.name, tool), *without)
             return f"The server refused the tool {tool}, which is left out from now on: {problem.text}"
-        if blames_media(problem) and (found := without_media(conversation.ledger, conversation.clock.now())):
+        if blames_media(problem) and (found := media_change(conversation.ledger, conversation.clock.now())):
             change, names = found
             await conversation.write(Changed(change, conversation.as_counted))
             left = ", ".join(names)

@@ -18,7 +18,7 @@ from textual.screen import Screen
 from textual.widgets import Label, Static
 
 from ctxchat.agent.file_undo import Files
-from ctxchat.core.changes import Undoing, come_back
+from ctxchat.core.changes import UndoPreview, returning_messages
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.file_changes import Checkpoint, Keep, Restoring, chosen, files_words, is_folder, made_last, redoable
@@ -82,20 +82,20 @@ async def undo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | No
     changes = session.state.ledger.changes
     files_last = not change_id and made_last(session.state.checkpoints) > (changes[-1].at if changes else "")
     if session.files and (change_id == FILES or files_last):
-        return await _back(session, session.files, ask, await session.files.undoing(), "Undone", "/redo")
-    looked = await session.changes.undoing(change_id)
-    wish = UndoChoice() if looked.fits else await ask(UndoScreen(looked, session.state))
+        return await _back(session, session.files, ask, await session.files.preview_undo(), "Undone", "/redo")
+    preview = await session.changes.preview_undo(change_id)
+    wish = UndoChoice() if preview.fits else await ask(UndoScreen(preview, session.state))
     if wish is None:
         return None
-    if looked.change.kind == "rewind" and session.files:
-        wanted = await session.files.unrewinding(looked.change.id)
+    if preview.change.kind == "rewind" and session.files:
+        wanted = await session.files.unrewinding(preview.change.id)
         keep = await agreed(ask, wanted)
         if keep is None:
             return None
-        context_usage = await session.files.unrewind(looked.change.id, wanted, keep)
+        context_usage = await session.files.unrewind(preview.change.id, wanted, keep)
     else:
-        context_usage = await session.changes.undo(looked.change.id, wish.groups)
-    return UndoDone(context_usage, _result_words(looked, wish, context_usage))
+        context_usage = await session.changes.undo(preview.change.id, wish.groups)
+    return UndoDone(context_usage, _result_words(preview, wish, context_usage))
 
 
 async def redo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | None:
@@ -181,10 +181,10 @@ def _redo_words(change: Change) -> str:
     return made_smaller(folded_messages(change, change.record), shortened)
 
 
-def _result_words(looked: Undoing, wish: UndoChoice, context_usage: ContextUsage) -> str:
-    back = looked.part_messages if wish.groups else looked.messages
+def _result_words(preview: UndoPreview, wish: UndoChoice, context_usage: ContextUsage) -> str:
+    back = preview.part_messages if wish.groups else preview.messages
     free = _free_words(context_usage)
-    if words := BY_HAND.get(looked.change.kind):
+    if words := BY_HAND.get(preview.change.kind):
         return f"Undone: {words[0]}.{free}{_excess_words(context_usage)}"
     if not back:
         return "Undone. A later compaction stands for these messages: undo that to see them again."
@@ -209,83 +209,83 @@ class UndoScreen(Panel[UndoChoice]):
         Binding("a", "all", "all"),
     ]
 
-    def __init__(self, looked: Undoing, state: SessionState) -> None:
+    def __init__(self, preview: UndoPreview, state: SessionState) -> None:
         super().__init__()
-        self._looked, self._state = looked, state
-        self._pass = next((one for one in compaction_entries(state) if one.id == looked.change.id), None)
+        self._preview, self._state = preview, state
+        self._compaction = next((one for one in compaction_entries(state) if one.id == preview.change.id), None)
 
     def body(self) -> ComposeResult:
-        looked = self._looked
+        preview = self._preview
         with Vertical(classes="panel-body"):
             with VerticalScroll(id="question", can_focus=False):
                 yield Static(self._sentence(), id="why", markup=False)
-                bars = [("now", looked.before), ("part", looked.part), ("all", looked.after)]
+                bars = [("now", preview.before), ("part", preview.after_part), ("all", preview.after)]
                 shown = [(name, context_usage) for name, context_usage in bars if context_usage is not None]
                 for name, context_usage in shown:
                     with Horizontal(classes="bar"):
                         yield Label(name, markup=False)
                         yield Gauge(context_usage, among=[each for _, each in shown])
                 yield Static(self._ways(), id="ways", markup=False)
-            if self._pass:
+            if self._compaction:
                 with Horizontal(id="back"):
                     yield Rows(TAKEN, self._cells, id="taken", empty="A later compaction stands for its messages.")
                     yield CompactionReport(id="record")
 
     def on_mount(self) -> None:
         super().on_mount()
-        looked, record = self._looked, self._looked.change.record
+        preview, record = self._preview, self._preview.change.record
         why = f"{REASONS[record.reason]}, " if record else ""
         change = Content.assemble(
-            f"{tilde(looked.before)}{short(looked.before.used)} → ~{short(looked.after.used)}",
-            (f" of {short(looked.after.limit)}", MUTED),
+            f"{tilde(preview.before)}{short(preview.before.used)} → ~{short(preview.after.used)}",
+            (f" of {short(preview.after.limit)}", MUTED),
         )
-        self.head(change, left=f"Undo   {why}{day_and_clock(looked.change.at)}")
+        self.head(change, left=f"Undo   {why}{day_and_clock(preview.change.at)}")
         for place in self.query(CompactionReport):
-            place.show_compaction(self._pass)
+            place.show_compaction(self._compaction)
         self._look_through()
 
     @work(exit_on_error=False)
     async def _look_through(self) -> None:
         """Find what would come back, the newest first: they are what a part is made of."""
-        if self._pass and self._looked.messages:
-            self.rows.show_items(await asyncio.to_thread(self._back, self._pass))
+        if self._compaction and self._preview.messages:
+            self.rows.show_items(await asyncio.to_thread(self._back, self._compaction))
 
     def _back(self, one: CompactionEntry) -> list[Kept]:
         ledger = self._state.ledger
-        seqs = come_back(ledger, ledger.undo(self._looked.change.id))
+        seqs = returning_messages(ledger, ledger.undo(self._preview.change.id))
         return [each for each in reversed(archived(one, ledger)) if not each.nested and each.message.seq in seqs]
 
     def _cells(self, kept: Kept) -> tuple[Cell, ...]:
-        part = ("✓", "good") if kept.group.id in self._looked.groups else ""
+        part = ("✓", "good") if kept.group.id in self._preview.part_groups else ""
         return (part, *compaction_text.message_cells(kept))
 
     def _sentence(self) -> str:
-        looked = self._looked
-        after = looked.after
-        words = f"{count(looked.messages, 'message')} would come back. "
+        preview = self._preview
+        after = preview.after
+        words = f"{count(preview.messages, 'message')} would come back. "
         if after.excess:
             return f"{words}That is {short(after.excess)} more than the window holds."
         past = f"{percent(after.pressure)} full, {short(after.used - after.trigger_tokens)} past the trigger"
         return f"{words}The window would be {past}: the next message would start a compaction."
 
     def _ways(self) -> str:
-        looked = self._looked
-        if looked.part is None:
+        preview = self._preview
+        if preview.after_part is None:
             return (
                 "No part of it fits. Free up something first (F8), or put single messages back from the archive (F3)."
             )
-        rest = count(looked.messages - looked.part_messages, "message")
-        one = looked.part_messages == 1
-        newest = "The newest message fits" if one else f"The newest {looked.part_messages:,} messages fit"
-        summed = ", with their summary" if any(edit.digest for edit in looked.change.edits) else ""
-        return f"{newest}: {percent(looked.part.pressure)} full then. The other {rest} stay put away{summed}."
+        rest = count(preview.messages - preview.part_messages, "message")
+        one = preview.part_messages == 1
+        newest = "The newest message fits" if one else f"The newest {preview.part_messages:,} messages fit"
+        summed = ", with their summary" if any(edit.digest for edit in preview.change.edits) else ""
+        return f"{newest}: {percent(preview.after_part.pressure)} full then. The other {rest} stay put away{summed}."
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return bool(self._looked.groups) if action == "part" else True
+        return bool(self._preview.part_groups) if action == "part" else True
 
     def action_part(self) -> None:
         """The newest that fit."""
-        self.dismiss(UndoChoice(self._looked.groups))
+        self.dismiss(UndoChoice(self._preview.part_groups))
 
     @work(group="verb", exit_on_error=False)
     async def action_all(self) -> None:
