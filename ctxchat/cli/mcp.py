@@ -18,6 +18,7 @@ from ctxchat.core.errors import ToolError, UsageError
 from ctxchat.core.sanitize import clean
 from ctxchat.presentation.usage_text import count
 from ctxchat.tools.mcp.server import ServerRow
+from ctxchat.tui.browser import open_in_browser
 
 NONE = "No MCP server is configured. `ctxchat mcp add NAME COMMAND` (or an address) adds one."
 LATE = f"It did not answer within {SERVERS_TIMEOUT_S:.0f} s."
@@ -90,11 +91,15 @@ def login(name: str, browser: bool) -> None:
             elif line.strip():
                 click.echo("That is not it: the address holds a state= and mostly a code=.", err=True)
 
+        def open_page(page: str) -> None:
+            if why := open_in_browser(page):
+                click.echo(f"No browser was opened, as {why}.", err=True)
+
         def show(page: str, callback: Callable[[str], object]) -> None:
             pages.append(page)
             click.echo(f"Log in to {clean(name)} at this address:\n\n  {clean(page)}\n", err=True)
             if browser:
-                click.launch(page)
+                asyncio.get_running_loop().run_in_executor(None, open_page, page)
             if sys.stdin.isatty():
                 click.echo(
                     "If the browser runs elsewhere, paste here the address it ends at, and press Enter.", err=True

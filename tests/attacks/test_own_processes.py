@@ -58,6 +58,7 @@ def test_nothing_else_starts_a_process_or_looks_up_a_program(file: Path) -> None
     }
     assert ("ctxchat.tools.processes", "child") not in imported or name in CHILDREN
     assert not any(module in {"subprocess", "os"} and what in STARTS for module, what in imported)
+    assert not _uses(tree, "click", {"launch", "edit", "echo_via_pager"}) and not _uses(tree, "webbrowser", {"open"})
     assert not _uses(tree, "shutil", {"which"}) and ("shutil", "which") not in imported
     if _uses(tree, "sys", {"executable"}):  # two name it in the remedy for a missing package
         assert name in {"own_processes.py", "cli/common.py", "tools/mcp/connection.py"}

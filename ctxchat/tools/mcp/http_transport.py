@@ -6,18 +6,27 @@ Runs in the worker process. Knows nothing of what is said over it.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from ctxchat.core.addresses import is_loopback
 from ctxchat.core.errors import ToolError
 from ctxchat.core.network import fault_of_header, proxy_for
 from ctxchat.tools.mcp.login_store import LoginStore
 from ctxchat.tools.mcp.protocol import Address, LoginWanted
-from ctxchat.tools.mcp.stream_guard import reading_shallow
+from ctxchat.tools.mcp.stream_guard import MAX_LINE_CHARS, reading_shallow
+from ctxchat.tools.text import size
+
+STREAM = "text/event-stream"
+
+MAX_LOGIN_ANSWER_BYTES = 1_000_000
+"""Bytes of one answer about a login: what it is for, by whom, a token."""
 
 ShowPage = Callable[[str, Callable[[str], object]], Awaitable[None]]
 """Shows a person the address where they log in; what it is given beside that takes the address they come back to."""
@@ -71,14 +80,79 @@ class HttpSession:
             self.raise_refusal()
             raise
 
+    async def check_request(self, request: Any) -> None:
+        """Before anything is sent, to the server or to where it says that logins are. Raises ToolError."""
+        if request.url != self._url:
+            check_address(str(request.url), self._url)
+
     async def check_response(self, response: Any) -> None:
-        """At an answer: 401 wants a login, 404 for a session says that it is over, and some servers say 400 and that in words."""
-        if response.request.url == self._url:
+        """At an answer: 401 wants a login, 404 for a session says that it is over, and some servers say 400 and that in words.
+        What is read of one has an end, but for a stream of messages."""
+        asked, read = response.request.headers, response.is_success
+        messages = STREAM in asked.get("accept", "")  # else it is about a login
+        if not (messages and read and response.headers.get("content-type", "").startswith(STREAM)):
+            response.stream = _bounded(response.stream, MAX_LINE_CHARS if messages and read else MAX_LOGIN_ANSWER_BYTES)
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise ToolError(
+                "It sends its answer packed, which it was not asked for: there is no telling how long it is."
+            )
+        if messages:
             self._refused = response.status_code == 401
         if response.status_code == 404:
-            self.forgotten |= "mcp-session-id" in response.request.headers
-        elif response.status_code == 400 and "mcp-session-id" in response.request.headers:
+            self.forgotten |= "mcp-session-id" in asked
+        elif response.status_code == 400 and "mcp-session-id" in asked:
             self.forgotten |= b"session" in (await response.aread()).lower()
+
+
+def check_address(where: str, server: str) -> None:
+    """Raises ToolError for an address that the server at `server` may not send us to."""
+    if not may_send_to(where, server):
+        raise ToolError(
+            f"It wants the login to go over {where[:200]}, where anybody could read it, or which only this machine or its "
+            "network reaches."
+        )
+
+
+def may_send_to(where: str, server: str) -> bool:
+    """Whether a server may name an address for a part of a login: over TLS, or where it is itself reached without. To this
+    machine and its network only one that is there itself may send anybody: others would have us ask what they cannot reach."""
+    try:
+        there, own = urlsplit(where), urlsplit(server)
+    except ValueError:
+        return False
+    host, own_host = there.hostname or "", own.hostname or ""
+    if is_loopback(host) and is_loopback(own_host):
+        return there.scheme in {"http", "https"}
+    if is_loopback(host) or (_is_private(host) and not _is_private(own_host)):
+        return False
+    return there.scheme == "https" or (there.scheme, own.scheme, host) == ("http", "http", own_host)
+
+
+def _is_private(host: str) -> bool:
+    """Whether it says itself that it is of a network that not everybody reaches."""
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return False
+
+
+def _bounded(stream: Any, most: int) -> Any:
+    """A body that is given up where it is longer than `most` bytes."""
+    library: Any = import_module("httpx2")
+
+    class Bounded(library.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            left = most
+            async for piece in stream:
+                left -= len(piece)
+                if left < 0:
+                    raise ToolError(f"It sends an answer of more than {size(most)}.")
+                yield piece
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Bounded()
 
 
 _TOLD = dict(os.environ)
@@ -104,10 +178,9 @@ def _client(address: Address, session: HttpSession, auth: Any) -> Any:
         raise ToolError(f"SSL_CERT_FILE names {certificates}, which is no file.")
     return library.AsyncClient(
         auth=auth,
-        event_hooks={"response": [session.check_response]},
-        headers=_headers(address),
+        event_hooks={"request": [session.check_request], "response": [session.check_response]},
+        headers={"Accept-Encoding": "identity", **_headers(address)},
         timeout=library.Timeout(30.0, read=address.timeout),
-        follow_redirects=True,
         proxy=proxy_for(address.url, _TOLD) or None,
     )
 

@@ -18,9 +18,11 @@ from mcp.client.auth import OAuthClientProvider, OAuthRegistrationError
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
 from ctxchat.core.errors import ToolError, first_problem
-from ctxchat.tools.mcp.http_transport import ShowPage
+from ctxchat.core.secrets import masked
+from ctxchat.tools.mcp.http_transport import ShowPage, check_address
 from ctxchat.tools.mcp.login_store import LoginStore, StoredLogin
 from ctxchat.tools.mcp.protocol import Address, LoginWanted
+from ctxchat.tools.text import clip_line
 
 CALLBACK_TIMEOUT_S = 5.0
 """Seconds that a browser which comes back has to say what it came with."""
@@ -96,14 +98,16 @@ def _expires_at(token: OAuthToken) -> float:
 # ── a person logs in ──
 
 
-class PersonLogin:
-    """A login under way. `auth` is what a connection is opened with for it, `page` who shows a person the address where they log
-    in; what came of it goes to the store at once."""
+class PersonLogin(httpx2.Auth):
+    """A login under way, and then the login. `page` is who shows a person the address where they log in; what came of it goes to
+    the store at once, and is used as any other from there: what the server says later, of other servers for logins too, changes
+    nothing about it."""
 
     def __init__(self, address: Address, port: int, secret: str, store: LoginStore, page: ShowPage) -> None:
         self._address, self._store, self._page = address, store, page
         self._state = ""
-        self._answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+        self._kept: LoginAuth | None = None
+        self.answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
         callback: Any = f"http://localhost:{port}/callback"  # as other agents do: it is what people register
         metadata = OAuthClientMetadata(client_name="ctxchat", redirect_uris=[callback])
         self._client: OAuthClientInformationFull | None = None
@@ -115,40 +119,49 @@ class PersonLogin:
                 redirect_uris=[callback],
                 token_endpoint_auth_method=method,
             )
-        self.auth = OAuthClientProvider(address.url, metadata, self, self._show, self._wait)
+        self._flow = OAuthClientProvider(address.url, metadata, self, self._show, self._wait)
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """The SDK's flow until somebody has logged in."""
+        flow = (self._kept or self._flow).async_auth_flow(request)
+        with suppress(StopAsyncIteration):
+            outgoing = await anext(flow)
+            while True:
+                outgoing = await flow.asend((yield outgoing))
 
     def accept_callback(self, address: str) -> bool:
         """The address that the browser was sent back to, with what the server said; False where it is not of this login."""
         said: dict[str, str] = {}
         with suppress(ValueError):  # no address at all
             said = {name: values[0] for name, values in parse_qs(urlsplit(address.strip()).query).items()}
-        if not self._state or said.get("state") != self._state or self._answer.done():
+        if not self._state or said.get("state") != self._state or self.answer.done():
             return False
         if "code" in said:
-            self._answer.set_result(AuthorizationCodeResult(code=said["code"], state=self._state, iss=said.get("iss")))
+            self.answer.set_result(AuthorizationCodeResult(code=said["code"], state=self._state, iss=said.get("iss")))
         else:
             why = said.get("error_description") or said.get("error") or "no reason given"
-            self._answer.set_exception(ToolError(f"The login was refused: {why[:200]}"))
+            self.answer.set_exception(ToolError(f"The login was refused: {why[:200]}"))
         return True
 
     async def _show(self, page: str) -> None:
-        context = self.auth.context
+        context = self._flow.context
         if self._state:
             raise LoginWanted("It wants you to log in once more.")
         for where in (page, self._token_url):
-            if not _is_safe(where, self._address.url):
-                raise ToolError(f"It wants the login to go over {where[:200]}, where anybody could read it.")
+            check_address(where, self._address.url)
         assert context.client_info
-        self._state = parse_qs(urlsplit(page).query)["state"][0]
+        *_, self._state = parse_qs(urlsplit(page).query).get("state", [""])  # ours is the last
+        if not self._state:
+            raise ToolError(f"The page for its login is at no address that can be used: {page[:200]}")
         await self._page(page, self.accept_callback)
 
     async def _wait(self) -> AuthorizationCodeResult:
-        return await self._answer
+        return await self.answer
 
     @property
     def _token_url(self) -> str:
-        told = self.auth.context.oauth_metadata
-        base = self.auth.context.get_authorization_base_url(self._address.url)
+        told = self._flow.context.oauth_metadata
+        base = self._flow.context.get_authorization_base_url(self._address.url)
         return str(told.token_endpoint) if told else urljoin(base, "/token")
 
     # The SDK's `TokenStorage`: nothing from before is used, for the address to come back to is another each time.
@@ -159,7 +172,7 @@ class PersonLogin:
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Keep them, with what a refresh takes. Raises OSError."""
-        context, client = self.auth.context, self.auth.context.client_info
+        context, client = self._flow.context, self._flow.context.client_info
         assert client
         login = StoredLogin(
             tokens.access_token,
@@ -172,6 +185,7 @@ class PersonLogin:
             context.get_resource_url() if context.should_include_resource_param(context.protocol_version) else "",
         )
         await asyncio.to_thread(self._store.write, self._address.url, login)
+        self._kept = LoginAuth(self._store, self._address.url, login)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """The client that the settings name, None for one that the server is to register."""
@@ -184,9 +198,9 @@ class PersonLogin:
 @asynccontextmanager
 async def logging_in(
     address: Address, secret: str, store: LoginStore, page: ShowPage
-) -> AsyncGenerator[OAuthClientProvider, None]:
-    """What a connection is opened with for a login, while somebody listens at the address where the browser comes back to, on
-    this machine only. Raises ToolError where its port is taken."""
+) -> AsyncGenerator[httpx2.Auth, None]:
+    """What a connection is opened with for a login. Until that is there, somebody listens at the address where the browser comes
+    back to, on this machine only. Raises ToolError where its port is taken."""
     login: PersonLogin | None = None
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -206,20 +220,14 @@ async def logging_in(
         raise ToolError(f"Port {address.callback_port} is taken: {problem.strerror}.") from problem
     async with server:
         login = PersonLogin(address, server.sockets[0].getsockname()[1], secret, store, page)
+        login.answer.add_done_callback(lambda _: server.close())
         try:
-            yield login.auth
+            yield login
         except Exception as problem:
             if isinstance(first_problem(problem), OAuthRegistrationError):
                 raise ToolError(
-                    f"It does not register ctxchat by itself ({first_problem(problem)}).",
+                    f"It does not register ctxchat by itself ({clip_line(masked(str(first_problem(problem))), 300)}).",
                     "Whoever runs the server can give you an id for it: set it as client_id of this server, and the variable "
                     "with its secret, if it has one, as client_secret_env.",
                 ) from problem
             raise
-
-
-def _is_safe(where: str, server: str) -> bool:
-    """Over TLS, on this machine, or where the server itself is reached without it."""
-    parts, own = urlsplit(where), urlsplit(server)
-    near = parts.hostname in {"localhost", "127.0.0.1", "::1"} or (own.scheme, own.hostname) == ("http", parts.hostname)
-    return parts.scheme == "https" or (parts.scheme == "http" and near)

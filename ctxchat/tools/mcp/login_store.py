@@ -81,7 +81,10 @@ class LoginStore:
         with suppress(Exception):  # as above; what it still has would be read first
             self._keyring.delete_password(KEYRING_SERVICE, _entry(url))
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        atomic_write.write_atomically(self.path(url), text.encode(), new_mode=0o600)
+        self._folder.chmod(0o700)
+        if self.path(url).is_symlink():
+            self.path(url).unlink()
+        atomic_write.write_atomically(self.path(url), text.encode(), mode=0o600)
 
     def delete(self, url: str) -> bool:
         """Delete it; False where there is none."""
