@@ -52,6 +52,7 @@ def sent(model: ScriptedModel) -> list[str]:
     return ["\n".join(item.message.text for item in view.items) for view in model.views]
 
 
-def sound(desk: Desk, model: ScriptedModel) -> bool:
+async def sound(desk: Desk, model: ScriptedModel) -> bool:
     """Every request was valid, and the journal alone gives the same session back."""
+    await desk.conversation.flush()  # what a prepared summary cost may be on its way
     return all(not problems(view) for view in model.views) and desk.folded() == desk.state

@@ -43,7 +43,7 @@ async def test_a_no_stops_the_call_and_the_model_knows_why(tmp_path: Path, form:
     events = await work.say("go")
     ended = {e.name: e for e in of(events, ToolFinished)}
     assert ended["shell"].status == "error" and "no rm here" in ended["shell"].output and ended["grep"].output == "fine"
-    assert "no rm here" in sent(model)[-1] and sound(work, model)
+    assert "no rm here" in sent(model)[-1] and await sound(work, model)
     given = json.loads((tmp_path / "told").read_text())
     if form == "claude":
         assert given["hook_event_name"] == "PreToolUse" and given["tool_name"] == "Bash" and given["cwd"] == ""
@@ -82,7 +82,7 @@ async def test_a_message_that_may_not_go_goes_nowhere_and_context_comes_as_a_not
         await work.say("the secret is out")
     assert not work.state.ledger.groups and not model.views
     await work.say("hello")
-    assert "it is Monday" in sent(model)[0] and "welcome" in sent(model)[0] and sound(work, model)
+    assert "it is Monday" in sent(model)[0] and "welcome" in sent(model)[0] and await sound(work, model)
     await work.session.close()
 
 
@@ -91,7 +91,7 @@ async def test_an_end_can_be_put_off_but_not_for_ever(tmp_path: Path):
     work = desk(tmp_path, model, hook("turn_finished", "cat >> told; echo 'run the tests' >&2; exit 2"))
     events = await work.say("go")
     assert of(events, TurnFinished)[0].status == "done" and len(model.views) == 6
-    assert "run the tests" in sent(model)[1] and sound(work, model)
+    assert "run the tests" in sent(model)[1] and await sound(work, model)
     stops = [json.loads(line)["stop_hook_active"] for line in (tmp_path / "told").read_text().splitlines()]
     assert stops == [False, *repeat(True, 5)]
     await work.session.close()

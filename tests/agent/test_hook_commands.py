@@ -44,7 +44,7 @@ async def test_a_command_gets_the_event_as_json_in_the_workspace_without_keys(tm
     assert event["moment"]["tool_calls"] == 1 and event["moment"]["turn_count"] == 1
     assert (tmp_path / "env").read_text() == "yes,\n"
     assert told(events) == [] and desk.notes == []
-    assert sound(desk, model)
+    assert await sound(desk, model)
 
 
 async def test_what_a_command_prints_stays_out_of_the_conversation(tmp_path: Path):
@@ -68,7 +68,7 @@ async def test_output_without_end_is_cut_told_and_kept_in_a_file(tmp_path: Path)
     (name,) = desk.journal.spilled
     assert f"full text: {name}" in note and "left out" in note
     assert desk.session.view.items[-1].tokens < 10_000
-    assert sound(desk, model)
+    assert await sound(desk, model)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ async def test_a_compaction_hook_replaces_the_automatic_pass():
     assert passes and {p.reason for p in passes} == {"hook"}
     assert all(p.outcome == "compacted" and p.after.used < p.before.used for p in passes)
     assert max(f.pressure for f in of(events, ContextUsage)) < 0.75
-    assert len(desk.state.ledger.messages()) == 16 and sound(desk, model)
+    assert len(desk.state.ledger.messages()) == 16 and await sound(desk, model)
 
 
 async def test_without_pressure_for_the_hook_no_pass_runs_by_itself():
@@ -95,7 +95,7 @@ async def test_a_note_about_a_hooks_own_pass_is_in_before_the_turn_ends():
     events = await desk.say(LONG)
     assert [p.reason for p in of(events, CompactionRecord)] == ["hook"]
     assert isinstance(events[-1], TurnFinished) and told(events) == ["Hook rules: a note went to the model."]
-    assert desk.state.ledger.groups[-1].source == "hook:rules" and sound(desk, model)
+    assert desk.state.ledger.groups[-1].source == "hook:rules" and await sound(desk, model)
 
 
 async def test_several_that_want_room_at_once_make_one_pass():
@@ -121,7 +121,7 @@ async def test_a_pass_in_the_middle_of_a_turn_waits_for_the_end_of_the_round():
     assert passes and all(p.reason == "hook" and p.outcome == "compacted" for p in passes)
     assert isinstance(events[-1], TurnFinished) and events[-1].status == "done"
     assert len(desk.state.ledger.messages()) == 1 + 12 * 3 + 1
-    assert sound(desk, model)
+    assert await sound(desk, model)
 
 
 async def test_an_unknown_strategy_is_told_once_and_the_turn_goes_on():

@@ -113,7 +113,7 @@ async def test_a_note_waits_for_the_end_of_the_round_and_goes_with_the_next_requ
     assert [g.source for g in desk.notes] == ["hook:mind"]
     assert "Mind the gap." not in sent(model)[0] and "Mind the gap." in sent(model)[1]
     assert model.views[1].items[-1].source == "hook:mind" and model.views[1].items[-1].section == "injected"
-    assert sound(desk, model)
+    assert await sound(desk, model)
     assert all(adds_up(e) for e in of(events, ContextUsage))
     assert told(events) == ["Hook mind: a note went to the model."]
 
@@ -133,7 +133,7 @@ async def test_a_note_at_the_end_of_a_turn_is_in_the_next_turn():
     assert [g.kind for g in desk.state.ledger.groups] == ["user", "reply", "note"]
     await desk.say("again")
     assert "Once more." in sent(model)[1]
-    assert len(desk.notes) == 1 and sound(desk, model)
+    assert len(desk.notes) == 1 and await sound(desk, model)
 
 
 async def test_what_waits_when_a_turn_is_stopped_is_delivered_with_the_next_and_once():
@@ -147,7 +147,7 @@ async def test_what_waits_when_a_turn_is_stopped_is_delivered_with_the_next_and_
     assert [g.kind for g in desk.state.ledger.groups] == ["user", "round"]
     await desk.session.close()  # nothing that was promised is lost
     assert [g.source for g in desk.notes] == ["hook:mind"]
-    assert sound(desk, model)
+    assert await sound(desk, model)
 
 
 async def test_a_note_after_a_compaction_is_in_the_very_next_request():
@@ -161,7 +161,7 @@ async def test_a_note_after_a_compaction_is_in_the_very_next_request():
     passed = of(events, CompactionRecord)
     assert [p.reason for p in passed] == ["auto"]  # another hook leaves the automatic compaction alone
     assert "Never touch main.py." in sent(model)[-1]
-    assert sound(desk, model)
+    assert await sound(desk, model)
 
 
 async def test_a_note_that_cannot_be_written_is_told_and_the_turn_goes_on():
@@ -191,7 +191,7 @@ async def test_a_note_about_a_pass_after_a_refusal_is_in_the_request_that_is_sen
     events = await desk.say("now?")
     assert "context_overflow" in {p.reason for p in of(events, CompactionRecord)}
     assert "Never touch main.py." not in sent(model)[-2] and "Never touch main.py." in sent(model)[-1]
-    assert sound(desk, model)
+    assert await sound(desk, model)
 
 
 async def test_a_runner_that_breaks_costs_the_hook_only():
@@ -254,7 +254,7 @@ async def over_any_hooks(hooks: list[Hook], ran: Ran) -> None:
     ours = ("hook:", "context:")
     kinds = [g.kind for g in desk.state.ledger.groups if not g.source.startswith(ours)]
     assert kinds == ["user", "round", "round", "reply"] * 3
-    assert sound(desk, model)
+    assert await sound(desk, model)
     for hook in hooks:
         fires = desk.state.hooks[hook.name].fires if hook.name in desk.state.hooks else 0
         assert not hook.max_fires or fires <= hook.max_fires

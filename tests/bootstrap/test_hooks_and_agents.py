@@ -115,7 +115,7 @@ async def test_the_examples_of_hooks_do_what_they_say(repository: Path, text: st
     events: list[Event] = []
     for number in range(9):
         events += await desk.say(f"question {number}? {LONG}")
-    assert sound(desk, model)
+    assert await sound(desk, model)
     assert not [t for t in told(events) if t.startswith("Hook") and "went to the model" not in t]
     sources = {note.source for note in desk.notes}
     for hook in hooks:
