@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from ctxchat.config.schema import McpSettings
 from ctxchat.config.variables import fill_variables
 from ctxchat.core.errors import ToolError, UsageError
 from ctxchat.core.images import from_base64
+from ctxchat.core.network import whole_address
 from ctxchat.core.ports import ToolOutput, ToolPort
 from ctxchat.core.prompt_files import PromptFile
 from ctxchat.core.tokens import TokenCounter
@@ -171,8 +173,12 @@ class Servers:
 
 
 def address_of(settings: McpSettings) -> Address:
-    """Where a server is, with environment variables in the place of their names."""
-    return msgspec.convert(fill_variables(msgspec.to_builtins(settings), os.environ), Address)
+    """Where a server is, with environment variables in the place of their names, and a scheme where it is at an address."""
+    address = msgspec.convert(fill_variables(msgspec.to_builtins(settings), os.environ), Address)
+    if address.url and "://" not in address.url:
+        with suppress(ValueError):  # who connects says what is wrong with it
+            return msgspec.structs.replace(address, url=whole_address(address.url))
+    return address
 
 
 def _file(name: str) -> str:

@@ -26,6 +26,13 @@ PROXY_SCHEMES = {
 
 _PORTS = {"http": 80, "https": 443}
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
+_PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
+_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_~%-]{1,63}(\.[A-Za-z0-9_~%-]{1,63})*\.?")
+"""A host's name, as it is sent: one of another script begins with `xn--` then."""
+
+_PLACE = re.compile(r"(\[[^]]+\]|[^:]*)(:[0-9]*)?")
+"""A host, an IPv6 address in brackets, and its port."""
+
 _IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -53,14 +60,22 @@ def without_proxy(environment: Mapping[str, str]) -> str:
     return ",".join(dict.fromkeys(host for host in hosts if host))
 
 
-def proxies_known_to_clients(environment: Mapping[str, str]) -> dict[str, str]:
-    """The proxy variables of the environment whose value is to be written otherwise (`socks://…` as `socks5h://…`)."""
+def known_to_clients(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables of the environment that libraries read themselves and whose value is to be written otherwise: proxies
+    (`socks://…` as `socks5h://…`), addresses of servers without a scheme. What is neither stays: who asks is told."""
     changed: dict[str, str] = {}
-    for name in ("http_proxy", "https_proxy", "all_proxy"):
-        for variable in (name, name.upper()):
-            scheme, mark, rest = environment.get(variable, "").strip().partition("://")
-            if mark and PROXY_SCHEMES.get(scheme.lower(), scheme) not in {"", scheme}:
-                changed[variable] = f"{PROXY_SCHEMES[scheme.lower()]}://{rest}"
+    for variable, value in environment.items():
+        try:
+            if variable.lower() in _PROXY_VARIABLES and value.strip():
+                whole = _proxy(variable, value.strip())
+            elif variable.endswith(("_API_BASE", "_BASE_URL")) and not _SCHEME.match(value.strip()):
+                whole = whole_address(value)
+            else:
+                continue
+        except (UsageError, ValueError):
+            continue
+        if whole != value:
+            changed[variable] = whole
     return changed
 
 
@@ -71,7 +86,7 @@ def whole_address(address: str) -> str:
     text = address.strip()
     if not text:
         return ""
-    if not text.isascii() or any(letter.isspace() for letter in text):
+    if not text.isascii() or not text.isprintable() or " " in text:
         raise ValueError("there is a blank or a letter in it that no address has")
     if not _SCHEME.match(text):
         text = f"http://{text}"
@@ -80,9 +95,8 @@ def whole_address(address: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in _PORTS:
         raise ValueError(f"it begins with {parts.scheme}://, not with http:// or https://")
-    if not parts.hostname:
-        raise ValueError("there is no host in it")
-    _ = parts.port  # raises for one that is none
+    if fault := _fault_of_place(parts):
+        raise ValueError(fault)
     return urlunsplit(parts._replace(path=parts.path.rstrip("/"), fragment=""))
 
 
@@ -107,7 +121,14 @@ def _proxy(variable: str, value: str) -> str:
     known = PROXY_SCHEMES.get(scheme.lower())
     try:
         parts = urlsplit(text)
-        fine = bool(parts.hostname) and parts.port != 0 and not any(letter.isspace() for letter in text)
+        fine = not (
+            _fault_of_place(parts)
+            or parts.query
+            or parts.fragment
+            or "@" in parts.path
+            or " " in text
+            or not text.isprintable()
+        )
     except ValueError:
         fine = False
     if not known or not fine:
@@ -117,6 +138,23 @@ def _proxy(variable: str, value: str) -> str:
             "Write http://, https://, socks5:// or socks5h:// and a host with its port, or take the variable away.",
         )
     return f"{known}://{rest}"
+
+
+def _fault_of_place(parts: SplitResult) -> str:
+    """Why host and port of an address are none, as the rest of a sentence; empty where they are. A password with a sign that
+    ends the host makes it another one."""
+    host = parts.hostname or ""
+    try:
+        fine = parts.port != 0 and _PLACE.fullmatch(parts.netloc.rpartition("@")[2])
+    except ValueError:
+        fine = False
+    if host in _PORTS:
+        return f"its {host}:// is not written so"
+    if not fine:
+        return "its port is none"
+    if not host:
+        return "there is no host in it"
+    return "" if _NAME.fullmatch(host) or (":" in host and _address(host)) else f"{host!r} is no host"
 
 
 def _is_excepted(parts: SplitResult, told: str) -> bool:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from ctxchat.core.messages import Received
+from ctxchat.core.network import whole_address
 from ctxchat.core.openai import Wire
 from ctxchat.core.ports import ReplyNotes
 from ctxchat.core.usage import tokens
 from ctxchat.models import catalogue
-from ctxchat.models.openai_servers import TLS_BY_LITELLM, WireRequest
+from ctxchat.models.openai_servers import TLS_BY_LITELLM, WireRequest, address_elsewhere
 from ctxchat.models.protocol import encode
 from ctxchat.models.received import THOUGHTS, with_ids
 from ctxchat.models.settings import ModelSettings
@@ -100,8 +102,10 @@ def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.envir
         return None
     if any(environment.get(name) for name in (*TLS_BY_LITELLM, "LITELLM_ANTHROPIC_DISABLE_URL_SUFFIX")):
         return None
-    elsewhere = environment.get("ANTHROPIC_API_BASE") or environment.get("ANTHROPIC_BASE_URL")
-    base = settings.base or (elsewhere or "https://api.anthropic.com").rstrip("/")
+    elsewhere = address_elsewhere("anthropic", environment)[1].rstrip("/")
+    with suppress(ValueError):  # `network.check` says what is wrong with one that is none
+        elsewhere = whole_address(elsewhere)
+    base = settings.base or elsewhere or "https://api.anthropic.com"
     entry = catalogue.find(settings.name)
     samples = entry is None or entry.supports_sampling_params is not False
     return AnthropicServer(base, samples, adaptive=bool(entry and entry.supports_adaptive_thinking))

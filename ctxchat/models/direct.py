@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import msgspec
 
 from ctxchat import __version__
+from ctxchat.certificates import client_options
 from ctxchat.core.errors import UsageError
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Received
@@ -27,7 +28,6 @@ from ctxchat.core.usage import dollars, tokens
 from ctxchat.models import anthropic, failures, openai_servers, responses
 from ctxchat.models.anthropic import AnthropicServer
 from ctxchat.models.loose_calls import offered_in
-from ctxchat.models.network import client_options
 from ctxchat.models.openai_servers import Server
 from ctxchat.models.reply import ReplyBuilder, joined, usage_from
 from ctxchat.models.responses import ResponsesServer
@@ -212,7 +212,7 @@ def _client(url: str) -> httpx.AsyncClient:
     import httpx
 
     return httpx.AsyncClient(
-        **client_options(url),
+        **client_options(httpx, url, proxy_for(url, os.environ)),
         headers={"user-agent": f"ctxchat/{__version__}"},
         limits=httpx.Limits(keepalive_expiry=KEEPALIVE_S),
     )

@@ -79,10 +79,14 @@ def local_servers(environment: Mapping[str, str]) -> tuple[LocalServer, ...]:
     host = environment.get("OLLAMA_HOST", "").strip().rstrip("/")
     if not host:
         return LOCAL_SERVERS
-    root = host if "://" in host else f"http://{host}"
-    root = root.replace("://0.0.0.0", "://127.0.0.1")
-    if root.count(":") == 1:
-        root += ":11434"
+    scheme, mark, place = host.rpartition("://")
+    place, slash, path = place.partition("/")
+    if place.count(":") > 1 and "[" not in place:
+        place = f"[{place}]"  # an IPv6 address as it takes it, too
+    place = re.sub(r"^(?:0\.0\.0\.0|\[::\])?(?=:|$)", "127.0.0.1", place)  # where it listens: at all of this machine's
+    if not mark and ":" not in place.rpartition("]")[2]:
+        place += ":11434"
+    root = f"{scheme or 'http'}://{place}{slash}{path}"
     return (LocalServer("ollama_chat", root), *LOCAL_SERVERS[1:])
 
 

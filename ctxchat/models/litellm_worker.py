@@ -12,11 +12,15 @@ import logging
 import os
 import socket
 import sys
+import tempfile
 import traceback
+from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
-from ctxchat.core.network import proxies_known_to_clients, proxy_for, without_proxy
+from ctxchat.certificates import named_files
+from ctxchat.core.errors import UsageError
+from ctxchat.core.network import known_to_clients, proxy_for, without_proxy
 from ctxchat.core.ports import ReplyEnd
 from ctxchat.core.secrets import masked
 from ctxchat.core.usage import dollars, tokens
@@ -245,6 +249,21 @@ def _take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
     return orders, news
 
 
+def _certificates() -> dict[str, str]:
+    """The certificates that the environment names, in the variables that litellm and those below it read, as one file. A call
+    is not made where they cannot be read, so that they are left to it here."""
+    try:
+        files = named_files(_TOLD)
+        if len(files) > 1:
+            whole = tempfile.TemporaryFile()  # noqa: SIM115 - it goes with the process, however that ends
+            whole.write(b"\n".join(file.read_bytes() for file in files))
+            whole.flush()
+            files = [Path(f"/dev/fd/{os.dup(whole.fileno())}")]
+    except (UsageError, OSError):
+        return {}
+    return dict.fromkeys(("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"), str(files[0])) if files else {}
+
+
 async def _main() -> None:
     orders, news = _take_standard_streams()
     reader = asyncio.StreamReader(limit=1 << 30)  # a request with images is one long line
@@ -253,7 +272,7 @@ async def _main() -> None:
 
 
 if __name__ == "__main__":
-    os.environ.update(_ENVIRONMENT, **proxies_known_to_clients(_TOLD), no_proxy=without_proxy(_TOLD))
+    os.environ.update(_ENVIRONMENT, **known_to_clients(_TOLD), **_certificates(), no_proxy=without_proxy(_TOLD))
     _ask_straight("localhost", "127.0.0.1", "::1")
     asyncio.new_event_loop().run_until_complete(_main())
     os._exit(0)  # taking the interpreter down in order costs most of a second

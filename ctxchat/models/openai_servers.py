@@ -173,13 +173,16 @@ _REASONING = re.compile(r"gpt-[5-9](?!-chat)")
 
 _VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?(?=[.-]|$)")
 
-_READ_BY_LITELLM = {
-    "openai": (
-        *("OPENAI_API_BASE", "OPENAI_BASE_URL"),
-        *("OPENAI_ORGANIZATION", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"),
-    ),
+_ADDRESSES = {
+    "openai": ("OPENAI_API_BASE", "OPENAI_BASE_URL"),
     "mistral": ("MISTRAL_API_BASE", "MISTRAL_AZURE_API_BASE"),
+    "anthropic": ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
 }
+"""The variables that hold another address of a provider, where it is not `…_API_BASE` alone."""
+
+_ACCOUNTS = {"openai": ("OPENAI_ORGANIZATION", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")}
+"""What litellm reads beside the key."""
+
 TLS_BY_LITELLM = ("SSL_VERIFY", "SSL_CERTIFICATE")
 
 
@@ -200,11 +203,19 @@ def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.envir
     return msgspec.structs.replace(server, base=base)
 
 
+def address_elsewhere(prefix: str, environment: Mapping[str, str]) -> tuple[str, str]:
+    """The variable that sends this provider's requests elsewhere, and the address in it; empty where none does."""
+    names = _ADDRESSES.get(prefix, (f"{prefix.upper()}_API_BASE",))
+    return next(((name, value) for name in names if (value := environment.get(name, "").strip())), ("", ""))
+
+
 def set_elsewhere(settings: ModelSettings, environment: Mapping[str, str]) -> bool:
-    """True where an address or certificates are set that only litellm reads."""
+    """True where an address, an account or certificates are set that only litellm reads."""
     prefix = settings.provider.prefix
-    elsewhere = () if settings.base else _READ_BY_LITELLM.get(prefix, (f"{prefix.upper()}_API_BASE",))
-    return any(environment.get(name) for name in (*elsewhere, *TLS_BY_LITELLM))
+    if not settings.base and address_elsewhere(prefix, environment)[0]:
+        return True
+    names = (*TLS_BY_LITELLM, *(() if settings.base else _ACCOUNTS.get(prefix, ())))
+    return any(environment.get(name) for name in names)
 
 
 def _in_another_form(settings: ModelSettings) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ctxchat.certificates import client_options
 from ctxchat.core.errors import UsageError
-from ctxchat.models.network import client_options
+from ctxchat.core.network import proxy_for
 
 if TYPE_CHECKING:
     import httpx
@@ -80,4 +82,4 @@ def _client(url: str) -> httpx.AsyncClient:
     """Made off the loop: the import and reading certificates take a tenth of a second."""
     import httpx
 
-    return httpx.AsyncClient(**client_options(url), timeout=PROBE_TIMEOUT_S)
+    return httpx.AsyncClient(**client_options(httpx, url, proxy_for(url, os.environ)), timeout=PROBE_TIMEOUT_S)

@@ -5,7 +5,6 @@ bytes stand for."""
 from __future__ import annotations
 
 import asyncio
-import os
 import zlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -14,7 +13,8 @@ from email.message import Message
 import httpx
 import msgspec
 
-from ctxchat.core.errors import ToolError
+from ctxchat.certificates import client_options
+from ctxchat.core.errors import ToolError, UsageError
 from ctxchat.tools.addresses import (
     IPAddress,
     Resolve,
@@ -155,14 +155,13 @@ class Fetcher:
         }
         # Reading the certificates of the authorities takes some fifty milliseconds.
         try:
-            verify = await asyncio.to_thread(httpx.create_ssl_context)
-        except OSError as problem:
-            named = "SSL_CERT_FILE" if os.environ.get("SSL_CERT_FILE") else "SSL_CERT_DIR"
-            raise ToolError(f"The certificates that {named} names cannot be read: {problem.strerror}.") from problem
+            options = await asyncio.to_thread(client_options, httpx, str(url), proxy)
+        except UsageError as problem:
+            raise ToolError(problem.text, problem.hint) from problem
         # The certificate is still checked against the name.
         extensions = {"sni_hostname": url.raw_host.decode("ascii")} if url.scheme == "https" else {}
         async with (
-            httpx.AsyncClient(trust_env=False, proxy=proxy or None, verify=verify, timeout=self._seconds) as client,
+            httpx.AsyncClient(**options, timeout=self._seconds) as client,
             client.stream("GET", url.copy_with(host=address), headers=headers, extensions=extensions) as response,
         ):
             yield response

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ctxchat.bootstrap.servers import address_of
 from ctxchat.config.effective import load
+from ctxchat.config.schema import McpSettings
 from ctxchat.core.errors import UsageError
 from ctxchat.core.events import ToolFinished, TurnFinished
 from tests.bootstrap.scripted_program import say
@@ -138,3 +140,16 @@ async def test_nothing_is_started_that_a_project_wants_before_it_is_trusted(tmp_
 def test_the_sdk_is_not_imported_where_no_server_is_set_up():
     code = "import ctxchat.bootstrap.program, sys; sys.exit('mcp' in sys.modules)"
     assert os.spawnl(os.P_WAIT, sys.executable, sys.executable, "-c", code) == 0
+
+
+@pytest.mark.parametrize(
+    ("written", "url"),
+    [
+        ("127.0.0.1:9/mcp/", "http://127.0.0.1:9/mcp"),
+        ("tracker.example.org/mcp", "https://tracker.example.org/mcp"),
+        ("https://tracker.example.org/mcp/", "https://tracker.example.org/mcp/"),
+        ("a b", "a b"),
+    ],
+)
+def test_an_address_without_a_scheme_has_the_one_it_needs(written: str, url: str) -> None:
+    assert address_of(McpSettings(url=written)).url == url

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from ctxchat.core.errors import UsageError
 from ctxchat.core.network import (
     fault_of_header,
-    proxies_known_to_clients,
+    known_to_clients,
     proxy_for,
     whole_address,
     with_path,
@@ -83,7 +84,32 @@ def test_what_is_handed_on_is_what_every_client_reads(entries: list[str]) -> Non
         urlsplit(f"all://{f'[{host}]' if ':' in host else host}")
 
 
-@given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=60))
+PIECES = st.sampled_from(
+    [
+        *(
+            "http://",
+            "https:",
+            "socks5h://",
+            "//",
+            "user",
+            ":",
+            "p%40ss",
+            "@",
+            "proxy",
+            ".",
+            "test",
+            "3128",
+            "0",
+            "[::1]",
+        ),
+        *("/", "?", "#", "'", '"', "\\", "fd00::1", "ü", "$HOST", ",", ";", "=", " ", "%25eth0", "localhost"),
+    ]
+)
+WRITTEN = st.one_of(st.text(max_size=30), st.lists(PIECES, max_size=7).map("".join))
+"""What people set, or nearly."""
+
+
+@given(WRITTEN, WRITTEN, st.text(max_size=60))
 def test_whatever_is_set_there_is_a_proxy_or_none_or_a_named_variable(http: str, every: str, no: str) -> None:
     environment = {"HTTP_PROXY": http, "ALL_PROXY": every, "NO_PROXY": no}
     try:
@@ -91,7 +117,18 @@ def test_whatever_is_set_there_is_a_proxy_or_none_or_a_named_variable(http: str,
     except UsageError as problem:
         assert "_PROXY" in problem.text and problem.hint
     else:
-        assert not found or urlsplit(found).hostname
+        assert not found or httpx.Proxy(found).url.host
+        assert all(httpx.Proxy(value).url.host for value in known_to_clients(environment).values())
+
+
+@given(WRITTEN)
+def test_whatever_is_set_there_is_an_address_or_says_why_not(written: str) -> None:
+    try:
+        whole = whole_address(written)
+    except ValueError as problem:
+        assert str(problem)
+    else:
+        assert not whole or (httpx.URL(whole).host and whole_address(whole) == whole)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +144,11 @@ def test_a_proxy_as_people_write_it(value: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["ftp://proxy:1", "socks4://proxy:1", "http://", "http://proxy:abc", "http://a b", "://"]
+    "value",
+    [
+        *("ftp://proxy:1", "socks4://proxy:1", "http://", "http://proxy:abc", "http://a b", "://", "http:/proxy:1"),
+        *('"http://proxy:1"', "http://user:1#2@proxy:1", "http://user:1/2@proxy:1", "http=a:1;https=b:2", "fd00::1:1"),
+    ],
 )
 def test_a_proxy_that_is_none_is_named_by_its_variable(value: str) -> None:
     with pytest.raises(UsageError, match="HTTPS_PROXY") as raised:
@@ -123,7 +164,9 @@ def test_the_small_letters_count_first_and_the_scheme_before_all() -> None:
 
 def test_only_what_libraries_do_not_know_is_written_otherwise() -> None:
     told = {"all_proxy": "socks://h:1", "HTTP_PROXY": "http://h:2", "HTTPS_PROXY": "ftp://h"}
-    assert proxies_known_to_clients(told) == {"all_proxy": "socks5h://h:1"}
+    assert known_to_clients(told) == {"all_proxy": "socks5h://h:1"}
+    addresses = {"OPENAI_BASE_URL": "box:1/v1", "GROQ_API_BASE": "https://x", "MISTRAL_API_BASE": "a b", "BASE": "x"}
+    assert known_to_clients(addresses) == {"OPENAI_BASE_URL": "http://box:1/v1"}
 
 
 @pytest.mark.parametrize(
@@ -144,7 +187,21 @@ def test_an_address_as_people_write_it(written: str, whole: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "written", ["ftp://x", "http://", "http://x:99999", "http://x:port", "http://[::1", "a b", "http://ü.org"]
+    "written",
+    [
+        "ftp://x",
+        "http://",
+        "http://x:99999",
+        "http//x",
+        "http:/x",
+        "'x'",
+        "http://a..b",
+        "$HOST/v1",
+        "http://x:port",
+        "http://[::1",
+        "a b",
+        "http://ü.org",
+    ],
 )
 def test_what_is_no_address_says_why(written: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):

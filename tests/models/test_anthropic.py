@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from ctxchat.core.messages import Image, Message, Opaque, Text, ToolCall
 from ctxchat.core.ports import ModelRequest
 from ctxchat.core.view import Item, ToolSpec
+from ctxchat.models.anthropic import AnthropicServer, server_of
 from ctxchat.models.client import ModelClient
 from ctxchat.models.direct import Connections
 from ctxchat.models.process import ModelProcess
@@ -335,3 +336,8 @@ async def test_errors_among_the_events(
 ) -> None:
     assert isinstance(reply.error, dict)
     await alike(worker, connections, "anthropic", breaks("error_event", after=after, error=reply.error))
+
+
+async def test_an_address_of_the_environment_needs_no_scheme() -> None:
+    server = server_of(ModelSettings("anthropic/claude-sonnet-4-5"), {"ANTHROPIC_BASE_URL": "localhost:8080/"})
+    assert isinstance(server, AnthropicServer) and server.base == "http://localhost:8080"

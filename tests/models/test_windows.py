@@ -180,5 +180,13 @@ async def test_discovery_with_nothing_there() -> None:
 
 def test_ollama_is_looked_for_where_its_variable_says() -> None:
     assert local_servers({"OLLAMA_HOST": "0.0.0.0"})[0].root == "http://127.0.0.1:11434"
+    for told, root in (
+        (":7000", "127.0.0.1:7000"),
+        ("::1", "[::1]:11434"),
+        ("[::]:9", "127.0.0.1:9"),
+        ("box/p", "box:11434/p"),
+    ):
+        assert local_servers({"OLLAMA_HOST": told})[0].root == f"http://{root}"
+    assert local_servers({"OLLAMA_HOST": "https://box"})[0].root == "https://box", "its own port only without a scheme"
     assert local_servers({"OLLAMA_HOST": "http://box:7000/"})[0].root == "http://box:7000"
     assert local_servers({})[0].root == "http://127.0.0.1:11434"

@@ -183,6 +183,8 @@ async def test_a_server_that_dies_is_said_and_started_anew_for_the_next_call(
         (Address(command=sys.executable, args=("-c", "print('no protocol')")), ""),
         (Address(url="http://127.0.0.1:9/mcp"), ""),
         (Address(url="http://127.0.0.1:9/mcp", headers_env={"X-Key": "CTXCHAT_TEST_NOT_SET"}), "CTXCHAT_TEST_NOT_SET"),
+        (Address(url="http:/127.0.0.1:9/mcp"), "http:/127.0.0.1:9/mcp cannot be used"),
+        (Address(url="http://127.0.0.1:9/mcp", headers={"X-Key": "ключ"}), "'X-Key' cannot be sent: character 6"),
     ],
 )
 async def test_one_that_cannot_be_reached_costs_its_tools_and_says_why(

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from ctxchat.certificates import client_options
 from ctxchat.core.addresses import is_loopback
-from ctxchat.core.errors import ToolError
-from ctxchat.core.network import fault_of_header, proxy_for
+from ctxchat.core.errors import ToolError, UsageError
+from ctxchat.core.network import fault_of_header, proxy_for, whole_address
 from ctxchat.tools.mcp.login_store import LoginStore
 from ctxchat.tools.mcp.protocol import Address, LoginWanted
 from ctxchat.tools.mcp.stream_guard import MAX_LINE_CHARS, reading_shallow
-from ctxchat.tools.text import size
+from ctxchat.tools.text import clip_line, size
 
 STREAM = "text/event-stream"
 
@@ -38,6 +39,10 @@ async def http_transport(
 ) -> AsyncGenerator[Any, None]:
     """The SDK's transport to that address, for as long as the block lasts. With a `page`, a person is there to log in where the
     server wants that; without one a login of the folder `logins` is used, if there is one. Raises ToolError."""
+    try:
+        whole_address(address.url)
+    except ValueError as problem:
+        raise ToolError(f"The url {clip_line(address.url, 200)} cannot be used: {problem}.") from problem
     store, auth = LoginStore(logins), None
     async with AsyncExitStack() as stack:
         if not session.has_header and page:
@@ -173,15 +178,17 @@ async def _auth(address: Address, logins: LoginStore) -> Any:
 
 def _client(address: Address, session: HttpSession, auth: Any) -> Any:
     library = import_module("httpx2")
-    certificates = os.environ.get("SSL_CERT_FILE", "")
-    if certificates and address.url.startswith("https:") and not Path(certificates).is_file():
-        raise ToolError(f"SSL_CERT_FILE names {certificates}, which is no file.")
+    try:
+        options = client_options(library, address.url, proxy_for(address.url, _TOLD), _TOLD)
+    except UsageError as problem:
+        raise ToolError(problem.text, problem.hint) from problem
+    options["verify"] = options["verify"] or True  # a login leads on to one with TLS
     return library.AsyncClient(
+        **options,
         auth=auth,
         event_hooks={"request": [session.check_request], "response": [session.check_response]},
         headers={"Accept-Encoding": "identity", **_headers(address)},
         timeout=library.Timeout(30.0, read=address.timeout),
-        proxy=proxy_for(address.url, _TOLD) or None,
     )
 
 
@@ -196,6 +203,9 @@ def _headers(address: Address) -> dict[str, str]:
     missing = [name for name in address.headers_env.values() if name not in os.environ]
     if missing:
         raise ToolError(f"The variable {missing[0]} is not set.", "It holds a header of this server.")
+    for name, value in address.headers.items():
+        if fault := fault_of_header(f"{name}{value}"):
+            raise ToolError(f"The header {clip_line(name, 60)!r} cannot be sent: {fault}.", "Mend it under headers.")
     for name in address.headers_env.values():
         if fault := fault_of_header(os.environ[name]):
             raise ToolError(f"The variable {name} cannot be sent: {fault}.", "It holds a header of this server.")
