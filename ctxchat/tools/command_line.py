@@ -31,6 +31,7 @@ from ctxchat.tools.programs import (
     only_reads,
     runs_input,
     unwrapped,
+    within_scripts,
     written_by,
 )
 
@@ -175,6 +176,8 @@ class _CommandLine:
                 raise _Unclear  # PATH and its like
             case "compound_statement" if not re.match(r"\{[ \t\n]", _node_text(node)):
                 raise _Unclear  # `{}` and `{ls` are names of programs
+            case "negated_command" if not re.match(r"![ \t\n(]", _node_text(node)):
+                raise _Unclear  # as `!ls` is
             case kind if kind in _STATEMENTS:
                 self._children(node, depth, piped)
             case kind if kind in _WORDS:
@@ -260,6 +263,7 @@ class _CommandLine:
         fed = (Word("<input>", False),) if (piped or inputs) and runs_input([w.text for w in words]) else ()
         reads = only_reads(words, self._expanded)
         plain = [word for word in (*words[1:], *inputs) if word.text and (word.known or not word.text.startswith("<<"))]
+        plain += within_scripts(words)
         if words[0] == Word("cd"):
             reads = (
                 len(words) == 2 and words[1].known and not self._moved and self._resolved(words[1].text) == self._root
@@ -425,9 +429,10 @@ class _CommandLine:
         return os.path.realpath(os.path.join(self._root, path))  # noqa: PTH118 - a text, which need not be a path
 
     def _candidates(self, text: str) -> list[str]:
-        """What in an argument could be a path: `--file=x`, `-fx`, `of=x`, `host:x`."""
-        pieces = [text, *re.split(r"[=:,]", text)]
-        return [piece for piece in (*pieces, text[2:] if text.startswith("-") else "") if piece]
+        """What in an argument could be a path: `--file=x`, `-fx`, `-abfx`, `of=x`, `host:x`, `@x`."""
+        pieces = [text, *re.split(r"[=:,@]", text)]
+        short = text.startswith("-") and not text.startswith("--")
+        return [piece for piece in (*pieces, *(text[n:] for n in range(2, 6) if short)) if piece]
 
     def _all_inside(self, words: Sequence[Word]) -> bool:
         """Whether everything that may be a path leads into the workspace, links followed."""
@@ -468,7 +473,9 @@ class _CommandLine:
             inside = _under(path, self._root) and path != self._root and piece != "HEAD"
             if inside and (hit := guarded(os.path.relpath(path, self._root))):
                 return hit
-        return ""
+        # Behind what it stands with in one word: `cf.git/hooks/x`.
+        hidden = re.finditer(r"(?<=[^/])\.[\w.-]+(?=/)", word.text) if "://" not in word.text else ()
+        return next((hit for found in hidden if (hit := guarded(found[0]))), "")
 
 
 def _check_signs(command: str) -> None:

@@ -207,11 +207,11 @@ def goes_elsewhere(words: Sequence[Word]) -> bool:
 
 
 _WALKERS = frozenset({
-    "rg", "ag", "ack", "find", "fd", "tar", "zip", "7z", "rsync", "git", "bsdtar", "ugrep", "ripgrep", "rgrep", "fdfind",
+    "rg", "ag", "ack", "find", "fd", "tar", "zip", "7z", "rsync", "git", "bsdtar", "ugrep", "ripgrep", "rgrep", "fdfind", "diff",
 })  # fmt: skip
 """Programs that go through folders whatever they are told."""
 
-_RECURSIVE = expression(r"-[a-zA-Z]*[rRa][a-zA-Z]*|--(recursive|archive|dereference-recursive|directories=recurse)")
+_RECURSIVE = expression(r"-\w*[rRad]\w*|--(rec|arc|der|dir).*")
 
 
 def goes_below(words: Sequence[Word]) -> bool:
@@ -233,7 +233,7 @@ def _has_no_options(texts: Sequence[str]) -> bool:
 
 
 def _with_options(name: str, texts: Sequence[str]) -> bool:
-    plain = [text for text in texts if not text.startswith("-")]
+    plain = [text for text in texts if text == "-" or not text.startswith("-")]
     if not all(re.fullmatch(_OPTIONS[name], text) for text in texts if text.startswith("-") and text != "-"):
         return False
     return {"uniq": len(plain) <= 1, "date": all(text.startswith("+") for text in plain)}.get(name, True)
@@ -274,6 +274,30 @@ def written_by(words: Sequence[Word]) -> Sequence[Word]:
     return found
 
 
+_SCRIPTED = frozenset(
+    {"sed", "gsed", "awk", "gawk", "mawk", "nawk", "ed", "ex", "vi", "vim", "nvim", "emacs", "jq", "dc"}
+)
+"""Programs that are told in a word what to do, besides those that run a language."""
+
+
+def within_scripts(words: Sequence[Word]) -> list[Word]:
+    """What may be a file in the words by which a command is told what to do: `w FILE` of sed, `open("FILE")` of Python."""
+    name = _name(words[0].text)
+    if name not in _SCRIPTED and not _INTERPRETERS.fullmatch(name):
+        return []
+    scripts = [word.text.replace("\\", "") for word in words[1:] if word.known and not _PLAIN_NAME.fullmatch(word.text)]
+    pieces = [piece for script in scripts for piece in re.split(r"[^\w.*/~+-]+", script) if re.search(r"[./]", piece)]
+    if name.endswith("sed"):
+        pieces += [file for script in scripts for file in re.findall(r"[rRwW]\s*([^\s;}]+)", script)]
+    return [Word(piece) for piece in dict.fromkeys(pieces) if piece][:MAX_WORDS_IN_SCRIPTS]
+
+
+_PLAIN_NAME = expression(r"[\w.-]+")
+
+MAX_WORDS_IN_SCRIPTS = 400
+"""Each is looked up."""
+
+
 def is_interpreter(program: str) -> bool:
     """Whether it runs programs in a language, a shell's among them."""
     return bool(_INTERPRETERS.fullmatch(_name(program)))
@@ -282,6 +306,8 @@ def is_interpreter(program: str) -> bool:
 def runs_input(texts: Sequence[str]) -> bool:
     """Whether what a command is fed decides what it does: an interpreter without a script."""
     name = _name(texts[0])
+    if name in {"busybox", "toybox"} and len(texts) > 1:
+        return runs_input(texts[1:])
     if _INTERPRETERS.fullmatch(name):
         return len(texts) < 2 or (texts[1].startswith("-") and texts[1] != "-c") or texts[1].startswith("/dev/")
     return name in _FED or name in WRAPPERS

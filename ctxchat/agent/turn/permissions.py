@@ -223,7 +223,7 @@ def _touches(rule: Rule, part: Part, folder: str, *, shut_in: bool) -> Covers:
     places = part.paths or (folder,)
     if goes_through and not shut_in and any(may_lie_below(rule.pattern, path, folder) for path in places):
         return "maybe"
-    return "maybe" if any(not word.known and not part.reads for word in part.words) else "no"
+    return "maybe" if any(not word.known for word in part.words) and not (part.reads and shut_in) else "no"
 
 
 def _guarded(access_request: AccessRequest) -> str:
