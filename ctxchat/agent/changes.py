@@ -15,6 +15,7 @@ from ctxchat.agent.compaction.policy import AutoCompactPolicy
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.core.changes import (
+    CAN_WAIT,
     UndoPreview,
     drop_change,
     find_change,
@@ -31,8 +32,8 @@ from ctxchat.core.changes import (
 )
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.facts import Memory
-from ctxchat.core.journal import Changed, Record, Sealed, Undone
-from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.journal import Changed, Deferred, Record, Sealed, Undone
+from ctxchat.core.ledger import Change, DeferredKind, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.tokens import Count
 from ctxchat.core.view import View
@@ -95,6 +96,15 @@ class Changes:
     async def shrink(self, group_id: str) -> ContextUsage:
         """Show a group as one line from now on."""
         return await self._apply(shrink_change(self._conversation.ledger, group_id, self._conversation.clock.now()))
+
+    async def defer(self, group_id: str, kind: DeferredKind) -> ContextUsage:
+        """Drop or shrink a group with the next compaction and not before: what was sent stays as it was until then."""
+        CAN_WAIT[kind](self._conversation.ledger, group_id, "")  # raises before anything is written
+        return await self._write_records(Deferred(group_id, kind))
+
+    async def undefer(self, group_id: str) -> ContextUsage:
+        """Keep a group after all that was to go with the next compaction."""
+        return await self._write_records(Deferred(group_id))
 
     async def restore(self, group_id: str) -> ContextUsage:
         """Put a group of the record back at the end, as a marked quotation."""

@@ -7,14 +7,15 @@ Pure: a ledger in, a change or a look out. Compiling is slow, so a look is to be
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 
 import msgspec
 
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.facts import Memory
-from ctxchat.core.ledger import RESTORE_NOTE, Change, ChangeKind, Edit, Entry, Ledger
+from ctxchat.core.ledger import RESTORE_NOTE, Change, ChangeKind, DeferredKind, Edit, Entry, Ledger
 from ctxchat.core.memos import checked_memo, memo_note, memos_of
 from ctxchat.core.messages import Group, Image, Message, Part, Text, ToolCall
 from ctxchat.core.record import PutBack
@@ -51,6 +52,19 @@ def shrink_change(ledger: Ledger, group_id: str, at: str) -> Change:
     if small == group:
         raise LedgerError(f"Message {group.first.id} is as short as it gets.")
     return Change(id=_new_id(ledger, "shrink", at), kind="shrink", at=at, edits=(Edit("shrink", (group_id,), small),))
+
+
+CAN_WAIT: Mapping[DeferredKind, Callable[[Ledger, str, str], Change]] = {"drop": drop_change, "shrink": shrink_change}
+"""Changes by hand that can wait for a compaction, as functions of the ledger, the group's id and the time."""
+
+
+def deferred_edits(ledger: Ledger, deferred: Mapping[str, DeferredKind]) -> tuple[Edit, ...]:
+    """What waits for the next compaction, by group, as the edits that do it; what cannot be done any more is left out."""
+    edits: list[Edit] = []
+    for group_id, kind in deferred.items():
+        with suppress(LedgerError):
+            edits += CAN_WAIT[kind](ledger, group_id, "").edits
+    return tuple(edits)
 
 
 def media_change(ledger: Ledger, at: str) -> tuple[Change, tuple[str, ...]] | None:

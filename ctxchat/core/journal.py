@@ -6,6 +6,7 @@ The journal is append-only: an undo is an entry, not an erasure. Knows no databa
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
@@ -17,7 +18,7 @@ from ctxchat.core.events import Usage
 from ctxchat.core.file_changes import Checkpoint
 from ctxchat.core.head import Head
 from ctxchat.core.hooks import Tally
-from ctxchat.core.ledger import Change, Ledger
+from ctxchat.core.ledger import Change, DeferredKind, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.prefix_break import PrefixBreak
 from ctxchat.core.prefix_guard import SentPrefix
@@ -86,6 +87,14 @@ class CompactionFinished(msgspec.Struct, frozen=True, tag="pass_ended", omit_def
 
     result: CompactionRecord
     at: str = ""
+
+
+class Deferred(msgspec.Struct, frozen=True, tag="deferred", omit_defaults=True):
+    """The person wants this done to a group with the next compaction and not before, since it changes what was sent; an empty
+    `kind` takes that back."""
+
+    group: str
+    kind: DeferredKind | Literal[""] = ""
 
 
 class HeadSet(msgspec.Struct, frozen=True, tag="head_set"):
@@ -212,6 +221,7 @@ Record = (
     | BackoffState
     | HeadSet
     | ThoughtsLeftOut
+    | Deferred
 )
 
 
@@ -238,7 +248,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     which it reads a prompt; `cache_break` is the newest request of which a server did not read what it might have, `replied` the
     tokens of the last reply, `spending` what was paid for what;
     `refused_tools` those that a model is not told of, by model; `prepared` the summary that was made ahead last, whether it still
-    fits or not.
+    fits or not; `deferred` what waits for the next compaction, by group.
     """
 
     ledger: Ledger = Ledger()
@@ -275,6 +285,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     replied: int = 0
     spending: Spending = Spending()
     prepared: Prepared | None = None
+    deferred: dict[str, DeferredKind] = {}
 
 
 def fold(records: Iterable[Record], state: SessionState | None = None) -> SessionState:
@@ -312,6 +323,10 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
         case Changed(change=change, scale=scale):
             undone = tuple(c for c in state.undone if c.id != change.id)
             ledger, state = ledger.apply(change), replace(state, anchor=None, scale=_sane(scale), cut=0, undone=undone)
+            if state.deferred:
+                changed = {name for edit in change.edits for name in edit.covers}
+                left = {name: kind for name, kind in state.deferred.items() if name not in changed}
+                state = replace(state, deferred=left)
             if change.record is None:
                 return ledger, state
             state, after = _ended(state, change.record), change.record.after
@@ -364,6 +379,9 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, replace(state, windows={**state.windows, model: record})
         case BackoffState():
             return ledger, replace(state, automatic=record)
+        case Deferred(group=group, kind=kind):
+            others = {name: each for name, each in state.deferred.items() if name != group}
+            return ledger, replace(state, deferred={**others, group: kind} if kind else others)
         case HeadSet(head=head):
             return ledger.with_head(head), state
         case ThoughtsLeftOut(since=since, until=until):

@@ -23,6 +23,7 @@ from ctxchat.core.record import CompactionRecord, Digest
 
 EditKind = Literal["digest", "shrink", "drop"]
 ChangeKind = Literal["compaction", "drop", "shrink", "pin", "restore", "rewind", "memo"]
+DeferredKind = Literal["drop", "shrink"]
 
 RESTORE_NOTE, MEMO_NOTE = "restore:", "memo:"
 """How the `source` of a note begins that a change put at the end of the record: what was put back, and a memo that the person

@@ -19,6 +19,7 @@ from ctxchat.core.journal import (
     Changed,
     CompactionBegun,
     Continues,
+    Deferred,
     EffortChosen,
     ModelChosen,
     Named,
@@ -364,6 +365,8 @@ def fitting(records: Iterable[Record]) -> list[Record]:
                     continue
                 changes.add(change.id)
             case Undone(change=change) if change not in changes:
+                continue
+            case Deferred(group=group) if group not in groups:
                 continue
             case _:
                 pass

@@ -27,8 +27,8 @@ from ctxchat.core.facts import Memory
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.head import Head
 from ctxchat.core.images import size_in
-from ctxchat.core.journal import Changed, SessionState, Undone, fold
-from ctxchat.core.ledger import Change, Edit, Ledger
+from ctxchat.core.journal import Changed, Deferred, SessionState, Undone, fold
+from ctxchat.core.ledger import Change, DeferredKind, Edit, Ledger
 from ctxchat.core.messages import Group, Image, Message, Part, Text, attached
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Answer
@@ -475,6 +475,14 @@ class FakeSession:
     async def shrink(self, group_id: str) -> ContextUsage:
         edit = Edit("shrink", (group_id,), _shrunk(self.state.ledger.group(group_id)))
         return self._apply(Change(self._id(), "shrink", edits=(edit,)))
+
+    async def defer(self, group_id: str, kind: DeferredKind) -> ContextUsage:
+        self.state = fold([Deferred(group_id, kind)], self.state)
+        return self.context_usage
+
+    async def undefer(self, group_id: str) -> ContextUsage:
+        self.state = fold([Deferred(group_id)], self.state)
+        return self.context_usage
 
     async def restore(self, group_id: str) -> ContextUsage:
         ledger = self.state.ledger

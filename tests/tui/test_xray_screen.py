@@ -98,6 +98,24 @@ async def test_what_a_change_costs_is_asked_with_it() -> None:
         assert "tokens anew" in str(app.screen.query_one(Static).render())
 
 
+async def test_a_change_can_wait_for_the_next_compaction_and_be_taken_back() -> None:
+    desk = HarbourSession(state(20))
+    app = Opened(desk)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.settle()
+        row = next(n for n, row in enumerate(app.rows.items) if row.group and row.section not in ("summary", "pinned"))
+        await pilot.press("home", *["down"] * row)
+        group = app.rows.current.group
+        for key, kind in (("D", "drop"), ("S", "shrink")):
+            await sure(pilot, key)
+            await until(pilot, lambda kind=kind: desk.state.deferred == {group: kind})
+            await until(pilot, lambda: "1 wait" in app.heading())
+            assert (app.rows.current.group, app.screen.cells(app.rows.current)[-1][0][0]) == (group, "w")
+        await sure(pilot, "S")
+        await until(pilot, lambda: "wait" not in app.heading())
+        assert desk.state.deferred == {} and desk.state.ledger.changes == state(20).ledger.changes
+
+
 async def test_c_comes_back_with_what_to_compact_up_to() -> None:
     app = Opened(HarbourSession(state(20)))
     async with app.run_test(size=(120, 30)) as pilot:

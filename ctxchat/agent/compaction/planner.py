@@ -19,13 +19,14 @@ from ctxchat.agent.compaction.within import ASKED_TOKENS, held_for
 from ctxchat.agent.conversation import Conversation
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Budget
+from ctxchat.core.changes import deferred_edits
 from ctxchat.core.context_usage import ContextUsage, overhead
 from ctxchat.core.errors import UsageError
 from ctxchat.core.facts import Memory
-from ctxchat.core.ledger import Ledger
+from ctxchat.core.ledger import DeferredKind, Ledger
 from ctxchat.core.ports import FilesNow, Summariser, SummaryTask
 from ctxchat.core.quantities import short
-from ctxchat.core.strategies.base import Plan, Strategy
+from ctxchat.core.strategies.base import DEFERRED, Plan, Step, Strategy
 from ctxchat.core.strategies.builtin import LABELS
 from ctxchat.core.strategies.folding import TARGET_TOLERANCE_SHARE
 from ctxchat.core.strategies.oversize import KEPT, bound_kept, clip_kept
@@ -54,7 +55,8 @@ MAX_QUICK_GROUPS = 1_000
 
 class PlanningSnapshot(msgspec.Struct, frozen=True):
     """What a plan is made on, taken at one moment: work in a thread must not see half of a change. `budget` in raw tokens,
-    `scale` gauge tokens for a raw one, `filled` what summaries of this writer took of their room (0 where none was seen)."""
+    `scale` gauge tokens for a raw one, `filled` what summaries of this writer took of their room (0 where none was seen),
+    `deferred` what waits for a compaction, by group."""
 
     view: View
     ledger: Ledger
@@ -62,6 +64,7 @@ class PlanningSnapshot(msgspec.Struct, frozen=True):
     budget: Budget
     scale: float
     filled: float
+    deferred: Mapping[str, DeferredKind]
 
     @property
     def used(self) -> int:
@@ -124,15 +127,19 @@ class Planner:
         """
         await self.refresh_inputs()
         options = self.options(keep_recent, keep_turns, clip_current=clip_current, by_model=by_model)
+        name = name or self._conversation.options.strategy
         return await asyncio.to_thread(
-            self._plan, name or self._conversation.options.strategy, options, self._snapshot(target)
+            self._with_deferred, name, self._snapshot(target), lambda rest: self._plan(name, options, rest)
         )
 
     async def usual(self, name: str = "", target: float | None = None) -> Plan | None:
         """As `plan`, with as many recent messages kept as the settings say. Where that misses the target, as in a window that
         they alone fill, half as many stay, and so on: else the next request would ask for a compaction again."""
         await self.refresh_inputs()
-        return await asyncio.to_thread(self._usual, name or self._conversation.options.strategy, self._snapshot(target))
+        return await self._usual_plan(name or self._conversation.options.strategy, self._snapshot(target))
+
+    async def _usual_plan(self, name: str, snapshot: PlanningSnapshot, floor: int | None = None) -> Plan | None:
+        return await asyncio.to_thread(self._with_deferred, name, snapshot, lambda rest: self._usual(name, rest, floor))
 
     async def ahead(self, *, inside: bool) -> Plan | None:
         """What a compaction will do that is due only when the trigger is reached: what comes until then is taken to be of the
@@ -142,7 +149,7 @@ class Planner:
         budget = snapshot.budget
         aim = int(budget.target * min(1.0, snapshot.view.raw / budget.trigger) + budget.limit * TARGET_TOLERANCE_SHARE)
         snapshot = msgspec.structs.replace(snapshot, budget=msgspec.structs.replace(budget, target=aim))
-        plan = await asyncio.to_thread(self._usual, self._conversation.options.strategy, snapshot)
+        plan = await self._usual_plan(self._conversation.options.strategy, snapshot)
         if inside and plan and any(step.needs_summary for step in plan.steps):
             return await self.plan("reactive_full", by_model=True)
         return plan
@@ -242,7 +249,30 @@ class Planner:
             self.raw_budget(target),
             conversation.scale,
             self._filled,
+            conversation.state.deferred,
         )
+
+    def _deferred(self, snapshot: PlanningSnapshot) -> tuple[Step | None, PlanningSnapshot]:
+        """The step that does what waits for a compaction, and what the rest is planned on then; None where nothing waits."""
+        edits = deferred_edits(snapshot.ledger, snapshot.deferred)
+        if not edits:
+            return None, snapshot
+        step = Step(DEFERRED, 0, len(edits), edits)
+        view, ledger = after_step(snapshot.view, snapshot.ledger, step, self._conversation.counter)
+        step = msgspec.structs.replace(step, tokens_freed=max(0, snapshot.view.raw - view.raw))
+        return step, msgspec.structs.replace(snapshot, view=view, ledger=ledger, deferred={})
+
+    def _with_deferred(
+        self, name: str, snapshot: PlanningSnapshot, plan_rest: Callable[[PlanningSnapshot], Plan | None]
+    ) -> Plan | None:
+        """A plan that first does what waits for a compaction, and then what is still needed."""
+        step, rest = self._deferred(snapshot)
+        plan = plan_rest(rest)
+        if step is None:
+            return plan
+        raw, keep = rest.view.raw, self._conversation.options.keep_recent
+        plan = plan or Plan(name, (), raw, raw, keep, snapshot.budget.target)
+        return msgspec.structs.replace(plan, steps=(step, *plan.steps), before=snapshot.view.raw)
 
     def options(
         self,
@@ -312,12 +342,14 @@ class Planner:
             if isinstance(strategy, Pipeline):
                 strategy = strategy.chosen(names, added)
             budget = msgspec.structs.replace(snapshot.budget, target=plan.after)
+            deferred, rest = self._deferred(snapshot) if DEFERRED in names else (None, snapshot)
             kept = [s for s in plan.steps if s.name == KEPT and s.name in names]
-            view, ledger = snapshot.view, snapshot.ledger
+            view, ledger = rest.view, rest.ledger
             for step in kept:
                 view, ledger = after_step(view, ledger, step, self._conversation.counter)
             again = strategy.plan(view, ledger, budget) or msgspec.structs.replace(plan, steps=(), after=view.raw)
-            steps = (*kept, *(s for s in again.steps if s.name != KEPT))
+            first = [deferred, *kept] if deferred else kept
+            steps = (*first, *(s for s in again.steps if s.name != KEPT))
             plan = msgspec.structs.replace(again, steps=steps, before=snapshot.view.raw, target=plan.target)
         return msgspec.structs.replace(plan, steps=tuple(s for s in plan.steps if s.name in names))
 
@@ -331,10 +363,15 @@ class Planner:
         snapshot = self._snapshot(goal)
         name = strategy or self._conversation.options.strategy
         if keep_recent is None:
-            plan = await asyncio.to_thread(self._usual, name, snapshot, 1)
+            plan = await self._usual_plan(name, snapshot, 1)
         else:
-            plan = await asyncio.to_thread(self._plan, name, self._options_for(keep_recent), snapshot)
-            plan = await asyncio.to_thread(self._to_target, name, plan, snapshot)
+            options = self._options_for(keep_recent)
+            plan = await asyncio.to_thread(
+                self._with_deferred,
+                name,
+                snapshot,
+                lambda rest: self._to_target(name, self._plan(name, options, rest), rest),
+            )
         if plan is not None:
             aim = snapshot.budget if target is not None else self.raw_budget()
             plan = msgspec.structs.replace(plan, target=aim.target)
@@ -414,19 +451,23 @@ class Planner:
         labels = {
             name: getattr(strategy, "label", name) for name, strategy in registry.items()
         }  # a plug-in may have none
-        labels[KEPT] = LABELS[KEPT]
+        labels |= {name: LABELS[name] for name in (KEPT, DEFERRED)}
         return tuple(
             PreviewStep(s.name, labels.get(s.name, s.name), gain, s.groups, s.needs_summary, (at[0], at[-1]), goes)
             for s, gain, at, goes in zip(plan.steps, gains(plan, snapshot.scale, freed), turns, shown, strict=True)
         )
 
     def _others(self, plan: Plan, snapshot: PlanningSnapshot) -> tuple[PreviewStep, ...]:
-        """The steps of the pipeline that are no part of its plan: what each would free besides, or why it frees nothing."""
+        """The steps that are no part of a plan: what each would free besides, or why it frees nothing."""
         options = self._options_for(plan.keep_recent)
         pipeline = self._registry(options).get(plan.strategy)
-        if not isinstance(pipeline, Pipeline):
-            return ()
         view, ledger, found = snapshot.view, snapshot.ledger, list[PreviewStep]()
+        waiting = None if any(step.name == DEFERRED for step in plan.steps) else self._deferred(snapshot)[0]
+        if waiting is not None:
+            alone = msgspec.structs.replace(plan, steps=(waiting,))
+            found += self._preview_steps(alone, snapshot, round(waiting.tokens_freed * snapshot.scale))
+        if not isinstance(pipeline, Pipeline):
+            return tuple(found)
         for step in plan.steps:
             if not step.needs_summary:
                 view, ledger = after_step(view, ledger, step, options.counter)

@@ -46,8 +46,13 @@ class Prefetch:
     @property
     def prepared(self) -> Prepared | None:
         """The summary that stands ready and still fits."""
-        made = self._conversation.state.prepared
-        return made if made and made.is_current(self._conversation.ledger) else None
+        state = self._conversation.state
+        made = state.prepared
+        if made is None or not state.deferred.keys().isdisjoint(
+            made.covers
+        ):  # it tells of what shall go without a word
+            return None
+        return made if made.is_current(state.ledger) else None
 
     def stands_ready(self) -> Ready:
         """Whether a compaction has a summary without waiting for one: it has to free enough to be worth it."""

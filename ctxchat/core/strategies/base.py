@@ -21,6 +21,10 @@ class Spill(msgspec.Struct, frozen=True):
     text: str
 
 
+DEFERRED = "deferred"
+"""The step that does what the person put off until the next compaction; whatever the strategy, it comes first."""
+
+
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     """One part of a plan that can be ticked on its own.
 

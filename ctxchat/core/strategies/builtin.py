@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from ctxchat.core.budget import Budget
 from ctxchat.core.grouping import without_reasoning
 from ctxchat.core.ledger import Edit, Ledger
-from ctxchat.core.strategies.base import Plan, Step, Strategy
+from ctxchat.core.strategies.base import DEFERRED, Plan, Step, Strategy
 from ctxchat.core.strategies.drop_superseded import DropSuperseded
 from ctxchat.core.strategies.folding import recap_step, recap_to_target, summary_to_target
 from ctxchat.core.strategies.oversize import KEPT, KEPT_LABEL, MIN_CLIP_TOKENS, Oversize, clip_step
@@ -158,7 +158,10 @@ _SINGLE = (
     ReactiveFull,
 )
 
-LABELS: Mapping[str, str] = {strategy.name: strategy.label for strategy in _SINGLE} | {KEPT: KEPT_LABEL}
+LABELS: Mapping[str, str] = {strategy.name: strategy.label for strategy in _SINGLE} | {
+    KEPT: KEPT_LABEL,
+    DEFERRED: "what you dropped or shrank by hand, to go with this compaction",
+}
 """What each does, for people; a step of a plan has the name of its strategy."""
 
 LOSSLESS = ("drop_superseded", "strip_reasoning", "shrink_tool_results", "oversize")

@@ -203,7 +203,7 @@ class Breakdown(VerticalScroll):
         line.display = len(points) > 1
         line.show_points(points, context_usage.limit, context_usage.trigger_tokens)
         self._show_words("forecast", forecast_words(context_usage))
-        self._show_words("money", _money(context_usage))
+        self._show_words("money", _money(context_usage, len(state.deferred)))
         self._context_usage = context_usage
         self._say_cache()
         self._show_words("alarm", "\n".join(f"! {text}" for text in alarms(context_usage, view).values()))
@@ -235,7 +235,8 @@ def _is_due(context_usage: ContextUsage) -> bool:
     return is_measured(context_usage) and context_usage.used >= context_usage.trigger_tokens
 
 
-def _money(context_usage: ContextUsage) -> str:
+def _money(context_usage: ContextUsage, deferred: int) -> str:
     words = [f"cost {money(context_usage.cost_usd)}", cached_words(context_usage)]
     passes = count(context_usage.compactions, "compaction") if context_usage.compactions else ""
-    return "\n".join(filter(None, [*words, passes]))
+    waiting = f"{count(deferred, 'change')} with the next" if deferred else ""
+    return "\n".join(filter(None, [*words, passes, waiting]))

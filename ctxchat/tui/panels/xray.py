@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 
 from ctxchat.core.context_usage import ContextUsage
-from ctxchat.core.ledger import Ledger
+from ctxchat.core.ledger import DeferredKind, Ledger
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.presentation.alarms import alarms
 from ctxchat.presentation.bar import SIGNS
@@ -36,6 +36,13 @@ QUESTIONS = {
     "pin": "Pin this: it stays word for word?",
     "drop": "Drop this from what the model sees, with what belongs to it? The record keeps it.",
     "shrink": "Shrink this to a line? The record keeps it whole.",
+}
+LATER = "{0} puts it off until the next compaction, which changes what was sent anyway."
+"""Said where a change has its price now; with the key that puts it off."""
+
+DEFER_QUESTIONS: Mapping[DeferredKind, str] = {
+    "drop": "Drop this with the next compaction, with what belongs to it? Until then the model sees it.",
+    "shrink": "Shrink this to a line with the next compaction? Until then the model sees it whole.",
 }
 
 SUMMARY = "A summary stands for what was compacted. Enter goes to its compaction, where it can be undone."
@@ -76,6 +83,8 @@ class XrayScreen(Listing[str]):
         Binding("p", "change('pin')", "pin"),
         Binding("d", "change('drop')", "drop"),
         Binding("s", "change('shrink')", "shrink to a line"),
+        Binding("D", "defer('drop')", show=False),
+        Binding("S", "defer('shrink')", show=False),
         Binding("c", "up_to", "compact up to here"),
         Binding("u", "undo", "undo"),
         Binding("o", "sort", "order"),
@@ -130,7 +139,8 @@ class XrayScreen(Listing[str]):
         named = PARTS[self._section].label if self._section else "all"
         held = f"{tilde(self._context_usage)}{short(sum(row.tokens for row in found))}"
         order = "biggest first" if self._by_size else "as sent"
-        left = f"X-ray   {count(sum(row.kind != RULE for row in found), 'row')}   {held}"
+        wait = f"   {len(deferred)} wait" if (deferred := self._session.state.deferred) else ""
+        left = f"X-ray   {count(sum(row.kind != RULE for row in found), 'row')}   {held}{wait}"
         self.head(f"{named}, {order}", named if self._section else "", left=left)
 
     def _ruled(self, rows: list[Row]) -> list[Row]:
@@ -143,6 +153,7 @@ class XrayScreen(Listing[str]):
         if row.kind == RULE:
             return ("", "", "", "", (row.what, "dim"), "", "", "", "", "")
         used = self._context_usage.used
+        mark = "w" if row.group in self._session.state.deferred else "P" if row.pinned else ""
         return (
             (str(row.number), "dim"),
             (str(row.turn) if row.turn else "", "dim"),
@@ -153,7 +164,7 @@ class XrayScreen(Listing[str]):
             (share(row.tokens, used), "dim"),
             (share(row.running, used), "dim"),
             (row.source, "dim"),
-            (("P" if row.pinned else " ") + ("c" if row.cached else ""), "strong" if row.pinned else "dim"),
+            (f"{mark or ' '}{'c' if row.cached else ''}", "strong" if mark else "dim"),
         )
 
     # ── choosing ──
@@ -211,11 +222,8 @@ class XrayScreen(Listing[str]):
 
     def action_change(self, verb: str) -> None:
         """Pin, drop or shrink the row under the cursor, with its group. A pinned one is let go."""
-        row = self.chosen
+        row = self._changeable()
         if row is None:
-            return
-        if not row.group or row.section == "summary":
-            self.notify(SUMMARY if row.group else FOREIGN, markup=False)
             return
         changes = self._session.changes
         pin = pin_of(self._session.state.ledger, row.group)  # the row may show what was before
@@ -225,13 +233,32 @@ class XrayScreen(Listing[str]):
             verbs = {"pin": changes.pin, "drop": changes.drop, "shrink": changes.shrink}
             self._start(partial(verbs[verb], row.group), row.group, f"{QUESTIONS[verb]}{self._price_of(verb, row)}")
 
+    def action_defer(self, kind: DeferredKind) -> None:
+        """Drop or shrink the row under the cursor with the next compaction. One that waits for that is kept after all."""
+        row = self._changeable()
+        if row is None:
+            return
+        changes = self._session.changes
+        if self._session.state.deferred.get(row.group) == kind:
+            self._start(partial(changes.undefer, row.group), row.group, "Keep this after all?")
+        else:
+            self._start(partial(changes.defer, row.group, kind), row.group, DEFER_QUESTIONS[kind])
+
+    def _changeable(self) -> Row | None:
+        """The row under the cursor; where nothing of it can be changed that is said."""
+        row = self.chosen
+        if row is None or (row.group and row.section != "summary"):
+            return row
+        self.notify(SUMMARY if row.group else FOREIGN, markup=False)
+        return None
+
     def _price_of(self, verb: str, row: Row) -> str:
         """What the server has to read anew; a pin changes nothing that was sent."""
         first = next((each for each in self._rows if each.group == row.group), None)
         if verb == "pin" or first is None:
             return ""
         words = anew_words(self._context_usage, first.running - first.tokens, time.time())
-        return f"\n{words}" if words else ""
+        return f"\n{words} {LATER.format(verb[0].upper())}" if words else ""
 
     def action_undo(self) -> None:
         self._start(self._undone, self.chosen.group if self.chosen else "", "Undo the last change?")
