@@ -33,7 +33,7 @@ COMMANDS = (
     ("compact", "Compact now: make room in the context window.", "what the summary should keep"),
     ("context", "What fills the context window, part by part.", ""),
     ("undo", "Take back the last compaction, pin, drop or rewind.", ""),
-    ("archive", "The compactions of this session, and what was put away.", ""),
+    ("archive", "The compactions of this session, and the messages they replaced.", ""),
 )
 
 STOP_REASONS: dict[str, StopReason] = {

@@ -394,10 +394,10 @@ class Conversation(JournalWriter):
         return found
 
     def _change_name(self, change: Change) -> str:
-        """A change as people know it: a compaction by its id, any other by the message it begins with."""
+        """A change as people know it: a compaction by its number, any other by the message it begins with."""
         touched = [*change.pins, *change.adds, *(name for edit in change.edits for name in edit.covers[:1])]
         if change.kind == "compaction" or not touched:
-            return f"{change.kind} {change.id}"
+            return f"{change.kind} {change.id.rpartition('-c')[2]}"  # without the id of the session
         return f"{change.kind} of {self.ledger.group(touched[0]).first.id}"
 
     # ── tools, troubles, long texts ──

@@ -156,7 +156,7 @@ def search(query: str, limit: int, role: Role | None, tool: str, before: str, af
         who = f"{hit.role}{f' ({hit.tool})' if hit.tool else ''}"
         where = f"{hit.session} {hit.message} {who}, turn {hit.turn}, {short(hit.tokens)} tokens"
         click.echo(
-            clean(f"{where}{', put away by ' + hit.compaction if hit.compaction else ''}\n  {masked(hit.snippet)}")
+            clean(f"{where}{', archived by ' + hit.compaction if hit.compaction else ''}\n  {masked(hit.snippet)}")
         )
     if not hits:
         click.echo("Nothing found.", err=True)
@@ -199,7 +199,7 @@ def _group(found: archive.Archived, message: str) -> str:
         if any(m.id == message for m in group.messages):
             return group.id
     raise UsageError(
-        f"Compaction {found.change.id} did not put away {message!r}.",
+        f"Compaction {found.change.id} did not archive {message!r}.",
         f"`ctxchat archive show {found.change.id}` lists its messages.",
     )
 
@@ -207,7 +207,7 @@ def _group(found: archive.Archived, message: str) -> str:
 async def _undone(changes: Changes, found: archive.Archived, part: bool) -> ContextUsage:
     """Take it back, as far as is wanted. What does not fit is told. Raises UsageError where it was done before."""
     if found.undone:
-        raise UsageError(f"Compaction {found.change.id} was undone already.", "Its messages are in the view.")
+        raise UsageError(f"Compaction {found.change.id} was undone already.", "The model sees its messages.")
     preview = await changes.preview_undo(found.change.id)
     if part and not preview.fits:
         if not preview.part_groups:

@@ -94,7 +94,7 @@ def remove(rule: str, folder: str, old: bool) -> None:
     if flags().json:
         emit({"removed": parsed.text if parsed else None, "folder": where if parsed else None})
     else:
-        narrate(f"No longer in force: {parsed.text} ({where})" if parsed else "The old rules are taken out.")
+        narrate(f"Removed: {parsed.text} ({where})" if parsed else "The old rules are taken out.")
 
 
 @command.command("check", context_settings={"ignore_unknown_options": True})  # a command has options of its own

@@ -98,7 +98,12 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("cost", ("alt+h",), "Cost: for what, by model, day and turn", "cost", "views.cost"),
     Action(
-        "archive", ("f3",), "Archive: every compaction, and what it put away", "archive", "views.archive", screen=True
+        "archive",
+        ("f3",),
+        "Archive: every compaction, and the messages it replaced",
+        "archive",
+        "views.archive",
+        screen=True,
     ),
     Action("xray", ("f4",), "X-ray: every message and its price in tokens", "xray", "views.xray", screen=True),
     Action("jobs", ("ctrl+f5",), "Background commands: look at them, end one", "jobs", "views.jobs", screen=True),
@@ -111,7 +116,14 @@ ACTIONS: tuple[Action, ...] = (
         screen=True,
     ),
     Action(
-        "search", ("ctrl+f",), "Search everything ever said", "search", "views.search", argument="[words]", screen=True
+        "search",
+        ("ctrl+f",),
+        "Search: find anything ever said, in the archive too",
+        "search",
+        "views.search",
+        argument="[words]",
+        aliases=("find",),
+        screen=True,
     ),
     Action(
         "flight",
@@ -178,7 +190,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "permissions",
         ("alt+m",),
-        "Permissions: the rules in force, to edit, add or remove",
+        "Permissions: your rules, to edit, add or remove",
         "permissions",
         "sessions.permissions",
         aliases=("rules",),

@@ -60,5 +60,5 @@ _WORDS: dict[Standing, str] = {
 def standing_words(automatic: Automatic) -> str:
     """What is out of the ordinary, in a few words; empty where compaction starts by itself."""
     if automatic.standing == "snoozed":
-        return f"compaction snoozed for {count(automatic.turns, 'turn')}"
+        return f"no compaction by itself for {count(automatic.turns, 'turn')}"
     return _WORDS[automatic.standing]

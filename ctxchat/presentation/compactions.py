@@ -47,10 +47,10 @@ class CompactionEntry(msgspec.Struct, frozen=True):
 
     @property
     def state_word(self) -> str:
-        """In a word or two: `in force`, `in part` (some of it came back), `undone`, `rejected`, `failed`."""
+        """In a word or two: `active`, `in part` (some of it came back), `undone`, `rejected`, `failed`."""
         if self.undone or not self.change:
             return "undone" if self.undone else self.record.outcome
-        return "in part" if self.record.back.messages else "in force"
+        return "in part" if self.record.back.messages else "active"
 
     @property
     def summary(self) -> str:

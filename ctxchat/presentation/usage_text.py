@@ -202,10 +202,11 @@ def break_words(context_usage: ContextUsage) -> str:
     if price.cached:
         anew = breaks.kept * price.cached + breaks.lost * (price.written or price.input)
         dearer = f", {money(anew)} instead of {money((breaks.kept + breaks.lost) * price.cached)}"
-    words = f"The next message is read anew from {breaks.message or 'the beginning'} on: {short(breaks.lost)} tokens{dearer}"
+    start = breaks.message or "the beginning"
+    words = f"With the next message the server reads {short(breaks.lost)} tokens anew, from {start} on{dearer}"
     if breaks.thoughts:
         words += f"; the reasoning of {count(breaks.thoughts, 'reply', 'replies')} is not sent back any more"
-    return f"{words} ({breaks.cause or 'for no reason known here'})."
+    return f"{words} ({breaks.cause or 'the reason is not known'})."
 
 
 def uncounted(context_usage: ContextUsage) -> bool:

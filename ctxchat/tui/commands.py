@@ -136,10 +136,10 @@ class CommandSource(Provider):
             yield DiscoveryHit(self._command_line(command, key, head), self._start(command), text=command.help)
 
     async def search(self, query: str) -> Hits:
-        """Those whose title or name matches."""
+        """Those whose sentence or one of whose names matches."""
         matcher = self.matcher(query)
         for command, key in self._entries():
-            score = max(matcher.match(command.help), matcher.match(command.name))
+            score = max(map(matcher.match, (command.help, command.name, *command.aliases)))
             if score > 0:
                 yield Hit(
                     score, self._command_line(command, key, group_of(command)), self._start(command), text=command.help

@@ -72,7 +72,7 @@ class Edits:
         self._still("settings", loaded.notices)
         if loaded.broken:
             if loaded.broken != before.broken:
-                stays = "Not in force: the last good settings stay."
+                stays = "Not applied: the last good settings stay."
                 self._notify("\n".join((*self._problem_lines(loaded.broken), stays)), warning=True)
             return
         lines = compare_settings(self._good, loaded).lines

@@ -65,7 +65,7 @@ STEPS: Sequence[TourStep] = (
         _compacted,
     ),
     TourStep(
-        "{full} now. The model sees less; you lost nothing. Press F3: the archive holds each compaction with all it put away. "
+        "{full} now. The model sees less; you lost nothing. Press F3: the archive has each compaction and all it replaced. "
         "Esc comes back.",
         _been_in(ArchiveScreen),
     ),

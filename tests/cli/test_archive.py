@@ -41,7 +41,7 @@ def test_a_message_that_a_compaction_did_not_put_away_is_refused(cli: Cli, sessi
     last = cli("sessions", "show", session, "--json").json["messages"]
     outside = f"m{last if isinstance(last, int) else len(last)}"
     ran = cli("archive", "restore", id, "--message", outside)
-    assert ran.code == 2 and f"did not put away '{outside}'" in ran.sentence and "archive show" in ran.sentence
+    assert ran.code == 2 and f"did not archive '{outside}'" in ran.sentence and "archive show" in ran.sentence
     assert cli("archive", "restore", id, "--message", "m1; DROP").code == 2
     assert cli("context", session, "--json").json["used"] == used
     assert cli("archive", "restore", id, "--message", "m1", "--json").json["used"] > used

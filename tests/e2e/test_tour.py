@@ -29,7 +29,7 @@ def test_each_step_leads_to_the_next_and_nothing_is_left_behind(chat: Open, harb
             elif step == 5:
                 terminal.until("Search")
                 terminal.type("silted")
-                terminal.until("put away")
+                terminal.until("in archive")
                 terminal.press("esc")
         terminal.until("ctrl+q leaves")
         assert any((tmp_path / "tmp").glob("ctxchat-tour-*"))

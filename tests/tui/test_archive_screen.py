@@ -397,7 +397,7 @@ def test_secrets_do_not_leave_with_an_export(tmp_path: Path) -> None:
 def test_the_previous_summary_is_that_of_the_one_before() -> None:
     found = compaction_entries(state(30))
     assert [p.id for p in found] == ["k3", "k2", "k1"]
-    assert [p.state_word for p in found] == ["failed", "in force", "in force"]
+    assert [p.state_word for p in found] == ["failed", "active", "active"]
     before = previous(found[1], found)
     assert before is not None and before.id == "k1"
     assert previous(found[2], found) is None

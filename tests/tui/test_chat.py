@@ -33,6 +33,7 @@ from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.chat.approval import ApprovalPanel
 from ctxchat.tui.chat.chips import Chip
 from ctxchat.tui.panels.archive import ArchiveScreen
+from ctxchat.tui.panels.search import SearchScreen
 from ctxchat.tui.panels.xray import XrayScreen
 from ctxchat.tui.transcript.blocks import ErrorBlock, NoticeBlock, ReplyBlock, RetryBlock, ThinkingBlock
 from ctxchat.tui.transcript.tool_block import ToolBlock
@@ -228,6 +229,14 @@ async def test_every_command_is_in_the_palette(tmp_path: Path) -> None:
         await until(pilot, lambda: app.screen is not app.chat or True)
         await pilot.press("enter")
         await until(pilot, lambda: session.permissions.mode == "read-only")
+
+
+async def test_the_palette_finds_the_search_by_what_it_does(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(), (100, 40)) as (app, pilot):
+        await pilot.press("ctrl+p", *"find")
+        await until(pilot, lambda: "/search" in words(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, SearchScreen))
 
 
 async def test_in_a_very_narrow_window_the_palette_says_what_rather_than_how(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_passes_stand_where_they_happened() -> None:
     assert [(p.id, p.state_word, p.record.at) for p in compaction_entries(flight())] == [
         ("k3", "undone", at(61)),
         ("k2", "failed", at(51)),
-        ("k1", "in force", at(30)),
+        ("k1", "active", at(30)),
     ]
 
 
@@ -160,7 +160,7 @@ async def test_chart_and_figures(tmp_path: Path) -> None:
         assert [c for c in chart[-2] if c != " "] == [DONE, REFUSED, UNDONE]
         assert chart[-1].split() == ["turn", "1", "6"]
         lines = app.drawn(Rows)
-        assert "undone" in lines[1] and "failed" in lines[2] and "in force" in lines[3]
+        assert "undone" in lines[1] and "failed" in lines[2] and "active" in lines[3]
         assert "24.4k → 9.2k" in lines[3] and "−15.2k" in lines[3] and "claude-haiku-4-5" in lines[3]
         await pilot.press("down")
         assert "| [bold]" in str(app.over.query_one("CompactionReport Static", Static).render())

@@ -308,7 +308,7 @@ async def test_undo_in_the_chat_asks_where_it_would_not_fit_and_redo_is_exact(tm
         assert not isinstance(app.screen, UndoScreen), "it fits: nothing is asked"
         told = desk.state.undone[-1].record
         assert told is not None and told.shortened < told.folded_messages
-        await until(pilot, lambda: f"Undone: {told.folded_messages} messages are in the view as before." in words(app))
+        await until(pilot, lambda: f"Undone: the model sees {told.folded_messages} messages as before." in words(app))
         await pilot.press(*"/redo", "enter")
         await until(pilot, lambda: not desk.state.undone and desk.session.view.items == put_away)
         await until(pilot, lambda: f"Redone: {told.folded_messages - told.shortened} messages compacted" in words(app))
@@ -323,7 +323,7 @@ async def test_undo_in_the_chat_asks_where_it_would_not_fit_and_redo_is_exact(tm
         assert len(desk.state.ledger.compactions) == 1
         await desk.session.changes.restore("g1")
         await pilot.press(*"/undo", "enter")
-        await until(pilot, lambda: "what was put back is out of the view again" in words(app))
+        await until(pilot, lambda: "the model no longer sees what was put back" in words(app))
 
 
 async def test_everything_up_to_a_message_by_its_id(tmp_path: Path) -> None:
@@ -337,4 +337,4 @@ async def test_everything_up_to_a_message_by_its_id(tmp_path: Path) -> None:
         (change,) = desk.state.ledger.compactions
         assert [name for edit in change.edits for name in edit.covers] == ["g1", "g2", "g3", "g4"]
         await pilot.press(*"/free m2", "enter")
-        await until(pilot, lambda: any("put away already" in n.message for n in app._notifications))
+        await until(pilot, lambda: any("in the archive already" in n.message for n in app._notifications))

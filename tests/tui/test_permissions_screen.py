@@ -133,7 +133,7 @@ async def test_a_stored_rule_is_edited_and_removed_where_it_is_kept(home: Home) 
         deep = AccessRequest("write", str(home.workspace / "src" / "a" / "b.py"))
         assert home.approvals.judge("write_file", deep).verdict == "ask"
         await pilot.press("d")
-        await said(pilot, "No longer in force: write_file: src/*")
+        await said(pilot, "Removed: write_file: src/*")
         assert home.stored == ["shell: ls"] and "write_file: src/*" not in home.held
 
 
@@ -154,7 +154,7 @@ async def test_a_rule_of_this_session_is_edited_and_removed(home: Home) -> None:
         await pilot.press("d")
         await until(pilot, lambda: isinstance(app.screen, Confirm))
         await pilot.press("enter")
-        await said(pilot, "No longer in force: deny shell: uv **")
+        await said(pilot, "Removed: deny shell: uv **")
         assert "deny shell: uv **" not in [rule.text for rule in (*home.approvals.all_rules, *below.all_rules)]
         assert home.stored == ["write_file: src/**", "shell: ls"]
 

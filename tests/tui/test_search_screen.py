@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from textual.widgets import Input, OptionList, Static
+from textual.widgets._footer import FooterKey
 from textual.worker import WorkerCancelled
 
 from ctxchat.core.context_usage import ContextUsage
@@ -124,6 +125,23 @@ class Opened(PanelApp):
         return str(self.over.query_one(which, Static).render())
 
 
+async def test_the_keys_below_are_those_that_work_where_one_stands(store: Store) -> None:
+    """In the field `/` and letters are written; how to come to the hits is told as soon as there are some."""
+    app = Opened(store)
+
+    def keys() -> list[str]:
+        return [f"{key.key_display} {key.description}" for key in app.over.query(FooterKey)]
+
+    async with app.run_test(size=(120, 24)) as pilot:
+        await app.settled(pilot)
+        assert keys() == ["esc back"]
+        app.over.query_one(Input).value = "cormorant flies"
+        await until(pilot, lambda: keys() == ["enter to the hits", "esc back"])
+        await pilot.press("enter")
+        await until(pilot, lambda: keys()[0] == "enter go there" and "/ words" in keys())
+        assert "enter to the hits" not in keys()
+
+
 async def test_how_far_the_index_is_stands_over_the_hits(store: Store) -> None:
     app = Opened(store)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -140,7 +158,7 @@ async def test_a_hit_in_another_session_is_gone_to(store: Store) -> None:
     async with app.run_test(size=(120, 30)) as pilot:
         (line,) = await app.typed(pilot, "cormorant flies")
         assert "The [bold]Cormorant[/] [@click=app.quit]flies[/]" in line
-        assert "birds [/x]" in line and "in view" in line and "tokens" in line
+        assert "birds [/x]" in line and "in window" in line and "tokens" in line
         assert "\x1b" not in line and "Cormorant" in app.text("#passage")
         await pilot.press("enter")
         assert app.result == (store.there, "g1")
@@ -172,7 +190,7 @@ async def test_filters_by_session_speaker_and_pass(store: Store) -> None:
     app = Opened(store)
     async with app.run_test(size=(120, 30)) as pilot:
         everywhere = await app.typed(pilot, "day")
-        assert any("put away" in line for line in everywhere) and any("in view" in line for line in everywhere)
+        assert any("in archive" in line for line in everywhere) and any("in window" in line for line in everywhere)
         await pilot.press("w")
         assert app.over.query_one("#role", Choice).value == "you"
         assert all("you ·" in line for line in await app.settled(pilot))

@@ -163,7 +163,7 @@ class OverflowRecovery:
         )
         return ModelError(
             problem.text,
-            f"It does not fit however much is put away. Largest: {biggest}. A larger window, or fewer tools, would help.",
+            f"It does not fit however much is archived. Largest: {biggest}. A larger window, or fewer tools, would help.",
             kind="overflow",
             status=problem.status,
             code=problem.code,

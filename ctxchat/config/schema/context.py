@@ -209,7 +209,7 @@ class ContextSettings(Table, frozen=True):
         opt(
             "Compaction frees down to here.",
             unit="share of the limit",
-            effect="Lower: more is put away at once, longer until the next time.",
+            effect="Lower: more is archived at once, longer until the next time.",
             ge=0.05,
             le=0.95,
         ),

@@ -34,7 +34,7 @@ async def free_up_to(app: CtxchatApp, group: str) -> None:
     items = [item for item in (await session.seen_view()).items if item.group and item.section != "summary"]
     last = max((place for place, item in enumerate(items) if item.group == group), default=-1)
     if last < 0:
-        app.notify("That message has been put away already.")
+        app.notify("That message is in the archive already.")
         return
     keep = max(1, len(items) - 1 - last)
     await _agreed_to(app, await session.preview("", keep, target=0.0))
@@ -80,7 +80,7 @@ async def reinsert(app: CtxchatApp, argument: str) -> None:
     back = restored_ids(session.state.ledger)
     losing = [c.id for c in session.state.ledger.compactions if c.record and c.record.lost and c.id not in back]
     if not argument and not losing:
-        app.notify("Nothing to put back: no compaction in force lost facts that are not back.")
+        app.notify("Nothing to put back: the model still sees every fact that compactions found.")
         return
     lost = len(session.changes.lost_facts(argument or losing[-1]))
     context_usage = await session.changes.reinsert(argument or losing[-1])

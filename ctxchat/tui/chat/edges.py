@@ -96,12 +96,13 @@ IDLE_KEYS = (
     ("newline", "line"),
     ("context", "context"),
     ("archive", "archive"),
+    ("search", "search"),
     ("xray", "x-ray"),
     ("free_up", "free up"),
     ("palette", "all commands"),
 )
 BUSY_KEYS = (("interrupt", "stop"), ("send", "send next"), ("send_later", "after the turn"), *IDLE_KEYS[2:])
-FOREMOST = ("interrupt", "send", "send_later", "free_up", "context", "palette", "archive", "xray", "newline")
+FOREMOST = ("interrupt", "send", "send_later", "free_up", "context", "palette", "archive", "xray", "search", "newline")
 """Which are kept where there is no room for all, the most useful first; what is not named here stays as long as it fits."""
 
 

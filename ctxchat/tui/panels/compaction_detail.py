@@ -72,7 +72,7 @@ class CompactionDetail(Vertical):
                 yield Markdown(open_links=False)
             yield self._page("facts")
             with TabPane(Content("Messages"), id="messages"):
-                empty = "Nothing is put away here."
+                empty = "This compaction archived nothing."
                 yield Rows(
                     compaction_text.MESSAGES, compaction_text.message_cells, id="archived", titles=False, empty=empty
                 )

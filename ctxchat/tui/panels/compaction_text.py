@@ -42,7 +42,7 @@ MESSAGES = (
 def compaction_cells(one: CompactionEntry) -> tuple[Cell, ...]:
     """Its line; what is not in force is dim and says so."""
     record, style = one.record, "" if one.in_force else "dim"
-    why = ("" if one.state_word == "in force" else f"{one.state_word}, ") + REASONS[record.reason]
+    why = ("" if one.state_word == "active" else f"{one.state_word}, ") + REASONS[record.reason]
     return (
         (clock(record.at) or "  ·", "dim"),
         (why, "warn" if one.state_word in ("failed", "rejected") else style),
@@ -77,7 +77,9 @@ def summary(one: CompactionEntry) -> str:
         words = "it dropped or shortened messages, which are under Messages as they were."
         return f"*{'Undone. ' if one.undone else ''}This compaction left no summary: {words}*"
     return (
-        f"*Undone: this summary is in the view no more.*\n\n{clean(one.summary)}" if one.undone else clean(one.summary)
+        f"*Undone: the model no longer sees this summary.*\n\n{clean(one.summary)}"
+        if one.undone
+        else clean(one.summary)
     )
 
 
@@ -90,7 +92,7 @@ def facts(one: CompactionEntry, view: View, ledger: Ledger, width: int = 0) -> C
             return Content(clean(one.record.evidence))
         evidence = collect(put_away(one, ledger))
     if not evidence.facts:
-        return Content("No facts were found in what was put away." if one.change else "It put nothing away.")
+        return Content("No facts were found in what was archived." if one.change else "It archived nothing.")
     held, lost = survival(evidence, view)
     head = f"The model {'sees' if one.undone else 'still sees'} {held.kept} of {count(held.found, 'fact')}."
     lines = [Content.styled(head, MUTED)]
@@ -103,7 +105,7 @@ def facts(one: CompactionEntry, view: View, ledger: Ledger, width: int = 0) -> C
 
 def _fact(fact: Fact, seen: bool, width: int) -> Content:
     words = clean(line_of(fact))
-    text = f"✓ {words}" if seen else f"– {words}   (not in view)"
+    text = f"✓ {words}" if seen else f"– {words}   (the model no longer sees it)"
     if width > 20:
         text = "\n".join(part for line in text.splitlines() for part in wrap(line, width, subsequent_indent="  "))
     return Content(text) if seen else Content.styled(text, MUTED)
@@ -165,12 +167,9 @@ def record(one: CompactionEntry, width: int = 0) -> Content:
     written = one.record
     before, after = written.before.used, written.after.used
     took = f"{elapsed(written.seconds)}   " if written.seconds >= MIN_SHOWN_S else ""
-    rows = [("said", " ".join(filter(None, (written.detail, written.missed))))]
+    rows = [("did", " ".join(filter(None, (written.detail, written.missed))))]
     if one.change:
-        rows += [
-            ("step", f"{gain(s.tokens_freed):>6}  {LABELS.get(s.name, s.name)}, {count(s.groups, 'group')}")
-            for s in written.steps
-        ]
+        rows += [("step", f"{gain(s.tokens_freed):>6}  {LABELS.get(s.name, s.name)}") for s in written.steps]
         rows += [
             ("archived", _put_away(written)),
             ("put back since", back_words(one)),
@@ -179,8 +178,8 @@ def record(one: CompactionEntry, width: int = 0) -> Content:
         ]
     rows += [
         ("before → after", f"{short(before)} → {short(after)}   {gain(before - after)}" if one.change else ""),
-        ("took", f"{took}{money(written.cost_usd)}   {written.model or 'no model'}"),
-        ("how", written.strategy),
+        ("cost", f"{took}{money(written.cost_usd)}   {written.model or 'no model'}"),
+        ("strategy", written.strategy),
         ("why", REASONS[written.reason]),
         ("outcome", one.state_word),
         ("when", day_and_clock(written.at)),
@@ -190,8 +189,8 @@ def record(one: CompactionEntry, width: int = 0) -> Content:
         rows += [
             ("summary by", _author(written)),
             ("attempts", str(written.attempts) if written.attempts > 1 else ""),
-            ("tools then", ", ".join(written.tools)),
-            ("memory then", ", ".join(written.memory)),
+            ("tools it had", ", ".join(written.tools)),
+            ("memory it had", ", ".join(written.memory)),
             ("last calls", "\n".join(map(_call_words, written.recent_calls))),
         ]
     lines: list[Content] = []
@@ -211,7 +210,7 @@ def _call_words(call: str) -> str:
 
 def _put_away(written: CompactionRecord) -> str:
     shorter = f", {written.shortened:,} of them only shortened" if written.shortened else ""
-    return f"{count(written.folded_messages, 'message')}{shorter}, {count(written.folded_groups, 'group')}"
+    return f"{count(written.folded_messages, 'message')}{shorter}"
 
 
 def _author(written: CompactionRecord) -> str:

@@ -205,7 +205,7 @@ class PermissionsScreen(Listing[None]):
             return
         if each.origin == "session" or await self._written(remove_rule, each.rule):
             self._approvals.withdraw(each.rule)
-            self.notify_here(f"No longer in force: {one_line(each.rule.text)}")
+            self.notify_here(f"Removed: {one_line(each.rule.text)}")
             await self._list_rules()
 
     @work(group="write", exit_on_error=False)

@@ -49,7 +49,6 @@ COLUMNS = (
     Column("", 3),
     Column("step", least=46),
     Column("frees", 7, right=True),
-    Column("groups", 12, right=True, rank=2),
     Column("by", 28, right=True, rank=1),
 )
 GOES = (Column("", 1), Column("turn", 4, right=True), Column("what", least=20), Column("tokens", 6, right=True))
@@ -228,14 +227,13 @@ class PreviewScreen(Panel[PreviewResult]):
 
     def _cells(self, step: PreviewStep) -> tuple[Cell, ...]:
         if step.why_nothing:
-            return (" –", "dim"), (one_line(step.why_nothing, 120), "dim"), ("–", "dim"), "", ""
+            return (" –", "dim"), (one_line(step.why_nothing, 120), "dim"), ("–", "dim"), ""
         on = step.name in self.ticked
         style = "" if on else "dim"
         return (
             ("[x]" if on else "[ ]", "good" if on else "dim"),
             (one_line(step.label, 120), style),
             (gain(step.tokens_freed), style),
-            (count(step.groups, "group") if step.groups else "", "dim"),
             (self._price(step), "dim"),
         )
 

@@ -33,8 +33,14 @@ TYPING_PAUSE_S = 0.12
 
 MAX_HITS = 50
 
-START = f"""Everything ever said is searched, in every session, what was put away too.
+START = f"""Everything ever said is searched, in every session, the archive too.
 Filters among the words: {FILTERS}."""
+
+
+class Words(Field):
+    """What to search for; its footer says how to come to the hits: enter does too."""
+
+    BINDINGS = [Binding("down", "screen.into", "to the hits", key_display="enter")]
 
 
 class SearchScreen(Panel[tuple[str, str]]):
@@ -49,7 +55,6 @@ class SearchScreen(Panel[tuple[str, str]]):
         Binding("o", "filter('tool')", "tool"),
         Binding("t", "filter('time')", "when"),
         Binding("slash", "find", "words", key_display="/"),
-        Binding("down", "into", show=False),
     ]
 
     def __init__(self, services: Services, session: Session, words: str = "") -> None:
@@ -57,7 +62,7 @@ class SearchScreen(Panel[tuple[str, str]]):
         self._services, self._session, self._words = services, session, words
 
     def body(self) -> ComposeResult:
-        yield Field(
+        yield Words(
             self._words,
             placeholder='words; "…" keeps them together; who:me tool:shell since:3d file:app.py',
             compact=True,
@@ -132,7 +137,7 @@ class SearchScreen(Panel[tuple[str, str]]):
         self.head(tail)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("restore", "view") and self.is_mounted:
+        if action in ("restore", "view", "into") and self.is_mounted:
             return self.chosen is not None
         return True
 

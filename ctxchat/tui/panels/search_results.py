@@ -64,7 +64,7 @@ def lines_of(hit: Hit, here: bool, width: int) -> Content:
         "this session" if here else one_line(hit.title, 30) or "without a title",
         *([f"turn {hit.turn}"] if hit.turn else []),
         day_and_clock(hit.at),
-        "put away" if hit.compaction else "in view",
+        "in archive" if hit.compaction else "in window",
     ]
     line = ""
     for fact in filter(None, facts):

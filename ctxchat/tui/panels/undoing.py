@@ -46,12 +46,12 @@ FILES = "files"
 """In place of a change's id: what was done to files, whatever came after it."""
 
 BY_HAND: dict[ChangeKind, tuple[str, str]] = {
-    "drop": ("the message is back in the view", "the message is out of the view"),
+    "drop": ("the model sees the message again", "the model no longer sees the message"),
     "shrink": ("the message is shown whole again", "the message is shown as a line again"),
     "pin": ("the message is pinned no more", "the message is pinned again"),
-    "restore": ("what was put back is out of the view again", "what was put back is in the view again"),
+    "restore": ("the model no longer sees what was put back", "the model sees what was put back again"),
     "memo": ("the memo is again what it was", "the memo is changed again"),
-    "rewind": ("what the rewind took back is there again", "what the rewind took back is out of the view again"),
+    "rewind": ("the model sees again what the rewind took back", "the model no longer sees what the rewind took back"),
 }
 """What undoing a change by hand does, and what redoing it does."""
 
@@ -188,12 +188,14 @@ def _result_words(preview: UndoPreview, wish: UndoChoice, context_usage: Context
         return f"Undone: {words[0]}.{free}{_excess_words(context_usage)}"
     if not back:
         return "Undone. A later compaction stands for these messages: undo that to see them again."
-    words = f"{count(back, 'message')} {'is' if back == 1 else 'are'} in the view as before"
+    words = f"the model sees {count(back, 'message')} as before"
     told = free + _excess_words(context_usage)
     if context_usage.automatic.standing == "snoozed":  # its ticks are gone from the bar
-        told += f" Compaction is snoozed for {count(context_usage.automatic.turns, 'turn')}."
+        told += (
+            f" Nothing is compacted by itself for {count(context_usage.automatic.turns, 'turn')}; F8 does it before."
+        )
     if wish.groups:
-        return f"Undone in part: {words}, the rest stays put away.{told}"
+        return f"Undone in part: {words}, the rest stays in the archive.{told}"
     return f"Undone: {words}.{told}"
 
 
@@ -278,7 +280,7 @@ class UndoScreen(Panel[UndoChoice]):
         one = preview.part_messages == 1
         newest = "The newest message fits" if one else f"The newest {preview.part_messages:,} messages fit"
         summed = ", with their summary" if any(edit.digest for edit in preview.change.edits) else ""
-        return f"{newest}: {percent(preview.after_part.pressure)} full then. The other {rest} stay put away{summed}."
+        return f"{newest}: {percent(preview.after_part.pressure)} full then. The other {rest} stay in the archive{summed}."
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return bool(self._preview.part_groups) if action == "part" else True

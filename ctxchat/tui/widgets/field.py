@@ -10,6 +10,7 @@ from typing import Literal
 from textual.document._document import EditResult, Location
 from textual.document._edit import Edit
 from textual.events import Key, Paste
+from textual.keys import REPLACED_KEYS, key_to_character
 from textual.widgets import Input, OptionList, TextArea
 
 from ctxchat.presentation.text import MAX_LAID_OUT_CHARS, MAX_SHOWN_CHARS, WIDEST, clean, editable
@@ -42,6 +43,10 @@ class Field(Input):
     def text(self) -> str:
         """What was written, or what was there before where nothing was."""
         return self.value or self._as_it_was
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        """Signs too that Textual calls by names of its own, such as `slash`: a footer must not offer what would be written."""
+        return super().check_consume_key(key, character or key_to_character(REPLACED_KEYS.get(key, key)))
 
     def action_delete_left(self) -> None:
         if self.selection.is_empty:
