@@ -280,7 +280,9 @@ class UndoScreen(Panel[UndoChoice]):
         one = preview.part_messages == 1
         newest = "The newest message fits" if one else f"The newest {preview.part_messages:,} messages fit"
         summed = ", with their summary" if any(edit.digest for edit in preview.change.edits) else ""
-        return f"{newest}: {percent(preview.after_part.pressure)} full then. The other {rest} stay in the archive{summed}."
+        return (
+            f"{newest}: {percent(preview.after_part.pressure)} full then. The other {rest} stay in the archive{summed}."
+        )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return bool(self._preview.part_groups) if action == "part" else True
