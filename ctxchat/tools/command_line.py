@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING
 from ctxchat.core.guarded import GUARDED, guarded
 from ctxchat.core.patterns import Word, written
 from ctxchat.core.permissions import Part
-from ctxchat.tools.paths import ResolvedPath, patterns
+from ctxchat.tools.paths import ResolvedPath, new_and_hidden, patterns
 from ctxchat.tools.programs import (
     breadths,
     goes_below,
     goes_elsewhere,
     is_interpreter,
     is_plain,
+    makes_files,
     names_only,
     only_reads,
     runs_input,
@@ -277,6 +278,8 @@ class _CommandLine:
         for file in written_by(words):
             self._found.append(self._written(file))
         place = "" if reads or through or names_only(words) else next(filter(None, map(self._guarded, plain)), "")
+        if not place and makes_files(words):
+            place = next(filter(None, map(self._new_and_hidden, plain)), "")
         return Part(
             (*words, *fed, *(Word(f"<{word.text}", False) for word in inputs if not reads)),
             reads=reads and not fed,
@@ -461,6 +464,14 @@ class _CommandLine:
         if word not in self._shared.places:
             self._shared.places[word] = self._word_path(word)
         return self._shared.places[word]
+
+    def _new_and_hidden(self, word: Word) -> str:
+        """The hidden place at the top of the workspace that the command would make there."""
+        paths = [self._resolved(piece) for piece in self._candidates(word.text)] if word.known else []
+        inside = [path for path in paths if _under(path, self._root) and path != self._root]
+        return next(
+            filter(None, (new_and_hidden(Path(path), os.path.relpath(path, self._root)) for path in inside)), ""
+        )
 
     def _word_path(self, word: Word) -> str:
         if not word.known:

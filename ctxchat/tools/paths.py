@@ -48,9 +48,15 @@ class ResolvedPath(msgspec.Struct, frozen=True):
             return hit
         if self.inside and any(self.path.is_relative_to(place) for place in own_places()):
             return "ctxchat itself"
-        name = new_at_the_top(self.shown) if self.inside else ""
-        top = self.path.parents[len(Path(self.shown).parts) - 1] / name if name else None
-        return name if top and not os.path.lexists(top) else ""
+        return new_and_hidden(self.path, self.shown) if self.inside else ""
+
+
+def new_and_hidden(path: Path, shown: str) -> str:
+    """The name of the hidden file or folder that would be new at the top of a workspace, were the `path` written that lies at
+    `shown` in it; empty for none. Looks at the disk."""
+    name = new_at_the_top(shown)
+    top = path.parents[len(Path(shown).parts) - 1] / name if name else None
+    return name if top and not os.path.lexists(top) else ""
 
 
 def locate(written: str, context: ToolContext, *, spilled: bool = True) -> ResolvedPath:

@@ -264,6 +264,14 @@ def names_only(words: Sequence[Word]) -> bool:
     return all(re.fullmatch(_STAGES[texts[1]], text) for text in texts[2:] if text.startswith("-"))
 
 
+_MAKE_FILES = frozenset({"touch", "mkdir", "cp", "mv", "ln", "install", "tee", "rsync", "scp", "dd", "truncate"})
+
+
+def makes_files(words: Sequence[Word]) -> bool:
+    """Whether the arguments of a command are files, and some of them new ones."""
+    return _name(words[0].text) in _MAKE_FILES
+
+
 def written_by(words: Sequence[Word]) -> Sequence[Word]:
     """The files that options of a command name to be written."""
     found: list[Word] = []

@@ -16,6 +16,8 @@ from ctxchat.tools import edit_file
 from ctxchat.tools.edit_file import WriteFile
 from ctxchat.tools.read_file import ReadFile
 
+from .judging import verdict
+
 WIDE = [Rule("write_file", "**"), Rule("read_file", "**")]
 
 
@@ -63,11 +65,19 @@ def test_writing_outside_is_asked_in_auto_edit_too(path: str, project: Path):
         "plain/.envrc",
         ".ctxchat/config.toml",
         "plain/HEAD",
+        ".nobody-thought-of-it",
+        ".nobody-thought-of-it/x",
+        "src/../.newrc",
     ],
 )
 def test_guarded_places_are_asked_under_rules_and_in_auto_edit(path: str, project: Path):
     assert said("write_file", path, project) == said("write_file", path, project, "auto-edit") == "ask"
     assert said("write_file", path, project, "all") == "allow"
+    if "\u200c" not in path:
+        for command in (f"touch {path}", f"cp a.py {path}", f"tee {path}", f"mkdir -p {path}", f"dd of={path}"):
+            wide = [f"shell: {command.split()[0]} **"]
+            assert verdict(command, project, "auto-edit", tuple(wide)).verdict == "ask", command
+    assert verdict("touch .gitignore src/.new out.txt", project, "ask", ("shell: touch **",)).verdict == "allow"
 
 
 @pytest.mark.parametrize(
