@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from ctxchat.agent.turn.permissions import Judgement, judge, offers
@@ -39,3 +40,11 @@ def verdict(
 
 def offered(command: str, root: Path, texts: tuple[str, ...] = (), *, shut_in: bool = True) -> tuple[str, ...]:
     return offers("shell", access_request(command, root, shut_in=shut_in), "ask", rules(*texts), str(root))
+
+
+def ten_commands() -> list[tuple[str, str, str, str]]:
+    """The commands of a day that the page about permissions counts: each with whether it asks, asked before, asks again."""
+    page = (Path(__file__).parents[2] / "docs/permissions.md").read_text().partition("## Ten commands")[2]
+    lines = [line for line in page.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    return [(named[1:].partition("`")[0].replace("\\|", "|"), *said) for named, *said in rows]  # type: ignore[misc]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -15,7 +14,7 @@ from ctxchat.core.permissions import Rule, parse_rules
 from ctxchat.tools import unreadable
 from ctxchat.tools.command_line import MAX_LINE_CHARS, parts_of
 
-from .judging import access_request, offered, rules, verdict
+from .judging import access_request, offered, rules, ten_commands, verdict
 
 READING = r"""
 ls -la src
@@ -284,25 +283,15 @@ def test_no_file_that_a_rule_forbids_is_passed_over_where_it_is_looked_for(patte
 
 
 def test_ten_commands_of_a_day_ask_as_often_as_the_page_says(project: Path):
-    page = (
-        (Path(__file__).parents[2] / "docs/permissions.md")
-        .read_text()
-        .partition("## Ten commands")[2]
-        .partition("\n## ")[0]
-    )
-    rows = [
-        [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-        for line in page.splitlines()
-        if line.startswith("| `")
-    ]
+    rows = ten_commands()
     assert len(rows) == 10
-    for named, asked, before, again in rows:
-        command = named[1:].partition("`")[0].replace("\\|", "|")
+    for command, asked, before, again in rows:
         assert verdict(command, project, "ask", ()).verdict == ("ask" if asked else "allow"), command
         assert before.startswith("asks") and verdict(command, project, "ask", (), shut_in=False).verdict == "ask"
         given = tuple(text for offer in offered(command, project)[-1:] for text in offer.splitlines())
         assert not again and verdict(command, project, "ask", given).verdict == "allow"
-    assert f"| of ten | {sum(bool(asked) for _, asked, *_ in rows)} | 10 | 0 |" in page
+    page = (Path(__file__).parents[2] / "docs/permissions.md").read_text()
+    assert f"| of ten | {sum(bool(asked) for _, asked, _, _ in rows)} | 10 | 0 |" in page
 
 
 def test_rules_of_another_folder_cover_nothing(project: Path):

@@ -23,8 +23,10 @@ from ctxchat.core.permissions import Grant
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.tools.guarding import MAX_MOUNTS, Guarding
 from ctxchat.tools.sandbox import NOTHING, find_sandbox
-from ctxchat.tools.shell import Shell
+from ctxchat.tools.shell import NO_OUTPUT, Shell
 from ctxchat.tools.unreadable import MAX_COVERED
+
+from .judging import ten_commands
 
 pytestmark = pytest.mark.skipif(
     find_sandbox().kind != "bubblewrap", reason="bubblewrap is missing or does not work here"
@@ -54,8 +56,11 @@ class House:
         self.shell = Shell(find_sandbox(hidden=hidden, caches=self.data / "caches"), os.environ)
         self._ids = itertools.count(1)
 
-    async def run(self, command: str, allowed: Grant = NOTHING, **more: object) -> ToolOutput:
-        context = ToolContext(f"c{next(self._ids)}", str(self.work), str(self.session), allowance=allowed)
+    async def run(
+        self, command: str, allowed: Grant = NOTHING, *, read_only: bool = False, **more: object
+    ) -> ToolOutput:
+        id = f"c{next(self._ids)}"
+        context = ToolContext(id, str(self.work), str(self.session), allowance=allowed, read_only=read_only)
         async with aclosing(self.shell.run({"command": command, **more}, context)) as pieces:
             return [piece async for piece in pieces if isinstance(piece, ToolOutput)][-1]
 
@@ -259,6 +264,28 @@ async def test_with_commits_allowed_daily_work_goes_on_and_nothing_that_git_runs
     assert not (house.work / "tools/hooks").exists() and (house.work / "more.config").read_text() == "[alias]\n"
     new = ("config.worktree", "commondir", "rebase-merge")
     assert not any(os.path.lexists(git / name) for name in new) and all(f".git/{name}" in found.text for name in new)
+
+
+async def test_ten_commands_of_a_day_do_their_work_in_a_clone(house: House) -> None:
+    """Those that nobody is asked about where nothing can be written, the commit as a yes with its tick lets it run. What two more
+    do depends on programs of a project."""
+    made = (
+        "set -e; git init -q origin; cd origin; mkdir src; echo 'def judge(): 1' > src/a.py; echo '[x]' > pyproject.toml; "
+        "git config user.name a; git config user.email a@b; git add -A; git commit -qm 1; echo 2 >> src/a.py; git commit -qam 2; "
+        "cd ..; git clone -q origin clone; cd clone; git config user.name a; git config user.email a@b; echo 3 >> src/a.py"
+    )
+    subprocess.run(["bash", "-c", made], cwd=house.root, check=True)
+    house.work = house.root / "clone"
+    before = house.print()
+    for command, asked, *_ in ten_commands():
+        if not asked:
+            found = await house.run(command, read_only=True)
+            assert found.status == "ok" and found.text != NO_OUTPUT, (command, found.text)
+    assert house.print() == before
+    (commit,) = [command for command, *_ in ten_commands() if "commit" in command]
+    assert (await house.run(commit)).status == "error"
+    found = await house.run(commit, Grant(folders=(str(house.work / ".git"),)))
+    assert found.status == "ok" and "1 file changed" in found.text
 
 
 async def test_in_a_linked_worktree_commits_work_and_nothing_that_git_runs_changes(house: House) -> None:
