@@ -5,7 +5,7 @@ A schema is foreign data: any part of it may be nonsense. The same one always gi
 
 from __future__ import annotations
 
-import math
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -39,6 +39,14 @@ _ALIASES = {
 
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+_OF_OBJECTS = ("properties", "required", "additionalProperties")
+_LARGEST = 2**63
+"""Above it a limit is none: a number that no provider reads."""
+
+_LARGEST_COUNT = 2**31 - 1
+_PYTHONS = re.compile(r"\(\?(?![:=!]|<[=!])|\\[AZz]|[*+?}]\+")
+"""Of Python's expressions what others do not know."""
+
 _PLAIN_KEY = re.compile(rf"[a-zA-Z0-9_.-]{{1,{MAX_KEY_LENGTH}}}")
 
 
@@ -90,14 +98,33 @@ def plain_keys(schema: Schema) -> tuple[Schema, dict[str, str]]:
     return (_with_keys(schema, {old: new for new, old in renamed.items()}), renamed) if renamed else (schema, {})
 
 
-def restored_keys(arguments: object, renamed: Mapping[str, str]) -> object:
-    """A call's arguments with the names that the tool itself has for them."""
+def restored_keys(arguments: object, renamed: Mapping[str, str], *schemas: Schema) -> object:
+    """A call's arguments with the names that the tool itself has for them. `schemas`: what they may be, with the names that were
+    sent; what these do not name is the caller's own and stays, and where they say nothing at all, every new name counts."""
+    known = {name for one in _open(schemas) for name in _properties(one)} or ({} if any(schemas) else renamed)
     if isinstance(arguments, dict):
         fields = cast("dict[str, object]", arguments)
-        return {renamed.get(name, name): restored_keys(value, renamed) for name, value in fields.items()}
+        return {
+            renamed.get(name, name) if name in known else name: restored_keys(value, renamed, *_below(schemas, name))
+            for name, value in fields.items()
+        }
     if isinstance(arguments, list):
-        return [restored_keys(value, renamed) for value in cast("list[Any]", arguments)]
+        items = [_mapping(one["items"]) for one in _open(schemas) if "items" in one]
+        return [restored_keys(value, renamed, *items) for value in cast("list[Any]", arguments)]
     return arguments
+
+
+def _open(schemas: Iterable[Schema]) -> Iterator[Schema]:
+    """The schemas, with alternatives in the place of what has such."""
+    for one in schemas:
+        yield one
+        yield from _open(_dicts(one.get("anyOf")))
+
+
+def _below(schemas: Sequence[Schema], name: str) -> list[Schema]:
+    """What may stand under a name."""
+    found = [_mapping(_properties(one)[name]) for one in _open(schemas) if name in _properties(one)]
+    return found or [_mapping(one["additionalProperties"]) for one in _open(schemas) if "additionalProperties" in one]
 
 
 class _Walk:
@@ -131,7 +158,7 @@ class _Walk:
         if branches and {} not in branches and "anyOf" not in plain:  # else anything is allowed
             branches = _distinct(branches)
             plain = _both(plain, branches[0]) if len(branches) == 1 else {**plain, "anyOf": branches}
-        return plain
+        return plain if free else _with_branches_alone(plain)
 
     def _typed(self, node: Mapping[str, Any], depth: int, inside: frozenset[str], *, free: bool) -> Schema:
         kinds = _kinds(node)
@@ -143,21 +170,27 @@ class _Walk:
         values = _list(node.get("enum")) or ([node["const"]] if "const" in node else [])
         if values := _distinct(v for v in values if v is not None or not kinds or "null" in kinds):
             plain["enum"] = values
+            named = list(dict.fromkeys(map(_kind_of, values)))
+            plain.setdefault("type", named[0] if len(named) == 1 else named)
+            if "array" in named and not kinds:
+                plain["items"] = {}
         return plain
 
     def _fields(self, node: Mapping[str, Any], depth: int, inside: frozenset[str], *, free: bool) -> Schema:
         named = _mapping(node.get("properties"))
         fields: Schema = {}
-        if named:
-            fields["properties"] = {str(name): self.node(one, depth + 1, inside) for name, one in named.items()}
+        if possible := {str(name): one for name, one in named.items() if one is not False}:
+            fields["properties"] = {name: self.node(one, depth + 1, inside) for name, one in possible.items()}
         older = [name for name, one in named.items() if _mapping(one).get("required") is True]
         names = dict.fromkeys((*_names(node.get("required")), *older))  # the oldest form says it beside the name
-        if required := [name for name in names if name in named or free]:
+        if required := [n for n in names if n in _properties(fields) or (free and n not in named)]:
             fields["required"] = required
-        more = node.get("additionalProperties")
+        more: object = node.get("additionalProperties")
+        if patterns := [*_mapping(node.get("patternProperties")).values()]:  # names that are none of `properties`
+            more = _mapping(patterns[0]) or True if len(patterns) == 1 and more is False else True
         if isinstance(more, bool | dict):
             fields["additionalProperties"] = (
-                more if isinstance(more, bool) else self.node(node["additionalProperties"], depth + 1, inside)
+                more if isinstance(more, bool) else self.node(_mapping(more), depth + 1, inside)
             )
         return fields
 
@@ -181,9 +214,9 @@ class _Walk:
 
 
 def _annotated(node: Mapping[str, Any]) -> Schema:
-    plain: Schema = {k: v for k in ("description", "format") if isinstance(v := node.get(k), str) and v}
-    if isinstance(node.get("default"), str | int | float | bool):
-        plain["default"] = node["default"]
+    plain: Schema = {k: _whole_text(v) for k in ("description", "format") if isinstance(v := node.get(k), str) and v}
+    if isinstance(default := node.get("default"), str | int | float | bool) and _distinct([default]):
+        plain["default"] = default
     if isinstance(pattern := node.get("pattern"), str) and _compiles(pattern):
         plain["pattern"] = pattern
     return plain
@@ -194,7 +227,7 @@ def _bounded(node: Mapping[str, Any]) -> Schema:
     plain: Schema = {}
     for name in _NUMBERS:
         value = node.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        if isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST:
             plain[name] = value
     for name in ("Minimum", "Maximum"):
         if node.get(f"exclusive{name}") is True and name.lower() in plain:
@@ -202,7 +235,7 @@ def _bounded(node: Mapping[str, Any]) -> Schema:
     if plain.get("multipleOf", 1) <= 0:
         del plain["multipleOf"]
     for name in _COUNTS:
-        if isinstance(value := node.get(name), int) and not isinstance(value, bool) and value >= 0:
+        if isinstance(value := node.get(name), int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT:
             plain[name] = value
     if node.get("uniqueItems") is True:
         plain["uniqueItems"] = True
@@ -220,6 +253,39 @@ def _kinds(node: Mapping[str, Any]) -> list[str]:
     return [*kinds, "null"] if kinds and node.get("nullable") is True and "null" not in kinds else kinds
 
 
+def _with_branches_alone(plain: Schema) -> Schema:
+    """A part whose alternatives have nothing beside them that they share, as some providers want them: it stands in each of them.
+    Objects become one that has the properties of all; of what else holds others, the alternatives are left out."""
+    branches = _dicts(plain.get("anyOf"))
+    shared = {key: value for key, value in plain.items() if key not in {"anyOf", "description", "default"}}
+    if not branches or not shared:
+        return plain
+    alone = {key: value for key, value in plain.items() if key not in {"anyOf", *shared}}
+    if "properties" in shared:
+        properties = _properties(shared)
+        for branch in branches:
+            properties = {**_properties(branch), **properties}
+        united = alone | shared | {"properties": properties}
+        united.pop("additionalProperties", None)  # each speaks of its own properties only
+        return united
+    if "items" in shared or "additionalProperties" in shared:
+        return alone | shared
+    return alone | {"anyOf": _distinct(_both(branch, shared) for branch in branches)}
+
+
+def _whole_text(text: str) -> str:
+    """Without halves of characters, which nobody can send."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _kind_of(value: object) -> str:
+    """The type of a value of JSON."""
+    if isinstance(value, bool):
+        return "boolean"
+    kinds = ((str, "string"), (int, "integer"), (float, "number"), (list, "array"), (dict, "object"))
+    return next((kind for one, kind in kinds if isinstance(value, one)), "null")
+
+
 def _both(first: Schema, second: Schema) -> Schema:
     """What two schemas say together; where they differ, the first."""
     merged = {**second, **first}
@@ -231,9 +297,11 @@ def _both(first: Schema, second: Schema) -> Schema:
         merged["type"] = second.get("type", "object")
     if merged.get("type") == "object" and "additionalProperties" in merged:
         merged.pop("additionalProperties")  # each speaks of its own properties only
-    if merged.get("type") == "array":
+    kinds = _list(merged.get("type")) or [merged.get("type", "object")]
+    if "array" in kinds:
         merged.setdefault("items", {})
-    return merged
+    gone = (*(() if "array" in kinds else ("items",)), *(() if "object" in kinds else _OF_OBJECTS))
+    return {key: value for key, value in merged.items() if key not in gone}
 
 
 def _object(schema: Schema) -> bool:
@@ -288,21 +356,24 @@ def _list(value: object) -> list[Any]:
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
     """Each once; without what JSON has no form for."""
-    found: dict[bytes, Any] = {}
+    found: dict[str, Any] = {}
     for value in values:
         try:
-            found.setdefault(msgspec.json.encode(value, order="sorted"), value)
+            written = json.dumps(value, sort_keys=True, allow_nan=False)
+            msgspec.json.encode(value)  # which has no form for halves of characters
         except (TypeError, ValueError, OverflowError, RecursionError):
             continue
+        found.setdefault(written, value)
     return list(found.values())
 
 
 def _compiles(pattern: str) -> bool:
+    """Where Python's and JavaScript's expressions are the same: either may look at it."""
     try:
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError):
         return False
-    return True
+    return not _PYTHONS.search(pattern)
 
 
 def choice_words(choices: Sequence[Sequence[str]]) -> str:

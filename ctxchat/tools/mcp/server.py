@@ -63,8 +63,8 @@ class McpTool:
     def __init__(self, server: McpServer, offered: OfferedTool, name: str) -> None:
         self._server = server
         self._tool = offered.name
-        schema, self._renamed = plain_keys(offered.schema)
-        self.spec = ToolSpec(name, clip(offered.description, MAX_DESCRIPTION_CHARS), schema)
+        self._schema, self._renamed = plain_keys(offered.schema)
+        self.spec = ToolSpec(name, clip(offered.description, MAX_DESCRIPTION_CHARS), self._schema)
 
     def reads(self, arguments: Mapping[str, object]) -> bool:
         """False: nobody knows what it does."""
@@ -123,7 +123,11 @@ class McpTool:
 
     def _theirs(self, arguments: dict[str, object]) -> dict[str, object]:
         """The arguments by the server's own names for them."""
-        return cast("dict[str, object]", restored_keys(arguments, self._renamed)) if self._renamed else arguments
+        return (
+            cast("dict[str, object]", restored_keys(arguments, self._renamed, self._schema))
+            if self._renamed
+            else arguments
+        )
 
 
 def _answered(waiting: asyncio.Future[str], text: str) -> None:
