@@ -188,10 +188,10 @@ class _Walk:
         more: object = node.get("additionalProperties")
         if patterns := [*_mapping(node.get("patternProperties")).values()]:  # names that are none of `properties`
             more = _mapping(patterns[0]) or True if len(patterns) == 1 and more is False else True
-        if isinstance(more, bool | dict):
-            fields["additionalProperties"] = (
-                more if isinstance(more, bool) else self.node(_mapping(more), depth + 1, inside)
-            )
+        if isinstance(more, bool):
+            fields["additionalProperties"] = more
+        elif isinstance(more, dict):
+            fields["additionalProperties"] = self.node(cast("object", more), depth + 1, inside)
         return fields
 
     def _items(self, node: Mapping[str, Any], depth: int, inside: frozenset[str]) -> Schema:
