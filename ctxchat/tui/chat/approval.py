@@ -24,11 +24,15 @@ from ctxchat.core.permissions import SHELL_FOLDER, Answer, Grant, Rule, Verdict,
 from ctxchat.core.tool_names import SHELL
 from ctxchat.presentation.text import MAX_LAID_OUT_CHARS, MAX_SHOWN_CHARS, clean, one_line, visible
 from ctxchat.tui.chat.asked import KEY_PAUSE_S, MOVING, AnswerButton, KeyedAnswer, Keys, Offered
+from ctxchat.tui.transcript.source_lines import UNBOUNDED, diff_lines
 from ctxchat.tui.widgets.field import Editor
 
 MAX_SHOWN_LINES = 2_000
 EDITING = "editing: enter takes it, esc leaves it"
 """Said while a rule is edited: without colour nothing else tells it from one that is only shown."""
+
+EXACTLY = "just this"
+"""Said of a rule that is the command as it stands above."""
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
@@ -98,6 +102,7 @@ class ApprovalPanel(Offered):
         self._rules = list(request.rules)
         self._place = 0
         self._edited = False
+        self._editing = False  # an editor that is closed is in the tree for a moment more
         self._extras = extras(request.allowance)
         self._ticked: set[int] = set()
 
@@ -121,7 +126,7 @@ class ApprovalPanel(Offered):
 
     @property
     def own_keys(self) -> Keys:
-        if self.query(RuleEditor):
+        if self._editing:
             return MOVING[1:]  # it says its keys above it
         long = any(box.max_scroll_y for box in self.query(VerticalScroll))
         return (*super().own_keys, *((("=↓", "read on"),) if long else ()))
@@ -139,9 +144,12 @@ class ApprovalPanel(Offered):
         if request.preview.strip():
             brief = Content.assemble(sign, name, "  ", _first_lines(request.summary, 1))
             yield Static(brief, markup=False, classes="question brief")
-            preview = Static(_preview(request.preview, request.access), markup=False)
-            yield VerticalScroll(preview, classes="preview", can_focus=False)
-            yield LastLine(_last_line(request.preview))
+            if request.access == "run":
+                yield from self._what_it_does()
+
+    def below(self) -> Iterable[Widget]:
+        if self.request.preview.strip() and self.request.access != "run":
+            yield from self._what_it_does()
         if self._rules:
             with Widget(classes="breadth"):
                 yield Static(self._breadth(), markup=False, classes="which")
@@ -149,13 +157,19 @@ class ApprovalPanel(Offered):
                     yield AnswerButton("less", "←", "less")
                     yield AnswerButton("more", "→", "more")
                 yield AnswerButton("edit", "e", "edit")
-            yield VerticalScroll(Static(Content(visible(self.rule)), markup=False), classes="rule", can_focus=False)
+            rule = Static(Content(visible(self.rule)), markup=False)
+            yield VerticalScroll(rule, classes=f"rule {'-same' * self._rule_is_the_command}", can_focus=False)
         ticks = [
             AnswerButton(f"tick {place}", str(place), _ticked(words, False), classes="tick")
             for place, (words, _) in enumerate(self._extras, 1)
         ]
         if ticks:
             yield VerticalScroll(*ticks, classes="ticks", can_focus=False)
+
+    def _what_it_does(self) -> Iterable[Widget]:
+        preview = Static(_preview(self.request.preview, self.request.access), markup=False)
+        yield VerticalScroll(preview, classes="preview", can_focus=False)
+        yield LastLine(_last_line(self.request.preview))
 
     @property
     def letters(self) -> Mapping[str, str]:
@@ -216,9 +230,9 @@ class ApprovalPanel(Offered):
 
     def _rule_is_seen(self) -> bool:
         """Only what is on screen is stored: no rule that is being edited, none that the window has no room for."""
-        if self.query(RuleEditor):
+        if self._editing:
             self._accept_rule()
-        elif self.query_one(".rule").size.height:
+        elif self.query_one(".breadth" if self._rule_is_the_command else ".rule").size.height:
             return True
         else:
             self.app.notify("The window has no room to show the rule. y allows this call.", markup=False)
@@ -228,7 +242,7 @@ class ApprovalPanel(Offered):
 
     def _walk(self, by: int) -> None:
         place = self._place + by
-        if self._rules and 0 <= place < len(self._rules) and not self.query(RuleEditor):
+        if self._rules and 0 <= place < len(self._rules) and not self._editing:
             self._place, self._edited = place, False
             self._show_rule()
         elif self._rules:
@@ -237,9 +251,10 @@ class ApprovalPanel(Offered):
     def _edit(self) -> None:
         if len(self.rule) > MAX_LAID_OUT_CHARS:
             self.app.notify("The rule is too long to be edited here. y allows this call.", markup=False)
-        elif self._rules and not self.query(RuleEditor):
+        elif self._rules and not self._editing:
             box = self.query_one(".rule")
-            box.display = False
+            box.add_class("-editing")
+            self._editing = True
             editor = RuleEditor(self.rule)
             self.mount(editor, after=box)
             editor.focus()
@@ -265,22 +280,31 @@ class ApprovalPanel(Offered):
         self._close_editor()
 
     def _close_editor(self) -> None:
+        self._editing = False
         self.query(RuleEditor).remove()
         self.query(".objection").remove()
-        self.query_one(".rule").display = True
+        self.query_one(".rule").remove_class("-editing")
         self.call_after_refresh(self._show_rule)
         self.focus()
 
     def _show_rule(self) -> None:
         self.query_one(".which", Static).update(self._breadth())
-        self.query_one(".rule", VerticalScroll).query_one(Static).update(Content(visible(self.rule)))
+        box = self.query_one(".rule", VerticalScroll)
+        box.query_one(Static).update(Content(visible(self.rule)))
+        box.set_class(self._rule_is_the_command, "-same")
 
     def _breadth(self) -> Content:
-        if self.query(RuleEditor):
+        if self._editing:
             return Content.styled(EDITING, "$text-warning")
         count = len(self._rules)
         which = "as you wrote it" if self._edited else f"{self._place + 1} of {count}" if count > 1 else ""
-        return Content.assemble(("s and a allow from now on  ", "$text-muted"), (which, "$text-muted"))
+        what = f"{EXACTLY}  " if self._rule_is_the_command else ""
+        return Content.assemble(("s and a allow  ", "$text-muted"), (what, "$text-accent"), (which, "$text-muted"))
+
+    @property
+    def _rule_is_the_command(self) -> bool:
+        """It stands above already, word for word, and is not said again."""
+        return self.request.access == "run" and self.rule == f"{self.request.name}: {self.request.preview.strip()}"
 
     # ── what is allowed besides ──
 
@@ -337,18 +361,28 @@ def _first_lines(text: str, lines: int) -> str:
 
 
 def _preview(text: str, access: str) -> Content:
+    """A command whole, for it is no longer than a system takes; the lines of a diff behind their numbers."""
     text = text.rstrip("\n")
-    whole = (
-        len(text) if access == "run" else MAX_SHOWN_CHARS
-    )  # a command is shown whole: it is no longer than a system takes
-    lines, more = _folded(visible(text[:whole]).split("\n")), len(text) - whole
-    rest = 0 if access == "run" else len(lines) - MAX_SHOWN_LINES
-    shown = [_styled_line(line, access) for line in lines[: len(lines) - max(0, rest)]]
-    if left := " and ".join(
-        f"{many:,} more {what}" for many, what in ((rest, "lines"), (more, "characters")) if many > 0
-    ):
-        shown.append(Content.styled(f"… {left}", "$text-warning"))
+    if access == "run":
+        return Content("\n").join([_marked(line) for line in _folded(visible(text).split("\n"))])
+    shown: list[Content] = []
+    drawn = diff_lines(visible(text[:MAX_SHOWN_CHARS]), UNBOUNDED, MAX_SHOWN_LINES)
+    for blank, run in groupby(drawn, key=lambda line: not line.words.plain.strip(" +-")):
+        many = list(run)
+        if blank and len(many) > MAX_BLANK_LINES:
+            shown.append(_marked(f"{_MARK}{len(many)} blank lines"))
+            continue
+        shown += [
+            line.gutter + (Content(_folded([said])[0]) if _BLANKS.search(said := line.words.plain) else line.words)
+            for line in many
+        ]
+    if (more := len(text) - MAX_SHOWN_CHARS) > 0:
+        shown.append(Content.styled(f"… {more:,} more characters", "$text-warning"))
     return Content("\n").join(shown)
+
+
+def _marked(line: str) -> Content:
+    return Content.styled(line, "$text-warning") if line.startswith(_MARK) else Content(line)
 
 
 MAX_BLANK_LINES = 2
@@ -380,13 +414,3 @@ def _ending(text: str, cells: int) -> str:
     while shown and cell_len(shown) >= cells:
         shown = shown[1:]
     return f"…{shown}"
-
-
-def _styled_line(line: str, access: str) -> Content:
-    if line.startswith(_MARK):
-        return Content.styled(line, "$text-warning")
-    if access == "write" and line.startswith(("--- ", "+++ ")):
-        return Content.styled(line, "$text-muted")
-    if access == "write" and line[:1] in {"+", "-", "@"}:
-        return Content.styled(line, {"+": "$text-success", "-": "$text-error", "@": "$text-accent"}[line[0]])
-    return Content(line)

@@ -156,8 +156,8 @@ class Asked(Widget):
 
 
 class Offered(Asked, can_focus=True):
-    """One question with answers to choose from. Made of its `body` and its `offers`, whose keys work while the focus is on it;
-    what is chosen goes to `answer`, what is typed to `worded`."""
+    """One question with answers to choose from. Made of its `body`, its `offers`, whose keys work while the focus is on
+    it, and what is `below` them; what is chosen goes to `answer`, what is typed to `worded`."""
 
     ON_ESCAPE = "later"
     """The offer that escape chooses."""
@@ -184,6 +184,10 @@ class Offered(Asked, can_focus=True):
     def body(self) -> Iterable[Widget]:
         """What stands above the answers."""
         raise NotImplementedError
+
+    def below(self) -> Iterable[Widget]:
+        """What stands below them: what may be long, and what only some answers need."""
+        return ()
 
     @property
     def answers(self) -> Sequence[KeyedAnswer]:
@@ -227,12 +231,13 @@ class Offered(Asked, can_focus=True):
             with Widget(classes="answers confirm"):
                 yield AnswerButton("confirm", "enter", "")
                 yield AnswerButton("back", "esc", "back")
+        yield from self.below()
 
     def ask_in_words(self) -> None:
         """A line to type in; enter answers, escape goes back."""
         if not self.query(Input):
             line = Field(placeholder=self.PLACEHOLDER, classes="why")
-            self.mount(line)
+            self.mount(line, after=self.query(".answers").last())
             line.focus()
 
     def action_answer(self, what: str) -> None:

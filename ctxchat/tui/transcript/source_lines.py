@@ -78,12 +78,13 @@ def file_lines(output: str, path: str, width: int) -> list[DrawnLine]:
     return _numbered(words, [line.number for line in lines], width)
 
 
-def diff_lines(diff: str, width: int) -> list[DrawnLine]:
-    """A unified diff in `width` cells, with the numbers its lines have in the file, which whoever shows it has named."""
+def diff_lines(diff: str, width: int, most: int = MAX_HEAD_LINES + MAX_TAIL_LINES) -> list[DrawnLine]:
+    """At most so many lines of a unified diff in `width` cells, with the numbers they have in the file, which whoever shows it
+    has named; of more, the beginning and the end."""
     lines = list(lines_in(clean(diff)))
     if len(lines) > 2 and (lines[0].text[:4], lines[1].text[:4]) == ("--- ", "+++ ") and lines[2].kind == "hunk":
         del lines[:2]
-    return _drawn(_excerpt(lines), width)
+    return _drawn(_excerpt(lines, most), width)
 
 
 def diff_words(diff: str) -> Content:
@@ -96,12 +97,12 @@ def coloured_code(diff: str, width: int) -> list[DrawnLine]:
     return _drawn([DiffLine(line.kind, line.text) for line in lines_in(diff)], width)
 
 
-def _excerpt(lines: list[DiffLine]) -> list[DiffLine]:
-    left_out = len(lines) - MAX_HEAD_LINES - MAX_TAIL_LINES
+def _excerpt(lines: list[DiffLine], most: int) -> list[DiffLine]:
+    left_out = len(lines) - most
     if left_out <= 0:
         return lines
     note = DiffLine("note", f"… {left_out:,} more lines …")
-    return [*lines[:MAX_HEAD_LINES], note, *lines[-MAX_TAIL_LINES:]]
+    return [*lines[: most - MAX_TAIL_LINES], note, *lines[-MAX_TAIL_LINES:]]
 
 
 def _drawn(diff: Sequence[DiffLine], width: int) -> list[DrawnLine]:
