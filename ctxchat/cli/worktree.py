@@ -15,7 +15,9 @@ from ctxchat.presentation.text import one_line
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _RUNS_NOTHING = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never")
-_FILTERS = r"^filter\..*\.(smudge|process)$"
+_MAY_RUN = r"^(filter\..*\.(smudge|process)|includeif\..*\.path)$"
+"""Filters, and what may hold one that counts in the new worktree only, of which git tells nothing here."""
+
 TIMEOUT_S = 600
 """Seconds that a checkout may take."""
 
@@ -61,7 +63,7 @@ class _Git:
 
     def add_worktree(self, folder: Path, name: str) -> None:
         """On a new branch from here, or on the one of that name. Raises UsageError."""
-        filters = self._run("config", "--show-scope", "--includes", "--name-only", "--get-regexp", _FILTERS)[1]
+        filters = self._run("config", "--show-scope", "--includes", "--name-only", "--get-regexp", _MAY_RUN)[1]
         if any(line.startswith(("local\t", "worktree\t")) for line in filters.splitlines()):
             raise UsageError(
                 "This repository's own configuration runs programs on what is checked out.",

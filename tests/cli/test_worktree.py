@@ -77,3 +77,19 @@ def test_nothing_of_the_repository_runs(repository: Path, tmp_path: Path) -> Non
     (repository / ".gitattributes").write_text("*.py filter=lower\n")
     refused = ctxchat(repository, "two", "sessions", "list")
     assert refused.returncode == 2 and "git worktree add -b two" in refused.stderr and not ran.exists()
+
+
+@pytest.mark.parametrize("condition", ["onbranch:[a-l]*", "gitdir:**/worktrees/**"])
+def test_nothing_runs_that_is_configured_for_the_worktree_alone(
+    repository: Path, tmp_path: Path, condition: str
+) -> None:
+    """Of which git tells nothing as long as it is asked in the repository itself."""
+    ran, more = tmp_path / "ran", repository / ".git/more"
+    more.write_text(f"[filter \"lower\"]\n\tsmudge = touch '{ran}' && cat\n")
+    (repository / ".gitattributes").write_text("*.py filter=lower\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "second")
+    with (repository / ".git/config").open("a") as config:
+        config.write(f'[includeIf "{condition}"]\n\tpath = {more}\n')
+    refused = ctxchat(repository, "fix", "sessions", "list")
+    assert not ran.exists() and refused.returncode == 2 and "git worktree add -b fix" in refused.stderr
