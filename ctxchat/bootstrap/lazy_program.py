@@ -101,6 +101,7 @@ class LazyProgram:
     open = later(lambda program: program.open)
     sessions = later(lambda program: program.sessions)
     glance = later(lambda program: program.glance)
+    journal_news = later(lambda program: program.journal_news)
     delete = later(lambda program: program.delete)
     fork = later(lambda program: program.fork)
     hand_off = later(lambda program: program.hand_off)

@@ -39,7 +39,7 @@ from ctxchat.core.search import Hit, Scope
 from ctxchat.models.catalogue import prices
 from ctxchat.models.discovery import FirstLook, FoundModel, configured, discover
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
-from ctxchat.storage import archive, backups, sessions
+from ctxchat.storage import archive, backups, loading, sessions
 from ctxchat.storage.archive import LastSaid
 from ctxchat.storage.chat_import import import_file
 from ctxchat.storage.database import Database
@@ -223,6 +223,10 @@ class Program(Shared):
     async def glance(self, session_id: str) -> Sequence[LastSaid]:
         """What you and the model said last in a stored session, in its order. Raises StorageError."""
         return await self.database.run(archive.glance, self.database, session_id)
+
+    async def journal_news(self, session_id: str, since: int = 0) -> loading.JournalNews:
+        """What came to a stored session's journal behind entry `since`, whoever works on it. Raises StorageError."""
+        return await self.database.run(loading.read_news, self.database, session_id, since)
 
     async def bring_in(self, file: Path, title: str) -> str:
         """A new session with the chat messages of a file; its id. Lists say of it what the gauge says, but for the tools of MCP

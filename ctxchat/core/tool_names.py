@@ -7,6 +7,9 @@ from collections.abc import Mapping
 SHELL = "shell"
 """The tool that runs commands."""
 
+DELEGATE = "delegate"
+"""The tool that gives a task to a sub-agent."""
+
 CLAUDE_NAMES: Mapping[str, str] = {
     SHELL: "Bash",
     "read_file": "Read",
@@ -17,7 +20,7 @@ CLAUDE_NAMES: Mapping[str, str] = {
     "grep": "Grep",
     "web_fetch": "WebFetch",
     "todo": "TodoWrite",
-    "delegate": "Task",
+    DELEGATE: "Task",
     "ask_user": "AskUserQuestion",
     "skill": "Skill",
 }
@@ -26,7 +29,7 @@ CLAUDE_NAMES: Mapping[str, str] = {
 _ALSO: Mapping[str, str] = {
     "MultiEdit": "edit_file",
     "NotebookEdit": "edit_file",
-    "Agent": "delegate",
+    "Agent": DELEGATE,
     "View": "read_file",
 }
 
@@ -34,7 +37,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
     "read_file": {"path": "file_path", "start_line": "offset"},
     "write_file": {"path": "file_path"},
     "edit_file": {"path": "file_path", "old": "old_string", "new": "new_string"},
-    "delegate": {"task": "prompt", "agent": "subagent_type"},
+    DELEGATE: {"task": "prompt", "agent": "subagent_type"},
     "skill": {"name": "skill"},
 }
 """Their name of an argument by ours, where the two differ."""

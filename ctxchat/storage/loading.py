@@ -66,6 +66,28 @@ def load(
     return LoadedSession(state, (*problems, *state.skipped, *closed), tuple(repairs))
 
 
+class JournalNews(msgspec.Struct, frozen=True):
+    """What came to a journal: `records` up to entry number `last`, and the round that is `under_way`, as far as it was written
+    down."""
+
+    records: tuple[Record, ...]
+    last: int
+    under_way: Partial | None
+
+
+def read_news(database: Database, session: str, since: int = 0) -> JournalNews:
+    """What came to a session's journal behind entry `since`, whoever writes it; entries that cannot be read are left out. Raises
+    StorageError."""
+    rows = database.query("SELECT seq, body FROM journal WHERE session = ? AND seq > ? ORDER BY seq", (session, since))
+    found = [entries.decode(seq, body, lambda: group_ids(database, session)) for seq, body in rows]
+    kept = database.query("SELECT body FROM partials WHERE session = ?", (session,))
+    under_way = None
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+        under_way = entries.partials.decode(kept[0][0]) if kept else None
+    records = tuple(record for record in found if not isinstance(record, entries.DamagedEntry))
+    return JournalNews(records, rows[-1][0] if rows else since, under_way)
+
+
 def read_records(
     database: Database, session: str, keys: around.BySession | None = None
 ) -> tuple[list[Record], list[str]]:

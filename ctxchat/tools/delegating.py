@@ -31,6 +31,7 @@ from ctxchat.core.events import (
 )
 from ctxchat.core.permissions import AccessRequest, Answer
 from ctxchat.core.ports import ToolContext, ToolLeave, ToolNews, ToolOutput, ToolPiece, ToolQuestion, ToolText
+from ctxchat.core.tool_names import DELEGATE
 from ctxchat.tools.text import clip_line
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 
@@ -82,7 +83,7 @@ class Delegate(Tool[DelegateArguments]):
     """`agents` are the names a model may choose from, with what each is for; `only_reads` says of a name whether it can change
     nothing now, `seconds` how long one may work on a task, 0 for as long as it takes."""
 
-    name = "delegate"
+    name = DELEGATE
     about = (
         "Give a task that can be done on its own, such as reading much to find little, to a sub-agent with a window of its "
         "own. You get its answer, not what it read. Several in one reply work side by side where they only read."

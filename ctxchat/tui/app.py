@@ -51,6 +51,7 @@ from ctxchat.tui.style.themed_app import textual_theme
 from ctxchat.tui.terminal.first_frame import UNSENT, in_browser
 from ctxchat.tui.terminal.input_queue import InOrder
 from ctxchat.tui.transcript.blocks import CompactionMark
+from ctxchat.tui.transcript.tool_block import ToolBlock
 from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.draft import Draft, Drafts
 from ctxchat.tui.unsent.input_history import InputHistory
@@ -479,6 +480,11 @@ class CtxchatApp(InOrder):
             await reinsert(app, change)
         else:
             app.run_command(commands.BY_NAME[what], change)
+
+    def on_tool_block_sub_agent_chosen(self, event: ToolBlock.SubAgentChosen) -> None:
+        event.stop()
+        self.expect_screen()
+        self.start_action(views.sub_agent, event.session_id)
 
     def on_branch_offer_pressed(self, event: BranchOffer.Pressed) -> None:
         event.stop()

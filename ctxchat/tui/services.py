@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the first frame needs none of it
     from ctxchat.importing.outcome import Importable, ImportNews
     from ctxchat.models.discovery import FirstLook, FoundModel
     from ctxchat.storage.archive import LastSaid
+    from ctxchat.storage.loading import JournalNews
     from ctxchat.storage.sessions import SessionRow
     from ctxchat.tools.mcp.host import ShowLogin, ToolReply
     from ctxchat.tools.mcp.protocol import OfferedResource
@@ -62,6 +63,10 @@ class Services(Protocol):
     async def sessions(self) -> Sequence[SessionRow]: ...
     async def glance(self, session_id: str) -> Sequence[LastSaid]:
         """What you and the model said last in a stored session, in its order."""
+        ...
+
+    async def journal_news(self, session_id: str, since: int = 0) -> JournalNews:
+        """What came to a stored session's journal behind entry `since`, whoever works on it. Raises StorageError."""
         ...
 
     async def delete(self, session_id: str) -> None: ...

@@ -132,9 +132,11 @@ def test_a_session_is_the_fold_of_what_was_written(
 ) -> None:
     cut = data.draw(st.integers(0, len(records)))
     session = sessions.create(database, records=records[:cut])
+    begun = loading.read_news(database, session)
     sessions.append(database, session, *records[cut:])
     loaded = loading.load(database, session, owned=True)
     assert loaded.state == fold(records)
+    assert fold(loading.read_news(database, session, begun.last).records, fold(begun.records)) == loaded.state
     assert loaded.repairs == ()
     row = sessions.row(database, session)
     assert row.messages == len(loaded.state.ledger.messages())
@@ -292,3 +294,33 @@ async def test_a_figure_that_no_column_holds_is_an_error_and_changes_nothing(dat
     await opened.journal.write(precious)
     await opened.journal.close()
     assert loading.load(database, opened.journal.session).state.ledger.messages()[-1].text == "precious"
+
+
+# ── followed by another ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_came_since_is_read_while_another_works_on_it(database: Database) -> None:
+    session = sessions.create(database, records=[Sealed((user(1, "go"),))])
+    journal = open_journal(database, session).journal
+    first = loading.read_news(database, session)
+    assert fold(first.records) == loading.load(database, session).state and first.under_way is None
+    assert loading.read_news(database, session, first.last) == loading.JournalNews((), first.last, None)
+
+    await journal.keep(Partial(Message(2, "assistant", "half an ans"), turn=1))
+    half = loading.read_news(database, session, first.last)
+    assert half.under_way and half.under_way.assistant.text == "half an ans" and half.records == ()
+
+    await journal.write(Sealed((reply(2, "whole"),)), compaction("k1", "g1"))
+    news = loading.read_news(database, session, half.last)
+    assert (news.under_way, news.last) == (None, first.last + 2)
+    assert fold(news.records, fold(first.records)) == loading.load(database, session).state
+    await journal.close()
+
+
+def test_what_cannot_be_read_is_left_out_of_what_came_since(database: Database) -> None:
+    session = sessions.create(database, records=[Sealed((user(1, "go"),)), Sealed((reply(2, "yes"),))])
+    with database.transaction() as connection:
+        connection.execute("UPDATE journal SET body = x'ff' WHERE session = ? AND seq = 1", (session,))
+        connection.execute("INSERT OR REPLACE INTO partials VALUES (?, ?, ?)", (session, "2026", b"\xff"))
+    news = loading.read_news(database, session)
+    assert [type(record) for record in news.records] == [Sealed] and news.under_way is None

@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # a start is measured with these: what they stand for is heav
     from ctxchat.importing.outcome import Importable, ImportNews
     from ctxchat.models.discovery import FirstLook, FoundModel, Offer
     from ctxchat.storage.archive import LastSaid
+    from ctxchat.storage.loading import JournalNews
     from ctxchat.storage.sessions import SessionRow
     from ctxchat.tools.mcp.host import ShowLogin, ToolReply
     from ctxchat.tools.mcp.protocol import OfferedResource
@@ -535,6 +536,7 @@ class FakeServices:
         self.rows = list(rows)
         self.model_rows = models
         self.glanced: list[str] = []
+        self.journals: dict[str, JournalNews] = {}
         self.closed = False
         self.warmed = False
         self.forks: list[tuple[str, str]] = []
@@ -571,6 +573,13 @@ class FakeServices:
     def _title(self, session_id: str, stored: str) -> str:
         session = self.by_id.get(session_id)
         return session.state.title if session else stored
+
+    async def journal_news(self, session_id: str, since: int = 0) -> JournalNews:
+        news = self.journals.get(session_id)
+        if news is None:
+            raise CtxchatError("The data folder is full.")
+        new = since < news.last
+        return msgspec.structs.replace(news, records=news.records[since:] if new else ())
 
     async def glance(self, session_id: str) -> Sequence[LastSaid]:
         from ctxchat.storage.archive import LastSaid

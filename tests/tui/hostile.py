@@ -24,7 +24,7 @@ from ctxchat.core.file_changes import Checkpoint, FileChange, FileState, Mine, R
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.head import ContextBlock, Head, ToolSpec
 from ctxchat.core.jobs import JobRow
-from ctxchat.core.journal import SessionState
+from ctxchat.core.journal import AgentChosen, Named, Partial, Sealed, SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.memos import Memo
 from ctxchat.core.messages import Group, Message, Reasoning, ToolCall
@@ -33,6 +33,7 @@ from ctxchat.core.search import Hit, Scope
 from ctxchat.core.secrets import Masking
 from ctxchat.models.discovery import FoundModel
 from ctxchat.storage.archive import LastSaid
+from ctxchat.storage.loading import JournalNews
 from ctxchat.storage.sessions import SessionRow
 from ctxchat.tools.mcp.host import ShowLogin
 from ctxchat.tools.mcp.server import ServerRow
@@ -60,6 +61,7 @@ from ctxchat.tui.panels.secrets import OriginalScreen, SecretsScreen
 from ctxchat.tui.panels.servers import ServersScreen
 from ctxchat.tui.panels.sessions import SessionsScreen
 from ctxchat.tui.panels.settings import SettingsScreen
+from ctxchat.tui.panels.sub_agent import SubAgentScreen
 from ctxchat.tui.panels.summary import SummaryScreen
 from ctxchat.tui.panels.themes import ThemesScreen
 from ctxchat.tui.panels.trust import TrustScreen
@@ -196,6 +198,14 @@ class HostileDoors(FakeServices):
     async def glance(self, session_id: str) -> Sequence[LastSaid]:
         return [LastSaid("user", self.text, at(0)), LastSaid("assistant", self.text, at(1))]
 
+    async def journal_news(self, session_id: str, since: int = 0) -> JournalNews:
+        whole = self.text.replace("\ud800", "")
+        call = ToolCall("c1", whole, whole)
+        asked = Group("g1", "user", (Message(1, "user", whole),), 1)
+        said = Message(2, "assistant", whole, calls=(call,))
+        records = () if since else (Sealed((asked,)), Named(whole), AgentChosen(whole))
+        return JournalNews(records, 3, Partial(said, (Message(3, "tool", whole, call_id="c1"),), 1))
+
     async def mcp_servers(self) -> Sequence[ServerRow]:
         return self.rows_of_servers
 
@@ -324,6 +334,7 @@ SCREENS: Mapping[str, tuple[Callable[[Hostile], Any], Sequence[str]]] = {
     "servers": (_at_once(lambda of: ServersScreen(of.doors, of.desk, lambda: None)), ["down", "space"]),
     "sessions": (_at_once(lambda of: SessionsScreen(of.doors, of.desk)), ["down"]),
     "settings": (_at_once(lambda of: SettingsScreen(of.load(), of.load, of.file, of.desk)), ["c", "down"]),
+    "sub-agent": (_at_once(lambda of: SubAgentScreen(of.doors, "s2")), ["pageup"]),
     "summary": (_summary, []),
     "themes": (_at_once(lambda of: ThemesScreen([NASTY, "dark"], of.desk.context_usage)), ["down"]),
     "trust": (_at_once(lambda of: TrustScreen(Path("/tmp") / NASTY, [of.text], [NASTY])), []),

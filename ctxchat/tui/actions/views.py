@@ -54,6 +54,13 @@ async def aside(app: CtxchatApp, argument: str = "") -> None:
     await app.ask(AsideScreen(app.controller.open_session(), argument))
 
 
+async def sub_agent(app: CtxchatApp, session_id: str) -> None:
+    """Follow the work of a sub-agent."""
+    from ctxchat.tui.panels.sub_agent import SubAgentScreen
+
+    await app.ask(SubAgentScreen(app.services, session_id))
+
+
 async def jump(app: CtxchatApp, argument: str = "") -> None:
     """Letters over all that can be clicked; those that are typed click it."""
     from ctxchat.tui.panels.jump import JumpScreen, click, targets_of

@@ -252,10 +252,11 @@ class Fold(Block):
         """▸ folded, ▾ unfolded."""
         return "▾" if self.unfolded else "▸"
 
-    def press(self, what: str) -> None:
+    def press(self, what: str) -> Message | None:
         if what == "fold":
             self.unfolded = not self.unfolded
             self.changed()
+        return None
 
     def draw(self, width: int) -> list[DrawnLine]:
         room = max(1, width - 1)

@@ -58,7 +58,7 @@ def _round(group: Group, tokens: Tokens, files: Mapping[str, str]) -> list[Block
     results = [m for m in group.messages[1:] if m.role == "tool"]
     for place, call in enumerate(message.calls):
         result = results[place] if place < len(results) else None
-        finished = _finished(call, result, tokens)
+        finished = finished_call(call, result, tokens)
         blocks.append(ToolBlock(call.id, call.name, decoded(call.arguments), finished, files.get(call.id, "")))
     return blocks
 
@@ -82,7 +82,7 @@ def _parts(group: Group, tokens: Tokens) -> list[int]:
     return [tokens.get((seq, place), 0) for place in range(len(group.first.content))]
 
 
-def _finished(call: ToolCall, result: Message | None, tokens: Tokens) -> ToolFinished:
+def finished_call(call: ToolCall, result: Message | None, tokens: Tokens) -> ToolFinished:
     """The record keeps what the model saw; how long it took was only on screen, and where in its file an edit was."""
     status, code = ending(call, result)
     diff = edit_diff(decoded(call.arguments)) if status == "ok" and use_of(call).kind == "change" else ""

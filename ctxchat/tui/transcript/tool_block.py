@@ -3,14 +3,17 @@ sub-agent's own gauge."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from time import monotonic
 
 import msgspec
 from textual.content import Content
+from textual.message import Message
 
 from ctxchat.core.events import Delegated, ToolFinished
 from ctxchat.core.file_changes import FileChange, files_words
+from ctxchat.core.tool_names import DELEGATE
 from ctxchat.presentation.file_reads import read_path
 from ctxchat.presentation.text import clean, elapsed, one_line, short
 from ctxchat.presentation.tool_words import SIGNS, key_argument, outcome
@@ -18,7 +21,10 @@ from ctxchat.presentation.usage_text import percent
 from ctxchat.tui.transcript.blocks import Fold, spin
 from ctxchat.tui.transcript.source_lines import HEAD_LINES, TAIL_LINES, diff_lines, file_lines
 from ctxchat.tui.transcript.todo_lines import item_line, items_of
-from ctxchat.tui.widgets.lines import DrawnLine, excerpt, spread, wrapped
+from ctxchat.tui.widgets.lines import DrawnLine, excerpt, spread, target, wrapped
+
+SUB_SESSION = re.compile(r"^\[its record: session (\w+)\]$", re.MULTILINE)
+"""How a delegated call says where its sub-agent's record lies."""
 
 BAR_COLUMNS = 20
 """Of the bar, where there is room."""
@@ -55,6 +61,13 @@ MAX_OUTPUT_CHARS = 65_536
 class ToolBlock(Fold):
     """A call from its start to its end. `result` is set when it is over."""
 
+    class SubAgentChosen(Message):
+        """A person wants to see the work of a sub-agent."""
+
+        def __init__(self, session_id: str) -> None:
+            super().__init__()
+            self.session_id = session_id
+
     def __init__(
         self,
         call_id: str,
@@ -73,6 +86,7 @@ class ToolBlock(Fold):
         self._since = monotonic()
         self._asking = False
         self._delegated: Delegated | None = None
+        self._focused = False
 
     @property
     def moving(self) -> bool:  # type: ignore[override]
@@ -102,6 +116,30 @@ class ToolBlock(Fold):
         self._delegated = context_usage
         self.changed()
 
+    @property
+    def _sub_session(self) -> str:
+        """The session of the sub-agent that works for this call, or did; empty where there is none."""
+        if self._delegated:
+            return self._delegated.sub_session
+        if self._tool != DELEGATE or (self._result is None and not self._progress):
+            return ""
+        said = SUB_SESSION.findall(self._result.output if self._result else self._progress)
+        return said[-1 if self._result else 0] if said else ""  # ours is the last line, and the first while it works
+
+    @property
+    def keys(self) -> Mapping[str, str]:  # type: ignore[override]
+        return {**super().keys, "enter": "work"} if self._sub_session else super().keys
+
+    def press(self, what: str) -> Message | None:
+        if what == "work":
+            return self.SubAgentChosen(self._sub_session)
+        return super().press(what)
+
+    def show_focus(self, focused: bool) -> None:
+        self._focused = focused
+        if self._sub_session:
+            self.changed()
+
     def finish(self, result: ToolFinished) -> None:
         """The call is over."""
         self._result = result
@@ -121,8 +159,16 @@ class ToolBlock(Fold):
 
     def foot(self, width: int) -> Sequence[Content]:
         """A sub-agent's gauge, and the newest lines of a call at work."""
-        gauge = (sub_gauge(self._delegated, width),) if self._delegated else ()
+        gauge = (self._sub_line(width),) if self._sub_session else ()
         return gauge if self.unfolded or self._result is not None else (*gauge, *self._live_lines(width))
+
+    def _sub_line(self, width: int) -> Content:
+        """The sub-agent's gauge, and the way to its work."""
+        words = Content.styled("  its work", "$text-accent").append(
+            Content.styled(" enter" if self._focused else "", "$text-muted")
+        )
+        gauge = sub_gauge(self._delegated, max(1, width - 16)) if self._delegated else Content("")
+        return target(gauge.append(words).truncate(width, ellipsis=True), "work")
 
     def _live_lines(self, width: int) -> list[Content]:
         lines = [line for line in clean(self._progress[-MAX_LIVE_CHARS:]).split("\n") if line.strip()]
