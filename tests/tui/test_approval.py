@@ -187,9 +187,9 @@ async def test_rule_answers_and_composer_are_in_sight(tmp_path: Path, size: tupl
 @pytest.mark.parametrize(
     ("width", "draft", "below"),
     [
-        (120, "", "tab next  ctrl+p all commands"),
-        (80, "", "tab next  ctrl+p all commands"),
-        (40, "", "tab next  ↓ read on"),
+        (120, "", "tab next  ctrl+p commands"),
+        (80, "", "tab next  ctrl+p commands"),
+        (40, "", "tab next  ctrl+p commands  ↓ read on"),
         (30, "", "s session  a always"),  # the question has no room for these words
         (80, "half", "enter queue  esc stop"),
         (66, "half", "tab to answer  enter queue  esc stop"),  # nor here for how to come to it

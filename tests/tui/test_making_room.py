@@ -36,6 +36,10 @@ async def test_the_preview_is_agreed_to_and_the_pass_leaves_its_mark(tmp_path: P
         assert desk.session.context_usage.used < used and len(desk.state.ledger.compactions) == 1
         assert app.chat.composer.draft == "draft"
         assert "compacted" in words(app)
+        await until(pilot, lambda: "alt+u undo" in words(app))
+        await pilot.press("alt+u")
+        await until(pilot, lambda: "Undone: the model sees" in words(app))
+        await until(pilot, lambda: "alt+u" not in words(app))
 
 
 async def test_shift_tab_goes_back_through_the_preview_and_changes_no_permission(tmp_path: Path) -> None:

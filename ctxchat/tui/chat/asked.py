@@ -64,7 +64,7 @@ Keys = tuple[tuple[str, str], ...]
 
 TO_IT = ("=tab", "to answer")
 
-MOVING: Keys = (("=tab", "next"), ("palette", "all commands"))
+MOVING: Keys = (("=tab", "next"), ("palette", "commands"))
 """What no question says of itself."""
 
 

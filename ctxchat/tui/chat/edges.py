@@ -99,10 +99,25 @@ IDLE_KEYS = (
     ("search", "search"),
     ("xray", "x-ray"),
     ("free_up", "free up"),
-    ("palette", "all commands"),
+    ("palette", "commands"),
 )
+FRESH_KEYS = (*IDLE_KEYS[:-1], ("undo_compaction", "undo"), IDLE_KEYS[-1])
+"""Right after a compaction: the way back."""
+
 BUSY_KEYS = (("interrupt", "stop"), ("send", "send next"), ("send_later", "after the turn"), *IDLE_KEYS[2:])
-FOREMOST = ("interrupt", "send", "send_later", "free_up", "context", "palette", "archive", "xray", "search", "newline")
+FOREMOST = (
+    "interrupt",
+    "send",
+    "send_later",
+    "free_up",
+    "context",
+    "palette",
+    "undo_compaction",
+    "archive",
+    "xray",
+    "search",
+    "newline",
+)
 """Which are kept where there is no room for all, the most useful first; what is not named here stays as long as it fits."""
 
 

@@ -40,7 +40,7 @@ from ctxchat.tools.todo import last_list
 from ctxchat.tui.chat.asked import TO_IT
 from ctxchat.tui.chat.banner import Banner
 from ctxchat.tui.chat.composer import Composer
-from ctxchat.tui.chat.edges import BUSY_KEYS, IDLE_KEYS, Header, HeaderState, KeyLine
+from ctxchat.tui.chat.edges import BUSY_KEYS, FRESH_KEYS, IDLE_KEYS, Header, HeaderState, KeyLine
 from ctxchat.tui.chat.empty_chat import EmptyChat, Example
 from ctxchat.tui.chat.gauges import Gauges, PrefetchWatch
 from ctxchat.tui.chat.outlook_line import OutlookLine
@@ -206,6 +206,7 @@ class ChatScreen(CurrentSizeScreen[None]):
         self._show_empty()
         self.show_header()
         self.show_figures(session.context_usage)
+        self._show_keys()
 
     def _show_empty(self) -> None:
         self.set_class(self.presenter.empty and not self.composer.queued.drafts, "-empty")
@@ -400,12 +401,21 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.call_after_refresh(self._show_keys)
 
     def _show_keys(self) -> None:
-        keys = BUSY_KEYS if self.presenter.running else IDLE_KEYS
+        keys = BUSY_KEYS if self.presenter.running else FRESH_KEYS if self._just_compacted else IDLE_KEYS
         if self.side.covers_chat:  # esc closes it before it stops anything
             keys = (("interrupt", "back"), *(pair for pair in keys if pair[0] not in ("interrupt", "context")))
         if not self.questions.says_tab:
             keys = (TO_IT, *keys)
         self.key_line.show_keys(self.questions.keys or keys)
+
+    @property
+    def _just_compacted(self) -> bool:
+        """A compaction is what came last: undo takes it back, and nothing else."""
+        state = self._session.state if self._session else None
+        if state is None or not state.ledger.changes or not state.ledger.groups:
+            return False
+        last = state.ledger.changes[-1]
+        return last.kind == "compaction" and last.at >= state.ledger.groups[-1].messages[-1].at
 
     def tell_page(self, session_id: str) -> None:
         """In a browser: the session that a reload of the page goes on with."""
