@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from ctxchat.core.guarded import guarded
+from ctxchat.repository_files import read_checked
 
 MAX_MOUNTS = 300
 """Places mounted one by one, which takes a second; the time grows with their square."""
@@ -36,7 +37,7 @@ _COMMITTED = re.compile(
 )
 """What commits, branches and stashes are written to, at the top of a repository: none of it says what git runs."""
 
-_NAMES_FILES = re.compile(rb"^\s*(?:\[[^\]\n]*\]\s*)?(hookspath|path)\s*=\s*\"?([^\"\r\n]+)", re.I | re.M)
+_NAMES_FILES = re.compile(rb"^[ \t]*(?:\[[^\]\n]*\][ \t]*)?(hookspath|path)[ \t]*=[ \t]*\"?([^\"\r\n]+)", re.I | re.M)
 """Where a configuration says that hooks, or more of the configuration, are."""
 _MAX_CONFIGURATION_BYTES = 1_000_000
 _MAX_CONFIGURATIONS = 50
@@ -70,9 +71,9 @@ class LinkedWorktree(msgspec.Struct, frozen=True):
 def linked_worktree(folder: str) -> LinkedWorktree | None:
     """What a folder is a linked worktree of, where the repository says so too: a file of the folder could name any."""
     try:
-        named = (Path(folder) / ".git").read_text("utf-8").strip()
+        named = _read_file(Path(folder) / ".git").decode().strip()
         own = Path(os.path.realpath(Path(folder) / named.removeprefix("gitdir:").strip()))
-        back = Path((own / "gitdir").read_text("utf-8").strip())
+        back = Path(_read_file(own / "gitdir").decode().strip())
     except (OSError, ValueError):
         return None
     known = named.startswith("gitdir:") and back == Path(folder) / ".git" and own.parent.name == "worktrees"
@@ -291,13 +292,8 @@ def _named_by(configurations: Sequence[Path], top: Path) -> Iterator[str]:
 
 
 def _read_file(file: Path) -> bytes:
-    try:
-        if not file.is_file():  # a pipe would never end
-            return b""
-        with file.open("rb") as opened:
-            return opened.read(_MAX_CONFIGURATION_BYTES)
-    except (OSError, ValueError):
-        return b""
+    data = read_checked(file, None, _MAX_CONFIGURATION_BYTES).data
+    return data if b"\0" not in data else b""  # none of git's own
 
 
 def _linked(path: Path) -> Iterator[tuple[int, int]]:

@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+GUARDED = (
+    "from ctxchat.tools.guarding import Guarding, linked_worktree; "
+    "print(linked_worktree(str(root)), Guarding(str(root)).paths())"
+)
 READERS = {
     "memory": ("AGENTS.md", "from ctxchat.context.memory_files import load_memory as read; print(read(root).blocks)"),
     "skill": (
@@ -31,11 +35,18 @@ READERS = {
     ),
     "walk": (".gitignore", "from ctxchat.tools.walking import walk; print(list(walk(str(root))))"),
     "checkpoint": (".gitignore", "from ctxchat.tools.tree import Tree; print(Tree(str(root)).scan(lambda new: None))"),
+    "worktree": (".git", GUARDED),
+    "repository of a worktree": (
+        "gitdir",
+        f"(root / '.git').rmdir(); (root / '.git').write_text('gitdir: .'); {GUARDED}",
+    ),
+    "what a repository shares": (".git/commondir", GUARDED),
+    "configuration of a repository": (".git/config", GUARDED),
     "exclude": (".git/info/exclude", "from ctxchat.tools.walking import walk; print(list(walk(str(root))))"),
     "mention": ("notes.md", "from ctxchat.tools.mentions import look_all; print(look_all('@notes.md', root))"),
 }
 SECRET = 'theme = "stolen-words"\nstolen-words'
-HOSTILE = "*a" * 30 + "b\n" + "**/a/" * 10 + "b\n"
+HOSTILE = "*a" * 30 + "b\n" + "**/a/" * 10 + "b\n" + "\n" * 200_000
 
 
 def put(place: Path, kind: str, outside: Path) -> None:
@@ -81,7 +92,8 @@ def test_a_reader_waits_for_nothing_and_reads_nothing_of_others(tmp_path: Path, 
         (outside / "secret").write_text(SECRET)
         (root / ("a" * 200)).write_text("x")
         (root / "a.py").write_text("x")
-        (root / ".git").mkdir(exist_ok=True)
+        if name != ".git":
+            (root / ".git").mkdir(exist_ok=True)
         put(root / name, kind, outside)
         roots[kind] = str(root)
     folders = {f"CTXCHAT_{which}_DIR": str(tmp_path / which) for which in ("CONFIG", "DATA")}
