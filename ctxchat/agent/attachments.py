@@ -12,7 +12,7 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.core.calibration import Mix, total
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import StorageError
-from ctxchat.core.images import addressed, data_url, kind_of, size_in, stored_in
+from ctxchat.core.images import addressed, data_url, kind_of, size_in, still, stored_in
 from ctxchat.core.messages import Group, Image, Message, Part, Text
 from ctxchat.core.tokens import TokenCounter, rough_count
 
@@ -106,7 +106,7 @@ async def _read_images(conversation: Conversation, paths: Iterable[str]) -> dict
             data = await conversation.journal.attached(path)
         except StorageError:
             continue
-        found[path] = await asyncio.to_thread(data_url, data)
+        found[path] = data_url(await asyncio.to_thread(still, data))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
@@ -25,6 +26,26 @@ _MAX_HEAD_CHARS = 256 * 1024
 
 _UNPACKED_CHUNK_BYTES = 1 << 20
 """Bytes of pixels that are unpacked at once, and thrown away."""
+
+_BRANDS: dict[bytes, str] = {
+    **dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1"), "HEIC"),
+    **dict.fromkeys((b"avif", b"avis"), "AVIF"),
+}
+"""What an image in an ISO media file calls itself."""
+
+_OTHERS = (
+    (b"II*\0", "TIFF image"),
+    (b"MM\0*", "TIFF image"),
+    (b"\0\0\1\0", "ICO image"),
+    (b"\xff\x0a", "JPEG XL image"),
+    (b"\0\0\0\x0cJXL ", "JPEG XL image"),
+    (b"\0\0\0\x0cjP  ", "JPEG 2000 image"),
+    (b"8BPS", "Photoshop image"),
+    (b"BM", "BMP image"),
+    (b"%PDF-", "PDF document"),
+)
+_MARKUP = re.compile(rb"(?:\xef\xbb\xbf)?\s*<[?!s]")
+"""How an SVG begins: with what it is, or with `<svg`."""
 
 _MAX_SEGMENTS = 2_000
 """Segments of a JPEG before its size and its pixels."""
@@ -60,6 +81,24 @@ def kind_of(data: bytes) -> str:
     return "jpeg" if data.startswith(b"\xff\xd8\xff") else ""
 
 
+def other_kind(data: bytes) -> str:
+    """What an image is, by its first bytes, that providers do not take (`HEIC image`), or a PDF; empty for anything else."""
+    if data[4:8] == b"ftyp" and (named := _BRANDS.get(data[8:12])):
+        return f"{named} image"
+    if found := next((name for magic, name in _OTHERS if data.startswith(magic)), ""):
+        return found
+    return "SVG image" if _MARKUP.match(data[:100]) and b"<svg" in data[:4096].lower() else ""
+
+
+def still(data: bytes) -> bytes:
+    """A GIF with its first frame only: of one that moves some providers take none. Any other image as it is."""
+    try:
+        frames = list(_frames(data)) if kind_of(data) == "gif" else []
+    except (ValueError, IndexError):  # one of a record from elsewhere
+        return data
+    return data[: frames[0]] + b"\x3b" if len(frames) > 1 else data
+
+
 def data_url(data: bytes) -> str:
     """The image in the form every provider takes."""
     return f"data:image/{kind_of(data) or 'png'};base64,{base64.b64encode(data).decode()}"
@@ -88,9 +127,12 @@ def from_base64(text: str) -> bytes:
 def fault_of(data: bytes) -> str:
     """Why no provider would take it for an image; empty for one that is whole. It is looked through to its end: what broke off
     begins as well as any. Unpacks a PNG: up to a second for the largest."""
+    if not kind_of(data):
+        kind = other_kind(data) or "no image"
+        return f"{kind}, which no model is shown; PNG, JPEG, GIF and WebP are"
     width, height = size_in(data)
     if not (width and height):
-        return "damaged, or of a kind that no model is shown"
+        return "damaged"
     if len(data) > MAX_IMAGE_BYTES or max(width, height) > MAX_SIDE_PIXELS:
         return f"too large ({width}×{height} pixels, {len(data):,} bytes)"
     try:
@@ -107,16 +149,22 @@ def stored_in(message: Message) -> tuple[str, ...]:
     return tuple(part.url for part in message.content if isinstance(part, Image) and part.stored)
 
 
-def addressed(message: Message, data: Mapping[str, str], *, shown: bool = True) -> Message:
+def addressed(
+    message: Message, data: Mapping[str, str], *, shown: bool = True, refused: frozenset[str] = frozenset()
+) -> Message:
     """The message as it can leave the machine: images of the session's folder by their data URL (`data`, by path), words in
-    place of one whose file is gone, and of every image where the model is shown none."""
+    place of one whose file is gone, of one whose kind (`gif`) the provider refuses, and of every image where the model is shown
+    none."""
     if isinstance(message.content, str) or not any(isinstance(part, Image) for part in message.content):
         return message
 
     def placed(part: Part) -> Part:
-        if not isinstance(part, Image) or (shown and not part.stored):
+        if not isinstance(part, Image):
             return part
-        url = data.get(part.url, "") if shown else ""
+        url = (data.get(part.url, "") if part.stored else part.url) if shown else ""
+        kind = url[:16].partition(";")[0].removeprefix("data:image/")
+        if kind in refused:
+            return Text(f"{part.words[:-1]}: left out, this model is shown no {kind.upper()}]")
         return msgspec.structs.replace(part, url=url) if url else Text(part.words)
 
     return msgspec.structs.replace(message, content=tuple(placed(part) for part in message.content))
@@ -164,6 +212,8 @@ def _segments(data: bytes) -> Iterator[int]:
     """Where each marker segment of a JPEG begins."""
     place = 2
     for _ in range(_MAX_SEGMENTS):
+        while data[place : place + 2] == b"\xff\xff":  # a marker may be filled up
+            place += 1
         if place + 9 > len(data) or data[place] != 0xFF:
             return
         yield place
@@ -205,20 +255,23 @@ def _pixel_bytes(data: bytes) -> int:
 
 
 def _whole_gif(data: bytes) -> bool:
-    """Blocks up to the trailer, an image among them (GIF89a)."""
-    place, shown = 13 + _colours(data[10]), False
-    while data[place] != 0x3B:
-        if data[place] == 0x2C:
-            shown = True
-            place += 10 + _colours(data[place + 9]) + 1
-        elif data[place] == 0x21:
-            place += 2
-        else:
-            return False
+    """Blocks up to the trailer, an image among them."""
+    return bool(list(_frames(data)))
+
+
+def _frames(data: bytes) -> Iterator[int]:
+    """Where each image of a GIF ends, by its blocks up to the trailer (GIF89a). Raises ValueError or IndexError where one is
+    broken."""
+    place = 13 + _colours(data[10])
+    while (block := data[place]) != 0x3B:
+        if block not in {0x2C, 0x21}:
+            raise ValueError(block)
+        place += 2 if block == 0x21 else 11 + _colours(data[place + 9])
         while data[place]:
             place += 1 + data[place]
         place += 1
-    return shown
+        if block == 0x2C:
+            yield place
 
 
 def _colours(flags: int) -> int:

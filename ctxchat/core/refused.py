@@ -16,9 +16,10 @@ _ELSEWHERE = expression(r"messages?[.\[]\d|thought_signature|tool_call_id|tool_r
 _PLACE = expression(r"(?:tools?|function_declarations)[.\[/](\d+)(?!.*function_declarations[.\[/]\d)", re.I | re.DOTALL)
 _DECLARED = expression(r"function_declarations[.\[/](\d+)", re.I)
 _MEDIA = expression(
-    r"image|picture|vision|multi.?modal|input_audio|audio|document|\bpdf\b|media.?type|attachment|file_data|\bfile\b",
+    r"image|图[片像]|picture|vision|multi.?modal|input_audio|audio|document|\bpdf\b|media.?type|attachment|file_data|\bfile\b",
     re.I,
 )
+_PICTURE = expression(r"\bimages?\b|图[片像]|\bpictures?\b", re.I)
 _REFUSED = frozenset({400, 404, 415, 422, 500, 501})
 
 
@@ -38,5 +39,8 @@ def blamed_tool(problem: ModelError, names: Sequence[str]) -> str:
 def blames_media(problem: ModelError) -> bool:
     """A server refused a request for an image, a file or the like in it; of one that holds none this says nothing."""
     status = problem.status or 400
+    words = f"{problem.code} {problem.body or problem.text}"
+    if problem.kind == "content_filter":  # else what was said is meant
+        return bool(_PICTURE.search(words))
     fine = problem.kind in {"bad_request", "not_found", "server"} and status in _REFUSED
-    return fine and bool(_MEDIA.search(f"{problem.code} {problem.body or problem.text}"))
+    return fine and bool(_MEDIA.search(words))

@@ -271,7 +271,8 @@ class ModelClient:
 
     def _placed(self, request: ModelRequest) -> list[Item]:
         """The view with its images as this model can be sent them."""
-        placed = [(i, addressed(i.message, request.images, shown=self._sees)) for i in request.view.items]
+        shown, refused = self._sees, self._dialect.refused_images
+        placed = [(i, addressed(i.message, request.images, shown=shown, refused=refused)) for i in request.view.items]
         return [i if message is i.message else msgspec.structs.replace(i, message=message) for i, message in placed]
 
     def _messages(self, request: ModelRequest) -> list[Wire]:

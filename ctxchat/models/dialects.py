@@ -44,8 +44,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """The rules of one family. `id_length` 0: any up to `id_max`. `wants_thoughts`: no reply with calls may be without one.
     `user_first`: an assistant message never comes first. `alternates`: the person and the model take turns. `user_after_tool`
     False: an assistant message must follow results. `markers`: prompt-cache marks are understood, in the parts of a
-    message. `result_images`: results may hold images; else these come in a message behind them. `signs_text`: what the
-    model signed its text with goes back, without its thoughts."""
+    message. `result_images`: results may hold images; else these come in a message behind them. `refused_images`: kinds that
+    are not sent. `signs_text`: what the model signed its text with goes back, without its thoughts."""
 
     name: str
     id_pattern: str = r"[a-zA-Z0-9_-]+"
@@ -58,6 +58,7 @@ class Dialect(msgspec.Struct, frozen=True):
     reasoning: Thoughts = ""
     wants_thoughts: bool = False
     markers: bool = False
+    refused_images: frozenset[str] = frozenset()
     result_images: bool = False
     signs_text: bool = False
 
@@ -66,7 +67,9 @@ OPENAI = Dialect("openai", user_first=False, alternates=False)
 RESPONSES = Dialect("responses", id_max=64, user_first=False, alternates=False, reasoning="items")
 ANTHROPIC = Dialect("anthropic", id_max=64, alternates=False, reasoning="blocks", markers=True, result_images=True)
 MISTRAL = Dialect("mistral", id_pattern=r"[a-zA-Z0-9]+", id_length=9, user_after_tool=False)
-GEMINI = Dialect("gemini", keep_ids=True, signs_text=True)  # litellm keeps the signatures of calls inside the ids
+GEMINI = Dialect(
+    "gemini", keep_ids=True, signs_text=True, refused_images=frozenset({"gif"})
+)  # litellm keeps the signatures of calls inside the ids
 DEEPSEEK = Dialect("deepseek", alternates=False, reasoning="reasoning_content", wants_thoughts=True)
 THINKS_ALOUD = Dialect("thinks-aloud", reasoning="reasoning_content")
 DASHSCOPE = Dialect("dashscope", alternates=False, reasoning="reasoning_content", markers=True)

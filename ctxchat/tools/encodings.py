@@ -10,6 +10,8 @@ import re
 
 import msgspec
 
+from ctxchat.core.images import other_kind
+
 SNIFFED_BYTES = 8192
 """Bytes from the start of a file that decide whether it is text."""
 
@@ -25,7 +27,6 @@ _KINDS = (
     (b"\xff\xd8\xff", "JPEG image"),
     (b"GIF8", "GIF image"),
     (b"RIFF", "RIFF media (WebP, WAV or AVI)"),
-    (b"%PDF-", "PDF document"),
     (b"PK\x03\x04", "ZIP archive (or an office document, a wheel, a jar)"),
     (b"\x1f\x8b", "gzip archive"),
     (b"BZh", "bzip2 archive"),
@@ -129,7 +130,7 @@ def binary_kind(head: bytes) -> str:
     """What a file that is no text seems to be, from its first bytes; empty for text."""
     if any(head.startswith(bom) for bom, _ in _BOMS):
         return ""
-    kind = next((kind for magic, kind in _KINDS if head.startswith(magic)), "")
+    kind = next((kind for magic, kind in _KINDS if head.startswith(magic)), "") or other_kind(head)
     controls = len(head) - len(head.translate(None, _CONTROLS))
     if b"\0" in head or controls * 10 > len(head):
         return "" if not kind and _utf16(head) else kind or "binary data"

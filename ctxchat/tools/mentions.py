@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from ctxchat.core.images import MAX_IMAGE_BYTES, MAX_SIDE_PIXELS, fault_of, from_data_url, kind_of, size_in
+from ctxchat.core.images import MAX_IMAGE_BYTES, MAX_SIDE_PIXELS, fault_of, from_data_url, kind_of, other_kind, size_in
 from ctxchat.core.messages import Image, Part, Text
 from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.sanitize import visible
@@ -129,7 +129,12 @@ def read_mention(
         return MentionedFile(name, "nothing", why=head.problem)
     picture = kind_of(head.data)
     if not picture and (kind := binary_kind(head.data)):
-        return MentionedFile(name, "nothing", why=f"{kind}, {size(head.size)}: only named")
+        why = (
+            "no model is shown one, make a PNG or JPEG of it first"
+            if "image" in other_kind(head.data)
+            else "only named"
+        )
+        return MentionedFile(name, "nothing", why=f"{kind}, {size(head.size)}: {why}")
     if head.size > (MAX_IMAGE_BYTES if picture else most):
         return _too_big(name, head.data) if picture else _too_long(name, head.size)
     whole = read_checked(path, None, MAX_IMAGE_BYTES if picture else most, unlinked=unlinked)
@@ -143,8 +148,8 @@ def image(name: str, data: bytes) -> MentionedFile:
     width, height = size_in(data)
     if width and height and (len(data) > MAX_IMAGE_BYTES or max(width, height) > MAX_SIDE_PIXELS):
         return _too_big(name, data)
-    if fault_of(data):
-        return MentionedFile(name, "nothing", why="a damaged image")
+    if fault := fault_of(data):
+        return MentionedFile(name, "nothing", why="a damaged image" if fault == "damaged" else fault)
     return MentionedFile(name, "image", data=data, width=width, height=height)
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, BinaryIO
 import msgspec
 
 from ctxchat.core.errors import CtxchatError, ToolError
-from ctxchat.core.images import MAX_IMAGE_BYTES, fault_of, kind_of, size_in
+from ctxchat.core.images import MAX_IMAGE_BYTES, fault_of, kind_of, other_kind, size_in
 from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.working_set import CurrentFile
@@ -84,7 +84,8 @@ class ReadFile(Tool[ReadArguments]):
         if not self._shows_images():
             raise ToolError(f"{place.shown}: {what}. You are not shown images.", "Ask what is in it, or use a program.")
         if fault := fault_of(data):
-            raise ToolError(f"{place.shown}: {fault}.", "Make it smaller with a program, through shell, and read that.")
+            remedy = "Make it smaller with a program, through shell, and read that." if fault != "damaged" else ""
+            raise ToolError(f"{place.shown}: {what}, {fault}.", remedy)
         return ToolOutput(f"[{place.shown}: {what}]", images=(data,))
 
 
@@ -162,8 +163,12 @@ def _read_lines(
         data = file.read(MAX_BYTES if small else SNIFFED_BYTES)
         if kind := binary_kind(data[:SNIFFED_BYTES]):
             file.seek(0, io.SEEK_END)
+            remedy = (
+                "Make a PNG of it with a program, through shell, and read that." if "image" in other_kind(data) else ""
+            )
             raise ToolError(
-                f"{place.shown} is not text: {kind}, {size(file.tell())}.", "Use a program for it through shell."
+                f"{place.shown} is not text: {kind}, {size(file.tell())}.",
+                remedy or "Use a program for it through shell.",
             )
         if small:
             seen.saw(place.path, data)

@@ -13,7 +13,7 @@ from ctxchat.core.events import TurnStarted
 from ctxchat.core.images import data_url
 from ctxchat.core.messages import Image, Text
 from tests.agent.desk import Desk
-from tests.doubles.images import png
+from tests.doubles.images import gif, png
 from tests.doubles.scripted import ScriptedModel, says
 
 SHOT = png(1024, 1024)
@@ -35,6 +35,15 @@ async def test_an_image_is_kept_told_and_sent_with_every_request() -> None:
     assert started.attachments[1].lines == 1 and started.text == "what is this?"
     await desk.say("and its colour?")
     assert [request.images for request in model.requests] == [{"attachments/shot.png": data_url(SHOT)}] * 2
+
+
+async def test_of_a_gif_that_moves_the_first_frame_is_sent_and_all_of_it_kept() -> None:
+    desk, model = desk_of()
+    image = await desk.session.attachments.save("wave.gif", gif(8, 8, frames=3))
+    async with aclosing(desk.session.send("what is this?", [image])) as stream:
+        assert [stamped async for stamped in stream]
+    assert model.requests[0].images == {image.url: data_url(gif(8, 8))}
+    assert await desk.journal.attached(image.url) == gif(8, 8, frames=3)
 
 
 async def test_an_image_whose_file_is_gone_and_a_model_that_sees_none_cost_no_turn() -> None:

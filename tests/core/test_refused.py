@@ -46,6 +46,9 @@ def test_a_blamed_tool(words: str, tool: str) -> None:
         ),  # llama.cpp
         (refused("No endpoints found that support image input", 404, "not_found"), True),  # OpenRouter
         (refused("messages.0.content.1.document.source: The PDF specified was not valid"), True),
+        (refused("图片输入格式/解析错误", code="1210"), True),  # GLM
+        (refused("Your input image may contain content that is not allowed.", kind="content_filter"), True),  # Azure
+        (refused("The response was filtered due to the prompt.", kind="content_filter"), False),
         (refused("Invalid value: temperature"), False),
         (refused("too many images a minute", 429, "rate_limit"), False),
         (refused("the image store is down", 503, "server"), False),

@@ -20,10 +20,10 @@ def png(width: int, height: int, padding: int = 0) -> bytes:
     )
 
 
-def gif(width: int, height: int) -> bytes:
-    """One with a frame, whose pixels nobody unpacks."""
+def gif(width: int, height: int, frames: int = 1) -> bytes:
+    """One with so many frames, whose pixels nobody unpacks."""
     frame = b"," + struct.pack("<HHHHB", 0, 0, width, height, 0) + b"\2\2\x4c\1\0"
-    return b"GIF89a" + struct.pack("<HH", width, height) + b"\0\0\0" + frame + b";"
+    return b"GIF89a" + struct.pack("<HH", width, height) + b"\0\0\0" + frame * frames + b";"
 
 
 def jpeg(width: int, height: int) -> bytes:

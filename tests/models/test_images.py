@@ -20,7 +20,7 @@ from ctxchat.models.client import ModelClient
 from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
 from tests.doubles.http_model import ModelDouble
-from tests.doubles.images import png
+from tests.doubles.images import gif, png
 from tests.doubles.replies import says
 from tests.doubles.requests import listen, view_of
 from tests.doubles.rules import RULES
@@ -48,6 +48,15 @@ async def test_anthropic_gets_a_source(way: Way) -> None:
         await listen(family_at(double, way, "anthropic"), REQUEST)
     image = next(part for part in double.requests[0].body["messages"][-1]["content"] if part["type"] == "image")
     assert image["source"]["media_type"] == "image/png" and base64.b64decode(image["source"]["data"]) == SHOT
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_gemini_is_sent_no_gif_and_told_that_there_is_one(worker: ModelProcess) -> None:
+    request = msgspec.structs.replace(REQUEST, images={"attachments/shot.png": data_url(gif(64, 48))})
+    async with ModelDouble([says("a pier")]) as double:
+        await listen(family_at(double, worker, "gemini", vision=True), request)
+    sent = json.dumps(double.requests[0].body)
+    assert "image/gif" not in sent and "[image shot.png 64\\u00d748: left out, this model is shown no GIF]" in sent
 
 
 CALLED = Message(2, "assistant", "", (ToolCall("a", "look", "{}"), ToolCall("b", "look", "{}")))

@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 from ctxchat.core.images import MAX_IMAGE_BYTES
 from ctxchat.core.sanitize import visible
-from ctxchat.tools.mentions import MentionRules, look_all, mention, mentions, pasted_data, pasted_images, read_mention
+from ctxchat.tools.mentions import (
+    MentionRules,
+    image,
+    look_all,
+    mention,
+    mentions,
+    pasted_data,
+    pasted_images,
+    read_mention,
+)
 from tests.doubles.images import gif, jpeg, png, webp
 
 
@@ -39,6 +48,12 @@ def test_an_image_no_provider_takes_is_refused_with_why(tmp_path: Path, data: by
     (tmp_path / "a.png").write_bytes(data)
     named = read_mention("a.png", tmp_path)
     assert named.kind == "nothing" and ("smaller" in named.why or "damaged" in named.why)
+
+
+def test_an_image_of_another_kind_says_which_and_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "a.heic").write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic")
+    assert "HEIC image" in (why := read_mention("a.heic", tmp_path).why) and "PNG or JPEG" in why
+    assert "HEIC image" in image("a.png", (tmp_path / "a.heic").read_bytes()).why
 
 
 def test_what_does_not_go_along_says_why(tmp_path: Path) -> None:
