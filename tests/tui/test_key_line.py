@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxchat.core.events import ToolFinished, ToolStarted
 from ctxchat.tui.chat.edges import BUSY_KEYS, IDLE_KEYS, KeyLine
 from ctxchat.tui.commands import default_keys
+from tests.tui.chatting import chatting, idle, until
+from tests.tui.fakes import FakeSession, reply
 
 
 def shown(width: int, *, busy: bool = False) -> str:
@@ -40,3 +45,23 @@ def test_no_word_is_ever_cut(width: int, busy: bool) -> None:
     assert len(line) <= width and [pair for pair in line.split("  ") if pair] == [
         p for p in whole if p in line.split("  ")
     ]
+
+
+async def test_the_line_of_keys_says_what_those_of_the_block_with_the_focus_do(tmp_path: Path) -> None:
+    script = [ToolStarted("c1", "grep", {"text": "x"}), ToolFinished("c1", "grep", "ok", "a.py:1: x", 5, 0.1)]
+    async with chatting(tmp_path, FakeSession(lambda _: [*script, *reply("ok")]), (110, 24)) as (app, pilot):
+        await pilot.press("x", "enter")
+        await idle(app, pilot)
+
+        def said() -> str:
+            return app.chat.key_line.draw_line(110).plain
+
+        await until(pilot, lambda: said().startswith("enter send"))
+        while app.chat.focused is not app.chat.transcript:
+            await pilot.press("tab")
+        await until(pilot, lambda: said().startswith("enter unfold  tab next"))
+        await pilot.press("enter")
+        await until(pilot, lambda: said().startswith("enter fold"))
+        while app.chat.focused is not app.chat.composer.prompt:
+            await pilot.press("tab")
+        await until(pilot, lambda: said().startswith("enter send"))

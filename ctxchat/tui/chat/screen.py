@@ -400,12 +400,19 @@ class ChatScreen(CurrentSizeScreen[None]):
         """The keys that work are others where a question waits."""
         self.call_after_refresh(self._show_keys)
 
+    def on_transcript_keys_changed(self, event: Transcript.KeysChanged) -> None:
+        event.stop()
+        self.call_after_refresh(self._show_keys)
+
     def _show_keys(self) -> None:
         keys = BUSY_KEYS if self.presenter.running else FRESH_KEYS if self._just_compacted else IDLE_KEYS
         if self.side.covers_chat:  # esc closes it before it stops anything
             keys = (("interrupt", "back"), *(pair for pair in keys if pair[0] not in ("interrupt", "context")))
         if not self.questions.says_tab:
             keys = (TO_IT, *keys)
+        of_block = [(f"={key}", words) for key, words in self.transcript.key_words]
+        if of_block:
+            keys = (*of_block, ("=tab", "next"), *(pair for pair in keys if pair[0] not in ("send", "newline")))
         self.key_line.show_keys(self.questions.keys or keys)
 
     @property

@@ -59,6 +59,11 @@ class Block:
     keys: Mapping[str, str] = {}
     """What its keys press while it has the focus; none for a block that cannot have it."""
 
+    @property
+    def key_words(self) -> Sequence[tuple[str, str]]:
+        """Its keys, and what each does in a word or two."""
+        return tuple(self.keys.items())
+
     moving = False
     """It is drawn anew several times a second: something in it counts."""
 
@@ -234,6 +239,10 @@ class Fold(Block):
 
     def __init__(self, *, unfolded: bool = False) -> None:
         self.unfolded = unfolded
+
+    @property
+    def key_words(self) -> Sequence[tuple[str, str]]:
+        return (("enter", "fold" if self.unfolded else "unfold"),)
 
     def head(self, width: int) -> Content:
         """The line in this many cells."""
@@ -442,6 +451,10 @@ class CompactionMark(Block):
             what[0] if self._focused else " "
         )  # a key is shown where it works; its room is kept, so that nothing moves
         return target(Content.styled(words, "$text-accent").append(Content.styled(f" {key}", "$text-muted")), what)
+
+    @property
+    def key_words(self) -> Sequence[tuple[str, str]]:
+        return tuple((what[0], words) for what, words in self._verbs())
 
     def show_focus(self, focused: bool) -> None:
         self._focused = focused

@@ -130,6 +130,11 @@ class ToolBlock(Fold):
     def keys(self) -> Mapping[str, str]:  # type: ignore[override]
         return {**super().keys, "enter": "work"} if self._sub_session else super().keys
 
+    @property
+    def key_words(self) -> Sequence[tuple[str, str]]:
+        (fold,) = super().key_words
+        return (("enter", "its work"), ("space", fold[1])) if self._sub_session else (fold,)
+
     def press(self, what: str) -> Message | None:
         if what == "work":
             return self.SubAgentChosen(self._sub_session)

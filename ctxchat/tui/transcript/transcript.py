@@ -75,6 +75,9 @@ class Transcript(SidewaysView, can_focus=True):
             super().__init__()
             self.place = place
 
+    class KeysChanged(Message):
+        """The block with the focus is another one, or its keys do something else."""
+
     class Unread(Message):
         """So many lines have come below what is being read, since the reader left the end; 0 at the end."""
 
@@ -449,6 +452,7 @@ class Transcript(SidewaysView, can_focus=True):
     def _press(self, block: Block, what: str) -> None:
         if message := block.press(what):
             self.post_message(message)
+        self.post_message(self.KeysChanged())
 
     def _focus_on(self, block: Block | None) -> bool:
         if self._focused and self._focused is not block:
@@ -458,8 +462,14 @@ class Transcript(SidewaysView, can_focus=True):
             block.show_focus(True)
         if block and not self._in_sight(block):
             self.scroll_to(y=self._top(self._column.stack_of(block), block) - 1)
+        self.post_message(self.KeysChanged())
         self.refresh()
         return block is not None
+
+    @property
+    def key_words(self) -> Sequence[tuple[str, str]]:
+        """What the keys of the block with the focus do; empty where none has it."""
+        return self._focused.key_words if self.has_focus and self._focused else ()
 
     def _next_block(self) -> Block | None:
         """Below the one that has the focus, where that is in sight; else the first in sight."""
