@@ -13,7 +13,8 @@ from ctxchat.tools.walking import matcher
 
 MAX_BYTES = 100_000
 
-_LINE = re.compile(r"\s*(?:\[(?P<glob>.+)\]|(?P<key>[\w-]+)\s*[=:]\s*(?P<value>.*?))\s*(?:[#;].*)?")
+_LINE = re.compile(r"\[(?P<glob>.+)\]\s*(?:[#;].*)?\Z|(?P<key>[\w-]+)\s*[=:]\s*(?P<value>[^#;]*)")
+"""Of one that begins with no blank. Linear: a project wrote it."""
 
 
 def agreed_encoding(place: ResolvedPath) -> str:
@@ -34,14 +35,14 @@ def _charset(folder: Path, name: str) -> tuple[str, bool]:
     text = read_checked(folder / ".editorconfig", folder, MAX_BYTES).data.decode("utf-8", "replace")
     found, outermost, holds = "", False, None
     for line in text.splitlines():
-        if not (read := _LINE.fullmatch(line)):
+        if not (read := _LINE.match(line.strip())):
             continue
         if read["glob"]:
             holds = False
             with suppress(ValueError):
                 holds = matcher(read["glob"])(name)
         elif holds is None:
-            outermost = outermost or (read["key"].lower(), read["value"].lower()) == ("root", "true")
+            outermost = outermost or (read["key"].lower(), read["value"].strip().lower()) == ("root", "true")
         elif holds and read["key"].lower() == "charset":
-            found = read["value"].lower()
+            found = read["value"].strip().lower()
     return found, outermost

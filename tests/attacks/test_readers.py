@@ -42,11 +42,16 @@ READERS = {
     ),
     "what a repository shares": (".git/commondir", GUARDED),
     "configuration of a repository": (".git/config", GUARDED),
+    "encoding": (
+        ".editorconfig",
+        "from ctxchat.tools.editorconfig import agreed_encoding; from ctxchat.tools.paths import ResolvedPath; "
+        "print(agreed_encoding(ResolvedPath(root.resolve() / 'a.py', 'a.py', True)))",
+    ),
     "exclude": (".git/info/exclude", "from ctxchat.tools.walking import walk; print(list(walk(str(root))))"),
     "mention": ("notes.md", "from ctxchat.tools.mentions import look_all; print(look_all('@notes.md', root))"),
 }
 SECRET = 'theme = "stolen-words"\nstolen-words'
-HOSTILE = "*a" * 30 + "b\n" + "**/a/" * 10 + "b\n" + "\n" * 200_000
+HOSTILE = "*a" * 30 + "b\n" + "**/a/" * 10 + "b\n" + f"a = b{' ' * 90_000}c\n" + "\n" * 200_000
 
 
 def put(place: Path, kind: str, outside: Path) -> None:
