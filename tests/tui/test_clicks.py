@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.chat.breakdown import Offenders
+from ctxchat.tui.panels.panel import Confirm
 from ctxchat.tui.transcript.markdown import PLACE
 from ctxchat.tui.unsent.outside_editor import visit
 from tests.tui.chatting import chatting, until
@@ -34,6 +35,13 @@ async def test_keys_model_and_mode_do_what_they_say(tmp_path: Path) -> None:
         before = session.permissions.mode
         await click_on(app, pilot, "shift+tab")
         await until(pilot, lambda: session.permissions.mode != before)
+        session.permissions.mode = "auto-edit"
+        app.chat.show_header()
+        await click_on(app, pilot, "auto-edit")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.chat)
+        assert session.permissions.mode == "ask", "a click is asked as the key is"
         await click_on(app, pilot, "F4 x-ray")
         await until(pilot, lambda: len(app.screen_stack) > 1)
         await pilot.press("escape")

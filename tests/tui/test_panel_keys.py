@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.screen import Screen
 from textual.widgets._footer import FooterKey
 
-from ctxchat.tui.panels.panel import PanelKeys
+from ctxchat.agent.turn.approvals import Approvals
+from ctxchat.config.effective import load
+from ctxchat.core.journal import SessionState
+from ctxchat.core.ledger import Ledger
+from ctxchat.core.permissions import Rule
+from ctxchat.tui.panels.archive import ArchiveScreen
+from ctxchat.tui.panels.panel import AskText, Confirm, PanelKeys
+from ctxchat.tui.panels.permissions import PermissionsScreen, RuleScreen
+from tests.tui.fakes import FakeServices
+from tests.tui.harbour import HarbourSession, history
+from tests.tui.panel_app import PanelApp
 
 
 class Over(Screen[None]):
@@ -53,3 +66,46 @@ async def test_keys_come_back_with_the_room() -> None:
         await pilot.resize_terminal(80, 10)
         await pilot.pause()
         assert len(app.screen.query(FooterKey)) == 4
+
+
+@pytest.mark.parametrize(
+    ("over", "keys"),
+    [
+        (Confirm("Sure?"), ["enter yes", "esc no"]),
+        (AskText("New title", "x"), ["enter take it", "esc back"]),
+        (RuleScreen("A new rule:"), ["enter take it", "esc back"]),
+    ],
+)
+async def test_a_short_question_says_what_enter_does(over: Screen[Any], keys: list[str]) -> None:
+    app = PanelApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.push_screen(over)
+        await pilot.pause()
+        assert [f"{key.key_display} {key.description}" for key in app.screen.query(FooterKey)] == keys
+
+
+async def test_an_empty_archive_offers_no_details() -> None:
+    app = PanelApp()
+    desk = HarbourSession(SessionState(ledger=Ledger(groups=history(3))))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.push_screen(ArchiveScreen(desk, FakeServices(Path())))
+        await pilot.pause()
+        assert "details" not in [key.description for key in app.screen.query(FooterKey)]
+
+
+@pytest.mark.parametrize("many", [3, 60])
+async def test_what_is_said_of_a_row_stands_right_below_a_short_list_and_is_seen_below_a_long_one(
+    many: int, tmp_path: Path
+) -> None:
+    app = PanelApp()
+    rules = [Rule("shell", f"make {n}") for n in range(many)]
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.push_screen(
+            over := PermissionsScreen(
+                Approvals(rules=rules), load(config=tmp_path / "config.toml", environ={}), tmp_path
+            )
+        )
+        await pilot.pause()
+        about = over.query_one("#about").region
+        assert about.y == (over.rows.region.y + 1 + many if many < 10 else over.rows.region.bottom)
+        assert about.bottom < 24 and over.rows.region.height >= min(many, 10)

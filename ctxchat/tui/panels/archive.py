@@ -114,7 +114,7 @@ class ArchiveScreen(Panel[str]):
     # ── what is done ──
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action not in ("choose", "branch", "export", "change", "restore"):
+        if action not in ("choose", "branch", "export", "change", "restore", "tab"):
             return True
         one = self.chosen if self.is_mounted else None
         if one is None or (action in ("change", "restore") and self._session.read_only):

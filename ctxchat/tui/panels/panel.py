@@ -336,7 +336,10 @@ class Confirm(Dialog[bool]):
     """A question that enter answers with yes, after a pause: neither a key on its way nor a sentence does. A letter is no, and is
     looked at again where it was meant. `danger`: what yes does is said in red."""
 
-    BINDINGS = [Binding("enter", "say(True)", "yes"), Binding("escape,n", "say(False)", "no", key_display="esc")]
+    BINDINGS = [
+        Binding("enter", "say(True)", "yes", key_display="enter"),
+        Binding("escape,n", "say(False)", "no", key_display="esc"),
+    ]
 
     def __init__(self, question: str, *, danger: str = "") -> None:
         super().__init__()
@@ -365,6 +368,12 @@ class Confirm(Dialog[bool]):
                 self.app.look_again(event)
 
 
+class AnswerField(Field):
+    """The field of a short question: the footer says that enter takes what is in it."""
+
+    BINDINGS = [Binding("enter", "submit", "take it", key_display="enter")]
+
+
 class AskText(Dialog[str]):
     """A line of text, or None."""
 
@@ -374,7 +383,7 @@ class AskText(Dialog[str]):
 
     def body(self) -> ComposeResult:
         yield Static(Content(cut(self._question)), markup=False)
-        yield Field(self._text, compact=True)
+        yield AnswerField(self._text, compact=True)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip() or None)

@@ -25,9 +25,8 @@ from ctxchat.core.permissions import Rule, parse_rule
 from ctxchat.core.quantities import count
 from ctxchat.presentation.modes import MODES
 from ctxchat.presentation.text import clean, one_line
-from ctxchat.tui.panels.panel import Confirm, Dialog, Listing
+from ctxchat.tui.panels.panel import AnswerField, Confirm, Dialog, Listing
 from ctxchat.tui.style import MUTED
-from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.rows import Cell, Column
 
 HOW = (
@@ -72,7 +71,7 @@ class RuleScreen(Dialog[Rule]):
 
     def body(self) -> ComposeResult:
         yield Static(Content(clean(self._about)), markup=False)
-        yield Field(self._text, placeholder="shell: uv run pytest **", compact=True)
+        yield AnswerField(self._text, placeholder="shell: uv run pytest **", compact=True)
         yield Static(Content(self._rule_hint(self._text, False)), id="said", classes="quiet", markup=False)
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -86,7 +85,7 @@ class RuleScreen(Dialog[Rule]):
             return "! No rule yet. One is a tool, a colon and a pattern."
         rule = parse_rule(text)
         verb = "Forbids" if rule and rule.denies else "Allows"
-        return f"{verb} it. * stays within a word or folder, ** does not. `deny` in front forbids. Enter takes it."
+        return f"{verb} it. * stays within a word or folder, ** does not. `deny` in front forbids."
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         if rule := parse_rule(event.value):  # else it has been said already

@@ -29,9 +29,8 @@ from ctxchat.presentation.advice import Advice, advice
 from ctxchat.presentation.effects import MARKS, effect, with_marks
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.presentation.usage_text import count
-from ctxchat.tui.panels.panel import Dialog, EditableListing
+from ctxchat.tui.panels.panel import AnswerField, Dialog, EditableListing
 from ctxchat.tui.style import MUTED
-from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Cell, Column
 
@@ -81,7 +80,7 @@ class ChangeScreen(Dialog[Any]):
         value = self._row.value
         now = "" if value is None else value if isinstance(value, str) else literal(value)
         yield Static(Content(clean(f"{self._row.key}: {self._row.option.allowed}")), markup=False)
-        yield Field(now, compact=True)
+        yield AnswerField(now, compact=True)
         yield Static(id="effect", classes="quiet", markup=False)
         if self._context_usage:
             yield Gauge(self._context_usage)

@@ -233,7 +233,11 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
             self.scroll_to(y=self.cursor - height + 1, animate=False)
 
     def _resize(self) -> None:
-        self.virtual_size = Size(0, len(self._items) + self._head)
+        lines = len(self._items) + self._head
+        self.virtual_size = Size(0, lines)
+        self.set_class(
+            lines <= self.screen.size.height // 2, "-few"
+        )  # what is said of a row stands right below the list then
 
     def on_resize(self) -> None:
         self._resize()
