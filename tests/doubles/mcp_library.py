@@ -1,5 +1,6 @@
 """A real MCP server of the official SDK, over standard input and output, with resources, and a tool that says how far it is."""
 
+import sys
 from typing import Annotated
 
 from mcp.server import MCPServer
@@ -53,4 +54,7 @@ async def lend(answer: Annotated[ElicitationResult[Loan], Resolve(wanted)]) -> s
 
 
 if __name__ == "__main__":
-    server.run("stdio")
+    if sys.argv[1:]:
+        server.run("streamable-http", port=int(sys.argv[1]))
+    else:
+        server.run("stdio")

@@ -91,9 +91,9 @@ async def up(address: Address, folder: Path, host: McpHost, **more) -> AsyncIter
 
 
 @asynccontextmanager
-async def over_http() -> AsyncIterator[Address]:
+async def over_http(script: str = SCRIPT) -> AsyncIterator[Address]:
     port = free_port()
-    async with child([sys.executable, SCRIPT, str(port)], stderr=asyncio.subprocess.DEVNULL):
+    async with child([sys.executable, script, str(port)], stderr=asyncio.subprocess.DEVNULL):
         await until_listening(port)
         yield Address(url=f"http://127.0.0.1:{port}/mcp")
 
@@ -392,6 +392,36 @@ async def test_what_a_server_asks_is_put_to_the_person(
         assert isinstance(output, ToolOutput) and output.text == came
         assert len(questions) == len(said) and "harbour asks: What do you want to lend?" in questions[0].text
         assert questions[-1].options == (("yes", "no") if len(said) == 3 else ())
+
+
+@asynccontextmanager
+async def library_over_http() -> AsyncIterator[Address]:
+    async with over_http(LIBRARY.args[0]) as address:
+        yield address
+
+
+@asynccontextmanager
+async def asker_over_pipes() -> AsyncIterator[Address]:
+    yield wrong("asker")
+
+
+@pytest.mark.parametrize(
+    ("way", "tool", "said"), [(library_over_http, "lend", ("Tides", "7", "yes")), (asker_over_pipes, "two", ("x", "y"))]
+)
+async def test_while_a_person_is_asked_no_time_of_the_call_goes_by(
+    way: Callable, tool: str, said: tuple[str, ...], tmp_path: Path, host: McpHost
+) -> None:
+    async with way() as address, up(msgspec.structs.replace(address, timeout=4.0), tmp_path, host) as server:
+        (asks,) = [each for each in server.tools if each.spec.name.endswith(f"__{tool}")]
+        answers, output = iter(said), None
+        async for piece in asks.run({}, ToolContext("c", str(tmp_path), "", 1000, 10.0)):
+            if isinstance(piece, ToolQuestion):
+                await asyncio.sleep(2.5)
+                piece.answered(next(answers))
+            elif isinstance(piece, ToolOutput):
+                output = piece
+        assert output and output.status == "ok" and next(answers, None) is None
+        assert said[0] in output.text
 
 
 async def test_no_server_asks_without_an_end_and_each_answer_goes_to_its_own_question(

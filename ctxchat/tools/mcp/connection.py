@@ -163,7 +163,7 @@ class Connection:
                 return found[:MAX_TOOLS], [*self._left_out, *more]
 
     async def call(
-        self, tool: str, arguments: dict[str, Any], seconds: float, progress: Callable[[str], Awaitable[None]]
+        self, tool: str, arguments: dict[str, Any], progress: Callable[[str], Awaitable[None]]
     ) -> ToolResult:
         """Run a tool; `progress` takes what it says on its way. Raises ConnectionResetError where the server is gone,
         ConnectionAbortedError where it has forgotten our session and so done nothing, else what the SDK raises."""
@@ -172,12 +172,11 @@ class Connection:
             await progress(_progress_text(done, total, message))
 
         if tool in self._resource_tools and tool == READ_RESOURCE.name:
-            return await self.read(str(arguments.get("uri", "")), seconds)
+            return await self.read(str(arguments.get("uri", "")))
         with self._told_endings():
             if tool in self._resource_tools:
-                async with asyncio.timeout(seconds):
-                    return await self._list_resources()
-            result = await self._client.call_tool(tool, arguments, read_timeout_seconds=seconds, progress_callback=tell)
+                return await self._list_resources()
+            result = await self._client.call_tool(tool, arguments, progress_callback=tell)
         words, images = _contents(result.content)
         structured = _structured(result.structured_content, words)
         return ToolResult("\n".join(filter(None, (*words, structured))), bool(result.is_error), tuple(images))
@@ -202,11 +201,10 @@ class Connection:
         lines += [_resource_line(each.uri_template, each) for each in await self._templates()]
         return ToolResult("\n".join(filter(None, (*lines, more))) or "There are none.", False)
 
-    async def read(self, uri: str, seconds: float) -> ToolResult:
+    async def read(self, uri: str) -> ToolResult:
         """A resource by its address; `failed` where nothing of it can be shown, with why as its words. Raises as `call`."""
         with self._told_endings():
-            async with asyncio.timeout(seconds):
-                contents = (await self._client.read_resource(uri)).contents
+            contents = (await self._client.read_resource(uri)).contents
         words: list[str] = []
         images: list[str] = []
         shown = not contents
@@ -221,12 +219,11 @@ class Connection:
                 words.append(f"[{part.uri}: {kind}, not shown]")
         return ToolResult("\n".join(words), not (shown or images), tuple(images))
 
-    async def prompt(self, name: str, arguments: dict[str, str], seconds: float) -> ToolResult:
+    async def prompt(self, name: str, arguments: dict[str, str]) -> ToolResult:
         """A prompt as the server writes it for these arguments: of several messages, those of the assistant are marked. Raises as
         `call`."""
         with self._told_endings():
-            async with asyncio.timeout(seconds):
-                messages = (await self._client.get_prompt(name, arguments)).messages
+            messages = (await self._client.get_prompt(name, arguments)).messages
         words: list[str] = []
         images: list[str] = []
         for message in messages:

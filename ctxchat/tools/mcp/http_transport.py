@@ -188,7 +188,7 @@ def _client(address: Address, session: HttpSession, auth: Any) -> Any:
         auth=auth,
         event_hooks={"request": [session.check_request], "response": [session.check_response]},
         headers={"Accept-Encoding": "identity", **_headers(address)},
-        timeout=library.Timeout(30.0, read=address.timeout),
+        timeout=library.Timeout(30.0, read=None),  # a call has a limit of its own, which waits while a person is asked
     )
 
 

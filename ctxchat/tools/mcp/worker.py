@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -172,20 +172,23 @@ class McpWorker:
             one_by_one = asyncio.Lock()  # or an answer would go to another question than the one it was given to
 
             async def ask(text: str, fields: tuple[QuestionField, ...]) -> dict[str, Any] | None:
-                async with one_by_one:
-                    waiting = self._asked[order.id] = asyncio.get_running_loop().create_future()
-                    await self._send_news(ServerQuestion(order.id, text, fields))
-                    return (await waiting).content
+                with limit.paused():
+                    async with one_by_one:
+                        waiting = self._asked[order.id] = asyncio.get_running_loop().create_future()
+                        await self._send_news(ServerQuestion(order.id, text, fields))
+                        return (await waiting).content
 
-            connection.ask = ask
             try:
-                match order:
-                    case RunTool():
-                        result = await connection.call(order.tool, order.arguments, address.timeout, progress)
-                    case ReadResource():
-                        result = await connection.read(order.uri, address.timeout)
-                    case GetPrompt():
-                        result = await connection.prompt(order.name, dict(order.arguments), address.timeout)
+                async with asyncio.timeout(address.timeout) as timeout:
+                    limit = CallLimit(timeout)
+                    connection.ask = ask
+                    match order:
+                        case RunTool():
+                            result = await connection.call(order.tool, order.arguments, progress)
+                        case ReadResource():
+                            result = await connection.read(order.uri)
+                        case GetPrompt():
+                            result = await connection.prompt(order.name, dict(order.arguments))
             finally:
                 connection.ask = None if connection.ask is ask else connection.ask
             text = clip(without_zeros(result.text), MAX_RESULT_CHARS)
@@ -207,6 +210,35 @@ class McpWorker:
     async def _send_news(self, news: News) -> None:
         self._out.write(encode(news) + b"\n")
         await self._out.drain()
+
+
+class CallLimit:
+    """The time a call may take, which does not go by while a person is asked for it, however many questions wait."""
+
+    def __init__(self, timeout: asyncio.Timeout) -> None:
+        self._timeout = timeout
+        self._now = asyncio.get_running_loop().time
+        self._questions = 0
+        self._left = 0.0
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """A question waits for as long as this block lasts."""
+        due = self._timeout.when()
+        if not self._questions and due is not None:
+            self._left = due - self._now()
+            self._reschedule(None)
+        self._questions += 1
+        try:
+            yield
+        finally:
+            self._questions -= 1
+            if not self._questions:
+                self._reschedule(self._now() + self._left)
+
+    def _reschedule(self, when: float | None) -> None:
+        if not self._timeout.expired():
+            self._timeout.reschedule(when)
 
 
 def reason(problem: BaseException) -> str:
