@@ -230,11 +230,22 @@ _COMMAND = re.compile(
 
 def own_words(message: Message) -> str:
     """What a person said themselves: the words of a message without what came along, and without what programs put there."""
-    text = spoken(message)
+    asked, rest = _command_in(spoken(message))
+    return f"{asked}\n{_PROGRAM.sub('', rest).strip()}".strip()
+
+
+def readable_words(message: Message) -> str:
+    """All words of a message as people read them: a command that another agent wrote down in tags stands as it was typed."""
+    asked, rest = _command_in(text := spoken(message))
+    return f"{asked}\n{rest.strip()}".strip() if asked else text
+
+
+def _command_in(text: str) -> tuple[str, str]:
+    """The command that a text begins with, as it was typed, and what stands behind it; no command: the text."""
     command = _COMMAND.match(text)
-    asked = f"{command[1].strip()} {(command[2] or '').strip()}".strip() if command else ""
-    said = _PROGRAM.sub("", text[command.end() :] if command else text).strip()
-    return f"{asked}\n{said}".strip()
+    if command is None:
+        return "", text
+    return f"{command[1].strip()} {(command[2] or '').strip()}".strip(), text[command.end() :]
 
 
 def attached(parts: str | Sequence[Part], tokens: Sequence[int] = ()) -> tuple[Attached, ...]:

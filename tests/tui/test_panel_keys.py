@@ -19,6 +19,7 @@ from ctxchat.core.permissions import Rule
 from ctxchat.tui.panels.archive import ArchiveScreen
 from ctxchat.tui.panels.panel import AskText, Confirm, PanelKeys
 from ctxchat.tui.panels.permissions import PermissionsScreen, RuleScreen
+from tests.tui.chatting import until
 from tests.tui.fakes import FakeServices
 from tests.tui.harbour import HarbourSession, history
 from tests.tui.panel_app import PanelApp
@@ -100,11 +101,9 @@ async def test_what_is_said_of_a_row_stands_right_below_a_short_list_and_is_seen
     app = PanelApp()
     rules = [Rule("shell", f"make {n}") for n in range(many)]
     async with app.run_test(size=(80, 24)) as pilot:
-        await app.push_screen(
-            over := PermissionsScreen(
-                Approvals(rules=rules), load(config=tmp_path / "config.toml", environ={}), tmp_path
-            )
-        )
+        loaded = load(config=tmp_path / "config.toml", environ={})
+        await app.push_screen(over := PermissionsScreen(Approvals(rules=rules), loaded, tmp_path))
+        await until(pilot, lambda: len(over.rows.items) == many and over.rows.has_class("-few") == (many < 10))
         await pilot.pause()
         about = over.query_one("#about").region
         assert about.y == (over.rows.region.y + 1 + many if many < 10 else over.rows.region.bottom)

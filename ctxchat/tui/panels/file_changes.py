@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from ctxchat.core import file_changes
 from ctxchat.core.file_changes import Checkpoint, FileChange, Keep, Restoring, files_words, pairs
-from ctxchat.core.messages import Group, spoken
+from ctxchat.core.messages import Group, readable_words
 from ctxchat.presentation.text import clean, clock, one_line
 from ctxchat.tui.panels.panel import Dialog, Panel
 from ctxchat.tui.transcript.source_lines import diff_words
@@ -72,7 +72,7 @@ class RewindScreen(Panel[RewindChoice]):
         return (
             (str(group.turn), "dim"),
             (clock(group.first.at), "dim"),
-            one_line(spoken(group.first), 200),
+            one_line(readable_words(group.first), 200),
             (files_words(one.change for one in file_changes.net(done).values()), "dim"),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ctxchat.core.events import ToolFinished
-from ctxchat.core.messages import Group, Message, ToolCall, attached, spoken
+from ctxchat.core.messages import Group, Message, ToolCall, attached, readable_words
 from ctxchat.core.notes import CONTEXT_NOTE
 from ctxchat.core.tooluse import use_of
 from ctxchat.presentation.diffs import edit_diff
@@ -38,7 +38,9 @@ def blocks_for(shown: Shown, tokens: Tokens) -> list[Block]:
     if group.kind == "user":
         return [
             UserBlock(
-                spoken(group.first), group.first.at, attached=attached(group.first.content, _parts(group, tokens))
+                readable_words(group.first),
+                group.first.at,
+                attached=attached(group.first.content, _parts(group, tokens)),
             )
         ]
     if group.kind in {"reply", "round"}:
