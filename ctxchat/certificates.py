@@ -78,7 +78,8 @@ def _files(variable: str, place: str) -> list[Path]:
             return [Path(place)]
         if variable == "SSL_CERT_FILE" or stat.S_IFDIR not in kinds:
             wanted = "folder" if variable == "SSL_CERT_DIR" else "file"
-            raise UsageError(f"{variable} names {place}, which is no {wanted}.", _HINT)
+            hint = _HINT.replace("a file of certificates (PEM)", f"a {wanted} of certificates (PEM)")
+            raise UsageError(f"{variable} names {place}, which is no {wanted}.", hint)
         inside = (file for folder in folders if folder.is_dir() for file in sorted(folder.iterdir()))
         found = [file for file in inside if _HASHED.fullmatch(file.name) and file.is_file()]
     except OSError as problem:
