@@ -143,8 +143,11 @@ def logout(name: str) -> None:
 @click.option(
     "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header; a value may be `${VARIABLE}`."
 )
+@click.option("--client-id", default="", metavar="ID", help="As whom ctxchat logs in where a server registers nobody.")
+@click.option("--client-secret-env", default="", metavar="VAR", help="The variable that holds the secret of that id.")
+@click.option("--callback-port", default=0, metavar="PORT", help="Where a login comes back to, if that was agreed on.")
 @common_options
-def add(name: str, where: tuple[str, ...], env: tuple[str, ...], headers: tuple[str, ...]) -> None:
+def add(name: str, where: tuple[str, ...], env: tuple[str, ...], headers: tuple[str, ...], **login: str | int) -> None:
     """Write the server NAME into your settings: the command that starts it with its arguments, or its address.
 
     What the command takes itself follows `--`: ctxchat mcp add files -- npx server --root .
@@ -153,10 +156,10 @@ def add(name: str, where: tuple[str, ...], env: tuple[str, ...], headers: tuple[
     address = first.startswith(("http://", "https://"))
     if address and (rest or env):
         raise UsageError("A server at an address takes no arguments and no variables.")
-    if not address and headers:
-        raise UsageError("Headers are for a server at an address.")
+    if not address and (headers or any(login.values())):
+        raise UsageError("Headers and logins are for a server at an address.")
     server: dict[str, object] = {"url": first} if address else {"command": first, "args": rest}
-    server |= {key: pairs for key, pairs in (("env", _pairs(env)), ("headers", _pairs(headers))) if pairs}
+    server |= {"env": _pairs(env), "headers": _pairs(headers), **login}
     file = _settings_file()
     if write.own_value(file, f"mcp.{bare_key(name)}") is not None:
         raise UsageError(f"{file} has a server {name} already.", f"`ctxchat mcp remove {name}` takes it out.")

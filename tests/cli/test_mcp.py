@@ -18,6 +18,14 @@ def test_a_server_is_added_tried_and_removed(cli: Cli, home: Home) -> None:
     servers = tomllib.loads(file.read_text())["mcp"]
     assert servers["harbour"] == {"command": sys.executable, "args": [SCRIPT, "--root", "."]}
     assert servers["far"] == {"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}
+    known = ("--client-id", "ctx", "--client-secret-env", "SECRET", "--callback-port", "8123")
+    assert cli("mcp", "add", "known", "http://127.0.0.1:9/mcp", *known).code == 0
+    assert tomllib.loads(file.read_text())["mcp"]["known"] == {
+        "url": "http://127.0.0.1:9/mcp",
+        "client_id": "ctx",
+        "client_secret_env": "SECRET",
+        "callback_port": 8123,
+    }
     tried = cli("mcp", "test", "far", "--json")
     assert tried.code == 1 and '"state": "failed"' in tried.out
     assert cli("mcp", "remove", "far").code == 0
@@ -38,6 +46,8 @@ def test_trying_one_server_starts_no_other(cli: Cli, home: Home) -> None:
     [
         (("add", "--env", "A=b", "far", "http://127.0.0.1:9/mcp"), "no variables"),
         (("add", "--header", "A=b", "near", "server"), "at an address"),
+        (("add", "--client-id", "ctx", "near", "server"), "at an address"),
+        (("add", "--callback-port", "99999", "far", "http://127.0.0.1:9/mcp"), "callback_port"),
         (("add", "--env", "A", "near", "server"), "NAME=VALUE"),
         (("add", "harbour", "other"), "already"),
         (("remove", "nobody"), "no server nobody"),
