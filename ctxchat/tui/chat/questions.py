@@ -347,6 +347,9 @@ class Questions(Vertical):
         event.stop()
         if self._session:
             self._session.permissions.answer(event.request.call_id, event.answer)
+        if event.answer.verdict == "always":
+            rule = one_line(event.answer.rule, 100)
+            self.app.notify(f"No longer asked here: {rule}. /permissions takes it back.", markup=False)
         self.call_next(self.answered, event.request.call_id)
 
     def on_question_panel_answered(self, event: QuestionPanel.Answered) -> None:
