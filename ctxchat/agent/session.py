@@ -34,7 +34,7 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Notice, Stamped
 from ctxchat.core.journal import Named, SessionState
 from ctxchat.core.messages import Part
-from ctxchat.core.ports import BackgroundCommands, OwnCommands, WorkspaceFiles
+from ctxchat.core.ports import BackgroundCommands, PersonCommands, WorkspaceFiles
 from ctxchat.core.prompt_files import called_prompt
 from ctxchat.core.record import Reason
 from ctxchat.core.view import View
@@ -53,7 +53,7 @@ class Session:
         *,
         configure: Configure | None = None,
         files: WorkspaceFiles | None = None,
-        own_commands: OwnCommands | None = None,
+        person_commands: PersonCommands | None = None,
         read_only: str = "",
         notices: Sequence[str] = (),
     ) -> None:
@@ -75,7 +75,7 @@ class Session:
         self.handoff = Handoff(conversation, self._lock, compactor.planner)
         self.asides = Asides(conversation, read_only)
         self.files = Files(conversation, self._lock, files) if files else None
-        self.own_commands = own_commands
+        self.person_commands = person_commands
         """Commands that the person types, where there can be any."""
 
     # ── values ──

@@ -24,7 +24,7 @@ from ctxchat.importing import formats
 from ctxchat.importing.formats import Format
 from ctxchat.importing.journal_records import Building, Totals
 from ctxchat.importing.json_stream import Progress, silent
-from ctxchat.importing.outcome import Importable, Imported, ImportNews, Outcome
+from ctxchat.importing.outcome import Importable, Imported, ImportNews, ImportOutcome
 from ctxchat.importing.steps import Begin, Damaged, Said, Step
 from ctxchat.models.tokenizers import counter
 from ctxchat.own_processes import module_command
@@ -158,7 +158,7 @@ def _records(building: Building, steps: Iterable[Step]) -> Iterator[Record]:
     yield from building.finish()
 
 
-def _import_row(file: Path, form: Format, outcome: Outcome, session: str, totals: Totals) -> Imported:
+def _import_row(file: Path, form: Format, outcome: ImportOutcome, session: str, totals: Totals) -> Imported:
     return Imported(
         str(file),
         form.name,

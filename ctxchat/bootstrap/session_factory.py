@@ -283,7 +283,7 @@ class Opening:
             config,
             configure=self._configuring,
             files=None if self._above or stored.read_only else checkpoints,
-            own_commands=None
+            person_commands=None
             if self._above or stored.read_only
             else PersonShell(shared.sandbox, os.environ, str(shared.workspace), folder, shared.masking),
             read_only=stored.read_only,

@@ -47,7 +47,7 @@ class Recovered(msgspec.Struct, frozen=True):
     tree: dict[str, Any]
 
 
-class _Statement(msgspec.Struct, frozen=True):
+class _TomlStatement(msgspec.Struct, frozen=True):
     """A pair or header: its lines from `start` to before `end` (counted from 0), `closed` where every bracket and text is."""
 
     start: int
@@ -78,7 +78,7 @@ class _Recovery:
         self._file = file
         self._text = "\n".join(lines) + "\n"
         self._starts = [0, *(found.end() for found in re.finditer("\n", self._text))]
-        self._statements: list[_Statement] = []
+        self._statements: list[_TomlStatement] = []
         self._lost: set[str] = set()
         self._all_lost = False
 
@@ -119,10 +119,10 @@ class _Recovery:
             except (ValueError, RecursionError):
                 return {}
 
-    def _statement(self, at: int) -> _Statement:
+    def _statement(self, at: int) -> _TomlStatement:
         """The pair that begins in a line, as far as its brackets and quotes go; anything else is one line."""
         if not _PAIR.match(self.lines[at]):
-            return _Statement(at, at + 1)
+            return _TomlStatement(at, at + 1)
         end, depth = at, 0
         for token in _TOKEN.finditer(self._text, self._starts[at]):
             end += token[0].count("\n")
@@ -130,10 +130,10 @@ class _Recovery:
                 break
             depth += bool(token["opens"]) - bool(token["closes"])
             if token["newline"] and depth <= 0:
-                return _Statement(at, end)
-        return _Statement(at, len(self.lines), closed=False)
+                return _TomlStatement(at, end)
+        return _TomlStatement(at, len(self.lines), closed=False)
 
-    def _fault(self, statement: _Statement) -> Problem | None:
+    def _fault(self, statement: _TomlStatement) -> Problem | None:
         lines = self.lines[statement.start : statement.end]
         if any(line.count(".") > MAX_DOTS_A_LINE for line in lines):
             return msgspec.structs.replace(TOO_MANY_DOTS, file=self._file, line=statement.start + 1)
@@ -158,7 +158,7 @@ class _Recovery:
     def _looks_like_statement(self, line: int) -> bool:
         return bool(_PAIR.match(self.lines[line]) or _WHOLE_HEADER.match(self.lines[line]))
 
-    def _keep(self, statement: _Statement) -> None:
+    def _keep(self, statement: _TomlStatement) -> None:
         line = self.lines[statement.start]
         if _NOTHING.match(line):
             return
@@ -167,7 +167,7 @@ class _Recovery:
         if header and (self._all_lost or header[1] in self._lost):
             self.lines[statement.start] = _lost_header(statement.start)
 
-    def _blank(self, statement: _Statement) -> int:
+    def _blank(self, statement: _TomlStatement) -> int:
         """Empty the lines of a broken statement; the line to go on from."""
         first = self.lines[statement.start]
         pair = bool(_PAIR.match(first))

@@ -282,7 +282,7 @@ class BackgroundCommands(Protocol):
         ...
 
 
-class OwnCommands(Protocol):
+class PersonCommands(Protocol):
     """Commands that the person types, in a shell of their own."""
 
     def run(self, line: str, *, outside: bool = False) -> AsyncGenerator[ToolText | ToolOutput, None]:

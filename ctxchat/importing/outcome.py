@@ -9,7 +9,7 @@ import msgspec
 
 from ctxchat.core.quantities import count
 
-Outcome = Literal["new", "grown", "known", "empty", "failed"]
+ImportOutcome = Literal["new", "grown", "known", "empty", "failed"]
 
 
 class Imported(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="session"):
@@ -19,7 +19,7 @@ class Imported(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type"
 
     file: str
     agent: str
-    outcome: Outcome
+    outcome: ImportOutcome
     id: str = ""
     messages: int = 0
     compactions: int = 0
@@ -60,7 +60,7 @@ ImportNews = Imported | ReadSoFar
 
 def summary(told: Sequence[Imported]) -> str:
     """`3 sessions imported, 2 sessions here already: 812 messages, 2 compactions.`"""
-    by = {outcome: [one for one in told if one.outcome == outcome] for outcome in get_args(Outcome)}
+    by = {outcome: [one for one in told if one.outcome == outcome] for outcome in get_args(ImportOutcome)}
     brought = [*by["new"], *by["grown"]]
     parts = [f"{count(len(by['new']), 'session')} imported"] if by["new"] or not by["grown"] else []
     if by["grown"]:

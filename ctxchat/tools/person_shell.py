@@ -51,7 +51,7 @@ class _Kept(msgspec.Struct, frozen=True):
 
 class PersonShell:
     """Two shells, one in the sandbox and one outside of it, which know nothing of each other: what a project's scripts put into
-    the first is not there in the second. Fulfils `core.ports.OwnCommands`."""
+    the first is not there in the second. Fulfils `core.ports.PersonCommands`."""
 
     def __init__(
         self,

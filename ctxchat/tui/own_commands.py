@@ -41,7 +41,7 @@ class OwnCommands:
 
     def start(self, session: Session, typed: str) -> None:
         """Run what was typed, `!` included. Raises CtxchatError where that cannot be."""
-        if session.own_commands is None:
+        if session.person_commands is None:
             raise CtxchatError("No commands can be run in this session.", session.read_only)
         if self.running:
             raise CtxchatError("A command of yours is running.", "Esc ends it.")
@@ -55,7 +55,7 @@ class OwnCommands:
         return True
 
     async def _run(self, session: Session, typed: str) -> None:
-        assert session.own_commands is not None
+        assert session.person_commands is not None
         outside = typed.startswith(OUTSIDE)
         line = typed.removeprefix(OUTSIDE if outside else MARK).strip()
         block = ToolBlock("", OUTSIDE if outside else MARK, {"command": line})
@@ -63,7 +63,7 @@ class OwnCommands:
         self._chat.remove_class("-empty")
         self._chat.presenter.add_block(block)
         try:
-            async with aclosing(session.own_commands.run(line, outside=outside)) as pieces:
+            async with aclosing(session.person_commands.run(line, outside=outside)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, ToolOutput):
                         self._finish(block, piece, line, monotonic() - began)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 
 from ctxchat.agent.turn.approvals import Approvals
-from ctxchat.agent.turn.tool_runner import Outcome, ToolRunner
+from ctxchat.agent.turn.tool_runner import CallOutcome, ToolRunner
 from ctxchat.core.errors import ToolError
 from ctxchat.core.events import Event, ToolProgress
 from ctxchat.core.grouping import group_messages
@@ -49,15 +49,15 @@ class Says:
             raise ToolError(self._fails)
 
 
-async def ran(tool: Says, arguments: str = "{}") -> tuple[Outcome, list[Event], ToolRunner]:
+async def ran(tool: Says, arguments: str = "{}") -> tuple[CallOutcome, list[Event], ToolRunner]:
     box = ToolRunner([tool], Approvals("all"), StillClock(), workspace="/", mask=Masking(b"k" * 32))
     events: list[Event] = []
-    outcomes: list[Outcome] = []
+    outcomes: list[CallOutcome] = []
 
     async def tell(event: Event) -> None:
         events.append(event)
 
-    async def ended(outcome: Outcome) -> None:
+    async def ended(outcome: CallOutcome) -> None:
         outcomes.append(outcome)
 
     await box.run([ToolCall("1", "says", arguments)], tell, ended)

@@ -32,7 +32,7 @@ from ctxchat.core.ledger import Change, DeferredKind, Edit, Ledger
 from ctxchat.core.messages import Group, Image, Message, Part, Text, attached
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Answer
-from ctxchat.core.ports import OwnCommands
+from ctxchat.core.ports import PersonCommands
 from ctxchat.core.record import CompactionRecord, FactCount, SideUsage
 from ctxchat.core.search import Hit, Scope
 from ctxchat.core.secrets import Masking
@@ -142,7 +142,7 @@ class FakeSession:
         self.options = Options()
         self.permissions = FakeGate(self)
         self.files = None
-        self.own_commands: OwnCommands | None = None
+        self.person_commands: PersonCommands | None = None
         self.ghost = 0
         self.seen = True
         self.busy = False

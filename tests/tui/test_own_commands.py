@@ -19,7 +19,7 @@ from tests.tui.fakes import FakeSession
 
 def session_in(folder: Path) -> FakeSession:
     session = FakeSession()
-    session.own_commands = PersonShell(Sandbox(), os.environ, str(folder))
+    session.person_commands = PersonShell(Sandbox(), os.environ, str(folder))
     return session
 
 
@@ -84,7 +84,7 @@ async def test_esc_ends_it_and_a_second_one_waits(tmp_path: Path) -> None:
         assert not blocks(app, ToolBlock)[0].moving and not app.chat.composer.attached.along
         await pilot.press("enter")
         await until(pilot, lambda: app.chat.composer.attached.along)
-        session.own_commands = None
+        session.person_commands = None
         app.chat.composer.set_draft("!echo third")
         await pilot.press("enter")
         await until(pilot, lambda: "No commands can be run" in said(app, ErrorBlock))

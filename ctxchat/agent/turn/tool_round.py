@@ -10,7 +10,7 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit
 from ctxchat.agent.file_undo import Files
 from ctxchat.agent.turn.in_flight import InFlight
-from ctxchat.agent.turn.tool_runner import Outcome, ToolRunner, finished
+from ctxchat.agent.turn.tool_runner import CallOutcome, ToolRunner, finished
 from ctxchat.core.context_usage import overhead
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import Delegated, Event, FilesChanged, Notice, ToolStatus
@@ -86,7 +86,7 @@ class ToolRounds:
         places = {call.id: reply.seq + 1 + place for place, call in enumerate(reply.calls)}
         taken = 0
 
-        async def ended(outcome: Outcome) -> None:
+        async def ended(outcome: CallOutcome) -> None:
             nonlocal taken
             call = outcome.call
             cap = self._cap(len(places), len(places) - len(results), taken)
@@ -134,7 +134,7 @@ class ToolRounds:
         most = min(conversation.options.tool_result_tokens, conversation.budget.limit // 4)
         return max(MIN_RESULT_TOKENS, min(most, max(share, (free - (left - 1) * share) // 2)))
 
-    async def _fitted(self, outcome: Outcome, seq: int, cap: int) -> tuple[Message, str, str]:
+    async def _fitted(self, outcome: CallOutcome, seq: int, cap: int) -> tuple[Message, str, str]:
         """The result as the model sees it: what is over the cap goes to a file in full, head and tail stay. With it the file,
         and why there is none where the store refuses: the call has run, and what is known of it stays."""
         conversation = self._conversation

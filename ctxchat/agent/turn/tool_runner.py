@@ -129,7 +129,7 @@ class Batch:
             await self._moved.wait()
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class CallOutcome(msgspec.Struct, frozen=True):
     """What came of a call, before it is fitted into the view."""
 
     call: ToolCall
@@ -150,7 +150,7 @@ class RunnableCall(msgspec.Struct, frozen=True):
 MAX_SHOWN_ARGUMENTS = 2_000
 """Characters of arguments that a hook has changed, as the model is told of them."""
 
-News = asyncio.Queue[Event | Outcome]
+News = asyncio.Queue[Event | CallOutcome]
 """What the calls of a round let be known, as it happens."""
 
 
@@ -241,7 +241,7 @@ class ToolRunner:
             await self._guests_arrive()
 
     async def run(
-        self, calls: Sequence[ToolCall], emit: Emit, ended: Callable[[Outcome], Awaitable[None]], cut_at: int = 0
+        self, calls: Sequence[ToolCall], emit: Emit, ended: Callable[[CallOutcome], Awaitable[None]], cut_at: int = 0
     ) -> None:
         """Each call to its outcome, handed over one at a time in the order in which they end. Being cancelled cancels all of them
         and waits until they are gone, or have had `CLEANUP_TIMEOUT_S`: a tool that swallows its cancel is left to itself.
@@ -256,7 +256,7 @@ class ToolRunner:
         try:
             while left:
                 item = await news.get()
-                if isinstance(item, Outcome):
+                if isinstance(item, CallOutcome):
                     left -= 1
                     await ended(item)
                 else:
@@ -293,12 +293,12 @@ class ToolRunner:
         except (Exception, asyncio.CancelledError) as problem:
             if _ends_us(problem):
                 raise
-            outcome = Outcome(call, ToolOutput(_fault(call, problem), status="error"), 0.0)
+            outcome = CallOutcome(call, ToolOutput(_fault(call, problem), status="error"), 0.0)
         try:
             outcome = await asyncio.to_thread(self._masked, outcome)
         except Exception as problem:
             text = f"{call.name} ran, but what it brought back could not be looked through for secrets: {problem!r}"
-            outcome = Outcome(call, ToolOutput(f"{text}. It is left out.", status="error"), outcome.seconds)
+            outcome = CallOutcome(call, ToolOutput(f"{text}. It is left out.", status="error"), outcome.seconds)
         try:
             outcome = await self._with_hooks(given, outcome, news)
         except (Exception, asyncio.CancelledError) as problem:
@@ -318,7 +318,7 @@ class ToolRunner:
             call = ToolCall(call.id, call.name, msgspec.json.encode(verdict.arguments).decode())
         return call, verdict.asks
 
-    async def _with_hooks(self, given: ToolCall, outcome: Outcome, news: News) -> Outcome:
+    async def _with_hooks(self, given: ToolCall, outcome: CallOutcome, news: News) -> CallOutcome:
         """With what hooks made of the call the model has given, and what they say of the result of one that went well."""
         if self.call_hooks is None:
             return outcome
@@ -334,14 +334,14 @@ class ToolRunner:
         output = msgspec.structs.replace(outcome.output, text="\n".join(lines))
         return msgspec.structs.replace(outcome, output=output)
 
-    def _masked(self, outcome: Outcome) -> Outcome:
+    def _masked(self, outcome: CallOutcome) -> CallOutcome:
         output = outcome.output
         masked = msgspec.structs.replace(output, text=self.mask(output.text), diff=self.mask(output.diff))
         return msgspec.structs.replace(outcome, output=masked)
 
     async def _admit(
         self, call: ToolCall, place: int, batch: Batch, news: News, *, asks: bool = False
-    ) -> RunnableCall | Outcome:
+    ) -> RunnableCall | CallOutcome:
         """The call as a job, or its refusal as an outcome; `asks`: the person is asked even where a rule allows it. Raises what
         is wrong with it."""
         limits = self.limits
@@ -365,7 +365,7 @@ class ToolRunner:
             judgement = self.approvals.asking(judgement)
         if judgement.verdict == "deny":
             news.put_nowait(ApprovalResolved(call.id, "deny", judgement.rule))
-            return Outcome(call, ToolOutput(judgement.reason, status="denied"), 0.0)
+            return CallOutcome(call, ToolOutput(judgement.reason, status="denied"), 0.0)
         allowance = judgement.allowance | access_request.asks
         if judgement.verdict == "ask":
             future = self.approvals.open(call.id, (call.name, access_request))
@@ -382,7 +382,7 @@ class ToolRunner:
                 reason = (
                     f" They said: {answer.reason}" if answer.reason else " They gave no reason; do not try it again."
                 )
-                return Outcome(call, ToolOutput(f"The user did not allow this.{reason}", status="denied"), 0.0)
+                return CallOutcome(call, ToolOutput(f"The user did not allow this.{reason}", status="denied"), 0.0)
             allowance |= answer.allowance  # a yes to a call is one to what it asks for
         context = msgspec.structs.replace(
             context, allowance=allowance, read_only=judgement.read_only, unreadable=self.approvals.unreadable
@@ -427,7 +427,7 @@ class ToolRunner:
             raise ToolError(f"{call.name} needs {', '.join(missing)}.")
         return arguments
 
-    async def _work(self, job: RunnableCall, news: News) -> Outcome:
+    async def _work(self, job: RunnableCall, news: News) -> CallOutcome:
         start = self._clock.seconds()
         shown = MaskedLines(self.mask)
         self.begun[job.call.id] = ""
@@ -464,7 +464,7 @@ class ToolRunner:
             self.approvals.close(job.call.id)
         if watched:
             await self._tell(watched, job, news)
-        return Outcome(job.call, output, self._clock.seconds() - start)
+        return CallOutcome(job.call, output, self._clock.seconds() - start)
 
     async def _watch(self, job: RunnableCall, news: News) -> WorkspaceFiles | None:
         """Have what the call may change kept; None where it changes no file. One that cannot be undone is told of, and runs:
@@ -518,7 +518,7 @@ class ToolRunner:
                 return event
 
 
-def finished(outcome: Outcome, shown: str, tokens: int, spilled: str) -> ToolFinished:
+def finished(outcome: CallOutcome, shown: str, tokens: int, spilled: str) -> ToolFinished:
     """The event for a call that ended; `shown` is what the model sees of its output."""
     output = outcome.output
     return ToolFinished(

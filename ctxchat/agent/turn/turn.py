@@ -25,7 +25,7 @@ from ctxchat.agent.turn.fallback import Fallback
 from ctxchat.agent.turn.in_flight import CANCELLED, FAILED, LAST_ROUND, InFlight
 from ctxchat.agent.turn.replies import Replies
 from ctxchat.agent.turn.tool_round import Stuck, ToolRounds
-from ctxchat.agent.turn.tool_runner import Outcome, ToolRunner
+from ctxchat.agent.turn.tool_runner import CallOutcome, ToolRunner
 from ctxchat.core.errors import CtxchatError, ModelError, StorageError
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -161,7 +161,7 @@ class Turn:
     async def _outputs(self, filled: FilledPrompt) -> list[str]:
         found: dict[str, ToolOutput] = {}
 
-        async def ended(outcome: Outcome) -> None:
+        async def ended(outcome: CallOutcome) -> None:
             found[outcome.call.id] = outcome.output
 
         async def tell(event: Event) -> None:

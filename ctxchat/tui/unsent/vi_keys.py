@@ -36,7 +36,7 @@ _SHORT = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y":
 """Commands that are others, written shorter."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class KeyResult(msgspec.Struct, frozen=True):
     """What a key did: the text between two places replaced, the cursor put somewhere, or a `verb` of the editor's own."""
 
     cursor: int | None = None
@@ -44,7 +44,7 @@ class Outcome(msgspec.Struct, frozen=True):
     verb: Verb = ""
 
 
-NOTHING_DONE = Outcome()
+NOTHING_DONE = KeyResult()
 
 
 class ViKeys:
@@ -55,18 +55,18 @@ class ViKeys:
         self._keys = ""
         self._register = ""  # whole lines end in a line end
 
-    def press(self, key: str, character: str, text: str, at: int) -> Outcome | None:
+    def press(self, key: str, character: str, text: str, at: int) -> KeyResult | None:
         """What a key comes to with the cursor before the character `at`; None where it is no business of vi's."""
         if not self.normal:
             if key != "escape":
                 return None
             self.normal = True
-            return Outcome(max(_line_start(text, at), at - 1))
+            return KeyResult(max(_line_start(text, at), at - 1))
         if key == "escape":
             had, self._keys = self._keys, ""
             return NOTHING_DONE if had else None
         if key == "ctrl+r":
-            return Outcome(verb="redo")
+            return KeyResult(verb="redo")
         character = {"backspace": "h", "space": "l"}.get(key, character)
         if len(character) != 1 or not character.isprintable():
             return None
@@ -78,7 +78,7 @@ class ViKeys:
             self._keys = ""
         return NOTHING_DONE
 
-    def _run(self, keys: re.Match[str], text: str, at: int) -> Outcome:
+    def _run(self, keys: re.Match[str], text: str, at: int) -> KeyResult:
         times = int(keys["count"] or 1) * int(keys["more"] or 1)
         counted = bool(keys["count"] or keys["more"])
         if command := keys["command"]:
@@ -91,7 +91,7 @@ class ViKeys:
             if move in "jk" and not counted:
                 return self._up_or_down(move, text, at)
             found = _motion(move, times if counted else None, text, at)
-            return NOTHING_DONE if found is None else Outcome(_on_line(text, found[0]))
+            return NOTHING_DONE if found is None else KeyResult(_on_line(text, found[0]))
         operator = keys["operator"]
         if keys["line"]:
             last = at
@@ -113,11 +113,11 @@ class ViKeys:
         return self._operate(operator, *taken, text)
 
     @staticmethod
-    def _up_or_down(move: str, text: str, at: int) -> Outcome:
+    def _up_or_down(move: str, text: str, at: int) -> KeyResult:
         found = _motion(move, None, text, at)
-        return Outcome(verb="up" if move == "k" else "down") if found is None else Outcome(_on_line(text, found[0]))
+        return KeyResult(verb="up" if move == "k" else "down") if found is None else KeyResult(_on_line(text, found[0]))
 
-    def _operate(self, operator: str, at: int, to: int, span: Span, text: str) -> Outcome:
+    def _operate(self, operator: str, at: int, to: int, span: Span, text: str) -> KeyResult:
         start, end = min(at, to), max(at, to)
         if span == "lines":
             start, end = _line_start(text, start), _line_end(text, end)
@@ -126,57 +126,57 @@ class ViKeys:
                 whole = (start, end + 1) if end < len(text) else (max(0, start - 1), end)
                 left = text[: whole[0]] + text[whole[1] :]
                 place = min(start, len(left))
-                return Outcome(_first_sign(left, _line_start(left, place)), (*whole, ""))
+                return KeyResult(_first_sign(left, _line_start(left, place)), (*whole, ""))
         else:
             end = min(len(text), end + (span == "inclusive"))
             if start == end and operator != "c":
                 return NOTHING_DONE
             self._register = text[start:end]
         if operator == "y":
-            return Outcome(min(at, to))
+            return KeyResult(min(at, to))
         self.normal = operator != "c"
         left = text[:start] + text[end:]
-        return Outcome(start if operator == "c" else _on_line(left, start), (start, end, ""))
+        return KeyResult(start if operator == "c" else _on_line(left, start), (start, end, ""))
 
-    def _command(self, command: str, times: int, text: str, at: int) -> Outcome:
+    def _command(self, command: str, times: int, text: str, at: int) -> KeyResult:
         start, end = _line_start(text, at), _line_end(text, at)
         match command[0]:
             case "i" | "a" | "I" | "A":
                 self.normal = False
                 indent = len(text[start:end]) - len(text[start:end].lstrip())
-                return Outcome({"i": at, "a": min(end, at + 1), "I": start + indent, "A": end}[command])
+                return KeyResult({"i": at, "a": min(end, at + 1), "I": start + indent, "A": end}[command])
             case "o":
                 self.normal = False
-                return Outcome(end + 1, (end, end, "\n"))
+                return KeyResult(end + 1, (end, end, "\n"))
             case "O":
                 self.normal = False
-                return Outcome(start, (start, start, "\n"))
+                return KeyResult(start, (start, start, "\n"))
             case "u":
-                return Outcome(verb="undo")
+                return KeyResult(verb="undo")
             case "p" | "P":
                 return self._put(command == "p", times, text, at)
             case "J":
                 return _joined(max(2, times), text, at)
             case "~":
                 to = min(end, at + times)
-                return Outcome(_on_line(text, to), (at, to, text[at:to].swapcase()))
+                return KeyResult(_on_line(text, to), (at, to, text[at:to].swapcase()))
             case _:  # r and the letter that is put in the place of others
                 if at + times > end:
                     return NOTHING_DONE
-                return Outcome(at + times - 1, (at, at + times, command[1] * times))
+                return KeyResult(at + times - 1, (at, at + times, command[1] * times))
 
-    def _put(self, after: bool, times: int, text: str, at: int) -> Outcome:
+    def _put(self, after: bool, times: int, text: str, at: int) -> KeyResult:
         put = self._register * times
         if not put:
             return NOTHING_DONE
         if put.endswith("\n") and after:
             end = _line_end(text, at)
-            return Outcome(_first_sign(put, 0) + end + 1, (end, end, "\n" + put[:-1]))
+            return KeyResult(_first_sign(put, 0) + end + 1, (end, end, "\n" + put[:-1]))
         if put.endswith("\n"):
             start = _line_start(text, at)
-            return Outcome(start + _first_sign(put, 0), (start, start, put))
+            return KeyResult(start + _first_sign(put, 0), (start, start, put))
         place = min(_line_end(text, at), at + after)
-        return Outcome(place if "\n" in put else place + len(put) - 1, (place, place, put))
+        return KeyResult(place if "\n" in put else place + len(put) - 1, (place, place, put))
 
 
 def _line_start(text: str, at: int) -> int:
@@ -344,7 +344,7 @@ def _bracketed(opening: str, closing: str, text: str, at: int) -> tuple[int, int
     return None
 
 
-def _joined(lines: int, text: str, at: int) -> Outcome:
+def _joined(lines: int, text: str, at: int) -> KeyResult:
     """The line of the cursor and those below it as one, with a blank between them."""
     start, end = _line_start(text, at), _line_end(text, at)
     if end == len(text):
@@ -357,4 +357,4 @@ def _joined(lines: int, text: str, at: int) -> Outcome:
         more = text[end + 1 : below].lstrip()
         glue = "" if not more or more[0] == ")" or not whole or whole[-1].isspace() else " "
         cursor, whole, end = start + len(whole), whole + glue + more, below
-    return Outcome(min(cursor, start + max(0, len(whole) - 1)), (start, end, whole))
+    return KeyResult(min(cursor, start + max(0, len(whole) - 1)), (start, end, whole))
