@@ -188,7 +188,7 @@ async def first_start(pilot: Pilot[int], desk: Desk) -> None:
         ),
     )
     chat = cast(CtxchatApp, pilot.app).chat
-    chat.header.show_state(HeaderState(model="offline/assistant", mode="ask"))
+    chat.header.show_state(HeaderState(model="offline/assistant"))
     await chat.questions.choose_model(FirstChoice([Offer(model, 2 - place) for place, model in enumerate(found)]))
     await pilot.press("tab")
 
