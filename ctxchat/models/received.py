@@ -31,7 +31,9 @@ def blocks(came: Received, message: Message) -> list[Wire] | None:
         return None
     made = [_call_of(block) for block in found if is_call(block)]
     calls = [(call.name, fields_of(whole_arguments(call.arguments))) for call in message.calls]
-    return found if made == calls else None
+    if made != calls:
+        return None
+    return [block for block in found if block.get("type") != "text" or str(block.get("text")).strip()]  # refused, blank
 
 
 def with_ids(found: Sequence[Wire], calls: Sequence[Wire]) -> Iterator[Wire]:

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from ctxchat.core.errors import ModelError
-from ctxchat.core.messages import Message, Reasoning, ToolCall
+from ctxchat.core.messages import Message, Reasoning, Received, ToolCall
 from ctxchat.core.overflow import is_context_overflow
 from ctxchat.core.ports import ModelRequest, ReplyEnd
+from ctxchat.models import received
 from ctxchat.models.client import ModelClient
 from ctxchat.models.direct import Connections
 from ctxchat.models.process import ModelProcess
@@ -156,3 +157,14 @@ async def test_what_the_server_did_with_the_request_is_told(connections: Connect
     notes = heard.end.notes
     assert (notes.thoughts_dropped, notes.drop_reason) == (2, "prefix_binding_mismatch")
     assert notes.cache_miss == "previous_message_not_found"
+
+
+async def test_a_blank_text_beside_thoughts_does_not_go_back_since_servers_refuse_it() -> None:
+    blocks = [
+        thought_block := {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "text", "text": "\n\n"},
+    ]
+    call = {"type": "tool_use", "id": "t1", "name": "read_file", "input": {"path": "a"}}
+    came = Received("messages", "anthropic/claude-fable-5-2", json.dumps([*blocks, call]))
+    said = Message(2, "assistant", "\n\n", (ToolCall("t1", "read_file", '{"path": "a"}'),))
+    assert received.blocks(came, said) == [thought_block, call]
