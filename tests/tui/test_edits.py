@@ -119,7 +119,7 @@ async def test_a_broken_save_keeps_the_last_good_settings_and_names_its_line(hom
         words = await saved(pilot, home, "[context]\nkeep_recent = 9\nkeep_recnt = 3\n")
         assert words == (
             "config.toml:3: context.keep_recnt: is unknown, did you mean keep_recent?\n"
-            "Not in force: the last good settings stay."
+            "Not applied: the last good settings stay."
         )
         assert pilot.app.settings.context.keep_recent == 9 and home.services.adopted == []
         assert "not valid TOML" in await saved(pilot, home, "[context\n")
