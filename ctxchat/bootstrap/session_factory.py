@@ -18,6 +18,7 @@ from ctxchat.agent.compaction.policy import AutoCompactPolicy
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
+from ctxchat.agent.session_config import SessionConfig
 from ctxchat.agent.spending_budget import SpendingBudget, TaskBudget
 from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.agent.turn.permissions import stricter
@@ -33,6 +34,7 @@ from ctxchat.bootstrap.shared import Shared, SystemClock, masked_record
 from ctxchat.config import paths
 from ctxchat.config.rules import add_rules
 from ctxchat.core.errors import CtxchatError, SessionBusy, StorageError, UsageError
+from ctxchat.core.head import ToolSpec
 from ctxchat.core.journal import AgentChosen, ModelChosen, SessionState
 from ctxchat.core.memos import memos_of
 from ctxchat.core.permissions import Rule
@@ -223,51 +225,81 @@ class Opening:
         self._configuring.spending = self._spending
         missed = await shared.database.run(shared.database.missed)
         tool_runner, checkpoints, seen = await asyncio.to_thread(self._tool_runner, session, approvals, state)
-        config = await asyncio.to_thread(self._configuring, agent, model.name)
-        lacking: tuple[str, ...] = ()
-        try:
-            telemetry = await asyncio.to_thread(lambda: shared.telemetry)
-            config = msgspec.structs.replace(config, listener=telemetry and telemetry.of_session(config.agent))
-        except UsageError as problem:
-            lacking = (str(problem),)
+        config, lacking = await asyncio.to_thread(self._config, agent, model.name)
         approvals.rules = config.rules
         tool_runner.offer(config.tools)
         tool_runner.limits = config.limits
         if self._above is None:
             self._spending.limits = config.spending
-        knowledge_store = StoredModelKnowledge(shared.database)
-        conversation = Conversation(
-            stored.journal,
-            state,
-            model,
-            self._clock,
-            config,
-            tools=tool_runner.specs,
-            knowledge_store=knowledge_store,
-            known=await asyncio.to_thread(knowledge_store.load, model.name),
-            masked=masked_record(shared.masking),
-            spending=self._spending,
-        )
+        conversation = await self._begin_conversation(stored, model, config, tool_runner.specs)
         if not self._notices and (state.model, state.address) != (model.name, model.address):
             chosen = ModelChosen(model.name, model.address)  # what it goes on with, whatever the settings name then
             conversation.write_later(chosen)
         if state.agent is None and settings.agents and not state.ledger.groups:
             conversation.write_later(AgentChosen(config.agent))
+        files_now = ReadNow(
+            seen,
+            str(shared.workspace),
+            lambda access_request: approvals.judge("read_file", access_request).verdict == "allow",
+            shared.masking,
+        )
+        summariser = config.summariser_of(model) if config.summariser_of else None
         compactor = Compactor(
-            conversation,
-            summariser=config.summariser_of(model) if config.summariser_of else None,
-            registry=with_plugins(),
-            prices=price,
-            files_now=ReadNow(
-                seen,
-                str(shared.workspace),
-                lambda access_request: approvals.judge("read_file", access_request).verdict == "allow",
-                shared.masking,
-            ),
+            conversation, summariser=summariser, registry=with_plugins(), prices=price, files_now=files_now
         )
         self._conversation, self._policy = conversation, compactor.policy
         folder = str(private_files.session_folder(shared.database.folder, session))
-        run = HookCommands(
+        own = self._above is None and not stored.read_only  # a person's, who can change something in it
+        opened = Session(
+            conversation,
+            tool_runner,
+            compactor,
+            Hooks(config.hooks, conversation, compactor, self._hook_commands(folder), str(shared.workspace)),
+            config,
+            configure=self._configuring,
+            files=checkpoints if own else None,
+            person_commands=PersonShell(shared.sandbox, os.environ, str(shared.workspace), folder, shared.masking)
+            if own
+            else None,
+            read_only=stored.read_only,
+            notices=(*missed, *stored.problems, *gone, *self._notices, *lacking, *config.notices),
+        )
+        if opened.files and state.ledger.groups and (told := await opened.files.recover()):
+            opened.notices = (*opened.notices, told)
+        return opened
+
+    def _config(self, agent: str | None, model: str) -> tuple[SessionConfig, tuple[str, ...]]:
+        """What the settings make of a session, reported to whoever they name, and what of that is not to be had. Blocks."""
+        config = self._configuring(agent, model)
+        try:
+            telemetry = self._shared.telemetry
+        except UsageError as problem:
+            return config, (str(problem),)
+        listener = telemetry and telemetry.of_session(config.agent)
+        return msgspec.structs.replace(config, listener=listener), ()
+
+    async def _begin_conversation(
+        self, stored: Stored, model: ModelPort, config: SessionConfig, tools: Sequence[ToolSpec]
+    ) -> Conversation:
+        """With what earlier sessions have learned of its model."""
+        knowledge_store = StoredModelKnowledge(self._shared.database)
+        return Conversation(
+            stored.journal,
+            stored.state,
+            model,
+            self._clock,
+            config,
+            tools=tools,
+            knowledge_store=knowledge_store,
+            known=await asyncio.to_thread(knowledge_store.load, model.name),
+            masked=masked_record(self._shared.masking),
+            spending=self._spending,
+        )
+
+    def _hook_commands(self, folder: str) -> HookCommands:
+        """What hooks run with, the session's `folder` named to them."""
+        shared = self._shared
+        return HookCommands(
             shared.workspace,
             os.environ,
             lambda: shared.loaded,
@@ -275,23 +307,6 @@ class Opening:
             sandbox=lambda: shared.sandbox,
             session_folder=folder,
         )
-        opened = Session(
-            conversation,
-            tool_runner,
-            compactor,
-            Hooks(config.hooks, conversation, compactor, run, str(shared.workspace)),
-            config,
-            configure=self._configuring,
-            files=None if self._above or stored.read_only else checkpoints,
-            person_commands=None
-            if self._above or stored.read_only
-            else PersonShell(shared.sandbox, os.environ, str(shared.workspace), folder, shared.masking),
-            read_only=stored.read_only,
-            notices=(*missed, *stored.problems, *gone, *self._notices, *lacking, *config.notices),
-        )
-        if opened.files and state.ledger.groups and (told := await opened.files.recover()):
-            opened.notices = (*opened.notices, told)
-        return opened
 
     async def _stored(self, session: str) -> Stored:
         database = self._shared.database
