@@ -320,43 +320,15 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
     match record:
         case Sealed(groups=groups):
             return ledger.append(*groups), state
-        case Changed(change=change, scale=scale):
-            undone = tuple(c for c in state.undone if c.id != change.id)
-            ledger, state = ledger.apply(change), replace(state, anchor=None, scale=_sane(scale), cut=0, undone=undone)
-            if state.deferred:
-                changed = {name for edit in change.edits for name in edit.covers}
-                left = {name: kind for name, kind in state.deferred.items() if name not in changed}
-                state = replace(state, deferred=left)
-            if change.record is None:
-                return ledger, state
-            state, after = _ended(state, change.record), change.record.after
-            return ledger, replace(state, used=after.used, parts=dict(after.sections)) if after.used else state
+        case Changed():
+            return _changed(ledger, state, record)
         case Undone(change=name, scale=scale):
             undone = tuple(c for c in ledger.changes if c.id == name)
             return ledger.undo(name), replace(
                 state, anchor=None, scale=_sane(scale), cut=0, undone=state.undone + undone
             )
-        case Measured(usage=usage):
-            true = _true(record)
-            used = record.used if true else state.used
-            state = _cached(state, record) if true and record.sent else state
-            state = _booked(state, _paid(usage.cost_usd) if true else 0.0, record.model, "replies", record.at)
-            if record.turn_end:
-                state = replace(state, spending=state.spending.turn_ended())
-            return ledger, replace(
-                state,
-                model=state.model or record.model,  # older versions did not write down which model a session began with
-                anchor=record.anchor if true else None,
-                scale=1.0 if true and record.anchor else state.scale,
-                calibrations={**state.calibrations, record.model: record.calibration},
-                fills=(*state.fills, used) if record.turn_end else state.fills,
-                used=used,
-                parts=record.parts if true else state.parts,
-                cached=usage.cached if true else 0,
-                cut=record.cut if true else 0,
-                sent={**state.sent, record.sent.model: record.sent} if record.sent else state.sent,
-                replied=usage.completion if true else state.replied,
-            )
+        case Measured():
+            return ledger, _measured(state, record)
         case CompactionBegun():
             return ledger, state
         case CompactionFinished(result=result, at=at):
@@ -397,6 +369,46 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger, state if known else replace(state, checkpoints=(*state.checkpoints, record))
         case HookFired(hook=hook, turn=turn):
             return ledger, replace(state, hooks={**state.hooks, hook: state.hooks.get(hook, Tally()).count_turn(turn)})
+
+
+def _changed(ledger: Ledger, state: SessionState, record: Changed) -> tuple[Ledger, SessionState]:
+    """A change in force: nothing that was put off for its groups waits any more, and a compaction has ended by it."""
+    replace, change = msgspec.structs.replace, record.change
+    undone = tuple(c for c in state.undone if c.id != change.id)
+    state = replace(state, anchor=None, scale=_sane(record.scale), cut=0, undone=undone)
+    if state.deferred:
+        changed = {name for edit in change.edits for name in edit.covers}
+        left = {name: kind for name, kind in state.deferred.items() if name not in changed}
+        state = replace(state, deferred=left)
+    ledger = ledger.apply(change)
+    if change.record is None:
+        return ledger, state
+    state, after = _ended(state, change.record), change.record.after
+    return ledger, replace(state, used=after.used, parts=dict(after.sections)) if after.used else state
+
+
+def _measured(state: SessionState, record: Measured) -> SessionState:
+    """A reply that was counted. Of figures that cannot be true only their having come counts."""
+    replace, usage, true = msgspec.structs.replace, record.usage, _true(record)
+    used = record.used if true else state.used
+    state = _cached(state, record) if true and record.sent else state
+    state = _booked(state, _paid(usage.cost_usd) if true else 0.0, record.model, "replies", record.at)
+    if record.turn_end:
+        state = replace(state, spending=state.spending.turn_ended())
+    return replace(
+        state,
+        model=state.model or record.model,  # older versions did not write down which model a session began with
+        anchor=record.anchor if true else None,
+        scale=1.0 if true and record.anchor else state.scale,
+        calibrations={**state.calibrations, record.model: record.calibration},
+        fills=(*state.fills, used) if record.turn_end else state.fills,
+        used=used,
+        parts=record.parts if true else state.parts,
+        cached=usage.cached if true else 0,
+        cut=record.cut if true else 0,
+        sent={**state.sent, record.sent.model: record.sent} if record.sent else state.sent,
+        replied=usage.completion if true else state.replied,
+    )
 
 
 def _cached(state: SessionState, record: Measured) -> SessionState:
