@@ -81,6 +81,15 @@ async def test_it_is_kept_after_all_where_the_person_says_so_or_unticks_the_step
     assert desk.state.deferred == {}
 
 
+async def test_it_is_done_by_hand_however_little_that_frees():
+    desk = await talked()
+    await desk.say("hm")
+    await desk.session.changes.defer(group_of(desk, "hm"), "drop")
+    await desk.free_up([DEFERRED])
+    (change,) = desk.state.ledger.compactions
+    assert [edit.kind for edit in change.edits] == ["drop"] and desk.state.deferred == {}
+
+
 async def test_where_that_is_room_enough_a_compaction_that_is_due_does_no_more():
     desk = await talked(10, 9_000, auto_compact="auto", compression_trigger=0.9, target=0.75)
     assert desk.state.ledger.compactions == ()

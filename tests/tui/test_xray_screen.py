@@ -109,10 +109,10 @@ async def test_a_change_can_wait_for_the_next_compaction_and_be_taken_back() -> 
         for key, kind in (("D", "drop"), ("S", "shrink")):
             await sure(pilot, key)
             await until(pilot, lambda kind=kind: desk.state.deferred == {group: kind})
-            await until(pilot, lambda: "1 wait" in app.heading())
+            await until(pilot, lambda: "1 put off" in app.heading())
             assert (app.rows.current.group, app.screen.cells(app.rows.current)[-1][0][0]) == (group, "w")
         await sure(pilot, "S")
-        await until(pilot, lambda: "wait" not in app.heading())
+        await until(pilot, lambda: "put off" not in app.heading())
         assert desk.state.deferred == {} and desk.state.ledger.changes == state(20).ledger.changes
 
 

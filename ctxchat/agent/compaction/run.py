@@ -27,7 +27,7 @@ from ctxchat.core.prepared import Prepared
 from ctxchat.core.quantities import count, made_smaller
 from ctxchat.core.record import YOU, CompactionRecord, FactCount, Outcome, Reason, SideUsage, StepGain
 from ctxchat.core.sections import OUTSIDE
-from ctxchat.core.strategies.base import DEFERRED, Plan, Step
+from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import too_little, too_long
 from ctxchat.core.summary_task import summary_task
@@ -188,8 +188,7 @@ class CompactionRun:
         )
         if dry_run.problem:
             raise Refused(f"The compaction would have left an invalid view ({dry_run.problem}). Nothing was changed.")
-        asked_for = all(step.name == DEFERRED for step in plan.steps)  # however little that frees
-        if not asked_for and (why := too_little(conversation.view.raw, dry_run.view.raw)):
+        if not plan.asked_for and (why := too_little(conversation.view.raw, dry_run.view.raw)):
             raise Refused(f"{why} Nothing was changed.")
         for spill in (spill for step in plan.steps for spill in step.spills):
             await conversation.journal.spill(spill.name, spill.text)

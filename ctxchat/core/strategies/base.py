@@ -60,6 +60,11 @@ class Plan(msgspec.Struct, frozen=True):
     target: int = 0
 
     @property
+    def asked_for(self) -> bool:
+        """It only does what the person put off: that is done however little it frees."""
+        return {step.name for step in self.steps} == {DEFERRED}
+
+    @property
     def covers(self) -> tuple[str, ...]:
         """Every group the plan touches."""
         return tuple(dict.fromkeys(g for s in self.steps for g in (*(c for e in s.edits for c in e.covers), *s.fold)))

@@ -160,7 +160,7 @@ _SINGLE = (
 
 LABELS: Mapping[str, str] = {strategy.name: strategy.label for strategy in _SINGLE} | {
     KEPT: KEPT_LABEL,
-    DEFERRED: "what you dropped or shrank by hand, to go with this compaction",
+    DEFERRED: "what you put off until now",
 }
 """What each does, for people; a step of a plan has the name of its strategy."""
 

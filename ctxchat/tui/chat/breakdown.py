@@ -238,5 +238,5 @@ def _is_due(context_usage: ContextUsage) -> bool:
 def _money(context_usage: ContextUsage, deferred: int) -> str:
     words = [f"cost {money(context_usage.cost_usd)}", cached_words(context_usage)]
     passes = count(context_usage.compactions, "compaction") if context_usage.compactions else ""
-    waiting = f"{count(deferred, 'change')} with the next" if deferred else ""
+    waiting = f"{count(deferred, 'change')} put off" if deferred else ""
     return "\n".join(filter(None, [*words, passes, waiting]))

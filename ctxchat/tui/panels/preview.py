@@ -18,6 +18,7 @@ from textual.widgets import Input, Label, Static
 
 from ctxchat.agent.compaction.preview import Preview, PreviewStep
 from ctxchat.core.quantities import percent
+from ctxchat.core.strategies.base import DEFERRED
 from ctxchat.core.summaries import MIN_GAIN_SHARE, too_little
 from ctxchat.presentation.inventory import Row, inventory
 from ctxchat.presentation.text import clean, one_line, short
@@ -307,7 +308,7 @@ class PreviewScreen(Panel[PreviewResult]):
         before."""
         before = self._preview.before
         start = before.used - before.tokens("draft")
-        if not self.ticked or not too_little(start, start - self._freed):
+        if set(self.ticked) <= {DEFERRED} or not too_little(start, start - self._freed):
             return []
         return [
             f"! It frees less than {percent(MIN_GAIN_SHARE)}: too little for a compaction, nothing would be changed."

@@ -139,7 +139,7 @@ class XrayScreen(Listing[str]):
         named = PARTS[self._section].label if self._section else "all"
         held = f"{tilde(self._context_usage)}{short(sum(row.tokens for row in found))}"
         order = "biggest first" if self._by_size else "as sent"
-        wait = f"   {len(deferred)} wait" if (deferred := self._session.state.deferred) else ""
+        wait = f"   {len(deferred)} put off" if (deferred := self._session.state.deferred) else ""
         left = f"X-ray   {count(sum(row.kind != RULE for row in found), 'row')}   {held}{wait}"
         self.head(f"{named}, {order}", named if self._section else "", left=left)
 
