@@ -99,7 +99,10 @@ class Changes:
 
     async def defer(self, group_id: str, kind: DeferredKind) -> ContextUsage:
         """Drop or shrink a group with the next compaction and not before: what was sent stays as it was until then."""
-        CAN_WAIT[kind](self._conversation.ledger, group_id, "")  # raises before anything is written
+        ledger = self._conversation.ledger
+        change = CAN_WAIT[kind](ledger, group_id, "")
+        if group_id not in ledger.current:  # which can go once it has been answered
+            ledger.apply(change)  # raises before anything is written
         return await self._write_records(Deferred(group_id, kind))
 
     async def undefer(self, group_id: str) -> ContextUsage:

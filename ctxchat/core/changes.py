@@ -59,11 +59,14 @@ CAN_WAIT: Mapping[DeferredKind, Callable[[Ledger, str, str], Change]] = {"drop":
 
 
 def deferred_edits(ledger: Ledger, deferred: Mapping[str, DeferredKind]) -> tuple[Edit, ...]:
-    """What waits for the next compaction, by group, as the edits that do it; what cannot be done any more is left out."""
+    """What waits for the next compaction, by group, as the edits that do it; what cannot be done now is left out: the message
+    under way, what a rewind took back."""
     edits: list[Edit] = []
     for group_id, kind in deferred.items():
         with suppress(LedgerError):
-            edits += CAN_WAIT[kind](ledger, group_id, "").edits
+            change = CAN_WAIT[kind](ledger, group_id, "")
+            ledger.apply(change)
+            edits += change.edits
     return tuple(edits)
 
 

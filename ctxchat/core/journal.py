@@ -377,7 +377,7 @@ def _changed(ledger: Ledger, state: SessionState, record: Changed) -> tuple[Ledg
     undone = tuple(c for c in state.undone if c.id != change.id)
     state = replace(state, anchor=None, scale=_sane(record.scale), cut=0, undone=undone)
     if state.deferred:
-        changed = {name for edit in change.edits for name in edit.covers}
+        changed = {name for edit in change.edits for name in edit.covers}.union(change.pins)
         left = {name: kind for name, kind in state.deferred.items() if name not in changed}
         state = replace(state, deferred=left)
     ledger = ledger.apply(change)

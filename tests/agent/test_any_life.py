@@ -168,6 +168,16 @@ class Life(RuleBasedStateMachine):
             with suppress(CtxchatError):
                 self.run(getattr(changes, verb)(names[place % len(names)]))
 
+    @rule(kind=st.sampled_from(["drop", "shrink", ""]), place=st.integers(0, 30))
+    def put_off(self, kind: Any, place: int) -> None:
+        """Until the next pass, which it may never stand in the way of."""
+        groups, changes = self.desk.state.ledger.groups, self.desk.session.changes
+        if groups:
+            name = groups[place % len(groups)].id
+            with suppress(CtxchatError):
+                self.run(changes.defer(name, kind) if kind else changes.undefer(name))
+            self.run(self.desk.session.preview())
+
     @rule(back=st.integers(1, 12))
     def undo_in_part(self, back: int) -> None:
         """Of the newest pass the newest groups, as is offered where not all of it fits."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window
-from ctxchat.core.changes import deferred_edits, drop_change
+from ctxchat.core.changes import deferred_edits, drop_change, rewind_change
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.journal import Changed, Deferred, Sealed, SessionState, fold
 from ctxchat.core.options import Options
@@ -85,6 +85,8 @@ async def test_it_is_done_by_hand_however_little_that_frees():
     desk = await talked()
     await desk.say("hm")
     await desk.session.changes.defer(group_of(desk, "hm"), "drop")
+    assert DEFERRED not in [step.name for step in (await desk.session.preview()).steps], "not what is being answered"
+    await desk.say("go on")
     await desk.free_up([DEFERRED])
     (change,) = desk.state.ledger.compactions
     assert [edit.kind for edit in change.edits] == ["drop"] and desk.state.deferred == {}
@@ -119,7 +121,26 @@ async def test_what_cannot_be_done_now_cannot_be_put_off():
     await desk.session.changes.drop(group_of(desk, "question 0"))
     with pytest.raises(LedgerError):
         await desk.session.changes.defer(group_of(desk, "question 0"), "shrink")
+    await desk.session.changes.pin(group_of(desk, "answer 0"))
+    with pytest.raises(LedgerError):
+        await desk.session.changes.defer(group_of(desk, "answer 0"), "drop")
     assert desk.state.deferred == {}
+
+
+async def test_what_was_put_off_stands_in_the_way_of_no_compaction_whatever_is_done_with_it():
+    desk = await talked()
+    waiting = [group_of(desk, words) for words in ("question 2", "question 3", "answer 6", "question 7")]
+    for name in waiting:
+        await desk.session.changes.defer(name, "drop")
+    await desk.session.changes.pin(waiting[0])
+    await desk.session.changes.shrink(waiting[1])
+    changes = desk.session.changes
+    await desk.conversation.write(Changed(rewind_change(desk.state.ledger, group_of(desk, "question 6"), "2026")))
+    await changes.undo((await changes.preview_undo()).change.id)
+    await desk.session.measure()
+    assert desk.state.deferred == {}
+    await desk.free_up()
+    assert desk.state.ledger.compactions and not problems(desk.session.view)
 
 
 @given(st.lists(st.tuples(st.integers(0, 11), st.sampled_from(["drop", "shrink", "", "now"])), max_size=20))
