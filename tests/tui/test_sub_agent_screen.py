@@ -90,6 +90,13 @@ async def test_enter_on_the_call_opens_what_its_sub_agent_does_and_it_grows_ther
         await until(pilot, lambda: app.screen is app.chat)
 
 
+async def test_one_that_was_deleted_is_said(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: reply("ok"))
+    async with chatting(tmp_path, session, (80, 24), services=services(tmp_path, session, news())) as (app, pilot):
+        app.push_screen(SubAgentScreen(app.services, "s9"))
+        await until_said(pilot, "its session was deleted")
+
+
 async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     session = FakeSession(lambda _: reply("ok"))
     async with chatting(tmp_path, session, (80, 24), services=FakeServices(tmp_path, session)) as (app, pilot):

@@ -94,6 +94,9 @@ class SubAgentScreen(Panel[None]):
             news = await self.attempt(self._services.journal_news(self._session_id, last))
             if news is None:
                 return
+            if not news.last:
+                self.head("its session was deleted")
+                return
             if news.records:
                 under_way.show_round(None)
                 state, first, last = fold(news.records, state), last == 0, news.last
