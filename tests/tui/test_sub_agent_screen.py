@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 from textual.pilot import Pilot
@@ -43,15 +42,6 @@ def services(tmp_path: Path, session: FakeSession, journal: JournalNews) -> Fake
     return made
 
 
-async def to_the_call(pilot: Pilot[int], focused: Callable[[], bool]) -> None:
-    """Tab until the call has the focus."""
-    for _ in range(9):
-        await pilot.press("tab")
-        if focused():
-            return
-    raise AssertionError("the call takes no focus")
-
-
 async def test_enter_on_the_call_opens_what_its_sub_agent_does_and_it_grows_there(tmp_path: Path) -> None:
     session = FakeSession(
         lambda _: [
@@ -68,7 +58,9 @@ async def test_enter_on_the_call_opens_what_its_sub_agent_does_and_it_grows_ther
         await pilot.press("x", "enter")
         await idle(app, pilot)
         assert "its work" in words(app)
-        await to_the_call(pilot, lambda: "its work enter" in words(app))
+        while ("enter", "its work") not in app.chat.transcript.key_words:
+            await pilot.press("tab")
+        await until_said(pilot, "its work enter")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, SubAgentScreen))
         await until_said(pilot, "Find the retry limit.")
