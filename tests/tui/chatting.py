@@ -53,6 +53,15 @@ async def until(pilot: Pilot[int], holds: Callable[[], object]) -> None:
         await pilot.pause()
 
 
+async def tab_until(pilot: Pilot[int], holds: Callable[[], object]) -> None:
+    """Press tab until it holds."""
+    for _ in range(50):
+        if holds():
+            return
+        await pilot.press("tab")
+    raise AssertionError("the focus never came there")
+
+
 async def sure(pilot: Pilot[int], *keys: str) -> None:
     """Press these, the last of which asks first, and confirm."""
     await pilot.press(*keys)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ctxchat.core.events import ToolFinished, ToolStarted
 from ctxchat.tui.chat.edges import BUSY_KEYS, IDLE_KEYS, KeyLine
 from ctxchat.tui.commands import default_keys
-from tests.tui.chatting import chatting, idle, until
+from tests.tui.chatting import chatting, idle, tab_until, until
 from tests.tui.fakes import FakeSession, reply
 
 
@@ -57,11 +57,9 @@ async def test_the_line_of_keys_says_what_those_of_the_block_with_the_focus_do(t
             return app.chat.key_line.draw_line(110).plain
 
         await until(pilot, lambda: said().startswith("enter send"))
-        while app.chat.focused is not app.chat.transcript:
-            await pilot.press("tab")
+        await tab_until(pilot, lambda: app.chat.focused is app.chat.transcript)
         await until(pilot, lambda: said().startswith("enter unfold  tab next"))
         await pilot.press("enter")
         await until(pilot, lambda: said().startswith("enter fold"))
-        while app.chat.focused is not app.chat.composer.prompt:
-            await pilot.press("tab")
+        await tab_until(pilot, lambda: app.chat.focused is app.chat.composer.prompt)
         await until(pilot, lambda: said().startswith("enter send"))

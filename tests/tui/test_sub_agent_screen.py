@@ -14,7 +14,7 @@ from ctxchat.core.messages import Message, ToolCall
 from ctxchat.storage.loading import JournalNews
 from ctxchat.tui.panels.sub_agent import SubAgentScreen
 from ctxchat.tui.transcript.transcript import Transcript
-from tests.tui.chatting import chatting, idle, until, words
+from tests.tui.chatting import chatting, idle, tab_until, until, words
 from tests.tui.fakes import FakeServices, FakeSession, reply
 
 ASKED = Sealed((single("user", Message(1, "user", "Find the retry limit."), 1),))
@@ -58,8 +58,7 @@ async def test_enter_on_the_call_opens_what_its_sub_agent_does_and_it_grows_ther
         await pilot.press("x", "enter")
         await idle(app, pilot)
         assert "its work" in words(app)
-        while ("enter", "its work") not in app.chat.transcript.key_words:
-            await pilot.press("tab")
+        await tab_until(pilot, lambda: ("enter", "its work") in app.chat.transcript.key_words)
         await until_said(pilot, "its work enter")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, SubAgentScreen))
