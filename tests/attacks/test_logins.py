@@ -207,7 +207,7 @@ async def test_what_refreshes_a_login_goes_where_it_came_from_and_nowhere_else(
     monkeypatch.setenv("HARBOUR_SECRET", "hush")
     async with (
         hostile_http() as thief,
-        harbour.connected(client_id="known", client_secret_env="HARBOUR_SECRET") as server,
+        harbour.connected(client_id="known", client_secret_env="HARBOUR_SECRET", issuer=harbour.login.url) as server,
     ):
         thief.answer = harbour.answer
         assert server.state == "ready", server.trouble
@@ -218,6 +218,33 @@ async def test_what_refreshes_a_login_goes_where_it_came_from_and_nowhere_else(
         await asyncio.sleep(2.1)  # its token is over
         await server.call("add", {})
         assert not any("more" in str(asked.said) or "hush" in str(asked.said) for asked in thief.asked), thief.asked
+
+
+@pytest.mark.parametrize(
+    ("says", "meant", "described", "gets"),
+    [
+        ("thief", "", True, ""),
+        ("thief", "login", True, ""),
+        ("server", "login", True, ""),
+        ("login", "login", False, ""),  # the fall-back is the server itself
+        ("server", "", True, "server"),
+        ("login", "login", True, "login"),
+    ],
+)
+async def test_the_secret_of_a_client_goes_to_the_server_itself_or_to_the_issuer_that_the_settings_name(
+    harbour: Harbour, monkeypatch: pytest.MonkeyPatch, says: str, meant: str, described: bool, gets: str
+) -> None:
+    monkeypatch.setenv("HARBOUR_SECRET", "hush")
+    async with hostile_http() as thief:
+        all_ = {"thief": thief, "login": harbour.login, "server": harbour.server}
+        thief.answer, harbour.issuer = harbour.answer, all_[says]
+        if not described:
+            harbour.special["/.well-known/oauth-authorization-server"] = Answer(404)
+        issuer = f"{all_[meant].url}/" if meant else ""
+        async with harbour.connected(client_id="known", client_secret_env="HARBOUR_SECRET", issuer=issuer) as server:
+            assert server.state == ("ready" if gets else "failed"), server.trouble
+            assert gets or "not for that place" in server.trouble
+        assert [n for n, each in all_.items() if "hush" in str([a.said for a in each.asked])] == [gets] * bool(gets)
 
 
 async def test_the_port_for_the_browser_is_closed_after_the_login_and_takes_no_answer_twice(harbour: Harbour) -> None:

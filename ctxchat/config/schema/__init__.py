@@ -156,6 +156,10 @@ class McpSettings(Table, frozen=True):
     client_secret_env: Annotated[
         str, opt("For a login: the environment variable with the secret that goes with it.")
     ] = ""
+    issuer: Annotated[
+        str,
+        opt("For a login: the address of the server for logins that gets the secret; empty for the server's own."),
+    ] = ""
     callback_port: Annotated[
         int,
         opt(

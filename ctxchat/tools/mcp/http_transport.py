@@ -133,6 +133,12 @@ def may_send_to(where: str, server: str) -> bool:
     return there.scheme == "https" or (there.scheme, own.scheme, host) == ("http", "http", own_host)
 
 
+def origin(url: str) -> tuple[str, str, int]:
+    """Scheme, host and port of an address. Raises ValueError."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80)
+
+
 def _is_private(host: str) -> bool:
     """Whether it says itself that it is of a network that not everybody reaches."""
     try:

@@ -15,11 +15,12 @@ from urllib.parse import parse_qs, quote, urljoin, urlsplit
 import httpx2
 import msgspec
 from mcp.client.auth import OAuthClientProvider, OAuthRegistrationError
+from mcp.client.auth.utils import issuers_match
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
 from ctxchat.core.errors import ToolError, first_problem
 from ctxchat.core.secrets import masked
-from ctxchat.tools.mcp.http_transport import ShowPage, check_address
+from ctxchat.tools.mcp.http_transport import ShowPage, check_address, origin
 from ctxchat.tools.mcp.login_store import LoginStore, StoredLogin
 from ctxchat.tools.mcp.protocol import Address, LoginWanted
 from ctxchat.tools.text import clip_line
@@ -147,6 +148,7 @@ class PersonLogin(httpx2.Auth):
         context = self._flow.context
         if self._state:
             raise LoginWanted("It wants you to log in once more.")
+        self._check_issuer()
         for where in (page, self._token_url):
             check_address(where, self._address.url)
         assert context.client_info
@@ -154,6 +156,18 @@ class PersonLogin(httpx2.Auth):
         if not self._state:
             raise ToolError(f"The page for its login is at no address that can be used: {page[:200]}")
         await self._page(page, self.accept_callback)
+
+    def _check_issuer(self) -> None:
+        """The server says who has its logins. Raises ToolError where that is somebody the secret of the settings is not for."""
+        told = self._flow.context.oauth_metadata
+        issuer, meant = str(told.issuer) if told else self._address.url, self._address.issuer
+        if not (self._client and self._client.client_secret):
+            return
+        if not (issuers_match(issuer, meant) if meant else origin(issuer) == origin(self._address.url)):
+            raise ToolError(
+                f"It says that its logins are at {clip_line(issuer, 200)}, and the client secret is not for that place.",
+                f'If it is, set issuer = "{clip_line(issuer, 200)}" for this server.',
+            )
 
     async def _wait(self) -> AuthorizationCodeResult:
         return await self.answer

@@ -17,8 +17,8 @@ from ctxchat.core.prompt_files import PromptArgument
 class Address(msgspec.Struct, frozen=True):
     """Where a server is: a `command` with its arguments, or a `url`. `timeout` in seconds, for one call; `env` is added to the
     few variables every server gets; `headers_env` are headers whose value is in a variable of ours. `client_id` and what follows
-    are for a login: who we are to the server, and the port that a browser comes back to; without them the server registers us,
-    and any port will do."""
+    are for a login: who we are to the server, who alone gets the secret (`issuer`, empty for whoever is at the server's own
+    origin), and the port that a browser comes back to; without them the server registers us, and any port will do."""
 
     command: str = ""
     args: tuple[str, ...] = ()
@@ -30,6 +30,7 @@ class Address(msgspec.Struct, frozen=True):
     timeout: float = 60.0
     client_id: str = ""
     client_secret_env: str = ""
+    issuer: str = ""
     callback_port: int = 0
 
 
