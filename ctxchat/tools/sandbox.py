@@ -430,7 +430,7 @@ _FOLDERS = {
 """Programs with the folder below home in which they keep what they downloaded."""
 
 _GIT_WRITES = expression(
-    r"\bgit\s+(?:-\S+\s+)*(?:add|am|bisect|branch|checkout|cherry-pick|clean|commit|fetch|gc|maintenance|merge|mv|notes|pull"
+    r"\bgit\s+(?:-\S+\s+){0,9}(?:add|am|bisect|branch|checkout|cherry-pick|clean|commit|fetch|gc|maintenance|merge|mv|notes|pull"
     r"|push|rebase|remote|reset|restore|revert|rm|stash|submodule|switch|tag|update-ref|worktree)\b"
 )
 
@@ -448,9 +448,10 @@ _MISSING = expression(r"(?i)no such file|cannot open")
 _HIDDEN = expression(r"(?i)([^\s'\"`‘:]+)['\"`’]?: (?:no such file|cannot open)|no such file[^:]*: ['\"]?([^\s'\"]+)")
 
 _KEYS = expression(
-    r"\b(?:ssh|scp|sftp|ssh-add|gpg2?|pass|docker|podman|docker-compose)\b|\bgit\b.*\s(?:-S|--gpg-sign)\b"
+    r"\b(?:ssh|scp|sftp|ssh-add|gpg2?|pass|docker|podman|docker-compose)\b|(?m:^)(?>.*?\bgit\b).*\s(?:-S|--gpg-sign)\b"
 )
-"""Programs that speak to somebody who knows keys, or to an engine, over a socket."""
+"""Programs that speak to somebody who knows keys, or to an engine, over a socket. Of each line the first `git` alone counts, or a
+line of many would be read once for each."""
 
 _REFUSED = expression(
     r"(?i)cannot connect|connection refused|permission denied|could not open a connection|no such file|no secret key"

@@ -20,7 +20,7 @@ from ctxchat.core.permissions import Grant
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.tools.processes import child, environment
 from ctxchat.tools.sandbox import Sandbox, find_sandbox, known_needs, seatbelt_profile, stopped_by_sandbox
-from ctxchat.tools.shell import ENDED_WITH_CALL, Shell
+from ctxchat.tools.shell import ENDED_WITH_CALL, MAX_COMMAND_CHARS, Shell
 from ctxchat.tools.text import HeadTail, clip, clip_line
 
 bare = Shell(Sandbox(), os.environ)
@@ -324,6 +324,16 @@ def test_what_a_call_asks_for_beyond_the_sandbox_is_in_the_question(context: Too
 def test_what_commands_are_known_to_need() -> None:
     assert known_needs("git add . && git commit -m x", "/w") == ("/w/.git",)
     assert known_needs("git status; git -C x log", "/w") == known_needs("ls", "/w") == ()
+    assert known_needs("git --no-pager -P push", "/w") == ("/w/.git",)
+
+
+@pytest.mark.parametrize("line", ["git -", "git ", "git -S;", "git -a ", "git -;"])
+def test_what_a_command_as_long_as_any_needs_is_found_at_once(line: str) -> None:
+    """Some of these took ten seconds and more."""
+    command = line * (MAX_COMMAND_CHARS // len(line))
+    assert known_needs(command, "/w") == ()
+    keys = stopped_by_sandbox(command, "agent", Sandbox("bubblewrap"), "/w", Grant(), failed=True)
+    assert bool(keys) == (line == "git -S;"), "none of them signs but the one that asks for it"
 
 
 @needs_sandbox
