@@ -195,7 +195,8 @@ def only_reads(words: Sequence[Word], expand: Expand) -> bool:
 
 def is_plain(words: Sequence[Word]) -> bool:
     """Whether a reading command starts no program and loads no code, whatever the folder holds: it is one of the system's own."""
-    return words[0].text in _READING and words[0].text != "diff"  # which follows the links in folders
+    ours = {*_READING, *_OPTIONS, "sed", "printf", "test", "[", "command", "type"}
+    return words[0].text in ours and words[0].text != "diff"  # which follows the links in folders
 
 
 def goes_elsewhere(words: Sequence[Word]) -> bool:

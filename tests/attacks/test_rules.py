@@ -49,6 +49,31 @@ def test_what_only_reads_in_the_folder_is_free_where_it_can_do_nothing_else(comm
     assert verdict(command, project, "read-only", ()).verdict == "deny"
 
 
+LOADING = {
+    "git status --short",
+    "git diff",
+    "git log -p -1",
+    "flake8 --version",
+    "./gradlew --version",
+    "diff a.py b.py",
+}
+
+
+@pytest.mark.parametrize(
+    "command", [*sorted(LOADING), "cat a.py", "rg -n x src", "find . -name x | sort", "sed -n 1p a.py"]
+)
+def test_what_may_load_code_of_the_project_is_free_only_where_nothing_can_be_written(command: str, project: Path):
+    """A filter of git's or a plug-in of a linter would write all that a command beside it may."""
+    assert verdict(command, project, "ask", ()).read_only
+    for line in (f"touch a.py; {command}", f"{command} > new", f"timeout 5 {command} && touch b.py"):
+        for shut_in in (True, False):
+            judged = verdict(line, project, "auto-edit", ("shell: touch **",), shut_in=shut_in)
+            assert judged.verdict == ("ask" if command in LOADING else "allow") and not judged.read_only, line
+    assert (
+        verdict(f"touch a.py; {command}", project, "ask", ("shell: touch **", f"shell: {command}")).verdict == "allow"
+    )
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [

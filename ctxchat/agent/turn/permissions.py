@@ -104,9 +104,7 @@ def _by_rules(tool: str, access_request: AccessRequest, mode: Mode, rules: Seque
             return Judgement("ask", "")
         deciding += [text for text in by if text != "free"]
     used = [rule for rule in rules if rule.text in deciding]
-    # What is free beside a command with the network has it as well: no code of the project's may be among it.
-    plain = all(_is_plain(part) for part in access_request.parts if _free(part))
-    network = bool(used) and plain and all(rule.network for rule in used)
+    network = bool(used) and all(rule.network for rule in used)
     return Judgement("allow", ", ".join(dict.fromkeys(deciding)), allowance=Grant(network))
 
 
@@ -240,7 +238,7 @@ def _allowed(
     folder: str,
 ) -> tuple[str, ...]:
     """What allows one thing a call does: rules, the mode, or `free`; nothing where it has to be asked."""
-    if isinstance(piece, Part) and _free(piece) and (access_request.shut_in or _free_beside(piece, access_request)):
+    if isinstance(piece, Part) and _free(piece) and _is_free_in(piece, access_request):
         return ("free",)
     writes = piece.writes if isinstance(piece, Part) else access_request.access == "write"
     if mode == "auto-edit" and writes and piece.inside:
@@ -260,9 +258,10 @@ def _holds(rule: Rule, piece: AccessRequest | Part) -> bool:
     return isinstance(piece, AccessRequest) or not piece.open or rule.pattern in {"**", *piece.patterns}
 
 
-def _free_beside(part: Part, access_request: AccessRequest) -> bool:
-    """Whether a part is free without a sandbox, beside others that are not."""
-    return _is_plain(part) and not all(map(_free, access_request.parts))
+def _is_free_in(part: Part, access_request: AccessRequest) -> bool:
+    """Whether a part that only reads is free in its line: one of nothing else is run where nothing can be written; beside what
+    writes, code of the project that it loads (git's filters, a linter's plug-ins) could write as well."""
+    return access_request.shut_in if all(map(_free, access_request.parts)) else _is_plain(part)
 
 
 def _is_plain(part: Part) -> bool:
