@@ -119,6 +119,21 @@ async def test_what_else_listens_on_this_machine_is_sent_no_cookie_and_one_alone
                 assert answer.status == 403
 
 
+async def test_no_route_opens_by_its_place_or_by_the_cookie_alone(served: ChatServer) -> None:
+    router = (await served._make_app()).router
+    routes = {route.resource.canonical for route in router.routes() if route.resource}
+    assert len(routes) >= 4 and all(route.startswith(f"{served._place}/") or route == served._place for route in routes)
+    async with visitor() as browser, browser.get(served.address):
+        cookies = {cookie.key: cookie.value for cookie in browser.cookie_jar}
+    async with visitor() as thief:
+        for route in routes:
+            bare = route.removeprefix(served._place) or "/"
+            for path, held in ((route, {}), (bare, cookies), (f"/x{bare}", cookies), (f"/..{route}", {})):
+                for method in ("GET", "HEAD", "POST"):
+                    async with thief.request(method, served.public_url + path, cookies=held) as answer:
+                        assert answer.status == 403, (method, path)
+
+
 @pytest.mark.parametrize("path", ["/", "/ws", "/static/js/textual.js", "/download/x", "/?token=guessed"])
 async def test_without_the_token_nothing_is_there(served: ChatServer, path: str) -> None:
     async with visitor() as browser, browser.get(served.public_url + path) as answer:
