@@ -25,6 +25,7 @@ COMMANDS = {
     "context": ("ctxchat.cli.context", "What the next request of a session would hold."),
     "compact": ("ctxchat.cli.compact", "Free up context in a stored session."),
     "archive": ("ctxchat.cli.archive", "Look into compactions, search, and put things back."),
+    "audit": ("ctxchat.cli.audit", "What compactions kept and lost, and what later work needed of it."),
     "models": ("ctxchat.cli.models", "Models that can be reached from here."),
     "config": ("ctxchat.cli.config", "Where settings come from, what they are, and setting them."),
     "permissions": ("ctxchat.cli.permissions", "What is allowed without asking, and what would be asked."),

@@ -11,14 +11,15 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ctxchat.core.applying import apply_plan
+from ctxchat.core.audit import kept_facts
 from ctxchat.core.clip import head
 from ctxchat.core.context_usage import ContextUsage, overhead
-from ctxchat.core.facts import Memory, collect, line_of, render, survival
+from ctxchat.core.facts import Memory, collect, line_of, render
 from ctxchat.core.head import Head
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group
 from ctxchat.core.quantities import short
-from ctxchat.core.record import Evidence, Fact, FactCount
+from ctxchat.core.record import FactCount
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.strategies.folding import TARGET_TOLERANCE_SHARE
 from ctxchat.core.strategies.planning import PlanOptions
@@ -96,7 +97,7 @@ def tried(
     covered = [ledger.group(g) for edit in change.edits for g in edit.covers]
     staying = ledger.staying(g.id for g in covered)
     evidence = collect(covered, None, options.memory, per_kind=None, staying=staying)
-    facts, lost = _kept_facts(evidence, view, change, ledger, options.memory)
+    facts, lost = kept_facts(evidence, view, change, ledger, options.memory)
     digest = next((e.digest for e in change.edits if e.digest), None)
     folded = _fresh(ledger, covered)
     messages, shortened = ledger.touches(change.edits, {g.id for g in folded})
@@ -142,17 +143,6 @@ def missed(plan: Plan, view: View, after: ContextUsage, scale: float) -> str:
     )
     held = ", ".join(f"{short(tokens)} {where}" for tokens, where in parts if tokens)
     return f"That is {short(used - target)} above the target of {short(target)}: {held}."
-
-
-def _kept_facts(
-    evidence: Evidence, view: View, change: Change, ledger: Ledger, memory: Memory
-) -> tuple[FactCount, tuple[Fact, ...]]:
-    """Facts that the view holds or has one read away, and the lost ones. What only became shorter names its whole text."""
-    held, missing = survival(evidence, view)
-    shorter = [ledger.group(g) for e in change.edits if e.kind == "shrink" and e.replacement for g in e.covers]
-    near = {(fact.kind, fact.key) for group in shorter for fact in memory.find_facts(group).facts}
-    lost = tuple(fact for fact in missing if (fact.kind, fact.key) not in near)
-    return FactCount(held.found, held.found - len(lost), len(missing) - len(lost)), lost
 
 
 def _fresh(ledger: Ledger, groups: list[Group]) -> tuple[Group, ...]:
