@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ctxchat.core.audit import audits
+from ctxchat.core.facts import Memory
 from ctxchat.core.messages import Image
-from ctxchat.storage import sessions
+from ctxchat.storage import loading, sessions
 from ctxchat.storage.database import Database
 from tests.importing import wild
 from tests.importing.conftest import Bring, put, shown, state
@@ -122,3 +124,9 @@ def test_a_command_that_asks_the_model_is_the_persons_request(
     groups = state(database, told.id).ledger.groups
     assert [g.kind for g in groups if g.first.role == "user"] == ["user", "note"]
     assert groups[0].first.text == asked
+
+
+def test_its_compactions_can_be_audited(database: Database, brought: Bring, tmp_path: Path) -> None:
+    (told,) = brought(put(tmp_path / "a.jsonl", wild.claude()))
+    (audit,) = audits(loading.read_records(database, told.id)[0], Memory())
+    assert audit.change.kind == "compaction" and audit.facts.found >= audit.facts.kept
