@@ -28,6 +28,7 @@ class Site:
     def __init__(self) -> None:
         self.pages: dict[str, tuple[int, dict[str, str], bytes]] = {}
         self.asked: list[str] = []
+        self.heads = ""
         self.left: list[str] = []
         self.port = 0
 
@@ -40,6 +41,7 @@ class Site:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         path = head.split()[1]
+        self.heads += head.lower()
         self.asked.append(next(line[6:] for line in head.split("\r\n") if line.lower().startswith("host: ")))
         status, headers, body = self.pages.get(path, (404, HTML, b"<p>nothing here"))
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -169,6 +171,14 @@ async def test_redirects_on_the_same_host_are_followed(fetch: Callable, site: Si
     site.page("/hop", status=302, Location=f"http://www.site.test:{site.port}/there")
     found = await fetch(site.page("/start", status=301, Location="/hop"))
     assert found.text.endswith("arrived")
+
+
+async def test_no_cookie_goes_back_to_who_set_it(fetch: Callable, site: Site) -> None:
+    site.page("/there", "<p>arrived")
+    url = site.page("/start", status=302, Location="/there", Set_Cookie="seen=1; Path=/")
+    for _ in range(2):
+        assert (await fetch(url)).text.endswith("arrived")
+    assert site.heads.count("get ") == 4 and "cookie" not in site.heads
 
 
 async def test_another_host_is_another_call(fetch: Callable, site: Site) -> None:
