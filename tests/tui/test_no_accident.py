@@ -257,7 +257,8 @@ async def test_the_mode_in_which_nothing_asks_is_confirmed_with_enter_after_a_pa
         await until(pilot, lambda: isinstance(app.screen, Confirm))
         watch.time += CONFIRM_PAUSE_S
         await pilot.press("enter")
-        await until(pilot, lambda: mode.mode == "all")
+        await until(pilot, lambda: mode.mode == "all" and "ALL: nothing asks" in words(app))
+        assert app.query_one("#frame").styles.border.top[1].hex == app.theme_variables["error"].upper()
         await pilot.press("shift+tab")
         await until(pilot, lambda: mode.mode == "ask")
 
