@@ -460,10 +460,17 @@ _REFUSED = expression(
 
 
 def stopped_by_sandbox(
-    command: str, output: str, sandbox: Sandbox, workspace: str, allowed: Grant, *, failed: bool
+    command: str,
+    output: str,
+    sandbox: Sandbox,
+    workspace: str,
+    allowed: Grant,
+    *,
+    failed: bool,
+    read_only: bool = False,
 ) -> list[str]:
     """Lines for the end of a command's output, where it looks as if the sandbox was in its way. One that did not fail may have
-    hidden it in a pipe: what its last lines say counts."""
+    hidden it in a pipe: what its last lines say counts. `read_only`: it ran where nothing can be written."""
     notes: list[str] = []
     lines = output.splitlines() if failed else output.splitlines()[-_LAST_LINES:]
     lines = [line for line in lines if len(line) <= MAX_MESSAGE_CHARS]
@@ -478,6 +485,11 @@ def stopped_by_sandbox(
             "of it.]"
         )
     refused = next((line for line in lines if _READ_ONLY.search(line)), "")
+    if refused and read_only:
+        notes.append(
+            "[This counts as a command that only reads: it ran without a question, where nothing can be written.]"
+        )
+        return notes
     if refused:
         named = _NAMED.search(refused)
         where = f": {named[1] or named[2]}" if named else ""

@@ -202,7 +202,15 @@ class Shell(Tool[ShellArguments]):
         allowed, failed = context.allowance, output.status != "ok"
         if not self.sandbox or allowed.outside:
             return []
-        return stopped_by_sandbox(command, output.text, self._sandbox, context.workspace, allowed, failed=failed)
+        return stopped_by_sandbox(
+            command,
+            output.text,
+            self._sandbox,
+            context.workspace,
+            allowed,
+            failed=failed,
+            read_only=context.read_only,
+        )
 
 
 async def run_ready(

@@ -520,3 +520,9 @@ def test_a_private_folder_is_named_where_a_file_of_others_is_looked_for(tmp_path
     finally:
         theirs.unlink()
     assert stopped_by_sandbox("x", said, Sandbox("bubblewrap"), "/w", Grant(), failed=True) == []
+
+
+def test_a_command_that_counts_as_reading_is_told_that_it_could_write_nothing() -> None:
+    said = "touch: cannot touch '/w/x': Read-only file system"
+    (note,) = stopped_by_sandbox("x", said, Sandbox("bubblewrap"), "/w", Grant(), failed=True, read_only=True)
+    assert "only reads" in note and "workspace can be written" not in note

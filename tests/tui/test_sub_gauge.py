@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxchat.core.events import Delegated, ToolFinished, ToolStarted
-from ctxchat.tui.transcript.tool_block import sub_gauge
+from ctxchat.tui.transcript.tool_block import ToolBlock, sub_gauge
 from tests.tui.chatting import HOSTILE, chatting, idle, words
 from tests.tui.fakes import FakeSession, reply
 
@@ -34,3 +34,8 @@ def test_it_fits_any_width(width: int, context_usage: Delegated) -> None:
     line = sub_gauge(context_usage, width)
     assert line.cell_length <= width
     assert "\x1b" not in line.plain
+
+
+def test_a_call_hides_nothing_in_its_line() -> None:
+    line = ToolBlock("c1", "shell", {"command": "g\u0456t status\u2063 \U000e0041"}).head(80)
+    assert "g\\u0456t status\\u2063 \\U000e0041" in line.plain

@@ -15,7 +15,7 @@ from ctxchat.core.events import Delegated, ToolFinished
 from ctxchat.core.file_changes import FileChange, files_words
 from ctxchat.core.tool_names import DELEGATE
 from ctxchat.presentation.file_reads import read_path
-from ctxchat.presentation.text import clean, elapsed, one_line, short
+from ctxchat.presentation.text import clean, elapsed, one_line, short, visible
 from ctxchat.presentation.tool_words import SIGNS, key_argument, outcome
 from ctxchat.presentation.usage_text import percent
 from ctxchat.tui.transcript.blocks import Fold, spin
@@ -78,7 +78,7 @@ class ToolBlock(Fold):
     ) -> None:
         super().__init__()
         self.call_id = call_id
-        self._tool, self._key = one_line(name, 40) or "tool", key_argument(arguments)
+        self._tool, self._key = one_line(name, 40) or "tool", visible(key_argument(arguments))
         self._arguments = arguments
         self._result = result
         self._files = files
