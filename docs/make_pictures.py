@@ -84,6 +84,15 @@ async def empty(folder: Path) -> Desk:
     return await empty_desk()
 
 
+def in_window(window: int) -> Opened:
+    """Most of a day's work in a window of so many tokens."""
+
+    async def opened(folder: Path) -> Desk:
+        return await demo_desk(window)
+
+    return opened
+
+
 def press(*keys: str) -> Steps:
     """What these keys open."""
 
@@ -341,6 +350,9 @@ PICTURES: dict[str, Picture] = {
     "rewind": Picture((100, 14), press("ctrl+b"), writing_desk),
     "files": Picture((112, 16), press("ctrl+l", "t", "down"), writing_desk),
     "permissions": Picture((100, 16), permissions),
+    "gauge-36": Picture(None, chat, in_window(150_000)),
+    "gauge-72": Picture(None, chat, in_window(76_500)),
+    "gauge-90": Picture(None, chat, in_window(62_000)),
     "context-panel": Picture(None, press("f2")),
     "facts": Picture(None, press("f3", "2")),
     "record": Picture(None, press("f3", "5")),

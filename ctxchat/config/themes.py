@@ -35,19 +35,19 @@ class _Tint(msgspec.Struct, frozen=True):
     light: float
 
 
-# What is always there is nearly grey, what was said is the accent's family, what stands for more is its opposite;
-# neighbours differ in lightness, so that they part without colour too.
+# What is always there is nearly grey, what was said is the accent's family and stands out from the ground: it fills the window;
+# what stands for more is another hue, and quieter. Neighbours differ in lightness, so that they part without colour too.
 _TINTS: dict[SectionName, _Tint] = {
-    "system": _Tint(0, 0.25, 0.36, 0.76),
-    "tools": _Tint(0, 0.25, 0.50, 0.86),
-    "memory": _Tint(-25, 0.4, 0.38, 0.78),
-    "injected": _Tint(-25, 0.4, 0.52, 0.88),
-    "summary": _Tint(165, 0.9, 0.74, 0.74),
-    "pinned": _Tint(165, 0.7, 0.45, 0.87),
-    "user": _Tint(0, 1.0, 0.66, 0.77),
-    "assistant": _Tint(20, 0.85, 0.45, 0.88),
-    "tool_results": _Tint(-40, 0.6, 0.57, 0.79),
-    "draft": _Tint(0, 1.0, 0.78, 0.68),
+    "system": _Tint(0, 0.3, 0.42, 0.72),
+    "tools": _Tint(0, 0.3, 0.54, 0.82),
+    "memory": _Tint(-25, 0.4, 0.42, 0.72),
+    "injected": _Tint(-25, 0.4, 0.54, 0.82),
+    "summary": _Tint(65, 0.7, 0.66, 0.72),
+    "pinned": _Tint(165, 0.7, 0.52, 0.82),
+    "user": _Tint(0, 1.2, 0.78, 0.50),
+    "assistant": _Tint(20, 1.2, 0.63, 0.62),
+    "tool_results": _Tint(-45, 0.9, 0.74, 0.53),
+    "draft": _Tint(0, 1.0, 0.84, 0.66),
 }
 
 

@@ -48,6 +48,17 @@ def test_neighbours_on_the_gauge_differ_in_lightness(theme) -> None:
         assert abs(lch(theme.gauge[left])[0] - lch(theme.gauge[right])[0]) > 0.05, (left, right)
 
 
+SAID = ("user", "assistant", "tool_results")
+
+
+@pytest.mark.parametrize("theme", [*SHIPPED.themes.values(), FALLBACK], ids=lambda t: t.name)
+def test_what_fills_the_window_stands_out_and_the_summary_never_more(theme) -> None:
+    seen = {name: contrast(theme.gauge[name], theme.background) for name in (*SAID, "summary")}
+    assert all(seen[name] >= 3 for name in SAID), seen  # what WCAG asks of what is no text
+    assert seen["summary"] < max(seen[name] for name in SAID)
+    assert lch(theme.gauge["summary"])[1] <= max(lch(theme.gauge[name])[1] for name in SAID)
+
+
 def test_high_contrast_is_high() -> None:
     theme = SHIPPED.themes["high-contrast"]
     inks = (theme.foreground, theme.muted, theme.primary, theme.success, theme.warning, theme.error)

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from textual.app import ComposeResult
 from textual.theme import Theme
 
+from ctxchat.config.colours import contrast
+from ctxchat.config.themes import load_themes
 from ctxchat.core.budget import Window, WindowSource, make_budget
 from ctxchat.core.context_usage import ContextUsage, PriceRise
 from ctxchat.core.sections import OUTSIDE, SECTIONS, Section, SectionName
-from ctxchat.presentation.bar import Cell, layout_bar
+from ctxchat.presentation.bar import TARGET, TRIGGER, Cell, layout_bar
 from ctxchat.presentation.usage_text import PARTS, sentence, uncounted
 from ctxchat.tui.widgets.gauge import Gauge, words_beside
 from tests.tui.harbour import HarbourSession, state
@@ -269,7 +271,24 @@ async def test_a_click_names_the_part_and_hovering_tells_its_tokens() -> None:
         assert str(gauge.tooltip).startswith("tool results: ~")
 
 
-async def test_near_due_and_over_are_told_apart_and_never_by_colour_alone() -> None:
+@pytest.mark.parametrize("theme", sorted(load_themes().themes))
+async def test_ticks_are_seen_wherever_they_stand(theme: str) -> None:
+    part: SectionName
+    for part in ("user", "assistant", "tool_results"):
+        app = GaugeApp(figures_of({part: 34_000}, 40_000, 4_000))
+        async with app.run_test(size=(80, 5)) as pilot:
+            app.wear(theme)
+            await pilot.pause()
+            line = app.query_one(Gauge).render_line(0)
+            ticks = [(s.text, s.style) for s in line if s.text in (TARGET, TRIGGER)]
+            assert [text for text, _ in ticks] == [TARGET, TRIGGER]
+            for _, style in ticks:
+                assert style and style.color and style.bgcolor
+                ink, ground = (c.get_truecolor().hex for c in (style.color, style.bgcolor))
+                assert contrast(ink, ground) >= 4.5
+
+
+async def test_due_and_over_are_told_apart_and_never_by_colour_alone() -> None:
     context_usage = figures_of({"user": 1_000}, 40_000, 4_000)
     app = GaugeApp(context_usage)
     async with app.run_test(size=(100, 5)) as pilot:
@@ -284,7 +303,7 @@ async def test_near_due_and_over_are_told_apart_and_never_by_colour_alone() -> N
             gauge.show_usage(figures_of({"user": used}, 40_000, 4_000))
             await pilot.pause()
             states.append(({c for c in gauge.classes if c.startswith("-")}, gauge.render_line(0).text))
-        assert [s[0] for s in states] == [set(), {"-near"}, {"-near", "-due"}, {"-near", "-due", "-over"}]
+        assert [s[0] for s in states] == [set(), set(), {"-due"}, {"-due", "-over"}]
         assert " over " in states[3][1] and "·" not in states[3][1]
 
 

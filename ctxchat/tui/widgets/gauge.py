@@ -138,7 +138,6 @@ class Gauge(Widget):
         """Draw these figures; `ghost` is the tokens a prepared compaction would leave, 0 for none, `among` what the bars
         above and below show."""
         self._context_usage, self._ghost, self._among = context_usage, ghost, among
-        self.set_class(is_measured(context_usage) and context_usage.used >= context_usage.trigger_tokens * 0.9, "-near")
         self.set_class(is_measured(context_usage) and context_usage.used >= context_usage.trigger_tokens, "-due")
         self.set_class(is_measured(context_usage) and context_usage.used > context_usage.limit, "-over")
         self.tooltip = sentence(context_usage)
@@ -186,12 +185,16 @@ class Gauge(Widget):
             last = cell
 
     def _colours(self, cell: Cell, plain: Style) -> Style:
-        """Colours of a run of cells. What a prepared compaction would free keeps its hue in the letters only."""
+        """Colours of a run of cells. What a prepared compaction would free keeps its hue in the letters only; a tick is a notch
+        in the fill, for no ink is seen on every part."""
         named = "gauge--over" if cell.over else "gauge--warn" if cell.warn else component(cell.section)
         style = plain if cell.beyond else self.get_component_rich_style(named)
         if cell.ghost:
             style = Style(color=style.bgcolor, bgcolor=self.get_component_rich_style("gauge--ghost").bgcolor)
-        return style + Style(color=self.get_component_rich_style(f"gauge--{cell.tick}").color) if cell.tick else style
+        if not cell.tick or cell.beyond:
+            return style
+        tick = self.get_component_rich_style(f"gauge--{cell.tick}")
+        return Style(color=tick.color, bgcolor=plain.bgcolor, bold=tick.bold)
 
     def section_at(self, x: int) -> SectionName | None:
         """The part under a column of the bar, None beside it and beyond the window."""
