@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.core.events import ToolFinished, ToolProgress, ToolStarted
+from ctxchat.core.messages import Message
 from ctxchat.tools.todo import TodoItem
 from ctxchat.tui.chat.work_line import WorkLine
 from ctxchat.tui.transcript.todo_lines import items_of
@@ -57,6 +58,28 @@ async def test_what_came_below_is_counted_and_a_click_goes_there(tmp_path: Path,
         await until(pilot, lambda: "new lines" in words(app))
         await pilot.click(WorkLine)
         await until(pilot, lambda: "last of y" in words(app) and "new lines" not in words(app))
+
+
+async def test_going_up_to_an_old_message_is_no_news_and_what_comes_then_is(tmp_path: Path) -> None:
+    said = [Message(n, "user" if n % 2 else "assistant", f"words {n}\n\n" * 9) for n in range(1, 301)]
+    session = FakeSession(lambda text: [Pause(), *reply("one\n\ntwo\n\nthree")], said)
+    async with chatting(tmp_path, session, (100, 30)) as (app, pilot):
+        transcript = app.chat.transcript
+        for line in (0, 40, 400, 3):  # heights that were guessed turn out on the way
+            transcript.scroll_to(y=line)
+            await pilot.pause()
+            assert "new line" not in words(app)
+        transcript.to_end()
+        await pilot.press("x", "enter")
+        transcript.scroll_to(y=3)
+        session.approvals().set()
+        await idle(app, pilot)
+        await until(pilot, lambda: "new lines" in words(app))
+        news = int(words(app).split("new lines")[0].split()[-1])
+        assert 5 <= news <= 9, news
+        await pilot.resize_terminal(60, 30)
+        await pilot.pause()
+        assert f"↓ {news} new lines" in words(app)
 
 
 @given(

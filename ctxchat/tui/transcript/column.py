@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from textual.content import Content
 
@@ -114,6 +114,14 @@ class Stack:
         while start < stop - 1 and not lines[start].words and not lines[start].gutter:
             start += 1
         return start, stop
+
+
+class EndMark(NamedTuple):
+    """What stood at the end: the block, how many lines it had, and in which width, unfolded or not."""
+
+    block: Block
+    lines: int
+    look: tuple[int, bool]
 
 
 class TranscriptColumn:
@@ -347,6 +355,31 @@ class TranscriptColumn:
 
     # ── where things are ──
 
+    def end_mark(self) -> EndMark | None:
+        """What stands at the very end now; None while nothing does."""
+        block = next(self.upwards(), None)
+        if block is None:
+            return None
+        stack = self.stack_of(block)
+        if not stack.ends and (place := self.place_of(stack)) is not None:
+            self.lines(place)
+        return EndMark(block, _lines_of(stack, block), self._look)
+
+    def lines_behind(self, mark: EndMark) -> int | None:
+        """How many lines there are below what was the end, None where that is gone; by the heights as they were last drawn. What
+        looks different in another width, or unfolded, has not grown."""
+        stack = next((s for s in reversed(self._stacks) if s and mark.block in s.blocks), None)
+        place = self.place_of(stack) if stack else None
+        if stack is None or place is None or not stack.ends:
+            return None
+        grown = _lines_of(stack, mark.block) - mark.lines if mark.look == self._look else 0
+        end = self.heights.top(place) + stack.ends[stack.blocks.index(mark.block)]
+        return max(0, self.heights.total - end + grown)
+
+    @property
+    def _look(self) -> tuple[int, bool]:
+        return self.width, self.unfolded
+
     def block_at(self, y: int) -> tuple[int, int] | None:
         """The thing at a line, and which of its lines it is."""
         return self.heights.block_at(y) if 0 <= y < self.heights.total else None
@@ -415,6 +448,12 @@ class TranscriptColumn:
                 words = words if begin else lines[n].sign + words
                 said.append((words.rstrip() if lines[n].glue == "\n" else words) + lines[n].glue)
         return "".join(said).removesuffix("\n")
+
+
+def _lines_of(stack: Stack, block: Block) -> int:
+    """How high a block was when it was last drawn, with the gap above it."""
+    place = stack.blocks.index(block)
+    return stack.ends[place] - (stack.ends[place - 1] if place else 0)
 
 
 def _joined(stacks: Sequence[Stack]) -> Stack:

@@ -28,7 +28,7 @@ from textual.widget import Widget
 from ctxchat.presentation.history import Shown
 from ctxchat.presentation.text import clean
 from ctxchat.tui.transcript.blocks import PAST, Block, ReplyBlock
-from ctxchat.tui.transcript.column import Kind, Stack, TranscriptColumn
+from ctxchat.tui.transcript.column import EndMark, Kind, Stack, TranscriptColumn
 from ctxchat.tui.transcript.markdown import parser
 from ctxchat.tui.transcript.record_blocks import Tokens
 from ctxchat.tui.transcript.sideways import SidewaysView, character_at, furthest, seen_part
@@ -87,7 +87,8 @@ class Transcript(SidewaysView, can_focus=True):
 
     def __init__(self) -> None:
         super().__init__(id="transcript")
-        self._read_to = self._unread = 0  # lines there were when the end was last in sight, and those that came since
+        self._read_to: EndMark | None = None  # what stood at the end when that was last in sight
+        self._unread = 0  # lines that came since
         self._column = TranscriptColumn(self._changed)
         self._look = 0  # how often the colours changed
         self._strips: LRUCache[tuple[DrawnLine, int, int, int], Strip] = LRUCache(
@@ -252,14 +253,16 @@ class Transcript(SidewaysView, can_focus=True):
         if y != before:
             self.refresh()
         column.forget(y, self._is_kept)
-        if y >= total - height:
-            self._read_to = total
-        if (unread := max(0, total - self._read_to)) != self._unread:
-            self._unread = unread
-            self.post_message(self.Unread(unread))
+        unread = column.lines_behind(self._read_to) if self._read_to and y < total - height else None
+        if unread is None:
+            self._read_to = column.end_mark()
+        if (unread or 0) != self._unread:
+            self._unread = unread or 0
+            self.post_message(self.Unread(self._unread))
 
     def _is_kept(self, stack: Stack) -> bool:
-        return stack is self._found or self._focused in stack.blocks or self._offered in stack.blocks
+        wanted = (self._focused, self._offered, self._read_to and self._read_to.block)
+        return stack is self._found or any(block in stack.blocks for block in wanted)
 
     def _jump_to_line(self, y: int) -> None:
         """Be at this line, where what is seen is the same: nothing is painted for it."""
