@@ -131,7 +131,8 @@ class Changes:
 
     def _measured(self, ledger: Ledger) -> tuple[View, ContextUsage]:
         view = self._conversation.compile(ledger)
-        return view, self._conversation.expected(view, len(ledger.compactions))
+        counted = self._conversation.knowledge.counted_of(ledger)
+        return view, self._conversation.expected(view, len(ledger.compactions), counted)
 
     @property
     def _summary_inputs(self) -> tuple[Count, Memory]:

@@ -22,7 +22,7 @@ from ctxchat.core.backoff import Backoff
 from ctxchat.core.budget import Budget, Window, make_budget
 from ctxchat.core.cache import Beginning, CacheRules, cache_state, found_beginnings, marked_lengths
 from ctxchat.core.cache_state import CacheState
-from ctxchat.core.calibration import Mix
+from ctxchat.core.calibration import Anchor, Mix
 from ctxchat.core.clip import clip
 from ctxchat.core.context_usage import (
     BUDGET,
@@ -483,9 +483,9 @@ class Conversation(JournalWriter):
     def _mask(self, items: tuple[Item, ...]) -> tuple[Item, ...]:
         return self.masked.items(items, self.counter)
 
-    def expected(self, view: View, compactions: int) -> ContextUsage:
-        """The gauge such a view would show: an estimate, since no server has counted it."""
-        counting = msgspec.structs.replace(self._counting, anchor=None, scale=self.as_counted)
+    def expected(self, view: View, compactions: int, anchor: Anchor | None = None) -> ContextUsage:
+        """The gauge such a view would show: an estimate, unless a server has counted it when it was there before (`anchor`)."""
+        counting = msgspec.structs.replace(self._counting, anchor=anchor, scale=self.as_counted)
         return measure(view, self.budget, counting, past=Past(compactions=compactions), automatic=self.automatic)
 
     @property

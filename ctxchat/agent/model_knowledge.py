@@ -16,6 +16,7 @@ from ctxchat.core.calibration import MAX_RATE, Anchor, Calibration, Mix, most_to
 from ctxchat.core.context_usage import parts_of, used_tokens
 from ctxchat.core.events import Usage
 from ctxchat.core.journal import Measured, WindowLearned
+from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Message
 from ctxchat.core.ports import ModelPort
 from ctxchat.core.tokens import TokenCounter
@@ -107,7 +108,13 @@ class ModelKnowledge:
     @property
     def anchor(self) -> Anchor | None:
         """The newest count of this model's server, None where another model's is newer."""
-        anchor = self._journal.state.anchor
+        return self._own(self._journal.state.anchor)
+
+    def counted_of(self, ledger: Ledger) -> Anchor | None:
+        """What this model's server counted of the view of such a ledger, when it was there before."""
+        return self._own(self._journal.state.counted_of(ledger))
+
+    def _own(self, anchor: Anchor | None) -> Anchor | None:
         return anchor if anchor and anchor.model in {"", self.model.name} else None
 
     def off(self, used: int) -> float:

@@ -39,6 +39,11 @@ class Automatic(msgspec.Struct, frozen=True, omit_defaults=False):
         return self.standing in {"auto", "asks"}
 
     @property
+    def resumes(self) -> bool:
+        """Nothing happens at the trigger for now, but will again without a person's doing."""
+        return self.standing in {"snoozed", "waiting"}
+
+    @property
     def stopped(self) -> bool:
         """It stopped by itself, and a person has to turn it on again."""
         return self.standing in {"failed", "refilled"}

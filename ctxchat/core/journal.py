@@ -235,6 +235,10 @@ class Partial(msgspec.Struct, frozen=True, omit_defaults=True):
     noted: tuple[Record, ...] = ()
 
 
+MAX_COUNTED_VIEWS = 8
+"""Views whose count is remembered after a change."""
+
+
 class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session as its journal says. `fills` are tokens used at the end of each turn that was counted at its end, `filled` the
     numbers of those turns; `skipped` are entries that could not be taken, in words; `agent` is None where none was ever chosen;
@@ -248,7 +252,8 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     which it reads a prompt; `cache_break` is the newest request of which a server did not read what it might have, `replied` the
     tokens of the last reply, `spending` what was paid for what;
     `refused_tools` those that a model is not told of, by model; `prepared` the summary that was made ahead last, whether it still
-    fits or not; `deferred` what waits for the next compaction, by group.
+    fits or not; `deferred` what waits for the next compaction, by group; `counted` the newest count of each
+    view that a change ended, by the changes in force in it.
     """
 
     ledger: Ledger = Ledger()
@@ -286,6 +291,11 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     spending: Spending = Spending()
     prepared: Prepared | None = None
     deferred: dict[str, DeferredKind] = {}
+    counted: dict[tuple[str, ...], Anchor] = {}
+
+    def counted_of(self, ledger: Ledger) -> Anchor | None:
+        """What a server counted of the view with just these changes, before another change ended it."""
+        return self.counted.get(_ids(ledger)) if self.counted else None
 
 
 def fold(records: Iterable[Record], state: SessionState | None = None) -> SessionState:
@@ -324,9 +334,8 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return _changed(ledger, state, record)
         case Undone(change=name, scale=scale):
             undone = tuple(c for c in ledger.changes if c.id == name)
-            return ledger.undo(name), replace(
-                state, anchor=None, scale=_sane(scale), cut=0, undone=state.undone + undone
-            )
+            back = ledger.undo(name)
+            return back, replace(_other_view(state, ledger, back, scale), undone=state.undone + undone)
         case Measured():
             return ledger, _measured(state, record)
         case CompactionBegun():
@@ -375,16 +384,32 @@ def _changed(ledger: Ledger, state: SessionState, record: Changed) -> tuple[Ledg
     """A change in force: nothing that was put off for its groups waits any more, and a compaction has ended by it."""
     replace, change = msgspec.structs.replace, record.change
     undone = tuple(c for c in state.undone if c.id != change.id)
-    state = replace(state, anchor=None, scale=_sane(record.scale), cut=0, undone=undone)
+    after_it = ledger.apply(change)
+    if any(each.id == change.id and each != change for each in state.undone):  # of it only a part is in force again
+        state = replace(state, counted={ids: anchor for ids, anchor in state.counted.items() if change.id not in ids})
+    state = replace(_other_view(state, ledger, after_it, record.scale), undone=undone)
     if state.deferred:
         changed = {name for edit in change.edits for name in edit.covers}.union(change.pins)
         left = {name: kind for name, kind in state.deferred.items() if name not in changed}
         state = replace(state, deferred=left)
-    ledger = ledger.apply(change)
     if change.record is None:
-        return ledger, state
+        return after_it, state
     state, after = _ended(state, change.record), change.record.after
-    return ledger, replace(state, used=after.used, parts=dict(after.sections)) if after.used else state
+    return after_it, replace(state, used=after.used, parts=dict(after.sections)) if after.used else state
+
+
+def _other_view(state: SessionState, before: Ledger, after: Ledger, scale: float) -> SessionState:
+    """A change is made or taken back. A view that was there before, and was counted then, has its count again."""
+    counted = state.counted
+    if state.anchor:
+        newest = [(ids, anchor) for ids, anchor in counted.items() if ids != _ids(before)][1 - MAX_COUNTED_VIEWS :]
+        counted = {**dict(newest), _ids(before): state.anchor}
+    state = msgspec.structs.replace(state, counted=counted, scale=_sane(scale), cut=0)
+    return msgspec.structs.replace(state, anchor=state.counted_of(after))
+
+
+def _ids(ledger: Ledger) -> tuple[str, ...]:
+    return tuple(change.id for change in ledger.changes)
 
 
 def _measured(state: SessionState, record: Measured) -> SessionState:

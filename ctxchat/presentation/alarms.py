@@ -80,6 +80,12 @@ def _marks(context_usage: ContextUsage) -> list[str]:
     automatic, words = context_usage.automatic, starts_words(context_usage)
     if automatic.stopped:
         return []  # an alarm says so
+    if automatic.resumes:
+        return [
+            words,
+            f"╷ then from {short(context_usage.trigger_tokens)}",
+            f"╎ down to {short(context_usage.target_tokens)}",
+        ]
     if not automatic.at_trigger:
         return [words]
     inside = int(inside_tokens(context_usage, automatic.inside))

@@ -137,8 +137,9 @@ def _reserved_columns(context_usage: ContextUsage, width: int) -> int:
 
 def _ticks(context_usage: ContextUsage, room: int) -> tuple[Tick, ...]:
     """Trigger and target, the trigger alone where both fall in one column; none where there is no room, or where compaction does
-    not start by itself."""
-    if room < 4 or not context_usage.automatic.at_trigger:
+    not start by itself, now or later."""
+    automatic = context_usage.automatic
+    if room < 4 or not (automatic.at_trigger or automatic.resumes):
         return ()
 
     def at(tokens: int) -> int:

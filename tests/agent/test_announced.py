@@ -93,8 +93,9 @@ async def kept(chosen: Options, backoff: str, turns: list[int], draft: int, *, h
     assert ("you would be asked" in said) == bool(asked or (vain and chosen.policy == "ask"))
     for shown in (before, context_usage):
         at_trigger = shown.automatic.at_trigger
-        assert ("trigger" in drawn(shown)) == at_trigger
-        assert any(line.startswith("╷") for line in legend(shown, 0.0)) == at_trigger
+        ticks = at_trigger or shown.automatic.resumes
+        assert ("trigger" in drawn(shown)) == ticks
+        assert any(line.startswith("╷") for line in legend(shown, 0.0)) == ticks
         words = " ".join([*legend(shown, 0.0), *alarms(shown, desk.session.view).values(), sentence(shown)]).lower()
         assert at_trigger or standing_words(shown.automatic).lower() in words
     if by_itself and of(first, CompactionRecord)[0].outcome == "compacted":

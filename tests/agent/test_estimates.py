@@ -7,6 +7,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ from ctxchat.core.record import CompactionRecord
 from ctxchat.core.strategies.builtin import LOSSLESS
 from ctxchat.core.tokens import rough_count
 from ctxchat.models.offline.summary import OfflineSummariser
+from ctxchat.presentation.bar import layout_bar
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_turn import of
@@ -274,3 +276,27 @@ def test_a_pass_that_makes_less_of_a_text_is_never_told_as_more_however_a_server
     ratio: float, grown: bool
 ) -> None:
     asyncio.run(smaller_is_less(ratio, grown))
+
+
+async def test_a_view_that_was_counted_has_its_count_again_when_a_change_is_undone() -> None:
+    desk = await counted_oddly(1.7, grown=False)
+    desk.conversation.options = msgspec.structs.replace(desk.conversation.options, auto_compact=Options().auto_compact)
+    before = desk.session.context_usage
+    assert not before.estimated
+    await desk.free_up()
+    assert desk.session.context_usage.estimated and desk.session.context_usage.used < before.used
+    assert (await desk.session.changes.preview_undo()).after.used == before.used
+    undone = await desk.session.changes.undo()
+    assert (undone.used, undone.estimated, undone.band) == (before.used, False, 0.0)
+    assert {cell.tick for cell in layout_bar(undone, 200)} >= {"trigger", "target"}
+    assert desk.folded() == desk.state
+
+
+async def test_a_count_is_of_the_view_with_the_very_same_changes() -> None:
+    desk = await counted_oddly(1.7, grown=False)
+    first, second = (g.id for g in desk.state.ledger.groups[:2])
+    await desk.session.changes.drop(first)
+    await desk.session.changes.drop(second)
+    changes = [change.id for change in desk.state.ledger.changes]
+    assert (await desk.session.changes.undo(changes[0])).estimated, "this view was never there"
+    assert not (await desk.session.changes.undo(changes[1])).estimated, "and this one was"

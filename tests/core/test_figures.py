@@ -123,11 +123,13 @@ def test_forecast_needs_a_trend() -> None:
     assert forecast([10, 20, 30], 300, 100) == 0
 
 
-def test_a_change_makes_an_older_anchor_void() -> None:
+def test_a_change_makes_an_older_anchor_void_until_it_is_undone() -> None:
     group = single("user", Message(1, "user", "hi"), 1)
     measured = Measured("m", Usage(100, 5), used=105, anchor=Anchor(105, Mix(90), 0))
     state = fold([Sealed((group,)), measured])
     assert state.anchor is not None
     pinned = fold([Changed(Change("c", "pin", pins=("g1",)))], state)
     assert pinned.anchor is None
-    assert fold([Undone("c")], pinned).anchor is None
+    assert fold([Undone("c")], pinned).anchor == state.anchor
+    other = fold([Undone("c"), Changed(Change("c", "pin", pins=("g1", "g1")))], fold([measured], pinned))
+    assert other.anchor is None, "it has the same id, as what is left of a compaction has, and is another change"
