@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -38,7 +38,7 @@ from ctxchat.core.context_usage import (
 from ctxchat.core.errors import StorageError
 from ctxchat.core.head import ContextBlock, Head, Surroundings, ToolSpec
 from ctxchat.core.hooks import replaces_automatic
-from ctxchat.core.journal import HeadSet, Measured, Record, Sealed, SessionState, ThoughtsLeftOut
+from ctxchat.core.journal import HeadSet, Measured, Record, Sealed, SessionState, ThoughtsLeftOut, ToolRefused
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.notes import (
@@ -54,6 +54,7 @@ from ctxchat.core.ports import Clock, JournalPort, ModelPort, ModelRequest, Repl
 from ctxchat.core.prefix_break import PrefixBreak
 from ctxchat.core.prefix_guard import PrefixGuard, SentPrefix, request_of
 from ctxchat.core.prices import TOKENS_PER_PRICE, ModelPrices
+from ctxchat.core.refused import taken
 from ctxchat.core.sections import section_of
 from ctxchat.core.times import epoch
 from ctxchat.core.tool_share import ON_DEMAND, Afforded, afford
@@ -352,6 +353,16 @@ class Conversation(JournalWriter):
             effort=self.effort,
         )
 
+    async def refuse_tools(self, names: Collection[str], *, reduced: bool) -> None:
+        """The server of this model refused how these are described: from now on it is not told of them, or it is told of their
+        arguments in words (`reduced`). Raises StorageError."""
+        model, head = self.model.name, self.ledger.head
+        records: list[Record] = [ToolRefused(model, name, reduced) for name in names]
+        if head:
+            tools = taken(head.tools, () if reduced else names, names if reduced else ())
+            records.append(HeadSet(msgspec.structs.replace(head, tools=tools)))
+        await self.write(*records)
+
     async def leave_out_thoughts(self) -> bool:
         """A provider refused reasoning because of what stands before it: none so far goes back from now on. False where none
         did."""
@@ -404,11 +415,11 @@ class Conversation(JournalWriter):
 
     async def _afford_tools(self) -> None:
         """Find those of the tools on offer that are described to the model; off the loop, since some servers bring hundreds."""
-        refused = self.state.refused_tools.get(self.model.name, ())
-        head, counter = self.ledger.head, self.counter
+        head, counter, model, state = self.ledger.head, self.counter, self.model.name, self.state
+        offered = taken(self._tools, state.refused_tools.get(model, ()), state.reduced_tools.get(model, ()))
         holds = head is not None and not self._head_is_outdated(head)
         told = described_tools(head, self.ledger) if head and holds else frozenset[str]()
-        of = (tuple(tool for tool in self._tools if tool.name not in refused), self.budget.limit, told)
+        of = (offered, self.budget.limit, told)
         if of != self._afforded_of:
             self._afforded = await asyncio.to_thread(
                 afford, of[0], lambda tool: counter.tool(tool.schema), counter.count_text, *of[1:]

@@ -187,10 +187,12 @@ class BackoffState(msgspec.Struct, frozen=True, tag="automatic", omit_defaults=T
 
 
 class ToolRefused(msgspec.Struct, frozen=True, tag="tool_refused"):
-    """A model's server refused the description of a tool, which that model is not told of any more in this session."""
+    """A model's server refused the description of a tool, which that model is not told of any more in this session; one that is
+    `reduced` it is told of with its arguments in words."""
 
     model: str
     tool: str
+    reduced: bool = False
 
 
 class Continues(msgspec.Struct, frozen=True, tag="continues"):
@@ -251,9 +253,9 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     the last request to each model, by its name, `held` what its server was left holding and `prefill` the tokens a second in
     which it reads a prompt; `cache_break` is the newest request of which a server did not read what it might have, `replied` the
     tokens of the last reply, `spending` what was paid for what;
-    `refused_tools` those that a model is not told of, by model; `prepared` the summary that was made ahead last, whether it still
-    fits or not; `deferred` what waits for the next compaction, by group; `counted` the newest count of each
-    view that a change ended, by the changes in force in it.
+    `refused_tools` those that a model is not told of, by model, `reduced_tools` those whose arguments it has in words;
+    `prepared` the summary that was made ahead last, whether it still fits or not; `deferred` what waits for the
+    next compaction, by group; `counted` the newest count of each view that a change ended, by the changes in force in it.
     """
 
     ledger: Ledger = Ledger()
@@ -280,6 +282,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     effort: str = ""
     continues: str = ""
     refused_tools: dict[str, tuple[str, ...]] = {}
+    reduced_tools: dict[str, tuple[str, ...]] = {}
     automatic: BackoffState = BackoffState()
     checkpoints: tuple[Checkpoint, ...] = ()
     imported: int = 0
@@ -367,10 +370,10 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
             return ledger.with_head(head), state
         case ThoughtsLeftOut(since=since, until=until):
             return ledger.without_thoughts(since, until), state
-        case ToolRefused(model=model, tool=tool):
-            known = state.refused_tools.get(model, ())
-            refused = {**state.refused_tools, model: tuple(dict.fromkeys((*known, tool)))}
-            return ledger, replace(state, refused_tools=refused)
+        case ToolRefused(model=model, tool=tool, reduced=reduced):
+            known = state.reduced_tools if reduced else state.refused_tools
+            named = {**known, model: tuple(dict.fromkeys((*known.get(model, ()), tool)))}
+            return ledger, replace(state, **{"reduced_tools" if reduced else "refused_tools": named})
         case Continues(session=session):
             return ledger, replace(state, continues=session)
         case Checkpoint():

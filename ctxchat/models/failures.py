@@ -16,6 +16,7 @@ from typing import Any
 from ctxchat.core.errors import REFUSED, ModelError
 from ctxchat.core.expressions import expression
 from ctxchat.core.overflow import is_context_overflow, output_excess, overflow_code
+from ctxchat.core.refused import refuses_grammar
 from ctxchat.core.secrets import masked
 from ctxchat.models import said
 from ctxchat.models.reply import ReplyBuilder, ReplyTooLarge
@@ -222,6 +223,8 @@ def _kind(chain: list[BaseException], status: int, code: str, body: str, began: 
         return "quota"
     if code in _MISWRITTEN:
         return "interrupted" if began else "server"
+    if not began and refuses_grammar(body):
+        return "bad_request"  # llama.cpp calls it its own fault
     if "ModuleNotFoundError" in names or _says(_NO_ADDRESS, chain) or (not status and _says(_NO_PACKAGE, chain)):
         return "not_found"  # some providers need an address of one's own, or a package that litellm does not bring
     if names & _NO_CONNECTION and not began:

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import aclosing
 
-import msgspec
-
 from ctxchat.agent.attachments import images_for
 from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.compaction.overflow_recovery import OverflowRecovery
@@ -18,17 +16,18 @@ from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.turn.fallback import Fallback
 from ctxchat.agent.turn.in_flight import InFlight
 from ctxchat.agent.turn.model_calls import ArrivingReply, TokenTally, ask
+from ctxchat.agent.turn.refused_tools import RefusedTools
 from ctxchat.core.cache_state import NOTHING_KNOWN
 from ctxchat.core.changes import media_change
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Notice, ReasoningDelta, Retry, TextDelta, Usage
 from ctxchat.core.grouping import single
-from ctxchat.core.journal import Changed, HeadSet, Sealed, Spent, ToolRefused
+from ctxchat.core.journal import Changed, Sealed, Spent
 from ctxchat.core.messages import Message
 from ctxchat.core.notes import CONTINUE_REQUEST, MISSING_CALL
 from ctxchat.core.ports import CallPiece, ModelPiece, ReplyEnd
 from ctxchat.core.quantities import server_cut
-from ctxchat.core.refused import blamed_tool, blames_media
+from ctxchat.core.refused import blamed_tool, blames_media, blames_tools
 
 MAX_LEFT_OUT = 5
 """Times in a turn that something a server refuses is left out of a request."""
@@ -122,18 +121,35 @@ class Replies:
         if self._refused >= MAX_LEFT_OUT:
             return ""
         self._refused += 1
-        if tool := blamed_tool(problem, [spec.name for spec in conversation.view.tools]):
-            head = conversation.ledger.head
-            kept = tuple(spec for spec in head.tools if spec.name != tool) if head else ()
-            without = (HeadSet(msgspec.structs.replace(head, tools=kept)),) if head else ()
-            await conversation.write(ToolRefused(conversation.model.name, tool), *without)
-            return f"The server refused the tool {tool}, which is left out from now on: {problem.text}"
+        if said := await self._without_refused_tools(problem):
+            return said
         if blames_media(problem) and (found := media_change(conversation.ledger, conversation.clock.now())):
             change, names = found
             await conversation.write(Changed(change, conversation.as_counted))
             left = ", ".join(names)
             return f"The server refused {left}, left out from now on (undo brings it back): {problem.text}"
         return ""
+
+    async def _without_refused_tools(self, problem: ModelError) -> str:
+        """As `_left_out`, of tools. Where the refusal names none, those are looked for, and first told of in words."""
+        conversation = self._conversation
+        tools = conversation.view.tools
+        if tool := blamed_tool(problem, [spec.name for spec in tools]):
+            await conversation.refuse_tools([tool], reduced=False)
+            return f"The server refused the tool {tool}, which is left out from now on: {problem.text}"
+        if not tools or not blames_tools(problem):
+            return ""
+        looking = "The server refused how a tool is described, and does not say which: it is looked for."
+        await self._emit(Notice("info", f"{looking} {problem.text}"))
+        found = await RefusedTools(conversation, self._fallback.retries).find(tools)
+        said: list[str] = []
+        known = conversation.state.reduced_tools.get(conversation.model.name, ())
+        for reduced in (True, False):
+            if names := [name for name in found if (name not in known) == reduced]:
+                await conversation.refuse_tools(names, reduced=reduced)
+                left = "in words from now on" if reduced else "left out from now on: its server takes none of it"
+                said.append(f"{', '.join(names)}: {left}")
+        return f"The server refused how arguments are described. {'; '.join(said)}." if said else ""
 
     async def _stream_call(self, output: int) -> None:
         """The stream of one call as events; the gauge grows with it. Raises ModelError."""
