@@ -16,7 +16,7 @@ from ctxchat.config.option_table import Option, bare, find, options
 from ctxchat.config.problems import ConfigFault, KeyPath, Problem, key_text, nearest
 from ctxchat.config.toml_file import read_toml
 from ctxchat.config.toml_positions import layout, parse_key
-from ctxchat.config.trees import Tree, get, merge, nested, overlay, without
+from ctxchat.config.trees import Tree, get, merge, nested, overlay, own_only, without
 
 LayerName = Literal["default", "user", "last good", "project", "environment", "command line"]
 
@@ -56,6 +56,10 @@ def file_layer(name: LayerName, path: Path, known: KnownNames, within: Path | No
             problems = _every_mistake(found.text, path, known)
         return Layer({}, problems, lambda _: Origin(name, str(path)), found.text)
     tree, faults = check(found.tree, known)
+    if name == "project":
+        for key in own_only(tree):
+            tree = without(tree, key)
+            faults.append(ConfigFault(key, "counts in your own settings only"))
     places = layout(found.text)
 
     def where(key: KeyPath) -> Origin:

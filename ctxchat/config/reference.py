@@ -84,6 +84,7 @@ def limits(option: Option) -> str:
     named = "*" in option.path or option.path[:2] == ("context", "summary_model")
     told_above = len(option.path) > 1 and facts(members(Settings)[option.path[0]].type).trust  # beside the table's name
     trust = "; trusted folders only" if option.facts.trust and not told_above else ""
+    trust = "; your own settings only" if option.facts.own else trust
     counts = "" if option.facts.counts == NOW or named else f"; counts {option.facts.counts}"
     return f"{option.allowed}{unit}; {_default(option)}{trust}{counts}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from ctxchat.config.option_table import facts, members, shape
 from ctxchat.config.problems import KeyPath, key_text
@@ -14,7 +14,7 @@ from ctxchat.config.schema import Settings, Table
 def merge(below: Tree, above: Tree) -> Tree:
     """Both in one: what is above wins, and is added where the schema says `append`."""
     merged = overlay(below, above)
-    for path in _appending():
+    for path in _paths_with("append"):
         lower, upper = get(below, path), get(above, path)
         if lower and upper:
             merged = overlay(merged, nested(path, [*lower, *upper]))
@@ -32,17 +32,22 @@ def split_trust(tree: Tree) -> tuple[Tree, tuple[str, ...]]:
     return _harmless(tree, Settings, (), held), tuple(held)
 
 
+def own_only(tree: Tree) -> tuple[KeyPath, ...]:
+    """What of a right tree counts in the person's own settings only."""
+    return tuple(path for path in _paths_with("own") if get(tree, path) is not None)
+
+
 @cache
-def _appending() -> tuple[KeyPath, ...]:
-    return tuple(_append_paths(Settings, ()))
+def _paths_with(fact: Literal["append", "own"]) -> tuple[KeyPath, ...]:
+    return tuple(_paths_below(Settings, (), fact))
 
 
-def _append_paths(table: type[Table], at: KeyPath) -> Iterator[KeyPath]:
+def _paths_below(table: type[Table], at: KeyPath, fact: str) -> Iterator[KeyPath]:
     for name, field in members(table).items():
-        if facts(field.type).append:
+        if getattr(facts(field.type), fact):
             yield (*at, name)
         elif shape(field.type).kind == "table" and shape(field.type).item is not table:
-            yield from _append_paths(shape(field.type).item, (*at, name))
+            yield from _paths_below(shape(field.type).item, (*at, name), fact)
 
 
 def _leaves(tree: Tree, tp: Any, at: KeyPath) -> Iterator[tuple[KeyPath, Any]]:

@@ -57,9 +57,20 @@ permissions = "all"
     assert home.load().untrusted == () and home.load().settings.model == "evil/model"
 
 
+def test_what_is_for_a_persons_own_settings_no_project_sets_whoever_trusts_it(home: Home) -> None:
+    home.project.write_text('model = "a/b"\nsessions.follow = true\n')
+    trust(home.config, home.workspace, home.load().project)
+    loaded = home.load()
+    assert loaded.settings.model == "a/b" and not loaded.settings.sessions.follow
+    (problem,) = loaded.problems
+    assert problem.key == "sessions.follow" and problem.line == 2 and "your own settings only" in problem.text
+    home.file.write_text("sessions.follow = true\n")
+    assert home.load().settings.sessions.follow
+
+
 def test_an_untrusted_project_changes_nothing_but_looks(home: Home) -> None:
     """A new option needs trust unless it is named here, and then it must be harmless whoever sets it."""
-    assert {o.key for o in options() if not o.facts.trust} == {
+    assert {o.key for o in options() if not (o.facts.trust or o.facts.own)} == {
         "theme",
         "interface.show_reasoning",
         "interface.notifications",

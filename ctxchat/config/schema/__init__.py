@@ -19,6 +19,7 @@ from ctxchat.config.schema.program import (
     ModelTable,
     Permissions,
     SecretSettings,
+    SessionSettings,
     Storage,
     ToolSettings,
 )
@@ -203,6 +204,7 @@ class Settings(Table, frozen=True):
     limits: Annotated[LimitSettings, opt("What may be spent.", trust=True)] = LimitSettings()
     secrets: Annotated[SecretSettings, opt("Secrets in what tools bring back.", trust=True)] = SecretSettings()
     storage: Annotated[Storage, opt("What is kept on disk.", trust=True)] = Storage()
+    sessions: Annotated[SessionSettings, opt("Sessions of other agents.")] = SessionSettings()
     telemetry: Annotated[
         str,
         opt(

@@ -44,7 +44,8 @@ def own_names(names: Names | None) -> tuple[str, ...]:
 class Facts(msgspec.Struct, frozen=True):
     """What the schema says about one option besides its type.
 
-    `effect` says what more or less of it does. `trust`: in a project's file it counts in a trusted folder only.
+    `effect` says what more or less of it does. `trust`: in a project's file it counts in a trusted folder only. `own`: in no
+    project's file at all.
     `append`: layers add to it instead of replacing it. `names`: the open list its words come from (plug-ins add to it).
     `partial`: a free table that holds any options of this one. `counts`: when an edit comes into force.
     """
@@ -53,6 +54,7 @@ class Facts(msgspec.Struct, frozen=True):
     unit: Unit = ""
     effect: str = ""
     trust: bool = False
+    own: bool = False
     append: bool = False
     names: Names | None = None
     partial: type["Table"] | None = None
@@ -65,6 +67,7 @@ def opt(
     unit: Unit = "",
     effect: str = "",
     trust: bool = False,
+    own: bool = False,
     append: bool = False,
     names: Names | None = None,
     partial: type["Table"] | None = None,
@@ -73,7 +76,7 @@ def opt(
     le: float | None = None,
 ) -> Meta:
     """The description of one option: its `Facts`, and the least and the most it may be."""
-    facts = Facts(help, unit, effect, trust, append, names, partial, counts)
+    facts = Facts(help, unit, effect, trust, own, append, names, partial, counts)
     limits: dict[str, Any] = {k: v for k, v in (("ge", ge), ("le", le)) if v is not None}
     return Meta(description=help, extra={"facts": facts}, **limits)
 

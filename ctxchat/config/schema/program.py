@@ -130,6 +130,19 @@ class Storage(Table, frozen=True):
     ] = 1_000
 
 
+class SessionSettings(Table, frozen=True):
+    """Where sessions come from."""
+
+    follow: Annotated[
+        bool,
+        opt(
+            "While the interface is open, bring in new and grown sessions of other agents on this machine "
+            "(`ctxchat sessions import --follow` switches it on, and says what it does).",
+            own=True,
+        ),
+    ] = False
+
+
 class LimitSettings(Table, frozen=True):
     """What may be spent. A call that could pass a limit is not made; 0 is no limit."""
 
