@@ -9,19 +9,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from itertools import chain
 from pathlib import Path
 
 import msgspec
 
 from ctxchat.core.calibration import Mix
-from ctxchat.core.errors import CtxchatError, StorageError
+from ctxchat.core.errors import CtxchatError, SessionBusy, StorageError
 from ctxchat.core.journal import Record
 from ctxchat.core.messages import Message
 from ctxchat.core.tokens import TokenCounter
 from ctxchat.importing import formats
-from ctxchat.importing.formats import Format
+from ctxchat.importing.formats import Format, FoundSessions
 from ctxchat.importing.journal_records import Building, Totals
 from ctxchat.importing.json_stream import Progress, silent
 from ctxchat.importing.outcome import Importable, Imported, ImportNews, ImportOutcome
@@ -39,7 +39,10 @@ IMPORT_END_TIMEOUT_S = 5.0
 
 _MAX_LINE_BYTES = 10_000_000  # bytes of a line: one session, with the names of all its damaged lines
 _OFFERED = "told of other agents' sessions"
-"""Row of the store's `meta` table."""
+_FOLLOW_ANSWERED = "asked whether to follow other agents' sessions"
+"""Rows of the store's `meta` table."""
+
+_LOCK_POLL_S = 0.5
 
 _news = msgspec.json.Decoder(ImportNews)
 
@@ -190,6 +193,12 @@ def _digest(message: Message) -> str:
     return hashlib.blake2b(words.encode("utf-8", "replace"), digest_size=5).hexdigest()
 
 
+def as_importable(found: FoundSessions, sizes: Sequence[int] | None = None) -> Importable:
+    """Sessions of one agent that could be imported: all of them, or those of its files with these `sizes` in bytes."""
+    many, size = (len(found.files), found.size) if sizes is None else (len(sizes), sum(sizes))
+    return Importable(found.form.label, many, size, found.form.kept_for(Path.home()))
+
+
 async def importable(database: Database, path: Path | None) -> list[Importable]:
     """Sessions that are not here yet, or have changed: of all agents in their usual places, or in this file or folder."""
     same = await database.run(unchanged, database)
@@ -199,7 +208,7 @@ async def importable(database: Database, path: Path | None) -> list[Importable]:
         for found in formats.find_sessions(Path.home()) if path is None else formats.sessions_at(path):
             sizes = [file.stat().st_size for file in found.files if not same(file)]
             if sizes:
-                there.append(Importable(found.form.label, len(sizes), sum(sizes)))
+                there.append(as_importable(found, sizes))
         return there
 
     with suppress(OSError):
@@ -216,6 +225,77 @@ async def first_found(database: Database) -> Sequence[Importable]:
             await database.run(database.remember, _OFFERED, "yes")
             return found
     return ()
+
+
+async def may_offer_following(database: Database) -> bool:
+    """Nobody was asked yet whether other agents' sessions are to be followed."""
+    with suppress(StorageError):
+        return not database.only_read and not await database.run(database.remembered, _FOLLOW_ANSWERED)
+    return False
+
+
+async def following_answered(database: Database) -> None:
+    """Remember that somebody was: a question that was answered is not asked again. Raises StorageError."""
+    await database.run(database.remember, _FOLLOW_ANSWERED, "yes")
+
+
+@asynccontextmanager
+async def alone(database: Database, waits: Callable[[], None] = lambda: None) -> AsyncGenerator[None]:
+    """Be the only one on this store that imports all that is found; `waits` is told once that another is at it. Raises
+    StorageError."""
+    told = False
+    while (held := await asyncio.to_thread(_hold, database)) is None:
+        if not told:
+            waits()
+        told = True
+        await asyncio.sleep(_LOCK_POLL_S)
+    with held:
+        yield
+
+
+def _hold(database: Database) -> private_files.Lock | None:
+    with suppress(SessionBusy):
+        return private_files.lock(database.folder / "import.lock")
+    return None
+
+
+class Following:
+    """New and grown sessions of other agents in their usual places, imported pass by pass. What could not be brought in is tried
+    again once something else has come, or it has changed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._tried: set[tuple[Path, int, int]] = set()
+
+    async def bring_new(self) -> AsyncGenerator[ImportNews, None]:
+        """One pass, in a process of its own; none where nothing came, where nothing can be written, or where another window or
+        command is at it. Closing the generator ends it. Raises CtxchatError."""
+        if self._database.only_read:
+            return
+        same = await self._database.run(unchanged, self._database)
+        waiting = await asyncio.to_thread(_waiting, same)
+        if waiting <= self._tried:
+            return
+        free = await asyncio.to_thread(_hold, self._database)
+        if free is None:
+            return
+        free.release()  # the process takes it; should another be quicker, it finds nothing left to do
+        async with aclosing(run_import(None)) as news:
+            async for each in news:
+                yield each
+        self._tried = waiting
+
+
+def _waiting(same: Callable[[Path], bool]) -> set[tuple[Path, int, int]]:
+    """The files that are not here yet or have changed, each with its size and time."""
+    waiting: set[tuple[Path, int, int]] = set()
+    for found in formats.find_sessions(Path.home()):
+        for file in found.files:
+            with suppress(OSError):
+                if not same(file):
+                    stat = file.stat()
+                    waiting.add((file, stat.st_size, stat.st_mtime_ns))
+    return waiting
 
 
 async def run_import(path: Path | None) -> AsyncGenerator[ImportNews, None]:

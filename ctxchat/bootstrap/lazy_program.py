@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import CoroutineType
 
+    from ctxchat.bootstrap.history_import import Following
     from ctxchat.bootstrap.program import Program
     from ctxchat.config.effective import Loaded
     from ctxchat.core.secrets import Masking
@@ -64,6 +65,7 @@ class LazyProgram:
         self._starting = asyncio.Lock()
         self._over = False
         self._running: Program | None = None
+        self._following: Following | None = None
         self._end = AsyncExitStack()
 
     def load_settings(self) -> Loaded:
@@ -122,6 +124,28 @@ class LazyProgram:
         async with aclosing(run_import(path)) as news:
             async for each in news:
                 yield each
+
+    async def following(self) -> AsyncGenerator[ImportNews, None]:
+        """Import what is new or has grown, in a process of its own. Raises CtxchatError."""
+        from ctxchat.bootstrap.history_import import Following
+
+        if self._following is None:
+            self._following = Following((await self.program()).database)
+        async with aclosing(self._following.bring_new()) as news:
+            async for each in news:
+                yield each
+
+    async def may_offer_following(self) -> bool:
+        """Nobody was asked yet whether to do so from now on."""
+        from ctxchat.bootstrap import history_import
+
+        return await history_import.may_offer_following((await self.program()).database)
+
+    async def following_answered(self) -> None:
+        """Somebody was, and is not asked again. Raises StorageError."""
+        from ctxchat.bootstrap import history_import
+
+        await history_import.following_answered((await self.program()).database)
 
     async def switch_server(self, name: str) -> ServerRow:
         """On where it is off or has failed, else off; how it is then. Raises UsageError for one nobody has set up."""

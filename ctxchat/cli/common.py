@@ -19,6 +19,7 @@ import msgspec
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.cli import completing
 from ctxchat.cli.options import SWITCHES, TEXTS
+from ctxchat.config import paths
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.sanitize import clean, harmless_json
 from ctxchat.core.search import incomplete
@@ -73,6 +74,11 @@ def common_options(command: _F) -> _F:
 def flags() -> Flags:
     """The common options of the command that is running."""
     return click.get_current_context().find_object(Flags) or Flags()
+
+
+def own_settings_file() -> Path:
+    """The settings of the person, as the command line names them."""
+    return Path(flags().config) if flags().config else paths.user_file(paths.config_dir())
 
 
 def run_async(work: Coroutine[Any, Any, _T]) -> _T:

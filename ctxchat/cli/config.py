@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from pathlib import Path
 
 import click
 
@@ -11,7 +10,17 @@ from ctxchat.bootstrap.extensions import broken_plugins
 from ctxchat.bootstrap.flags import settings_from
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.cli import completing
-from ctxchat.cli.common import common_options, emit, end_with_problems, flags, narrate, readable, table, tell
+from ctxchat.cli.common import (
+    common_options,
+    emit,
+    end_with_problems,
+    flags,
+    narrate,
+    own_settings_file,
+    readable,
+    table,
+    tell,
+)
 from ctxchat.config import effective, explain, paths, write
 from ctxchat.config.reference import json_schema
 from ctxchat.core.errors import UsageError
@@ -27,9 +36,8 @@ def command() -> None:
 @common_options
 def path() -> None:
     """The settings files, in the order in which the later wins."""
-    folder = paths.config_dir()
     found = {
-        "user": Path(flags().config) if flags().config else paths.user_file(folder),
+        "user": own_settings_file(),
         "project": paths.project_file(workspace_of("")),
         "reference": paths.shipped() / "config.toml",
     }
@@ -73,7 +81,7 @@ def check(file: str) -> None:
 @common_options
 def set_(key: str, value: str) -> None:
     """Write one option into your settings file; comments and order stay. VALUE as in TOML, or plain words."""
-    file = Path(flags().config) if flags().config else paths.user_file(paths.config_dir())
+    file = own_settings_file()
     try:
         parsed: object = tomllib.loads(f"v = {value}")["v"]
     except tomllib.TOMLDecodeError:

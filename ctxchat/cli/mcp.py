@@ -6,13 +6,12 @@ import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import click
 
 from ctxchat.bootstrap.program import SERVERS_TIMEOUT_S, Program
-from ctxchat.cli.common import common_options, emit, flags, narrate, run_async, table, tell
-from ctxchat.config import paths, write
+from ctxchat.cli.common import common_options, emit, flags, narrate, own_settings_file, run_async, table, tell
+from ctxchat.config import write
 from ctxchat.config.toml_positions import bare_key
 from ctxchat.core.errors import ToolError, UsageError
 from ctxchat.core.sanitize import clean
@@ -160,7 +159,7 @@ def add(name: str, where: tuple[str, ...], env: tuple[str, ...], headers: tuple[
         raise UsageError("Headers and logins are for a server at an address.")
     server: dict[str, object] = {"url": first} if address else {"command": first, "args": rest}
     server |= {"env": _pairs(env), "headers": _pairs(headers), **login}
-    file = _settings_file()
+    file = own_settings_file()
     if write.own_value(file, f"mcp.{bare_key(name)}") is not None:
         raise UsageError(f"{file} has a server {name} already.", f"`ctxchat mcp remove {name}` takes it out.")
     write.set_value(file, f"mcp.{bare_key(name)}", {key: value for key, value in server.items() if value})
@@ -172,17 +171,13 @@ def add(name: str, where: tuple[str, ...], env: tuple[str, ...], headers: tuple[
 @common_options
 def remove(name: str) -> None:
     """Take the server NAME out of your settings."""
-    file = _settings_file()
+    file = own_settings_file()
     if write.own_value(file, f"mcp.{bare_key(name)}") is None:
         raise UsageError(
             f"{file} has no server {name}.", "`ctxchat mcp list` shows those in force, and those of .mcp.json."
         )
     write.unset_value(file, f"mcp.{bare_key(name)}")
     narrate(f"{file}: removed {name}.")
-
-
-def _settings_file() -> Path:
-    return Path(flags().config) if flags().config else paths.user_file(paths.config_dir())
 
 
 def _pairs(given: Sequence[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,13 +16,35 @@ import click
 import msgspec
 
 from ctxchat.bootstrap import history_import
+from ctxchat.bootstrap.flags import settings_from
 from ctxchat.bootstrap.program import Program
-from ctxchat.cli.common import common_options, emit, flags, index_completed, narrate, run_async, status, table
+from ctxchat.bootstrap.workspace import workspace_of
+from ctxchat.cli.common import (
+    common_options,
+    emit,
+    flags,
+    index_completed,
+    narrate,
+    own_settings_file,
+    run_async,
+    status,
+    table,
+)
+from ctxchat.config import write
 from ctxchat.core.errors import UsageError
 from ctxchat.core.sanitize import harmless_json
 from ctxchat.importing import formats
 from ctxchat.importing.formats import FORMATS, Format
-from ctxchat.importing.outcome import Imported, ImportNews, ReadSoFar, not_kept, size_words, summary
+from ctxchat.importing.outcome import (
+    FOLLOWING,
+    Imported,
+    ImportNews,
+    ReadSoFar,
+    deleted_there,
+    not_kept,
+    size_words,
+    summary,
+)
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 
@@ -50,10 +72,17 @@ class FoundRow(msgspec.Struct, frozen=True):
 @click.option("--from", "agent", default="", metavar="NAME", help=f"Whose form it is: {', '.join(FORMATS)}, openai.")
 @click.option("--found", is_flag=True, help="Say what lies in the usual places on this machine, and import nothing.")
 @click.option("--all", "every", is_flag=True, help="Import all that --found names (with --from, of that agent).")
+@click.option(
+    "--follow/--no-follow",
+    default=None,
+    help="Import all of it now, and from now on what is new while ctxchat is open; or no more from now on.",
+)
 @click.option("--events", is_flag=True, help="JSON lines as it goes, for programs: how far it is, and each session.")
 @click.option("--title", default="", metavar="T", help="Its title; without one the first user message gives it.")
 @common_options
-def command(paths: Sequence[str], agent: str, found: bool, every: bool, events: bool, title: str) -> None:
+def command(
+    paths: Sequence[str], agent: str, found: bool, every: bool, follow: bool | None, events: bool, title: str
+) -> None:
     """Bring in sessions of other agents, and OpenAI-style chat messages (JSON or JSON lines); prints the ids.
 
     Whose they are is recognised. What was brought in before is not brought in twice.
@@ -62,6 +91,13 @@ def command(paths: Sequence[str], agent: str, found: bool, every: bool, events: 
         with suppress(AttributeError, OSError):  # it runs beside a chat
             os.nice(NICENESS)
     form = formats.named(agent) if agent not in {"", "openai"} else None
+    if follow is not None:
+        if paths or agent or found or title:
+            raise UsageError("--follow and --no-follow are for all agents there are.", "Give neither file nor --from.")
+        _switch_following(follow)
+        if not follow:
+            return
+        every = True
     if found:
         _tell_found(form)
     elif every:
@@ -74,6 +110,28 @@ def command(paths: Sequence[str], agent: str, found: bool, every: bool, events: 
         _import_chat(Path(paths[0]), title, events=events)
     else:
         _import_all([pair for path in paths for pair in _files_of(Path(path), form)], events=events)
+
+
+def _switch_following(on: bool) -> None:
+    """Write it into the person's settings, and say what that means."""
+    file = own_settings_file()
+    if on:
+        write.set_value(file, "sessions.follow", True)
+    else:
+        write.unset_value(file, "sessions.follow")
+    loaded = settings_from(flags(), workspace_of(flags().cwd))
+    narrate(f"{file}: sessions.follow = {str(on).lower()}")
+    if (in_force := loaded.settings.sessions.follow) is not on:
+        set_by = loaded.origins["sessions.follow"].text
+        narrate(f"! {set_by} says otherwise, and counts: sessions.follow = {str(in_force).lower()}")
+    elif on:
+        narrate(FOLLOWING)
+        deleted = deleted_there([history_import.as_importable(found) for found in formats.find_sessions(Path.home())])
+        narrate(f"{deleted} `ctxchat sessions import --no-follow` ends it.".lstrip())
+    else:
+        narrate("No new sessions of other agents are brought in any more. Those that are here stay.")
+        if flags().json:
+            emit({"follow": False})
 
 
 def _chat(path: Path) -> bool:
@@ -126,15 +184,19 @@ def _import_all(todo: Sequence[tuple[Format, Path]], *, events: bool, only_new: 
             status("")
             click.echo(news.id)
 
+    def waits() -> None:
+        status("another import is under way; this one waits for its end")
+
     async def import_found() -> None:
         async with Program.started(flags()) as program:
-            same = history_import.unchanged(program.database)
-            left = [(form, file) for form, file in todo if not (only_new and same(file))]
-            try:
-                await program.database.run(_bring, program.database, left, tell, lambda: not stopped.is_set())
-            except asyncio.CancelledError:
-                stopped.set()
-                raise
+            async with history_import.alone(program.database, waits) if only_new else nullcontext():
+                same = history_import.unchanged(program.database)
+                left = [(form, file) for form, file in todo if not only_new or (file.exists() and not same(file))]
+                try:
+                    await program.database.run(_bring, program.database, left, tell, lambda: not stopped.is_set())
+                except asyncio.CancelledError:
+                    stopped.set()
+                    raise
             if not events:  # whoever reads those has a search of its own to complete
                 status("")
                 _report(told)
@@ -160,7 +222,7 @@ def _bring(
     going_on: Callable[[], bool],
 ) -> None:
     """One file after the other, as long as it is `going_on`."""
-    sizes = [file.stat().st_size for _, file in todo]
+    sizes = [_size(file) for _, file in todo]
     whole, before = sum(sizes), 0
     for (form, file), size in zip(todo, sizes, strict=True):
         read = 0
@@ -179,6 +241,12 @@ def _bring(
             return  # nobody waits for this any more
         before += size
         tell(ReadSoFar(before, whole))
+
+
+def _size(file: Path) -> int:
+    with suppress(OSError):  # it went since it was found
+        return file.stat().st_size
+    return 0
 
 
 def _report(told: Sequence[Imported]) -> None:

@@ -13,10 +13,14 @@ from typing import Any
 
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Image, Message, Opaque, Part, Text, ToolCall
-from ctxchat.importing.json_stream import Object, as_json, items, number, obj, simple, text, thought
+from ctxchat.core.quantities import count
+from ctxchat.importing.json_stream import Object, as_json, items, number, obj, settings_of, simple, text, thought
 from ctxchat.importing.steps import About, Back, Begin, Cleared, Compacted, Counted, Damaged, NoPlace, Said, Step
 
 NAME, LABEL = "claude-code", "Claude Code"
+
+CLEANUP_DAYS = 30
+"""Days after which it deletes a session at its start, unless its settings say otherwise."""
 
 _SPOKEN = {"user", "assistant"}
 _TITLES = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", 3)}
@@ -53,6 +57,12 @@ def files(home: Path) -> Iterator[Path]:
         for path in (base / "projects").glob("*/**/*.jsonl")
     ]
     yield from sorted((p for p in found if p.name != "journal.jsonl"), key=lambda p: (p.name.startswith("agent-"), p))
+
+
+def kept_for(home: Path) -> str:
+    """How long it keeps a session: `cleanupPeriodDays` of its settings, 30 where that is no number of days."""
+    days = number(settings_of(home / ".claude" / "settings.json").get("cleanupPeriodDays"))
+    return count(days or CLEANUP_DAYS, "day")
 
 
 def sub_agents(file: Path) -> Iterator[Path]:

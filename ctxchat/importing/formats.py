@@ -24,7 +24,9 @@ SAMPLED_LINES = 40
 
 class Format(msgspec.Struct, frozen=True):
     """How one agent keeps its sessions. `files` are those in its usual places below a home folder; `is_ours` knows a file
-    without being told, and `steps` reads it. `beside` are files that belong to one: of its sub-agents, to be read after it."""
+    without being told, and `steps` reads it. `beside` are files that belong to one: of its sub-agents, to be read after it.
+    `kept_for` says how long the agent keeps a session of the person with this home folder, empty where it deletes none by
+    itself."""
 
     name: str
     label: str
@@ -32,6 +34,7 @@ class Format(msgspec.Struct, frozen=True):
     is_ours: Callable[[Path], bool]
     steps: Callable[[Path, Progress], Iterator[Step]]
     beside: Callable[[Path], Iterable[Path]] = lambda file: ()
+    kept_for: Callable[[Path], str] = lambda home: ""
 
 
 def _of_lines(
@@ -41,6 +44,7 @@ def _of_lines(
     is_ours: Callable[[Object], bool],
     steps: Callable[[Iterable[tuple[int, Object | Damaged]], Path], Iterator[Step]],
     beside: Callable[[Path], Iterable[Path]] = lambda file: (),
+    kept_for: Callable[[Path], str] = lambda home: "",
 ) -> Format:
     def known(file: Path) -> bool:
         return any(not isinstance(line, Damaged) and is_ours(line) for _, line in islice(lines(file), SAMPLED_LINES))
@@ -48,7 +52,7 @@ def _of_lines(
     def read_lines(file: Path, progress: Progress = silent) -> Iterator[Step]:
         return steps(lines(file, progress), file)
 
-    return Format(name, label, files, known, read_lines, beside)
+    return Format(name, label, files, known, read_lines, beside, kept_for)
 
 
 FORMATS = {
@@ -63,10 +67,11 @@ FORMATS = {
             claude_code.is_ours,
             claude_code.steps,
             claude_code.sub_agents,
+            claude_code.kept_for,
         ),
         _of_lines(codex.NAME, codex.LABEL, codex.files, codex.is_ours, codex.steps),
         _of_lines(pi.NAME, pi.LABEL, pi.files, pi.is_ours, pi.steps),
-        Format(gemini.NAME, gemini.LABEL, gemini.files, gemini.is_ours, gemini.steps),
+        Format(gemini.NAME, gemini.LABEL, gemini.files, gemini.is_ours, gemini.steps, kept_for=gemini.kept_for),
         Format(opencode.NAME, opencode.LABEL, opencode.files, opencode.is_ours, opencode.steps),
         Format(aider.NAME, aider.LABEL, aider.files, aider.is_ours, aider.steps),
     )

@@ -6,12 +6,14 @@ A message is written anew with each thing that is added to it, so a session is h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Image, Message, Opaque, Part, Text, ToolCall
+from ctxchat.core.quantities import count
 from ctxchat.importing.json_stream import (
     Object,
     Progress,
@@ -21,6 +23,7 @@ from ctxchat.importing.json_stream import (
     number,
     obj,
     parse_file,
+    settings_of,
     simple,
     text,
     thought,
@@ -28,6 +31,9 @@ from ctxchat.importing.json_stream import (
 from ctxchat.importing.steps import About, Back, Begin, Compacted, Counted, Damaged, NoPlace, Said, Step
 
 NAME, LABEL = "gemini-cli", "gemini-cli"
+
+MAX_AGE = "30d"
+"""Age at which it deletes a session at its start, unless its settings say otherwise."""
 
 _SNAPSHOT = "<state_snapshot>"
 _HARNESS = ("<session_context>", "This is the Gemini CLI. We are setting up the context")
@@ -49,6 +55,16 @@ def files(home: Path) -> Iterator[Path]:
     base = home / ".gemini" / "tmp"
     yield from sorted(base.glob("*/chats/**/*.json*"))
     yield from sorted(base.glob("*/checkpoint-*.json"))
+
+
+def kept_for(home: Path) -> str:
+    """How long it keeps a session: `maxAge` in `general.sessionRetention` of its settings (`30d`, `12h`, `2w`, `1m`), 30 days
+    where there is none; empty where it deletes none, as it does for what is no such time."""
+    retention = obj(obj(settings_of(home / ".gemini" / "settings.json").get("general")).get("sessionRetention"))
+    age = re.fullmatch(r"([1-9]\d{0,8})([hdwm])", text(retention.get("maxAge", MAX_AGE)))
+    if age is None or retention.get("enabled") is False:
+        return ""
+    return count(int(age[1]), {"h": "hour", "d": "day", "w": "week", "m": "month"}[age[2]])
 
 
 def steps(file: Path, progress: Progress) -> Iterator[Step]:

@@ -186,3 +186,11 @@ def simple(parts: Sequence[Part]) -> str | tuple[Part, ...]:
     if all(isinstance(part, Text) and not part.name for part in parts):
         return "\n\n".join(part.text for part in parts if isinstance(part, Text) and part.text)
     return tuple(parts)
+
+
+def settings_of(file: Path) -> Object:
+    """What an agent's JSON settings hold; nothing where there are none, or they cannot be read."""
+    try:
+        return obj(msgspec.json.decode(file.read_bytes()))
+    except (OSError, ValueError, RecursionError):  # msgspec's errors are ValueErrors
+        return {}

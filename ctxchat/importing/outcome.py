@@ -37,11 +37,13 @@ class ReadSoFar(msgspec.Struct, frozen=True, tag_field="type", tag="progress"):
 
 
 class Importable(msgspec.Struct, frozen=True):
-    """Sessions of one agent that could be imported: `files` that are not here yet or have changed, `size` of these in bytes."""
+    """Sessions of one agent that could be imported: `files` that are not here yet or have changed, `size` of these in bytes.
+    `kept_for` is how long that agent keeps them, empty where it deletes none by itself."""
 
     agent: str
     files: int
     size: int
+    kept_for: str = ""
 
 
 def importable(found: Sequence[Importable]) -> str:
@@ -53,6 +55,35 @@ def importable(found: Sequence[Importable]) -> str:
     named = " and ".join([*([", ".join(parts[:-1])] if parts[1:] else []), parts[-1]])
     return f"{named}, {size_words(sum(f.size for f in found))}"
 
+
+def deleted_there(found: Sequence[Importable]) -> str:
+    """`Claude Code deletes its sessions after 30 days.`; empty where no agent deletes any by itself."""
+    parts = [(f.agent, f.kept_for) for f in found if f.kept_for]
+    told = [f"{agent} deletes its sessions after {time}" for agent, time in parts[:1]]
+    return " and ".join([*told, *(f"{agent} after {time}" for agent, time in parts[1:])]) + "." * bool(parts)
+
+
+def brought_in(told: Sequence[Imported]) -> str:
+    """`3 sessions of other agents brought in`, by those that are new here or have grown; empty where there is none."""
+    many = sum(one.outcome in {"new", "grown"} for one in told)
+    return f"{count(many, 'session')} of other agents brought in" if many else ""
+
+
+def not_brought_in(told: Sequence[Imported]) -> str:
+    """`2 sessions of other agents could not be brought in: …`, with what was wrong with the first; empty where all could be."""
+    problems = [one.problem for one in told if one.problem]
+    many = count(len(problems), "session")
+    return f"{many} of other agents could not be brought in: {problems[0]}" if problems else ""
+
+
+FOLLOW_INTERVAL_S = 300.0
+"""Seconds between two looks for new sessions of other agents."""
+
+FOLLOWING = (
+    "While ctxchat is open, new and grown sessions of other agents are brought in: at its start, and every "
+    f"{FOLLOW_INTERVAL_S / 60:.0f} minutes. Their files are only read; what was brought in stays when they are deleted."
+)
+"""What following them does."""
 
 ImportNews = Imported | ReadSoFar
 """A line of `sessions import --events`."""

@@ -32,6 +32,7 @@ from ctxchat.config.schema import Settings
 from ctxchat.config.themes import Theme
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.prompt_files import called_prompt
+from ctxchat.importing.outcome import FOLLOW_INTERVAL_S
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui import commands, starting
 from ctxchat.tui.actions import Handler, handler, importing, models, views
@@ -81,6 +82,9 @@ _MEMORY_LINE = re.compile(r"#(me)? +\S.*")
 _OWN_COMMAND = re.compile(r"!!?\s*[^!\s].*", re.DOTALL)
 """What is run instead of being sent."""
 
+PAUSE_SHARE = 10
+"""How many times as long as it took to bring in other agents' sessions nobody looks for more."""
+
 MAX_FAULTS = 20
 """Faults after which the interface ends: what fails with every frame goes on failing."""
 
@@ -109,6 +113,7 @@ class CtxchatApp(InOrder):
         driver: Any = None,
         now: Callable[[], float] = monotonic,
         write_down: Callable[[Exception], str] | None = None,
+        follow_interval: float = FOLLOW_INTERVAL_S,
     ) -> None:
         super().__init__([textual_theme(theme) for theme in themes.values()], settings.theme, driver)
         self.services, self.settings, self.now = services, settings, now
@@ -122,6 +127,7 @@ class CtxchatApp(InOrder):
         self._opener: Worker[Any] | None = None
         self._waiting: set[Worker[Any]] = set()  # for the session that is being opened
         self._left: asyncio.Task[None] | None = None
+        self._others, self._follow_interval = importing.FollowedSessions(self), follow_interval
         self._write_down, self._faults = write_down, 0
         self.chat = ChatScreen(
             services.workspace.name,
@@ -188,6 +194,15 @@ class CtxchatApp(InOrder):
         self.run_worker(partial(starting.list_files, self), group="files", exit_on_error=False)
         if opened:
             await starting.get_ready(self)
+            self._bring_in()
+
+    def _bring_in(self) -> None:
+        """What other agents' sessions have that is new, now and then, beside everything else."""
+        self.run_worker(self._follow_others, group="follow", exit_on_error=False)
+
+    async def _follow_others(self) -> None:
+        took = await self._others.look()
+        self.set_timer(max(self._follow_interval, PAUSE_SHARE * took), self._bring_in)
 
     async def action_quit(self) -> None:
         self.run_command(commands.BY_NAME["quit"])
@@ -507,6 +522,8 @@ class CtxchatApp(InOrder):
     def on_import_offer_answered(self, event: ImportOffer.Answered) -> None:
         event.stop()
         self.chat.composer.prompt.focus()
+        if event.follow is not None:
+            self.start_action(partial(importing.follow_from_now, event.follow), "")
         if event.agreed:
             if event.path and event.path in self.chat.composer.draft:  # it was meant for this
                 self.chat.composer.set_draft(self.chat.composer.draft.replace(event.path, "", 1).strip(" '\""))

@@ -104,6 +104,19 @@ class Services(Protocol):
         """Import them, beside the chat; closing the generator ends it. Raises CtxchatError."""
         ...
 
+    def following(self) -> AsyncGenerator[ImportNews, None]:
+        """Import what is new or has grown in the usual places since the last time, beside the chat; nothing while another window
+        or command is at it. Closing the generator ends it. Raises CtxchatError."""
+        ...
+
+    async def may_offer_following(self) -> bool:
+        """Nobody was asked yet whether to do so from now on."""
+        ...
+
+    async def following_answered(self) -> None:
+        """Somebody was, and is not asked again. Raises StorageError."""
+        ...
+
     async def models(self) -> Sequence[FoundModel]: ...
     async def first_look(self) -> FirstLook:
         """What to ask where no model is set (once for each person), or to say."""

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from ctxchat.bootstrap.history_import import first_found, importable, run_import
+from ctxchat.bootstrap.history_import import (
+    Following,
+    alone,
+    first_found,
+    following_answered,
+    importable,
+    may_offer_following,
+    run_import,
+)
 from ctxchat.config import paths
 from ctxchat.core.errors import CtxchatError
 from ctxchat.importing.outcome import Imported, ReadSoFar
@@ -70,3 +79,69 @@ async def test_an_import_that_is_ended_leaves_whole_sessions(home: Path) -> None
     with Database(paths.data_dir()) as database:
         assert 0 < len(sessions.rows(database)) < 152
         assert database.check() == []
+
+
+async def brought(following: Following) -> list[Imported]:
+    async with aclosing(following.bring_new()) as news:
+        return [each async for each in news if isinstance(each, Imported)]
+
+
+async def test_what_is_new_or_has_grown_comes_with_the_next_pass_and_what_is_broken_is_tried_once(home: Path) -> None:
+    with Database(paths.data_dir()) as database:
+        following = Following(database)
+        assert [one.outcome for one in await brought(following)] == ["new", "new"]
+        assert await brought(following) == []
+        grown = home / ".claude/projects/p/a.jsonl"
+        more = {"type": "user", "uuid": "more", "parentUuid": wild.claude()[-1].get("uuid"), "sessionId": "s"}
+        more["message"] = {"role": "user", "content": "and one thing more"}
+        grown.write_bytes(grown.read_bytes() + msgspec.json.encode(more) + b"\n")
+        broken = home / ".local/share/opencode/opencode.db"
+        broken.parent.mkdir(parents=True)
+        broken.write_bytes(b"SQLite format 3\0 cut")
+        second = {one.agent: one for one in await brought(following)}
+        assert {agent: one.outcome for agent, one in second.items()} == {"claude-code": "grown", "opencode": "failed"}
+        assert second["opencode"].problem
+        assert await brought(following) == []
+        written(home / ".claude/projects/p/b.jsonl", wild.claude("another"))
+        assert {one.outcome for one in await brought(following)} == {"new", "failed"}
+        assert len(sessions.rows(database)) == 3
+
+
+async def test_of_two_windows_one_brings_in_and_a_command_waits_for_its_end(home: Path) -> None:
+    waits = asyncio.Event()
+    with Database(paths.data_dir()) as database, Database(paths.data_dir()) as other:
+        async with alone(database):
+            assert await brought(Following(other)) == []
+            command = asyncio.create_task(_all_imported())
+            waiting = asyncio.create_task(_alone(other, waits))
+            await waits.wait()
+            assert not sessions.rows(database)
+        await waiting
+        assert await command == ["new", "new"]
+        assert await brought(Following(other)) == []
+        two = await asyncio.gather(brought(Following(database)), brought(Following(other)))
+        assert two == [[], []] and len(sessions.rows(database)) == 2
+
+
+async def _alone(database: Database, waits: asyncio.Event) -> None:
+    async with alone(database, waits.set):
+        pass
+
+
+async def _all_imported() -> list[str]:
+    async with aclosing(run_import(None)) as news:
+        return [each.outcome async for each in news if isinstance(each, Imported)]
+
+
+async def test_two_windows_at_once_bring_nothing_in_twice(home: Path) -> None:
+    with Database(paths.data_dir()) as database, Database(paths.data_dir()) as other:
+        both = await asyncio.gather(brought(Following(database)), brought(Following(other)))
+        assert sorted(one.outcome for each in both for one in each) == ["new", "new"]
+        assert len(sessions.rows(database)) == 2
+
+
+async def test_whether_to_follow_is_asked_until_it_was_answered(home: Path) -> None:
+    with Database(paths.data_dir()) as database:
+        assert await may_offer_following(database) and await may_offer_following(database)
+        await following_answered(database)
+        assert not await may_offer_following(database)

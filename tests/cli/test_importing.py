@@ -65,3 +65,32 @@ def test_a_database_that_is_cut_is_called_one(cli: Cli, agents: Path) -> None:
     (agents / "opencode.db").write_bytes(whole[: len(whole) // 2])
     told = cli("sessions", "import", str(agents / "opencode.db"))
     assert told.code == 1 and "a database that cannot be read" in told.err and "copy it again" in told.err
+
+
+def test_following_is_switched_on_and_off_in_the_persons_settings(cli: Cli, agents: Path) -> None:
+    (agents / ".claude/settings.json").write_text('{"cleanupPeriodDays": 7}')
+    on = cli("sessions", "import", "--follow")
+    assert len(on.out.split()) == 3 and "3 sessions imported" in on.err
+    assert "every 5 minutes" in on.err and "--no-follow` ends it" in on.err
+    assert "Claude Code deletes its sessions after 7 days." in on.err
+    assert cli("config", "show", "sessions.follow", "--json").json["sessions.follow"]["value"] is True
+    again = cli("sessions", "import", "--follow", "--json")
+    assert again.json == {"id": "", "sessions": []}
+    off = cli("sessions", "import", "--no-follow")
+    assert "Those that are here stay." in off.err and len(cli("sessions", "list", "--json").json) == 3
+    assert cli("config", "show", "sessions.follow", "--json").json["sessions.follow"]["value"] is False
+    assert cli("sessions", "import", "--no-follow", "--json").json == {"follow": False}
+
+
+def test_following_that_the_environment_forbids_is_not_said_to_be_on(
+    cli: Cli, agents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CTXCHAT_SESSIONS__FOLLOW", "false")
+    told = cli("sessions", "import", "--follow").err
+    assert "CTXCHAT_SESSIONS__FOLLOW says otherwise" in told and "every 5 minutes" not in told
+
+
+def test_one_agent_or_file_cannot_be_followed(cli: Cli, agents: Path) -> None:
+    for more in (["--from", "codex"], ["a.jsonl"], ["--found"]):
+        assert "for all agents" in cli("sessions", "import", "--follow", *more).sentence
+    assert cli("config", "show", "sessions.follow", "--json").json["sessions.follow"]["value"] is False

@@ -12,6 +12,7 @@ import pytest
 from ctxchat.bootstrap.history_import import unchanged
 from ctxchat.core.facts import facts_of
 from ctxchat.core.messages import Image
+from ctxchat.importing import formats
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
 from tests.importing import wild
@@ -290,3 +291,31 @@ def test_results_in_another_order_than_their_calls_are_numbered_as_they_stand(
     texts = [m.text for m in state(database, told.id).ledger.messages()]
     assert places == list(range(1, len(places) + 1))
     assert texts.index("first file") + 1 == texts.index("second file") < texts.index("and be quick")
+
+
+CLAUDE, GEMINI = ".claude/settings.json", ".gemini/settings.json"
+
+
+@pytest.mark.parametrize(
+    ("agent", "settings", "kept"),
+    [
+        ("claude-code", {}, "30 days"),
+        ("claude-code", {CLAUDE: "{}"}, "30 days"),
+        ("claude-code", {CLAUDE: '{"cleanupPeriodDays": 99999}'}, "99,999 days"),
+        ("claude-code", {CLAUDE: '{"cleanupPeriodDays": 1}'}, "1 day"),
+        ("claude-code", {CLAUDE: '{"cleanupPeriodDays": "all"}'}, "30 days"),
+        ("claude-code", {CLAUDE: '{"cleanupPeriodDays": 5'}, "30 days"),
+        ("claude-code", {CLAUDE: "[" * 100_000}, "30 days"),
+        ("gemini-cli", {}, "30 days"),
+        ("gemini-cli", {GEMINI: '{"general": {"sessionRetention": {"maxAge": "2w"}}}'}, "2 weeks"),
+        ("gemini-cli", {GEMINI: '{"general": {"sessionRetention": {"enabled": false}}}'}, ""),
+        ("gemini-cli", {GEMINI: '{"general": {"sessionRetention": {"maxAge": "long"}}}'}, ""),
+        ("gemini-cli", {GEMINI: '{"general": 3}'}, "30 days"),
+        ("codex", {}, ""),
+    ],
+)
+def test_how_long_an_agent_keeps_its_sessions(tmp_path: Path, agent: str, settings: dict[str, str], kept: str) -> None:
+    for name, text in settings.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    assert formats.named(agent).kept_for(tmp_path) == kept

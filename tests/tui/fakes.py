@@ -651,6 +651,15 @@ class FakeServices:
         for news in ():
             yield news
 
+    async def following(self) -> AsyncGenerator[ImportNews, None]:
+        for news in ():
+            yield news
+
+    async def may_offer_following(self) -> bool:
+        return False
+
+    async def following_answered(self) -> None: ...
+
     async def first_look(self) -> FirstLook:
         from ctxchat.models.discovery import FirstLook
 

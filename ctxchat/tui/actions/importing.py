@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from contextlib import aclosing
 from os.path import expanduser
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from textual.worker import get_current_worker
 
 from ctxchat.core.errors import CtxchatError
-from ctxchat.importing.outcome import Imported, importable, summary
+from ctxchat.importing.outcome import (
+    FOLLOWING,
+    Imported,
+    brought_in,
+    deleted_there,
+    importable,
+    not_brought_in,
+    summary,
+)
 from ctxchat.tui.chat.offers import ImportLine, ImportOffer
+from ctxchat.tui.commands import shown_key
 
 if TYPE_CHECKING:
     from ctxchat.tui.app import CtxchatApp
@@ -25,7 +36,8 @@ async def import_sessions(app: CtxchatApp, argument: str = "") -> None:
     elif argument:
         await import_from(app, argument)
     elif found := await app.services.importable():
-        await app.chat.questions.offer_import(ImportOffer(found))
+        follow = not app.settings.sessions.follow and await app.services.may_offer_following()
+        await app.chat.questions.offer_import(ImportOffer(found, follow=follow))
     else:
         app.chat.notice("info", "No sessions of other agents were found that are not here yet.")
 
@@ -37,10 +49,61 @@ async def offer_path(app: CtxchatApp, path: str) -> None:
 
 
 async def tell_found(app: CtxchatApp) -> None:
-    """One line, the first time that sessions of other agents lie on this machine."""
-    if found := await app.services.first_found():
-        words = f"Found: {importable(found)}. /import brings them in, to search and go on with."
-        app.chat.announce(words, "info", above=True)
+    """One line, the first time that sessions of other agents lie on this machine, unless they come by themselves."""
+    if not app.settings.sessions.follow and (found := await app.services.first_found()):
+        words = (
+            f"Found: {importable(found)}. /import brings them in, to search and go on with, and new ones as they come, "
+            f"where you want it. {deleted_there(found)}"
+        )
+        app.chat.announce(words.rstrip(), "info", above=True)
+
+
+async def follow_from_now(wanted: bool, app: CtxchatApp, argument: str = "") -> None:
+    """What was said to that question: written into the person's settings where it is wanted, and not asked again."""
+    from ctxchat.config.write import set_value
+
+    await app.services.following_answered()
+    if wanted:
+        try:
+            await to_thread(set_value, app.settings_file, "sessions.follow", True)
+        except OSError as problem:
+            why = f"{app.settings_file}: {problem.strerror or problem}"
+            raise CtxchatError(why, "New sessions are not brought in by themselves.") from problem
+        app.chat.notice("info", f"{FOLLOWING} `ctxchat sessions import --no-follow` ends it.")
+
+
+class FollowedSessions:
+    """Sessions of other agents that come by themselves, where the settings want it: what was said of them."""
+
+    def __init__(self, app: CtxchatApp) -> None:
+        self._app = app
+        self._told: set[str] = set()  # ids of sessions: one that goes on growing is named once
+
+    async def look(self) -> float:
+        """Bring in what is new; how many seconds that took."""
+        app, began = self._app, monotonic()
+        if not app.settings.sessions.follow or app.chat.questions.importing:
+            return 0.0
+        came: list[Imported] = []
+        trouble = ""
+        try:
+            async with aclosing(app.services.following()) as news:
+                async for each in news:
+                    if isinstance(each, Imported):
+                        came.append(each)
+            trouble = not_brought_in(came)
+        except CtxchatError as problem:
+            trouble = str(problem)
+        if came or trouble:
+            app.chat.banner.only("following", (trouble,))
+        if trouble:
+            app.chat.announce(trouble, about="following")
+        fresh = [one for one in came if one.id not in self._told]
+        if words := brought_in(fresh):
+            self._told.update(one.id for one in fresh)
+            key = next(map(shown_key, app.keys.get("sessions", ())), "/sessions")
+            app.chat.announce(f"{words}; {key} shows them.", "info")
+        return monotonic() - began
 
 
 def placed(app: CtxchatApp, path: str) -> Path:

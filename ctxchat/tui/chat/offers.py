@@ -17,7 +17,7 @@ from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import CompactionSuggested
 from ctxchat.core.limits import Limit
 from ctxchat.core.quantities import count
-from ctxchat.importing.outcome import Importable, ReadSoFar, importable, size_words
+from ctxchat.importing.outcome import Importable, ReadSoFar, deleted_there, importable, size_words
 from ctxchat.presentation.text import one_line, short
 from ctxchat.presentation.usage_text import brief, percent
 from ctxchat.tui.chat.asked import MOVING, KeyedAnswer, Keys, Offered
@@ -262,29 +262,36 @@ class LimitPanel(Offered):
 
 
 class ImportOffer(Offered):
-    """Import what was found, in the usual places or where `path` says, or not now."""
+    """Import what was found, in the usual places or where `path` says, or not now; with `follow` also what comes later."""
 
     class Answered(Message):
-        """Whether to."""
+        """Whether to, and whether to import what comes later, None where that was not asked."""
 
-        def __init__(self, path: str, agreed: bool) -> None:
+        def __init__(self, path: str, agreed: bool, follow: bool | None) -> None:
             super().__init__()
-            self.path, self.agreed = path, agreed
+            self.path, self.agreed, self.follow = path, agreed, follow
 
-    def __init__(self, found: Sequence[Importable], path: str = "") -> None:
+    def __init__(self, found: Sequence[Importable], path: str = "", *, follow: bool = False) -> None:
         super().__init__(id="import-offer")
-        self._found, self._path = found, path
+        self._found, self._path, self._follow = found, path, follow
 
     @property
     def answers(self) -> Sequence[KeyedAnswer]:
-        return (("import", "i", "import", False), ("later", "esc", "not now", False))
+        follow: KeyedAnswer = ("follow", "f", "and new ones", False)
+        return (("import", "i", "import", False), *([follow] * self._follow), ("later", "esc", "not now", False))
 
     def body(self) -> Iterable[Widget]:
         words = f"Import {one_line(importable(self._found), 200)}?"
         yield Static(Content.assemble(("? ", "bold $text-warning"), (words, "bold")), markup=False, classes="question")
 
+    def below(self) -> Iterable[Widget]:
+        if self._follow:
+            words = f"f also imports what comes later, while ctxchat is open. {deleted_there(self._found)}".rstrip()
+            yield Static(Content.styled(words, "$text-muted"), markup=False)
+
     def answer(self, what: str) -> None:
-        self.post_answer(self.Answered(self._path, what == "import"))
+        follow = what == "follow" if self._follow else None
+        self.post_answer(self.Answered(self._path, what != "later", follow))
 
 
 class ImportLine(Pressable):
