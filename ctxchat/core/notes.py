@@ -16,6 +16,7 @@ from ctxchat.core.head import ContextBlock, Head, ToolSpec
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.tool_share import CALL_TOOL
+from ctxchat.core.tooluse import failed
 
 CONTEXT_NOTE = "context:"
 """How the `source` of a note on what stands around a conversation begins; behind it stand the sources it tells of."""
@@ -63,9 +64,8 @@ def known_context(head: Head, ledger: Ledger) -> dict[str, str]:
 
 def without_tool_told(head: Head, ledger: Ledger) -> Head:
     """The head without what a tool of the source's own name has told already, where that stands in view."""
-    by_tools = _said_by_tools(ledger, {block.source_id for block in head.context})
-    told = [block for block in head.context if block.text.endswith(by_tools.get(block.source_id) or "\0")]
-    return msgspec.structs.replace(head, context=tuple(b for b in head.context if b not in told)) if told else head
+    told = _told_by_tools(ledger, {block.source_id for block in head.context})
+    return msgspec.structs.replace(head, context=tuple(b for b in head.context if b.source_id not in told))
 
 
 def change_note(
@@ -74,12 +74,12 @@ def change_note(
     """What there is to say of the sources that differ now, and what is known of them then; an empty text where nothing does. What
     a tool of the source's own name has told already (the to-do list) is not told again."""
     texts = {block.source_id: block.text for block in now}
-    by_tools = _said_by_tools(ledger, {*known, *texts})
+    told = _told_by_tools(ledger, {*known, *texts})
     parts: list[str] = []
     news: list[ContextBlock] = []
     for source in dict.fromkeys((*known, *texts)):
         before, text = known.get(source, ""), texts.get(source, "")
-        if text == before or (source in by_tools and (not text or text.endswith(by_tools[source]))):
+        if text == before or source in told:
             continue
         kind, said = ("tools", tools_change(before, text)) if source == TOOLS else difference(before, text)
         parts.append(f'<context source="{source}" change="{kind}">\n{said}\n</context>'.replace("\n\n</", "\n</"))
@@ -87,13 +87,19 @@ def change_note(
     return "\n".join(parts), tuple(news)
 
 
-def _said_by_tools(ledger: Ledger, sources: Collection[str]) -> dict[str, str]:
-    """The newest result in view of the tool that is called like a source, by source."""
-    found: dict[str, str] = {}
-    for entry in ledger.live():
-        if entry.group and entry.group.kind == "round":
-            found.update((m.name, m.text) for m in entry.group.messages if m.role == "tool" and m.name in sources)
-    return found
+def _told_by_tools(ledger: Ledger, sources: Collection[str]) -> set[str]:
+    """The sources whose words stand in view in a call: a tool called like a source writes it, and its newest call that succeeded
+    is shown as it was made."""
+    shown = {entry.group.id: entry.group.first.calls for entry in ledger.live() if entry.group}
+    told: set[str] = set()
+    open_sources = set(sources)
+    for group in reversed(ledger.groups_in_force):
+        for call, result in reversed(list(zip(group.first.calls, group.messages[1:], strict=False))):
+            if call.name in open_sources and not failed(result):
+                open_sources.remove(call.name)
+                if call in shown.get(group.id, ()):
+                    told.add(call.name)
+    return told
 
 
 def difference(before: str, after: str) -> tuple[Literal["new", "gone", "lines", "whole"], str]:

@@ -14,6 +14,7 @@ import msgspec
 
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.clip import clip, head
+from ctxchat.core.expressions import expression
 from ctxchat.core.facts import render
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.memos import memos_of
@@ -33,6 +34,10 @@ RESULTS = {"run": 700, "change": 120, "read": 300, "search": 300, "fetch": 500, 
 
 ANSWER, ATTACHED, NOTE, EDIT, ARGUMENTS = 1_500, 600, 300, 500, 300
 """Tokens of what the model said, of a file that came along, of a note of ours, of one edit, of other arguments."""
+
+_SHOWN_LINE = expression(r"\d*\t|\[… lines \d+–\d+\]$")
+_PERCENT = expression(r"\s*\[?\s*\d{1,3} ?%\]?$")
+"""How far a program has come, at the end of a line."""
 
 MAX_NAMED_CALLS = 4
 """Calls of a batch that was cut off which are named."""
@@ -279,7 +284,11 @@ def _body(
                 told = gist(call, message, MAX_DEFINITIONS_CHARS)
                 if ": " in told:  # what it defines says more than its head and tail
                     return f"[{told}]"
-            text = _folded(message.text) if kind == "run" else message.text
+            text = message.text
+            if kind == "change" and call is not None and not failed(message) and any(_changes(call)):
+                text = _without_shown_lines(text)  # the diff in its call has them
+            elif kind in {"run", "other"}:
+                text = _folded(text)
             return clip(text, RESULTS[kind], count)
         case _:
             text = clip(message.text, ANSWER if message.role == "assistant" else NOTE, count) if message.text else ""
@@ -290,12 +299,26 @@ def _body(
 
 
 def _folded(output: str) -> str:
-    """What a program said, a line that stands several times one behind the other once, with their number."""
+    """What a program said, a line that stands several times one behind the other once, with their number; so do lines that only
+    differ by how far the program has come."""
     lines: list[str] = []
-    for line, same in groupby(output.splitlines(), str.rstrip):
-        more = len(list(same)) - 1
-        lines += [line, f"[the line above {more} times more]"] if more > 1 else [line] * (more + 1)
+    for _, run in groupby(output.splitlines(), _without_percent):
+        same = [line.rstrip() for line in run]
+        like = "the line above" if same[0] == same[-1] else "the line above, another percentage at its end,"
+        lines += [same[0], f"[{like} {len(same) - 1} times more]"] if len(same) > 2 else same
     return "\n".join(lines)
+
+
+def _without_percent(line: str) -> str:
+    return _PERCENT.sub("", line.rstrip())
+
+
+def _without_shown_lines(result: str) -> str:
+    """The result of an edit without the lines of the file that it shows, but for the number of the first."""
+    shown = [line for line in result.splitlines() if _SHOWN_LINE.match(line)]
+    said = [line for line in result.splitlines() if not _SHOWN_LINE.match(line)]
+    number = shown[0].partition("\t")[0] if shown else ""
+    return "\n".join([*said, *([f"[shown from line {number} on]"] if number.isdecimal() else [])])
 
 
 def _message_text(message: Message, count: Count) -> str:

@@ -90,9 +90,11 @@ BARE = expression(
     re.IGNORECASE,
 )
 """A line that only says that there was an error, or where its log is."""
+NO_PROSE = r"(?!\w|[.,]?(?:[ \t]+(?!extends|implements|permits|where|with|struct|interface)[a-z]+\b){2}|\.(?:\s|$))"
+"""After the name of a definition: the line goes on as code does, and not as a sentence («class method that is called»)."""
 _DEFINES = expression(
     r"^\s*(?:\d+[\s:|│→])?\s*(?:export |public |async |pub )*"
-    r"(?:def|class|function|fn|func|struct|interface|type|const)\s+([A-Za-z]\w{2,})"
+    r"(?:def|class|function|fn|func|struct|interface|type|const)\s+([A-Za-z]\w{2,})" + NO_PROSE
 )
 _NOTE = expression(r"\[(?:exit code|lines? |only |full text|no output|ended by|stopped after|…).*\]\s*")
 """A line that a tool adds about its own output."""

@@ -9,6 +9,7 @@ from itertools import accumulate
 
 import msgspec
 
+from ctxchat.core import working_set
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.messages import ToolCall
 from ctxchat.core.sections import SECTIONS, SectionName
@@ -135,6 +136,9 @@ def _row(item: Item, call: ToolCall | None, tokens: int) -> Row:
     return Row(0, item.section, kind, what, source, tokens, item.turn, 0, item.group, item.pinned, change=item.change)
 
 
+_FILE = re.compile(r"\n\n([^\n\t:]+?)(?: \([^\n]*\))?:\n")
+"""The title of a file among those that stand beside a summary; lines of the file itself begin with a number and a tab."""
+
 _TAG = re.compile(r"\A<context source=[^>]*>\s*")
 """In front of what is injected, for the model; people see where it comes from in a column of its own."""
 
@@ -151,6 +155,9 @@ def _describe_item(item: Item, call: ToolCall | None) -> tuple[str, str, str]:
             return "summary", one_line(body, MAX_ROW_CHARS), "compaction"
         case _:
             pass
+    if message.text.startswith(working_set.OPENING):
+        named = one_line(", ".join(_FILE.findall(message.text)), MAX_ROW_CHARS)
+        return "files", f"files in work as they are on disk: {named}".removesuffix(": "), "compaction"
     if message.role == "tool":
         name = one_line((call.name if call else message.name) or "tool", 40)
         argument = key_argument(decoded(call.arguments)) if call else text

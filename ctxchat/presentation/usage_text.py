@@ -40,7 +40,7 @@ PARTS: dict[SectionName, PartStyle] = {
 }
 
 SOURCES: dict[WindowSource, str] = {
-    "loaded": "loaded",
+    "loaded": "from the server",
     "configured": "configured",
     "provider": "its provider's list",
     "catalogue": "catalogue",

@@ -219,7 +219,7 @@ def _objection(path: str, real: Path, inside: bool, rules: MentionRules) -> Ment
     if verdict == "ask":
         return MentionedFile(path, "nothing", why=f"outside this folder: {real}", asks=True)
     if path in rules.pasted:
-        return MentionedFile(path, "nothing", why="pasted, not typed", asks=True)
+        return MentionedFile(path, "nothing", why="named in pasted text", asks=True)
     return None
 
 

@@ -375,6 +375,12 @@ class CtxchatApp(InOrder):
         self.close_screens()
         self.run_command(commands.BY_NAME[name])
 
+    def action_tour(self) -> None:
+        """From the first screen: the tour has the terminal meanwhile."""
+        from ctxchat.tui.actions.program import tour
+
+        self.start_action(tour, "")
+
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, commands.Palette):
             self.push_screen(commands.Palette(id="--command-palette"))

@@ -74,7 +74,7 @@ async def get_ready(app: CtxchatApp) -> None:
         offline = session is None or session.context_usage.model.startswith("offline/")
         own = session.id if session else ""
         earlier = any(row.messages and row.id != own for row in await app.services.sessions())
-        app.chat.empty.offer_ways(has_model=not offline, has_sessions=earlier)
+        app.chat.empty.offer_ways(has_model=not offline, has_sessions=earlier, in_tour=app.chat.guide is not None)
     if session is None or session.context_usage.model.startswith(
         "offline/"
     ):  # one with a model of its own goes on with it

@@ -17,6 +17,7 @@ from ctxchat.core.notes import (
     known_context,
     tools_block,
     tools_change,
+    without_tool_told,
 )
 from ctxchat.core.tool_share import CALL_TOOL
 
@@ -74,15 +75,25 @@ def test_one_line_more_in_a_long_file_costs_a_line() -> None:
     assert difference(memory, f"{memory}\nrule 200: be kind") == ("lines", "+ rule 200: be kind")
 
 
-def test_what_a_tool_of_that_name_said_already_is_not_said_again() -> None:
+def test_what_a_call_of_that_name_wrote_is_not_said_again_while_it_stands_in_view() -> None:
     head = Head(context=(ContextBlock("todo", "your list\n[ ] look"),))
-    call = Message(1, "assistant", "", (ToolCall("c", "todo", "{}"),))
-    done = seal_round(call, [Message(2, "tool", "[x] look\n[ ] mend", call_id="c", name="todo")], 1)
-    ledger = Ledger().with_head(head).append(done)
-    for now in ((ContextBlock("todo", "your list\n[x] look\n[ ] mend"),), ()):
+    listed = ContextBlock("todo", "your list\n[x] look\n[ ] mend")
+    call = Message(
+        1,
+        "assistant",
+        "",
+        (ToolCall("c", "todo", '{"items": [{"text": "look", "status": "done"}, {"text": "mend"}]}'),),
+    )
+    refused = Message(3, "assistant", "", (ToolCall("d", "todo", '{"items": 1}'),))
+    ledger = Ledger().with_head(head)
+    ledger = ledger.append(seal_round(call, [Message(2, "tool", "Kept: 1 of 2 done.", call_id="c", name="todo")], 1))
+    ledger = ledger.append(seal_round(refused, [Message(4, "tool", "wrong", call_id="d", name="todo", failed=True)], 1))
+    for now in ((listed,), ()):
         assert change_note(known_context(head, ledger), now, ledger) == ("", ())
-    text, _ = change_note(known_context(head, ledger), [ContextBlock("todo", "your list\n[ ] else")], ledger)
-    assert "[ ] else" in text
+    assert without_tool_told(Head(context=(listed,)), ledger) == Head()
+    gone = ledger.apply(Change("d1", "drop", edits=(Edit("drop", (ledger.groups[0].id,)),)))
+    assert "[ ] mend" in change_note(known_context(head, gone), [listed], gone)[0]
+    assert without_tool_told(Head(context=(listed,)), gone) == Head(context=(listed,))
 
 
 def test_a_note_that_left_the_view_is_known_no_longer() -> None:

@@ -229,6 +229,20 @@ def test_the_summariser_reads_edits_as_diffs_the_last_list_and_the_persons_words
     assert sum(piece.count("never like that") for piece in pieces) >= 895, "in several pieces, and nothing is clipped"
 
 
+def test_the_summariser_reads_the_lines_of_an_edit_once_and_progress_in_two_lines() -> None:
+    edit = '{"path": "a.py", "old": "x = 1\\ny = 2", "new": "x = 1\\ny = 5"}'
+    dots = "".join(f"{72 * '.'} [{n:3}%]\n" for n in range(3, 99, 3))
+    history = [
+        Message(1, "user", "go"),
+        Message(2, "assistant", calls=(ToolCall("e", "edit_file", edit), ToolCall("t", "job", '{"id": "j1"}'))),
+        Message(3, "tool", "Changed a.py: +1 −1\n7\tx = 1\n\ty = 5\nNot valid Python: line 9", call_id="e"),
+        Message(4, "tool", f"{dots}41 passed", call_id="t"),
+    ]
+    text = "".join(chunks(group_messages(history), 20_000, rough_count))
+    assert text.count("y = 5") == 1 and "Changed a.py: +1 −1\nNot valid Python: line 9\n[shown from line 7 on]" in text
+    assert text.count("....") == 72 // 4 and "31 times more]\n41 passed" in text
+
+
 def test_a_room_is_told_in_words_as_long_as_the_texts_are() -> None:
     prose, names = "the tide is low " * 40, "ctxchat/core/summaries.py:evidence_after=0x1f83d9ab " * 99
     words = [int(room_in_words(1_000, text, rough_count).split()[0]) for text in (prose, names)]

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from ctxchat.core.facts.symbols import defined
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.tooluse import gist
 
@@ -46,6 +47,13 @@ def test_what_stands_for_a_result_is_the_line_that_mattered(
 def test_a_result_of_nobody_knows_what_keeps_its_first_words_and_its_width() -> None:
     assert gist(None, Message(2, "tool", "---\n" + "word " * 100), 40) == ("word " * 8)[:39] + "…"
     assert gist(None, Message(2, "tool", ""), 40) == ""
+
+
+def test_a_sentence_defines_nothing() -> None:
+    text = "def prompt(text):\n  function will catch this exception.\n  class method.\nclass Ask extends Base {\nfunc ask int\n"
+    assert list(defined(text)) == ["prompt", "Ask", "ask"]
+    call = ToolCall("1", "read_file", '{"path": "ui/ask.py"}')
+    assert gist(call, Message(2, "tool", text, call_id="1"), 160) == "5 lines of ui/ask.py: prompt, Ask, ask"
 
 
 def test_what_a_file_defines_several_times_is_named_once() -> None:

@@ -51,3 +51,19 @@ def test_ended_before_the_interface_is_there_it_leaves_nothing_behind(chat: Open
         assert terminal.wait() == 128 + SIGTERM
         assert left_clean(terminal)
     assert not any((tmp_path / "tmp").iterdir())
+
+
+@pytest.mark.pty
+def test_the_first_screen_has_a_key_for_it_and_is_there_again_behind_it(chat: Open) -> None:
+    with chat(columns=100, rows=34) as terminal:
+        terminal.until("take the two-minute tour")
+        terminal.settle(0.5, 3)
+        terminal.press("\t", "t")
+        terminal.until("tour 1/6")
+        terminal.settle(0.5, 3)
+        terminal.press("ctrl+q")
+        terminal.until("take the two-minute tour")
+        terminal.settle(0.5, 3)
+        terminal.press("ctrl+q")
+        assert terminal.wait() == 0
+        assert left_clean(terminal)

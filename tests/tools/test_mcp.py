@@ -467,8 +467,10 @@ async def test_a_session_over_http_that_the_server_forgot_is_opened_anew(
 
 
 async def test_a_result_of_very_many_parts_is_read_by_another_process(
-    tmp_path: Path, call: Callable, host: McpHost
+    tmp_path: Path, call: Callable, host: McpHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in {"mcp", "mcp_types"} & sys.modules.keys():  # of tests of the worker's own parts
+        monkeypatch.delitem(sys.modules, name)
     async with up(wrong("crowd"), tmp_path, host) as server:
         (echo,) = server.tools
         assert (await call(echo)).text == "\n".join(["part"] * 30_000)

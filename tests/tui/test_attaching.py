@@ -67,7 +67,10 @@ async def test_what_was_pasted_or_lies_outside_goes_along_when_one_says_so(tmp_p
     async with chatting(work, session) as (app, pilot):
         app.chat.composer.prompt.insert("see @../key ")
         app.chat.composer.prompt.post_message(Paste("and @a.txt"))
-        await until(pilot, lambda: "outside this folder" in words(app) and "pasted, not typed" in words(app))
+        await until(
+            pilot,
+            lambda: "outside this folder" in words(app) and "named in pasted text, so it is not sent" in words(app),
+        )
         await pilot.press("enter")
         await until(pilot, lambda: session.sent and not app.controller.busy)
         assert not session.sent_along[-1]

@@ -193,7 +193,7 @@ async def test_an_example_is_reached_by_tab_and_sent_by_two_enters(tmp_path: Pat
     (tmp_path / "README.md").write_text("")
     session = FakeSession()
     async with chatting(tmp_path, session) as (app, pilot):
-        await until(pilot, lambda: len(app.chat.empty.query(Example)) == 3)
+        await until(pilot, lambda: len(app.chat.empty.query(Example)) == 4)
         await pilot.press("tab")
         assert app.focused is app.chat.empty.query(Example).first()
         await pilot.press("down", "up", "enter")

@@ -39,7 +39,9 @@ def flight() -> SessionState:
         ledger = fold(records).ledger
         if number == 2:
             first = digest(ledger, "k1", [g.id for g in turns[1]], SUMMARY_A, minute=30)
-            records.append(Changed(first))
+            assert first.record
+            at_once = msgspec.structs.replace(first.record, seconds=0.01)
+            records.append(Changed(msgspec.structs.replace(first, record=at_once)))
         if number == 4:
             told = f"The summary came back empty: {KEY} | [bold]"
             records.append(CompactionFinished(msgspec.structs.replace(failed("k2"), detail=told)))
@@ -162,6 +164,7 @@ async def test_chart_and_figures(tmp_path: Path) -> None:
         lines = app.drawn(Rows)
         assert "undone" in lines[1] and "failed" in lines[2] and "active" in lines[3]
         assert "24.4k → 9.2k" in lines[3] and "−15.2k" in lines[3] and "claude-haiku-4-5" in lines[3]
+        assert not any("0.0 s" in line for line in lines)
         await pilot.press("down")
         assert "| [bold]" in str(app.over.query_one("CompactionReport Static", Static).render())
         await pilot.press("down", "enter")

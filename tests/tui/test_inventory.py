@@ -14,6 +14,7 @@ from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.sections import OUTSIDE, SECTIONS
 from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import compile
+from ctxchat.core.working_set import CurrentFile, working_set
 from ctxchat.presentation.inventory import inventory, offenders
 from tests.tui.harbour import HarbourSession, state
 
@@ -68,6 +69,19 @@ def test_a_result_is_told_by_its_call() -> None:
     assert result.kind == "result" and result.section == "tool_results"
     assert result.what.startswith(("run journalctl -u cormorant", "read var/log/tide-7.log"))
     assert result.source in {"run", "read"}
+
+
+def test_files_beside_a_summary_are_told_by_their_names() -> None:
+    files = [
+        CurrentFile("src/a.py", ("src/a.py",), "1\tname:\n2\t\n", tokens=9),
+        CurrentFile("b.md", ("b.md",), "1\tx", True, 3),
+    ]
+    text, _ = working_set(files, 2_000, len)
+    ledger = Ledger(group_messages([Message(1, "user", text)]))
+    view = compile(ledger, HarbourSession().frame, TokenCounter())
+    budget = make_budget(Window(8_000, "assumed"), 500, 0.8, 0.5)
+    (row,) = [r for r in inventory(view, measure(view, budget, Counting("m"))) if r.kind == "files"]
+    assert row.what == "files in work as they are on disk: src/a.py, b.md"
 
 
 def test_repeated_call_ids_are_told_per_occurrence() -> None:

@@ -187,8 +187,10 @@ async def test_a_compaction_is_a_ruled_line_that_can_be_undone(tmp_path: Path) -
         await until(pilot, lambda: blocks(app, CompactionMark))
         line = said(app, CompactionMark)
         assert "42 messages compacted −87.2k kept 41 of 44 facts" in line and " undo " in line and "undo u" not in line
+        assert "view F3" in line  # which works wherever the focus is
         assert [s.key for s in app.chat.transcript.items].index("change:k1") == 26
         focus_on(app, *blocks(app, CompactionMark))
+        assert "view v" in said(app, CompactionMark)
         await sure(pilot, "u")
         await until(pilot, lambda: not blocks(app, CompactionMark))
         assert session.state.ledger.changes == ()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from ctxchat.core.expressions import expression
 from ctxchat.core.facts.shared import some
+from ctxchat.core.tooluse import NO_PROSE
 
 MAX_SYMBOLS = 400
 """Symbols that are taken from one call or one message at most, those that stand there most often."""
@@ -81,7 +82,8 @@ _DEFINED = expression(
     _BEGINNING + r"(?:(?:export|default|declare|abstract|async|pub|unsafe) )*"
     r"(?:(?P<whole>(?:def|class|function\*?|fn|func|interface|struct|enum|trait)\s+)|(?:type|const|let|var|#define)\s+)"
     r"(?P<name>[A-Za-z_$][\w$]{2,100})(?![\w$])"
-    r"|"
+    + NO_PROSE
+    + r"|"
     + _BEGINNING
     + r"(?:(?:private|public|protected|static|async|override) )+(?P<method>[A-Za-z_$][\w$]{2,100})(?=[(<])",
     re.MULTILINE,

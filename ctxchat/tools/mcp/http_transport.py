@@ -45,12 +45,16 @@ async def http_transport(
         raise ToolError(f"The url {clip_line(address.url, 200)} cannot be used: {problem}.") from problem
     store, auth = LoginStore(logins), None
     async with AsyncExitStack() as stack:
-        if not session.has_header and page:
+        kept = None if session.has_header or page else await asyncio.to_thread(store.read, address.url)
+        if kept or (page and not session.has_header):
             login: Any = import_module("ctxchat.tools.mcp.login")
-            secret = _variable(address.client_secret_env)
-            auth = await stack.enter_async_context(login.logging_in(address, secret, store, page))
-        elif not session.has_header:
-            auth = await _auth(address, store)
+            plain = await stack.enter_async_context(_client(address, session, None))
+            if page:
+                secret = _variable(address.client_secret_env)
+                auth = await stack.enter_async_context(login.logging_in(address, secret, store, page, plain))
+            else:
+                auth = login.LoginAuth(store, address.url, kept, plain)
+            stack.push_async_callback(auth.finish)
         client = await stack.enter_async_context(_client(address, session, auth))
         sdk: Any = import_module("mcp.client.streamable_http")
         sdk.jsonrpc_message_adapter = reading_shallow(sdk.jsonrpc_message_adapter)
@@ -174,12 +178,6 @@ def forget_proxies() -> None:
     """From now on a client has the proxy that it is given, and no other: libraries read these settings otherwise than we."""
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         del os.environ[name]
-
-
-async def _auth(address: Address, logins: LoginStore) -> Any:
-    """What names us to a server in whose settings nothing does: a login, where one is kept."""
-    kept = await asyncio.to_thread(logins.read, address.url)
-    return import_module("ctxchat.tools.mcp.login").LoginAuth(logins, address.url, kept) if kept else None
 
 
 def _client(address: Address, session: HttpSession, auth: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import parse_qs, quote, urljoin, urlsplit
@@ -28,6 +28,12 @@ from ctxchat.tools.text import clip_line
 CALLBACK_TIMEOUT_S = 5.0
 """Seconds that a browser which comes back has to say what it came with."""
 
+REFRESH_TIMEOUT_S = 15.0
+"""Seconds that a server may take to refresh a login; another session waits for it a little longer."""
+
+REFRESH_END_TIMEOUT_S = 1.5
+"""Seconds that a refresh has to end when its connection is closed."""
+
 LOGGED_IN = (
     b"<!doctype html><meta charset=utf-8><title>ctxchat</title><p>You can close this page and go back to ctxchat."
 )
@@ -38,29 +44,43 @@ LOGGED_IN = (
 
 class LoginAuth(httpx2.Auth):
     """Names the person to a server with the access token of their login, and refreshes that when it expires or is refused.
-    Sessions that share a login do so one after the other: most servers take each refresh token only once."""
+    Sessions that share a login do so one after the other: most servers take each refresh token only once. For the same reason a
+    refresh goes on when the request that wanted it is given up; `finish` waits for it. `plain` is what it is sent by."""
 
-    def __init__(self, store: LoginStore, url: str, login: StoredLogin) -> None:
-        self._store, self._url, self._login = store, url, login
+    def __init__(self, store: LoginStore, url: str, login: StoredLogin, plain: httpx2.AsyncClient) -> None:
+        self._store, self._url, self._login, self._plain = store, url, login, plain
+        self._refreshing: asyncio.Task[None] | None = None
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """The request, before it a refresh where the token has expired; where it is refused a refresh, and the request again."""
-        for due in (self._login.expired, True):
-            if due:
-                async with self._store.lock(self._url):
-                    before = self._login
-                    self._login = await asyncio.to_thread(self._store.read, self._url) or before
-                    if self._login.access_token == before.access_token and before.refresh_token:
-                        await self._keep(_refreshed(before, (yield _refresh_request(before))))
-            request.headers["Authorization"] = f"Bearer {self._login.access_token}"
+        used = self._login
+        for due in (used.expired, True):
+            if due and self._login is used:
+                if self._refreshing is None or self._refreshing.done():
+                    self._refreshing = asyncio.create_task(self._refresh(used))
+                await asyncio.shield(self._refreshing)
+            used = self._login
+            request.headers["Authorization"] = f"Bearer {used.access_token}"
             response = yield request
             if response.status_code != 401:
                 return
 
-    async def _keep(self, refreshing: Awaitable[StoredLogin | None]) -> None:
-        if refreshed := await refreshing:
-            self._login = refreshed
-            await asyncio.to_thread(self._store.write, self._url, refreshed)
+    async def finish(self) -> None:
+        """Wait for a refresh that is under way, so that what the server has given is kept."""
+        if self._refreshing:
+            await asyncio.wait({self._refreshing}, timeout=REFRESH_END_TIMEOUT_S)
+
+    async def _refresh(self, used: StoredLogin) -> None:
+        """Take over what another session has refreshed meanwhile, else refresh. Raises OSError, TimeoutError."""
+        async with self._store.lock(self._url):
+            kept = await asyncio.to_thread(self._store.read, self._url) or used
+            if kept.refresh_token and (kept.access_token == used.access_token or kept.expired):
+                async with asyncio.timeout(REFRESH_TIMEOUT_S):
+                    refreshed = await _refreshed(kept, await self._plain.send(_refresh_request(kept)))
+                if refreshed:
+                    kept = refreshed
+                    await asyncio.to_thread(self._store.write, self._url, refreshed)
+            self._login = kept
 
 
 def _refresh_request(login: StoredLogin) -> httpx2.Request:
@@ -104,8 +124,10 @@ class PersonLogin(httpx2.Auth):
     the store at once, and is used as any other from there: what the server says later, of other servers for logins too, changes
     nothing about it."""
 
-    def __init__(self, address: Address, port: int, secret: str, store: LoginStore, page: ShowPage) -> None:
-        self._address, self._store, self._page = address, store, page
+    def __init__(
+        self, address: Address, port: int, secret: str, store: LoginStore, page: ShowPage, plain: httpx2.AsyncClient
+    ) -> None:
+        self._address, self._store, self._page, self._plain = address, store, page, plain
         self._state = ""
         self._kept: LoginAuth | None = None
         self.answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
@@ -129,6 +151,11 @@ class PersonLogin(httpx2.Auth):
             outgoing = await anext(flow)
             while True:
                 outgoing = await flow.asend((yield outgoing))
+
+    async def finish(self) -> None:
+        """As `LoginAuth.finish`."""
+        if self._kept:
+            await self._kept.finish()
 
     def accept_callback(self, address: str) -> bool:
         """The address that the browser was sent back to, with what the server said; False where it is not of this login."""
@@ -199,7 +226,7 @@ class PersonLogin(httpx2.Auth):
             context.get_resource_url() if context.should_include_resource_param(context.protocol_version) else "",
         )
         await asyncio.to_thread(self._store.write, self._address.url, login)
-        self._kept = LoginAuth(self._store, self._address.url, login)
+        self._kept = LoginAuth(self._store, self._address.url, login, self._plain)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """The client that the settings name, None for one that the server is to register."""
@@ -211,8 +238,8 @@ class PersonLogin(httpx2.Auth):
 
 @asynccontextmanager
 async def logging_in(
-    address: Address, secret: str, store: LoginStore, page: ShowPage
-) -> AsyncGenerator[httpx2.Auth, None]:
+    address: Address, secret: str, store: LoginStore, page: ShowPage, plain: httpx2.AsyncClient
+) -> AsyncGenerator[PersonLogin, None]:
     """What a connection is opened with for a login. Until that is there, somebody listens at the address where the browser comes
     back to, on this machine only. Raises ToolError where its port is taken."""
     login: PersonLogin | None = None
@@ -233,7 +260,7 @@ async def logging_in(
     except OSError as problem:
         raise ToolError(f"Port {address.callback_port} is taken: {problem.strerror}.") from problem
     async with server:
-        login = PersonLogin(address, server.sockets[0].getsockname()[1], secret, store, page)
+        login = PersonLogin(address, server.sockets[0].getsockname()[1], secret, store, page, plain)
         login.answer.add_done_callback(lambda _: server.close())
         try:
             yield login

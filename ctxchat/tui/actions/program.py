@@ -188,6 +188,14 @@ async def open_place(app: CtxchatApp, argument: str) -> None:
     app.refresh(layout=True)
 
 
+async def tour(app: CtxchatApp, argument: str = "") -> None:
+    """The tour in this terminal, in a made-up project; then this session again."""
+    from ctxchat.tui.unsent.outside_editor import take_tour
+
+    take_tour(app.suspend)
+    app.refresh(layout=True)
+
+
 async def stop(app: CtxchatApp, argument: str = "") -> None:
     """Interrupt the turn or the compaction."""
     app.controller.interrupt()

@@ -91,7 +91,7 @@ class MentionToAgree(Pressable):
     def __init__(self, named: MentionedFile) -> None:
         self.named, self.label = (
             named,
-            f"{one_line(named.name, MAX_NAME_CHARS)}   {one_line(named.why, MAX_REASON_CHARS)}: not sent",
+            f"{one_line(named.name, MAX_NAME_CHARS)}   {one_line(named.why, MAX_REASON_CHARS)}, so it is not sent",
         )
         words = Content.assemble(
             ("· ", "$text-warning"), self.label, ("   enter", "$text-accent"), (" sends it along", "$text-muted")

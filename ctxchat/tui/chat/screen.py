@@ -41,7 +41,7 @@ from ctxchat.tui.chat.asked import TO_IT
 from ctxchat.tui.chat.banner import Banner
 from ctxchat.tui.chat.composer import Composer
 from ctxchat.tui.chat.edges import BUSY_KEYS, FRESH_KEYS, IDLE_KEYS, Header, HeaderState, KeyLine
-from ctxchat.tui.chat.empty_chat import EmptyChat, Example
+from ctxchat.tui.chat.empty_chat import TOUR, EmptyChat, Example
 from ctxchat.tui.chat.gauges import Gauges, PrefetchWatch
 from ctxchat.tui.chat.outlook_line import OutlookLine
 from ctxchat.tui.chat.prompt import Prompt
@@ -88,10 +88,11 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.header, self.gauge, self.key_line = Header(), Gauge(id="gauge"), KeyLine(keys)
         self.outlook, self.work = OutlookLine(), WorkLine()
         self.transcript, self.composer = Transcript(), Composer(keys, history)
-        self.empty, self.banner = EmptyChat(folder), Banner()
+        self.empty, self.banner = EmptyChat(folder, keys), Banner()
         self.questions, self.side = Questions(now), Side()
         self.gauges = Gauges(self.gauge, self.outlook, self.composer, self.side)
         self.gauges.use_keys(keys)
+        self.transcript.use_keys(keys)
         self._keys = keys
         self._ghost = PrefetchWatch(self, soft_mark, self.gauges.show_again)
         self.presenter = TranscriptPresenter(self.transcript, show_reasoning=show_reasoning)
@@ -167,6 +168,8 @@ class ChatScreen(CurrentSizeScreen[None]):
         self._keys = keys
         self.composer.prompt.use_keys(keys)
         self.gauges.use_keys(keys)
+        self.transcript.use_keys(keys)
+        self.empty.use_keys(keys)
         self.key_line.use_keys(keys)
 
     def follow(self, *, show_reasoning: bool, soft_mark: float, editing: Literal["usual", "vi"] = "usual") -> None:
@@ -459,7 +462,9 @@ class ChatScreen(CurrentSizeScreen[None]):
 
     async def on_example_pressed(self, event: Example.Pressed) -> None:
         event.stop()
-        if event.command:
+        if event.command == TOUR:
+            await self.app.run_action("app.tour")
+        elif event.command:
             await self.app.run_action(f"app.command('{event.command}')")
         else:
             self.composer.set_draft(event.text)

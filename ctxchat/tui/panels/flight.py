@@ -18,6 +18,7 @@ from ctxchat.presentation.usage_text import count, gain, money, window_words
 from ctxchat.storage.markdown import flight_recorder
 from ctxchat.storage.private_files import write_beside
 from ctxchat.tui.panels.compaction_detail import CompactionReport
+from ctxchat.tui.panels.compaction_text import MIN_SHOWN_S
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.services import Services
 from ctxchat.tui.widgets.chart import FillChart
@@ -88,7 +89,7 @@ class FlightScreen(Panel[str]):
             (gain(record.freed) if one.in_force else "", "good"),
             (one_line(record.strategy, 40), style),
             (one_line(record.model.rpartition("/")[2], 40) or "no model", "dim"),
-            (elapsed(record.seconds), "dim"),
+            (elapsed(record.seconds) if record.seconds >= MIN_SHOWN_S else "", "dim"),
             (money(record.cost_usd), "dim"),
             (one.state_word, "warn" if one.state_word in ("failed", "rejected") else style),
         )

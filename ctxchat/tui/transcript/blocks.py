@@ -397,6 +397,8 @@ class CompactionMark(Block):
 
     def __init__(self, change: Change, facts_back: bool = False) -> None:
         self._change, self._facts_back, self._focused = change, facts_back, False
+        self.archive_key = ""
+        """The key that shows compactions wherever the focus is, as people are shown it."""
 
     def draw(self, width: int) -> list[DrawnLine]:
         """Rule, figures, and the words to choose from; as many lines as they need where one is too narrow."""
@@ -447,9 +449,9 @@ class CompactionMark(Block):
         return [*verbs, ("re-insert", f"re-insert {lost}")] if lost and not self._facts_back else verbs
 
     def _verb(self, what: str, words: str) -> Content:
-        key = (
-            what[0] if self._focused else " "
-        )  # a key is shown where it works; its room is kept, so that nothing moves
+        anywhere = self.archive_key if what == "view" else ""
+        # a key is shown where it works; its room is kept, so that nothing moves
+        key = (what[0] if self._focused else anywhere).ljust(max(1, len(anywhere)))
         return target(Content.styled(words, "$text-accent").append(Content.styled(f" {key}", "$text-muted")), what)
 
     @property

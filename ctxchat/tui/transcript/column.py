@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 from textual.content import Content
 
 from ctxchat.presentation.history import Shown
-from ctxchat.tui.transcript.blocks import Block, Fold, NoticeBlock, UserBlock
+from ctxchat.tui.transcript.blocks import Block, CompactionMark, Fold, NoticeBlock, UserBlock
 from ctxchat.tui.transcript.record_blocks import Tokens, blocks_for, set_block_tokens
 from ctxchat.tui.widgets.lines import DrawnLine
 
@@ -126,13 +126,15 @@ class EndMark(NamedTuple):
 
 class TranscriptColumn:
     """All blocks of the conversation, top to bottom, with their heights: `set_record` gives it a record, `extend_record` what
-    became of blocks that were added. `changed` is called when the blocks of a stack say something else."""
+    became of blocks that were added. `changed` is called when the blocks of a stack say something else; `archive_key` is named
+    where something was compacted."""
 
-    def __init__(self, changed: Callable[[Stack], None]) -> None:
+    def __init__(self, changed: Callable[[Stack], None], archive_key: str = "") -> None:
         self.items: Sequence[Shown] = ()
         self.heights = Heights()
         self.unfolded = False
         self.width = 0
+        self._archive_key = archive_key
         self._changed = changed
         self._tokens: Tokens = {}
         self._newest_seen = 0  # the number of the newest message in the view
@@ -240,6 +242,8 @@ class TranscriptColumn:
     def _bind(self, stack: Stack) -> Stack:
         for block in stack.blocks:
             block.changed = partial(self._changed, stack)
+            if isinstance(block, CompactionMark):
+                block.archive_key = self._archive_key
         return stack
 
     def _splice(
@@ -253,6 +257,14 @@ class TranscriptColumn:
             stack.lines = None  # the gap above it may be another one
 
     # ── lines ──
+
+    def set_archive_key(self, key: str) -> None:
+        """What is pressed to see compactions, from now on."""
+        self._archive_key = key
+        for stack in filter(None, self._stacks):
+            for block in stack.blocks:
+                if isinstance(block, CompactionMark):
+                    block.archive_key, stack.lines = key, None
 
     def set_width(self, width: int) -> None:
         """Lines are so wide from now on."""

@@ -27,6 +27,7 @@ from textual.widget import Widget
 
 from ctxchat.presentation.history import Shown
 from ctxchat.presentation.text import clean
+from ctxchat.tui.commands import Keys, shown_key
 from ctxchat.tui.transcript.blocks import PAST, Block, ReplyBlock
 from ctxchat.tui.transcript.column import EndMark, Kind, Stack, TranscriptColumn
 from ctxchat.tui.transcript.markdown import parser
@@ -89,6 +90,7 @@ class Transcript(SidewaysView, can_focus=True):
         super().__init__(id="transcript")
         self._read_to: EndMark | None = None  # what stood at the end when that was last in sight
         self._unread = 0  # lines that came since
+        self._archive_key = ""
         self._column = TranscriptColumn(self._changed)
         self._look = 0  # how often the colours changed
         self._strips: LRUCache[tuple[DrawnLine, int, int, int], Strip] = LRUCache(
@@ -106,6 +108,13 @@ class Transcript(SidewaysView, can_focus=True):
     def on_mount(self) -> None:
         self.anchor()
 
+    def use_keys(self, keys: Keys) -> None:
+        """These from now on."""
+        self._archive_key = next(map(shown_key, keys.get("archive", ())), "")
+        self._column.set_archive_key(self._archive_key)
+        self._look_around()
+        self.refresh()
+
     # ── the record ──
 
     @property
@@ -115,7 +124,7 @@ class Transcript(SidewaysView, can_focus=True):
 
     def show_record(self, items: Sequence[Shown], tokens: Tokens) -> None:
         """All anew, at its end."""
-        self._column = TranscriptColumn(self._changed)
+        self._column = TranscriptColumn(self._changed, self._archive_key)
         self._set_record(items, tokens)
         self.to_end()
 

@@ -1,4 +1,4 @@
-"""A text in the person's own editor. The terminal is the editor's meanwhile: nothing else is drawn and nothing else runs."""
+"""A text in the person's own editor, and the tour: the terminal is theirs meanwhile, and nothing else is drawn or runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -50,6 +51,11 @@ def visit(file: Path, line: int, command: str, suspend: Callable[[], AbstractCon
     _run([*words, *place], suspend)
 
 
+def take_tour(suspend: Callable[[], AbstractContextManager[None]]) -> None:
+    """Have the tour in this terminal, as a program of its own. Raises CtxchatError where there is none to give away."""
+    _run([sys.executable, "-P", "-m", "ctxchat", "tour"], suspend, "The tour", "Run `ctxchat tour` in a terminal.")
+
+
 def _program(command: str) -> list[str]:
     """The editor's command line, with its program's whole path. Raises CtxchatError where there is none."""
     command = command or os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
@@ -65,15 +71,20 @@ def _program(command: str) -> list[str]:
     return words
 
 
-def _run(words: list[str], suspend: Callable[[], AbstractContextManager[None]]) -> int:
-    """The editor's exit code. Raises CtxchatError where it did not start."""
+def _run(
+    words: list[str],
+    suspend: Callable[[], AbstractContextManager[None]],
+    what: str = "An editor",
+    remedy: str = CHOOSE,
+) -> int:
+    """The program's exit code. Raises CtxchatError where it did not start."""
     try:
         with suspend():
             code = _ended(words)
     except SuspendNotSupported:
-        raise CtxchatError("An editor cannot be opened from here.", "It needs a terminal of its own.") from None
+        raise CtxchatError(f"{what} cannot be opened from here.", "It needs a terminal of its own.") from None
     if isinstance(code, OSError):
-        raise CtxchatError(f"{words[0]}: {code.strerror}", CHOOSE)
+        raise CtxchatError(f"{words[0]}: {code.strerror}", remedy)
     return code
 
 

@@ -52,7 +52,7 @@ class MentionedResources:
         named = self._named(text)
         names = [name for name in named if named[name] not in rules.pasted or named[name] in rules.agreed]
         looked += [
-            MentionedFile(named[n], "nothing", why="pasted, not typed", asks=True) for n in named if n not in names
+            MentionedFile(named[n], "nothing", why="named in pasted text", asks=True) for n in named if n not in names
         ]
         names = [name for name in names if name != typed or self._is_listed(name)]
         self._reads = {key: read for key, read in self._reads.items() if key[0] in names}
