@@ -1,15 +1,19 @@
-"""Where the signs of a text begin and end as people see them: an emoji of several characters, a letter with its accents.
+"""What of the keys is text, and where its signs begin and end as people see them: an emoji of several characters, a letter with
+its accents.
 
 Imports nothing heavy before a text needs it: the first frame asks, too.
 """
 
 from __future__ import annotations
 
-JOINERS = frozenset(("\u200d", *map(chr, range(0xE0020, 0xE0080))))
-"""What joins characters to one sign and does not count as printable: in families, professions and flags."""
-
 _MAX_GRAPHEME_CHARS = 64
 """Characters that one sign is looked for in."""
+
+
+def is_text(character: str) -> bool:
+    """Whether a character that is typed belongs into a text: Python counts neither the spaces of other scripts nor what joins
+    characters nor the emoji of newer years as printable."""
+    return character.isprintable() or (character >= "\xa0" and not "\ud800" <= character <= "\udfff")
 
 
 def sign_before(text: str, at: int) -> int:

@@ -10,6 +10,7 @@ import pytest
 
 from ctxchat.agent.compaction.prefetch import Prefetch
 from ctxchat.core.budget import Window
+from ctxchat.core.context_usage import compaction_due
 from ctxchat.core.events import CompactionStarted, Notice, TurnFinished, Usage
 from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelRequest, SummaryTask
@@ -103,6 +104,22 @@ async def test_it_begins_when_a_turn_has_ended_and_the_swap_asks_nobody():
     assert record is not None and record.attempts == 0 and record.cost_usd == record.booked_usd >= 0.01
     await desk.session.close()
     assert desk.folded().cost_usd == pytest.approx(0.01 * len(writer.asked)), "paid for once each"
+
+
+@pytest.mark.parametrize(
+    "words", [500, 1_100, 1_120]
+)  # of the answers, which lie between what cutting results leaves and the target
+async def test_what_is_due_and_waits_for_a_summary_gets_one(words: int):
+    writer = Writer()
+    looks = [calls(("echo", {"text": "word ", "times": 2_000})), says(f"I see. {'word ' * words}")]
+    model = ScriptedModel(looks * 20, window=Window(20_000, "configured"))
+    desk = Desk(model, tools=[Echo()], summariser=writer, options=Options(keep_recent=2, recent_results=1))
+    while compaction_due(desk.session.context_usage) != "compact" and not writer.asked:
+        await desk.say(f"look again {len(desk.state.ledger.groups)}")
+        await desk.compactor._prefetch.wait()
+    plan = await desk.compactor.planner.usual()
+    assert plan is not None
+    assert bool(writer.asked) == any(step.needs_summary for step in plan.steps)
 
 
 async def test_a_slow_one_does_not_hold_up_a_turn_and_closing_ends_it():

@@ -109,17 +109,17 @@ async def test_what_is_new_or_has_grown_comes_with_the_next_pass_and_what_is_bro
 
 async def test_of_two_windows_one_brings_in_and_a_command_waits_for_its_end(home: Path) -> None:
     waits = asyncio.Event()
-    with Database(paths.data_dir()) as database, Database(paths.data_dir()) as other:
+    with Database(paths.data_dir()) as database:  # one of each: windows are processes, and one opens its store once
         async with alone(database):
-            assert await brought(Following(other)) == []
+            assert await brought(Following(database)) == []
             command = asyncio.create_task(_all_imported())
-            waiting = asyncio.create_task(_alone(other, waits))
+            waiting = asyncio.create_task(_alone(database, waits))
             await waits.wait()
             assert not sessions.rows(database)
         await waiting
         assert await command == ["new", "new"]
-        assert await brought(Following(other)) == []
-        two = await asyncio.gather(brought(Following(database)), brought(Following(other)))
+        assert await brought(Following(database)) == []
+        two = await asyncio.gather(brought(Following(database)), brought(Following(database)))
         assert two == [[], []] and len(sessions.rows(database)) == 2
 
 
@@ -134,8 +134,8 @@ async def _all_imported() -> list[str]:
 
 
 async def test_two_windows_at_once_bring_nothing_in_twice(home: Path) -> None:
-    with Database(paths.data_dir()) as database, Database(paths.data_dir()) as other:
-        both = await asyncio.gather(brought(Following(database)), brought(Following(other)))
+    with Database(paths.data_dir()) as database:  # one of each: windows are processes, and one opens its store once
+        both = await asyncio.gather(brought(Following(database)), brought(Following(database)))
         assert sorted(one.outcome for each in both for one in each) == ["new", "new"]
         assert len(sessions.rows(database)) == 2
 

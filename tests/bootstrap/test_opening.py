@@ -134,9 +134,9 @@ async def test_what_no_model_can_be_had_for_is_brought_in_all_the_same(tmp_path:
 def test_what_the_interface_asks_for_is_the_programs_own() -> None:
     verbs = [name for name, one in vars(Services).items() if inspect.iscoroutinefunction(one)]
     own = {name for name in verbs if inspect.iscoroutinefunction(getattr(Program, name, None))}
-    servers = {"switch_server", "log_in_server", "resources", "read_resource"}
-    before_it_is_up = {"may_offer_following", "following_answered"}
-    assert set(verbs) - own == servers | before_it_is_up
+    of_its_servers = {"switch_server", "log_in_server", "resources", "read_resource"}
+    of_its_store = {"may_offer_following", "following_answered"}
+    assert set(verbs) - own == of_its_servers | of_its_store
     assert all(hasattr(LazyProgram, name) for name in verbs)
 
 

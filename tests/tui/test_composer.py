@@ -91,6 +91,41 @@ async def test_a_field_takes_whole_signs_too(sign: str) -> None:
         assert pilot.app.query_one(Field).value == "a"
 
 
+TYPED = ["\u3000", "\xa0", "\u202f", "\u200c", "\u200b", "\xad", "\U0001fae9", "\ue0b0"]
+"""Spaces of other scripts, joiners, an emoji newer than Python's tables, a symbol of a font of one's own."""
+
+
+@pytest.mark.parametrize("sign", TYPED)
+@pytest.mark.parametrize("sent", ["{}", "\x1b[{};1;{}u"], ids=["plain", "kitty"])
+async def test_every_character_that_is_typed_is_there(tmp_path: Path, sign: str, sent: str) -> None:
+    async with chatting(tmp_path, FakeSession()) as (app, pilot):
+        keys = sent.format(ord(sign), ord(sign)) if sent.startswith("\x1b") else sign
+        for event in InputParser(False).feed(f"a{keys}b"):
+            app.post_message(event)
+        await until(pilot, lambda: app.chat.composer.prompt.text == f"a{sign}b")
+    early = EarlyKeys()
+    early.feed(f"a{sign}b".encode())
+    assert early.text == f"a{sign}b"
+
+
+async def test_a_rare_line_end_that_is_typed_is_a_line_end(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession()) as (app, pilot):
+        for event in InputParser(False).feed("a\u2028 b"):
+            app.post_message(event)
+        await until(pilot, lambda: app.chat.composer.prompt.text == "a\n b")
+
+
+async def test_a_field_takes_every_character_too() -> None:
+    class Asking(App[None]):
+        def compose(self) -> ComposeResult:
+            yield Field()
+
+    async with Asking().run_test() as pilot:
+        for event in InputParser(False).feed("a\u3000\u200cb"):
+            pilot.app.post_message(event)
+        await until(pilot, lambda: pilot.app.query_one(Field).value == "a\u3000\u200cb")
+
+
 async def test_rare_line_ends_are_line_ends_and_the_first_indent_stays(tmp_path: Path) -> None:
     session = FakeSession()
     async with chatting(tmp_path, session) as (app, pilot):

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+import tomllib
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from textual.events import Paste
+from textual.pilot import Pilot
 
+from ctxchat.config.schema import Settings
+from ctxchat.config.schema.program import SessionSettings
 from ctxchat.core.errors import CtxchatError
 from ctxchat.importing.outcome import Importable, Imported, ImportNews, ReadSoFar, importable
 from ctxchat.tui.app import CtxchatApp
@@ -16,7 +22,7 @@ from ctxchat.tui.chat.offers import ImportLine, ImportOffer
 from ctxchat.tui.transcript.blocks import NoticeBlock
 from tests.tui.chatting import said, until, words
 from tests.tui.fakes import FakeServices, FakeSession
-from tests.tui.test_starting import banner, started
+from tests.tui.test_starting import THEMES, banner, started
 
 FOUND = (Importable("Claude Code", 412, 1_200_000_000), Importable("Codex", 3, 9_000_000))
 
@@ -33,6 +39,22 @@ class Histories(FakeServices):
         self.ended = False
         self.go = asyncio.Event()
         self.broken = False
+        self.asks = True
+        self.answered = 0
+        self.passes: list[list[ImportNews] | CtxchatError] = []
+
+    async def may_offer_following(self) -> bool:
+        return self.asks and not self.answered
+
+    async def following_answered(self) -> None:
+        self.answered += 1
+
+    async def following(self) -> AsyncGenerator[ImportNews, None]:
+        came = self.passes.pop(0) if self.passes else []
+        if isinstance(came, CtxchatError):
+            raise came
+        for news in came:
+            yield news
 
     async def importable(self, path: Path | None = None) -> Sequence[Importable]:
         self.asked.append(str(path or ""))
@@ -132,3 +154,116 @@ def told(app: CtxchatApp) -> str:
 def test_what_was_found_in_words() -> None:
     assert importable(FOUND[:1]) == "412 sessions of Claude Code, 1.2 GB"
     assert importable((*FOUND, FOUND[0])) == "412 sessions of Claude Code, 3 of Codex and 412 of Claude Code, 2.4 GB"
+
+
+CLAUDE = Importable("Claude Code", 2, 4_000, "30 days")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 14)])
+async def test_that_they_can_be_followed_is_offered_once_with_what_is_deleted_there(
+    tmp_path: Path, services: Histories, size: tuple[int, int]
+) -> None:
+    services.there[""] = services.at_first = (CLAUDE, *FOUND[1:])
+    async with started(tmp_path, services, size) as (app, pilot):
+        await until(pilot, lambda: "Claude Code deletes its sessions after 30 days." in banner(app))
+        await pilot.press(*"/import", "enter")
+        await until(pilot, lambda: app.query(ImportOffer))
+        await until(pilot, lambda: "f follow" in words(app))
+        await pilot.press("tab", "escape")
+        await until(pilot, lambda: services.answered == 1 and not app.query(ImportOffer))
+        await pilot.press(*"/import", "enter")
+        await until(pilot, lambda: app.query(ImportOffer))
+        await until(pilot, lambda: "i import" in words(app))
+        assert "f follow" not in words(app)
+        await pilot.press("tab", "f")
+        await pilot.pause()
+        assert not services.imported and not (tmp_path / "config.toml").exists()
+
+
+async def test_who_wants_new_ones_has_it_in_the_settings_and_all_of_them_now(
+    tmp_path: Path, services: Histories
+) -> None:
+    async with started(tmp_path, services) as (app, pilot):
+        await pilot.press(*"/import", "enter")
+        await until(pilot, lambda: app.query(ImportOffer))
+        await pilot.press("tab", "f")
+        await until(pilot, lambda: "--no-follow` ends it" in told(app))
+        assert tomllib.loads((tmp_path / "config.toml").read_text()) == {"sessions": {"follow": True}}
+        await until(pilot, lambda: services.imported == [""])
+        services.go.set()
+        await until(pilot, lambda: not app.query(ImportLine))
+
+
+async def test_settings_that_cannot_be_written_are_said_and_the_import_goes_on(
+    tmp_path: Path, services: Histories
+) -> None:
+    async with started(tmp_path, services) as (app, pilot):
+        (tmp_path / "config.toml").mkdir()
+        await pilot.press(*"/import", "enter")
+        await until(pilot, lambda: app.query(ImportOffer))
+        await pilot.press("tab", "f")
+        await until(pilot, lambda: services.imported == [""] and "config.toml" in unbroken(app))
+        services.go.set()
+        await until(pilot, lambda: not app.query(ImportLine))
+
+
+async def test_what_comes_by_itself_is_one_line_and_what_goes_on_growing_none(
+    tmp_path: Path, services: Histories
+) -> None:
+    new, other = (Imported(f"{id}.jsonl", "claude-code", "new", id, 12) for id in ("s1", "s2"))
+    grown = msgspec.structs.replace(new, outcome="grown")
+    failed = Imported("opencode.db", "opencode", "failed", problem="a database that cannot be read")
+    services.passes = [
+        [],
+        [ReadSoFar(1, 2), new, other],
+        [grown, failed],
+        [grown, failed],
+        CtxchatError("The disk is full."),
+        [grown],
+    ]
+    async with following(tmp_path, services) as (app, pilot):
+        await until(pilot, lambda: not services.passes)
+        await until(pilot, lambda: not any(notice.about == "following" for notice in app.chat.banner.told))
+        assert banner(app) == "· 2 sessions of other agents brought in; F9 shows them."
+        assert not services.imported and not app.query(ImportLine)
+
+
+async def test_what_cannot_be_brought_in_is_one_notice(tmp_path: Path, services: Histories) -> None:
+    failed = Imported("opencode.db", "opencode", "failed", problem="a database that cannot be read")
+    services.passes = [
+        [failed],
+        [failed],
+        [failed],
+        CtxchatError("The disk is full."),
+        CtxchatError("The disk is full."),
+    ]
+    async with following(tmp_path, services) as (app, pilot):
+        await until(pilot, lambda: "1 session of other agents could not be brought in: a database that" in banner(app))
+        await until(pilot, lambda: not services.passes and banner(app) == "! The disk is full.")
+
+
+async def test_nothing_comes_by_itself_where_nobody_wants_it(tmp_path: Path, services: Histories) -> None:
+    services.passes = [[Imported("a.jsonl", "claude-code", "new", "s1", 12)]]
+    async with following(tmp_path, services, Settings()) as (app, pilot):
+        await pilot.pause(0.1)
+        assert services.passes
+        app.settings = FOLLOW
+        await until(pilot, lambda: "1 session of other agents brought in" in banner(app))
+
+
+FOLLOW = Settings(sessions=SessionSettings(follow=True))
+
+
+@asynccontextmanager
+async def following(
+    tmp_path: Path, services: FakeServices, settings: Settings = FOLLOW
+) -> AsyncIterator[tuple[CtxchatApp, Pilot[int]]]:
+    """An interface that looks for new sessions all the time."""
+    app = CtxchatApp(services, settings, THEMES, settings_file=tmp_path / "config.toml", follow_interval=0.01)
+    async with app.run_test(size=(100, 30), notifications=True) as pilot:
+        yield app, pilot
+
+
+def unbroken(app: CtxchatApp) -> str:
+    """What is on screen, as if no line had an end."""
+    return "".join(words(app).split())

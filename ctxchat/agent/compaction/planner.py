@@ -143,12 +143,14 @@ class Planner:
 
     async def ahead(self, *, inside: bool) -> Plan | None:
         """What a compaction will do that is due only when the trigger is reached: what comes until then is taken to be of the
-        kind of what is there. `inside` a turn all but its newest rounds goes, where cutting long results is not enough."""
+        kind of what is there. Where the trigger is reached already, what it will do now: that waits for this summary. `inside` a
+        turn all but its newest rounds goes, where cutting long results is not enough."""
         await self.refresh_inputs()
         snapshot = self._snapshot()
         budget = snapshot.budget
-        aim = int(budget.target * min(1.0, snapshot.view.raw / budget.trigger) + budget.limit * TARGET_TOLERANCE_SHARE)
-        snapshot = msgspec.structs.replace(snapshot, budget=msgspec.structs.replace(budget, target=aim))
+        if snapshot.view.raw < budget.trigger:
+            aim = int(budget.target * snapshot.view.raw / budget.trigger + budget.limit * TARGET_TOLERANCE_SHARE)
+            snapshot = msgspec.structs.replace(snapshot, budget=msgspec.structs.replace(budget, target=aim))
         plan = await self._usual_plan(self._conversation.options.strategy, snapshot)
         if inside and plan and any(step.needs_summary for step in plan.steps):
             return await self.plan("reactive_full", by_model=True)

@@ -277,7 +277,7 @@ class ImportOffer(Offered):
 
     @property
     def answers(self) -> Sequence[KeyedAnswer]:
-        follow: KeyedAnswer = ("follow", "f", "and new ones", False)
+        follow: KeyedAnswer = ("follow", "f", "follow", False)
         return (("import", "i", "import", False), *([follow] * self._follow), ("later", "esc", "not now", False))
 
     def body(self) -> Iterable[Widget]:
@@ -286,7 +286,7 @@ class ImportOffer(Offered):
 
     def below(self) -> Iterable[Widget]:
         if self._follow:
-            words = f"f also imports what comes later, while ctxchat is open. {deleted_there(self._found)}".rstrip()
+            words = f"f also imports what comes later. {deleted_there(self._found)}".rstrip()
             yield Static(Content.styled(words, "$text-muted"), markup=False)
 
     def answer(self, what: str) -> None:

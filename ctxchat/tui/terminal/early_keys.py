@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import unicodedata
 
-from ctxchat.tui.graphemes import JOINERS, sign_after, sign_before
+from ctxchat.tui.graphemes import is_text, sign_after, sign_before
 
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 LEFT, RIGHT = ("\x1b[D", "\x1bOD"), ("\x1b[C", "\x1bOC")
@@ -38,9 +38,7 @@ class EarlyKeys:
     @property
     def unsent(self) -> str:
         """All that was written: messages that wait, the one that was begun, and the letters behind a key that is not shown."""
-        behind = (
-            "".join(c for c in self._left.replace("\r", "\n") if c.isprintable() or c == "\n") if self._unknown else ""
-        )
+        behind = "".join(c for c in self._left.replace("\r", "\n") if is_text(c) or c == "\n") if self._unknown else ""
         return "\n\n".join(filter(None, (*self.sent, self.text.strip(), behind.strip())))
 
     def _key(self) -> str:
@@ -63,9 +61,9 @@ class EarlyKeys:
             if self.text.strip():
                 self.sent.append(self.text.strip())
                 before = after = ""
-        elif key in ("\r", "\n"):
+        elif key in ("\r", "\n", "\u2028", "\u2029"):
             before += "\n"
-        elif key.isprintable() or key in JOINERS or (key == "\t" and self._pasting):
+        elif is_text(key) or (key == "\t" and self._pasting):
             before += key
         elif self._pasting or key > "\x7f":
             pass  # no letter, and no key either

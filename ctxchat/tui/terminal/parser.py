@@ -20,6 +20,8 @@ from textual._keyboard_protocol import FUNCTIONAL_KEYS
 from textual._xterm_parser import XTermParser
 from textual.keys import Keys
 
+from ctxchat.tui.graphemes import is_text
+
 ESC, START, END = "\x1b", "\x1b[200~", "\x1b[201~"
 PASTE_TIMEOUT_S = 5.0
 """Seconds of silence after which a paste whose end never came is taken for whole: else every later key would belong to it."""
@@ -83,6 +85,14 @@ class PasteFilter:
         return _CONTROLS.sub("", data[: len(data) - keep]), ""
 
 
+class Key(events.Key):
+    """A key that types what Python does not count as printable. Of this name, for Textual finds who handles it by that."""
+
+    @property
+    def is_printable(self) -> bool:
+        return True
+
+
 class InputParser(XTermParser):
     """Textual's parser, fed with what it understands. `now` is a clock in seconds."""
 
@@ -131,6 +141,8 @@ class InputParser(XTermParser):
             for event in found:
                 if isinstance(event, events.Resize) and 0 in (event.pixel_size or (0, 0)):
                     self.mouse_pixels = False  # nothing to work out a place from
+                if isinstance(event, events.Key) and _is_missed(event):
+                    event = Key(event.key, event.character)
                 if _can_be(event):
                     yield event
         except Exception:  # whatever Textual's parser made of it: a terminal's bytes end nothing
@@ -164,11 +176,17 @@ def key_sequence(code: str, shifted: str, modifiers: str, kind: str, text: str, 
 
 
 def _is_sign(number: str) -> bool:
-    return 0 < len(number) <= 7 and int(number) < 0x110000 and chr(int(number)).isprintable()
+    return 0 < len(number) <= 7 and int(number) < 0x110000 and is_text(chr(int(number)))
 
 
 def _nothing(sequence: str) -> list[events.Key]:
     return [events.Key(Keys.Ignore, sequence)]
+
+
+def _is_missed(key: events.Key) -> bool:
+    """It types a character that Textual leaves out."""
+    sign = key.character or ""
+    return len(sign) == 1 and is_text(sign) and not key.is_printable
 
 
 def _can_be(event: Any) -> bool:

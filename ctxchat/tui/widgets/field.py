@@ -9,12 +9,12 @@ from typing import Literal
 
 from textual.document._document import EditResult, Location
 from textual.document._edit import Edit
-from textual.events import Key, Paste
+from textual.events import Paste
 from textual.keys import REPLACED_KEYS, key_to_character
 from textual.widgets import Input, OptionList, TextArea
 
 from ctxchat.presentation.text import MAX_LAID_OUT_CHARS, MAX_SHOWN_CHARS, WIDEST, clean, editable
-from ctxchat.tui.graphemes import JOINERS, sign_after, sign_before
+from ctxchat.tui.graphemes import sign_after, sign_before
 
 _RARE_LINE_END = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
@@ -78,14 +78,7 @@ class Field(Input):
 
 
 class TextEditor(TextArea):
-    """Textual's editor, but its keys take signs whole, what joins characters to a sign is typed too, and a line ends at every
-    line end there is: Textual loses the rare ones."""
-
-    async def _on_key(self, event: Key) -> None:
-        if event.character in JOINERS:
-            event.prevent_default()
-            event.stop()
-            self.insert(event.character or "")
+    """Textual's editor, but its keys take signs whole, and a line ends at every line end there is."""
 
     def get_cursor_left_location(self) -> Location:
         row, column = self.cursor_location
