@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import dropwhile
 
 import msgspec
@@ -47,7 +47,7 @@ def apply_plan(
     return msgspec.structs.replace(change, head=without_tool_told(head, ledger.apply(change)))
 
 
-def _dropped(entries: Iterable[Entry], source: str, covered: Collection[str]) -> list[Edit]:
+def _dropped(entries: Iterable[Entry], source: str, covered: set[str]) -> list[Edit]:
     """The edits that take the notes of such a source out of the view; not one that is pinned or that another edit is about."""
     return [
         Edit("drop", entry.covers)
