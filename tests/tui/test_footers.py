@@ -58,7 +58,9 @@ async def test_each_key_below_the_chat_does_something(tmp_path: Path) -> None:
 async def test_each_key_below_a_screen_does_something(tmp_path: Path, name: str) -> None:
     dead: list[str] = []
     async with chatting(tmp_path, FakeSession(), (140, 40)) as (app, pilot):
-        for key, does in await opened(app, pilot, name, tmp_path):
+        named = await opened(app, pilot, name, tmp_path)
+        assert not any("⏎" in key.key_display for key in app.screen.query(FooterKey)), "it is called enter everywhere"
+        for key, does in named:
             if (key, does) not in await opened(app, pilot, name, tmp_path):
                 continue
             before = seen(app)
