@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """Read in this order: OpenSSL's own, then those that Python's and curl's programs share. The last two name a file or a folder."""
 
+_FILES = ("SSL_CERT_FILE", "SSL_VERIFY", "SSL_CERTIFICATE")
+"""Those that may name no folder."""
+
 _HASHED = re.compile(r"[0-9a-f]{8}\.\d+")
 """What OpenSSL calls certificates in a folder, by a hash of whom they are of."""
 
@@ -29,8 +32,30 @@ def named_context(environment: Mapping[str, str] = os.environ) -> ssl.SSLContext
     """What trusts the named certificates and no others; None where none are named. Reads files. Raises UsageError that names
     the variable."""
     variable, place = _named(environment)
-    if not place:
-        return None
+    return _trusting(variable, place) if place else None
+
+
+def check_litellms(environment: Mapping[str, str], *, aws: bool) -> None:
+    """Raises UsageError that names the variable for certificates in variables that litellm alone reads, or (`aws`) Amazon's
+    library below it, where they cannot be what they should. Reads files."""
+    if (verify := environment.get("SSL_VERIFY", "").strip()) and verify.lower() not in {"true", "false"}:
+        _trusting("SSL_VERIFY", verify)  # litellm trusts the usual ones then, and says nothing
+    if place := environment.get("SSL_CERTIFICATE", "").strip():
+        import ssl
+
+        (file,) = _files("SSL_CERTIFICATE", place)
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(file, password="")  # else it would ask the terminal
+        except (OSError, ValueError) as problem:
+            raise UsageError(
+                f"SSL_CERTIFICATE names {place}, which does not hold your own certificate and its key.",
+                "Set it to a file with both (PEM), the key without a passphrase, or take it away.",
+            ) from problem
+    if aws and (place := environment.get("AWS_CA_BUNDLE", "").strip()):
+        _trusting("AWS_CA_BUNDLE", place)
+
+
+def _trusting(variable: str, place: str) -> ssl.SSLContext:
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -76,7 +101,7 @@ def _files(variable: str, place: str) -> list[Path]:
         kinds = [stat.S_IFMT(folder.stat().st_mode) for folder in folders if folder.exists() or len(folders) == 1]
         if variable != "SSL_CERT_DIR" and kinds == [stat.S_IFREG]:
             return [Path(place)]
-        if variable == "SSL_CERT_FILE" or stat.S_IFDIR not in kinds:
+        if variable in _FILES or stat.S_IFDIR not in kinds:
             wanted = "folder" if variable == "SSL_CERT_DIR" else "file"
             hint = _HINT.replace("a file of certificates (PEM)", f"a {wanted} of certificates (PEM)")
             raise UsageError(f"{variable} names {place}, which is no {wanted}.", hint)

@@ -68,7 +68,9 @@ MODE = "mode"
 """The source of what a model is told of how its calls are judged, where that is not the usual way."""
 
 MODES: Mapping[Mode, str] = {
-    "plan": "The session is in plan mode: only calls that read are run. Look around, and answer with a plan.",
+    "plan": (  # a sub-agent that looks something up is in it too
+        "The session is in plan mode: only calls that read are run. Where a change is asked for, answer with a plan of it."
+    ),
     "read-only": "The session is read-only: only calls that read files are run.",
 }
 

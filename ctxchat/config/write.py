@@ -94,7 +94,12 @@ def _contradictions(path: Path, parts: KeyPath, value: Any, known: KnownNames) -
 def _write_first_valid(path: Path, text: str, wanted: dict[str, Any], proposals: Iterator[str], key: str) -> None:
     for proposal in proposals:
         try:
+            proposal.encode()
             reads = tomllib.loads(proposal)
+        except UnicodeEncodeError:
+            raise UsageError(
+                f"{key} has half a character in it, which no file can hold.", "Nothing was changed."
+            ) from None
         except (ValueError, RecursionError):
             continue
         if _equal_trees(reads, wanted):

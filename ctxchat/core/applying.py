@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import dropwhile
 
 import msgspec
 
+from ctxchat.core.context_usage import BUDGET
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.head import Head
-from ctxchat.core.ledger import Change, Edit, Ledger
+from ctxchat.core.ledger import Change, Edit, Entry, Ledger
 from ctxchat.core.notes import CONTEXT_NOTE, without_tool_told
 from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Plan, Step
@@ -28,24 +30,33 @@ def apply_plan(
 ) -> Change:
     """The change that performs a plan. `summary` is the text for its fold step, where it has one. `head` is what requests may
     begin with from then on: where something stands for the beginning of the conversation, that is sent anew anyway, so the head
-    is the newest, and the notes on what had changed around since the last one go.
+    is the newest, and the notes on what had changed around since the last one go. Where things only became shorter, what a model
+    was told of its window goes as far as it stands behind the first of them: it holds no longer, and is sent anew anyway.
 
     Where two steps touch one group the later one stands: it was planned on what the earlier would leave. Raises LedgerError.
     """
     edits = _latest([edit for step in plan.steps for edit in _edits(ledger, step, options, change_id, summary)])
-    if head is None or not any(edit.kind == "digest" for edit in edits):
-        return Change(id=change_id, kind="compaction", at=at, edits=edits)
     covered = {name for edit in edits for name in edit.covers}
-    notes = [
+    if head is None or not any(edit.kind == "digest" for edit in edits):
+        behind = dropwhile(lambda entry: covered.isdisjoint(entry.covers), ledger.live())
+        notes = _dropped(behind, CONTEXT_NOTE + BUDGET, covered)
+        return Change(id=change_id, kind="compaction", at=at, edits=(*edits, *notes))
+    change = Change(
+        id=change_id, kind="compaction", at=at, edits=(*edits, *_dropped(ledger.live(), CONTEXT_NOTE, covered))
+    )
+    return msgspec.structs.replace(change, head=without_tool_told(head, ledger.apply(change)))
+
+
+def _dropped(entries: Iterable[Entry], source: str, covered: set[str]) -> list[Edit]:
+    """The edits that take the notes of such a source out of the view; not one that is pinned or that another edit is about."""
+    return [
         Edit("drop", entry.covers)
-        for entry in ledger.live()
+        for entry in entries
         if entry.group
-        and entry.group.source.startswith(CONTEXT_NOTE)
+        and entry.group.source.startswith(source)
         and not entry.pinned
         and covered.isdisjoint(entry.covers)
     ]
-    change = Change(id=change_id, kind="compaction", at=at, edits=(*edits, *notes))
-    return msgspec.structs.replace(change, head=without_tool_told(head, ledger.apply(change)))
 
 
 def _edits(ledger: Ledger, step: Step, options: PlanOptions, change_id: str, summary: str) -> tuple[Edit, ...]:

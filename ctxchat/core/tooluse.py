@@ -83,6 +83,9 @@ _ERROR_LINE = expression(
     r"(?:Error|Exception|Panic|panicked)\b|\b(?:error|fatal|panic|ERROR|FATAL|FAILED|Failed|fail(?:ed|ure))\b"
     r"|not found\b|No such file|[Dd]enied|Segmentation fault|\A\s*assert\b"
 )
+_TALLY = expression(r"(?<![\w.])\d+ (?:passed|failed|passing|failing)\b")
+_NOT_PASSED = expression(r"(?<![\w.])[1-9]\d* (?:failed|failing|errors?)\b")
+"""How tests ended, and that not all of them did well."""
 BARE = expression(
     r"\W*(?:\S+\W+)?(?:error|failed)(?:\W+task failed)?\W*"
     r"|failed \((?:\w+=\d+[, ]*)+\)"
@@ -90,7 +93,9 @@ BARE = expression(
     re.IGNORECASE,
 )
 """A line that only says that there was an error, or where its log is."""
-NO_PROSE = r"(?!\w|[.,]?(?:[ \t]+(?!extends|implements|permits|where|with|struct|interface)[a-z]+\b){2}|\.(?:\s|$))"
+NO_PROSE = (
+    r"(?!\w|[.,]?(?:[ \t]+(?!extends|implements|permits|where|with|struct|interface)[a-z]+\b){2}|[ \t]+`|\.(?:\s|$))"
+)
 """After the name of a definition: the line goes on as code does, and not as a sentence («class method that is called»)."""
 _DEFINES = expression(
     r"^\s*(?:\d+[\s:|│→])?\s*(?:export |public |async |pub )*"
@@ -245,7 +250,10 @@ def gist(call: ToolCall | None, result: Message, width: int) -> str:
             else:
                 wrong = [line for line in said if code != 0 and _ERROR_LINE.search(line) and not BARE.fullmatch(line)]
                 stopped = [line.strip("[]") for line in lines if broken_off(result) and _BROKEN_OFF.search(line)]
-                told = (f"exit {code}: " if code else "") + (stopped or wrong or said or ["no output"])[-1]
+                tallies = [line for line in said if _TALLY.search(line)]
+                if not code and tallies:  # what stands around it was only shown
+                    wrong = [line for line in tallies if _NOT_PASSED.search(line)]
+                told = (f"exit {code}: " if code else "") + (stopped or wrong or tallies or said or ["no output"])[-1]
         case "read" if not failed(result) and len(said) > 1:
             where = _lines_read(result.text) or f"{len(said)} lines"
             told = f"{where} of {'/'.join(use.target.split('/')[-2:])}" + (f": {names}" if names else "")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from ctxchat.certificates import named_context
+from ctxchat.certificates import check_litellms, named_context
 from ctxchat.core.errors import ModelError, UsageError
 from ctxchat.core.network import fault_of_header, proxy_for, whole_address
 from ctxchat.models.discovery import usual_base
@@ -38,6 +38,7 @@ def check(settings: ModelSettings, environment: Mapping[str, str] = os.environ) 
         proxy = proxy_for(base, environment)
         if base.lower().startswith("https:") or proxy.startswith("https:"):
             named_context(environment)
+            check_litellms(environment, aws=settings.provider.prefix in {"bedrock", "sagemaker"})
     except UsageError as problem:
         raise ModelError(problem.text, problem.hint, kind="settings") from problem
 

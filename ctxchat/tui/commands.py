@@ -51,8 +51,8 @@ def parse(text: str) -> Invocation | Unknown | None:
     if match is None:
         return None
     name, argument = match[1].lower(), (match[2] or "").strip()
-    if name == "compact" and argument == "now":
-        argument = ""
+    if name == "compact":  # which is always at once
+        argument = re.sub(r"\Anow\b\s*", "", argument)
     if command := BY_NAME.get(name):
         return Invocation(command, argument)
     close = [n for n in BY_NAME if n.startswith(name)] or get_close_matches(name, BY_NAME, n=1, cutoff=0.5)

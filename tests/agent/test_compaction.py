@@ -255,6 +255,20 @@ async def test_what_the_model_is_told_of_its_window_counts_what_it_is_shown_befo
     assert new, "and it stays where it was first said"
 
 
+async def test_what_was_told_of_a_fuller_window_goes_when_results_become_shorter():
+    script = [
+        step for n in range(16) for step in (calls(("echo", {"text": f"{n} word ", "times": 500})), says(f"answer {n}"))
+    ]
+    options = Options(keep_recent=2, recent_results=1, strategy="shrink_tool_results", prepare=False, min_messages=1)
+    model = ScriptedModel(script, window=Window(9_000, "configured"))
+    desk = Desk(model, tools=[Echo()], options=options, mode="all")
+    for number in range(16):
+        await desk.say(f"q{number}")
+    told = [(told_of_the_window(r.view), r.view.raw) for r in model.requests]
+    assert len(desk.state.ledger.compactions) > 1 and any(used is not None for used, _ in told)
+    assert all(used is None or used <= raw + 100 for used, raw in told)
+
+
 async def test_overhead_above_the_trigger_is_named_and_nothing_is_called():
     writer = Writer()
     model = ScriptedModel([says("a") for _ in range(6)], window=Window(4_000, "loaded"))

@@ -143,6 +143,7 @@ def test_the_same_value_writes_nothing(home: Home) -> None:
         ("mcp.x.args", ["a"], "has neither a command nor a url"),
         (f"mcp.{'x' * 31}.url", "http://127.0.0.1:9", "is no name for a server"),
         ("context", {"keep_recent": 0}, "must be a whole number"),
+        ("model", "a/\ud800", "half a character"),
     ],
 )
 def test_what_is_not_allowed_leaves_the_file_alone(home: Home, key: str, value: object, told: str) -> None:

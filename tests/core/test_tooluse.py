@@ -16,6 +16,9 @@ from ctxchat.core.tooluse import gist
     [
         ("shell", {"command": "make"}, "Build…\n\na.c:3: error: missing ;\n[exit code 2]", "exit 2: a.c:3: error: missing ;"),
         ("shell", {"command": "pytest"}, "....\n=====\n41 passed in 2.0s\n", "41 passed in 2.0s"),
+        ("shell", {"command": "pytest; git status -s"}, "..\n41 passed in 2.0s\n M a.py\n?? shot.png", "41 passed in 2.0s"),
+        ("shell", {"command": "pytest; git diff"}, "41 passed, 2 xfailed\n+ echo('Error: no')", "41 passed, 2 xfailed"),
+        ("shell", {"command": "pytest a; pytest b"}, "1 failed, 2 passed\n3 passed", "1 failed, 2 passed"),
         ("shell", {"command": "true"}, "[no output]", "no output"),
         ("shell", {"command": "python -m unittest"}, "E\nOverflowError: no\n\nRan 2 tests\n\nFAILED (errors=1, skipped=2)",
          "OverflowError: no"),
@@ -50,10 +53,11 @@ def test_a_result_of_nobody_knows_what_keeps_its_first_words_and_its_width() -> 
 
 
 def test_a_sentence_defines_nothing() -> None:
-    text = "def prompt(text):\n  function will catch this exception.\n  class method.\nclass Ask extends Base {\nfunc ask int\n"
+    text = "def prompt(text):\n  function will catch this exception.\n  function returns ``None``.\n  class method.\n"
+    text += "class Ask extends Base {\nfunc ask int\n"
     assert list(defined(text)) == ["prompt", "Ask", "ask"]
     call = ToolCall("1", "read_file", '{"path": "ui/ask.py"}')
-    assert gist(call, Message(2, "tool", text, call_id="1"), 160) == "5 lines of ui/ask.py: prompt, Ask, ask"
+    assert gist(call, Message(2, "tool", text, call_id="1"), 160) == "6 lines of ui/ask.py: prompt, Ask, ask"
 
 
 def test_what_a_file_defines_several_times_is_named_once() -> None:

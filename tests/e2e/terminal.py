@@ -105,7 +105,12 @@ class Terminal:
     @property
     def settings_kept(self) -> bool:
         """The terminal's own settings (echo, lines, signals) are as they were before the program began."""
-        return termios.tcgetattr(self._process.child_fd)[:6] == self._before[:6]
+        return termios.tcgetattr(self._process.child_fd) == self._before
+
+    @property
+    def in_lines(self) -> bool:
+        """What is typed goes to nobody before its line ends, as in a shell: no program has the terminal to itself."""
+        return bool(termios.tcgetattr(self._process.child_fd)[3] & termios.ICANON)
 
     # ── what is done ──
 
@@ -140,6 +145,12 @@ class Terminal:
         end = time.monotonic() + most
         while self.read(quiet) and time.monotonic() < end:
             pass
+
+    def read_for(self, seconds: float) -> None:
+        """Nothing is done for so long."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.read()
 
     def type(self, text: str | bytes) -> None:
         """Type text, or bytes that are none, as they stand; what is written meanwhile is taken, so that neither waits."""

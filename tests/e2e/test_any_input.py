@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import random
 import re
+import time
 from collections.abc import Callable
 from signal import SIGCONT
 
 import pytest
 
+from ctxchat.tui.terminal.parser import PASTE_TIMEOUT_S
 from tests.cli.conftest import Home
 from tests.e2e.conftest import READY, Open, left_clean
 from tests.e2e.terminal import ESCAPE, Terminal
@@ -107,23 +109,32 @@ def act(terminal: Terminal, chosen: random.Random) -> str:
 
 
 def slow_paste(terminal: Terminal, chosen: random.Random) -> str:
-    """Over a bad line: in pieces, sometimes without its end, and with another size in the middle."""
+    """Over a bad line: in pieces, its end late or never, and with another size in the middle."""
     whole = paste(chosen)
     cuts = sorted(chosen.randrange(len(whole)) for _ in range(3))
     for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
         terminal.type(whole[start:end])
-        terminal.read(chosen.choice([0.05, 0.3, 1.2]))
+        terminal.read_for(chosen.choice([0.05, 0.3, 1.2, PASTE_TIMEOUT_S + 1]))
         if chosen.random() < 0.3:
             terminal.resize(*chosen.choice(SIZES))
+    if chosen.random() < 0.3:
+        terminal.read_for(chosen.choice([1.2, PASTE_TIMEOUT_S + 1]))
+        terminal.type("\x1b[201~")
     return f"slow paste {whole!r:.60}"
 
 
 def until(terminal: Terminal, wanted: Callable[[], bool]) -> None:
     """Until then, or it ended. Ctrl+Z while an editor has the terminal stops both, and whoever sits there goes on with them."""
 
+    begun = time.monotonic()
+
     def seen() -> bool:
         if state(terminal.pid) == "T":
             os.killpg(terminal.pid, SIGCONT)
+        if time.monotonic() - begun > 5 and terminal.in_lines:
+            terminal.type(
+                QUIT
+            )  # Ctrl+S behind the end has stopped all that is written, as in any shell, and this lets it go on
         return terminal.exit_code is not None or wanted()
 
     terminal.until(seen, HANGS)
@@ -160,7 +171,10 @@ def test_nothing_that_comes_in_ends_it(chat: Open, harbour: Home, seed: int) -> 
                 # The list of all commands holds Quit: keys that come at once may take it before it is painted.
                 offered = any(re.search("quit|/undo +alt", one.lower()) for one in [*screens, terminal.text])
                 listed = any(r"\x10" in one for one in since[-12:])
-                asked = offered or listed or any("leave" in one or QUIT in one for one in since)
+                pasted = any(
+                    "slow paste" in one and repr(QUIT)[1:-1] in one for one in since
+                )  # a piece that came too late
+                asked = offered or listed or pasted or any("leave" in one for one in since)
                 assert asked and terminal.exit_code == 0, terminal.exit_code
                 ended(terminal, harbour)
                 terminal = None

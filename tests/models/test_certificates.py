@@ -144,6 +144,22 @@ async def test_what_cannot_be_read_is_told_by_the_variable(
     assert not double.requests
 
 
+@pytest.mark.parametrize("variable", ["SSL_VERIFY", "SSL_CERTIFICATE", "AWS_CA_BUNDLE"])
+async def test_what_litellm_alone_reads_is_looked_at_before_a_call_too(variable: str, tmp_path: Path) -> None:
+    pem, _ = authority(tmp_path)
+    bedrock = ModelSettings("bedrock/anthropic.claude-haiku-4-5")
+    without_key = [str(pem)] if variable == "SSL_CERTIFICATE" else []
+    for value in (*_wrong(tmp_path).values(), *without_key):
+        with pytest.raises(ModelError, match=f"^{variable} names {value}"):
+            check(bedrock, {variable: value})
+    own = str(tmp_path / "server.pem")
+    good = {"SSL_VERIFY": ("True", "false", str(pem)), "SSL_CERTIFICATE": (own,), "AWS_CA_BUNDLE": (str(pem),)}
+    for value in good[variable]:
+        check(bedrock, {variable: value})
+    if variable == "AWS_CA_BUNDLE":  # nobody else's concern
+        check(ModelSettings("openai/gpt-5"), {variable: "/none"})
+
+
 async def test_the_first_that_is_set_counts_and_an_empty_one_is_none(tmp_path: Path) -> None:
     pem, _ = authority(tmp_path)
     assert named_context(dict.fromkeys(VARIABLES, "")) is None is named_context({})

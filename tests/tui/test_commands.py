@@ -56,6 +56,8 @@ def test_a_message_is_a_message(text: str) -> None:
 def test_a_command_takes_the_rest_as_its_argument() -> None:
     assert parse(" /rename  The tide gauge \n") == Invocation(BY_NAME["rename"], "The tide gauge")
     assert parse("/COMPACT now") == Invocation(BY_NAME["compact"])
+    assert parse("/compact now keep the port") == Invocation(BY_NAME["compact"], "keep the port")
+    assert parse("/compact nowhere") == Invocation(BY_NAME["compact"], "nowhere")
     assert parse("/?") == Invocation(BY_NAME["help"])
 
 

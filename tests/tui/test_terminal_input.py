@@ -176,6 +176,25 @@ def test_a_lone_key_after_a_silence_ends_a_paste_that_nobody_ended() -> None:
     assert typed(parser.feed(END)) == "xy"
 
 
+def test_what_comes_late_of_a_paste_is_pasted_too() -> None:
+    time = [0.0]
+    parser = InputParser(now=lambda: time[0])
+    list(parser.feed(f"{START}first line\r"))
+    for piece in ("second line\rthird line\r", f"last\r\x11{END}"):
+        time[0] += PASTE_TIMEOUT_S + 1
+        (before,) = parser.tick()
+        (*_, paste) = [before, *parser.feed(piece)]
+        assert isinstance(before, events.Paste)
+    assert isinstance(paste, events.Paste) and paste.text == "last\r"
+    assert keys(parser.feed("q\r")) == [("q", "q"), ("enter", "\r")]
+    list(parser.feed(f"{START}never ended"))
+    time[0] += PASTE_TIMEOUT_S + 1
+    list(parser.tick())
+    assert keys(parser.feed("ok\r")) == [("o", "o"), ("k", "k"), ("enter", "\r")]
+    assert len(keys(parser.feed("typed behind it\r"))) == 16  # a hand was seen
+    assert keys(parser.feed(END)) == []
+
+
 @given(st.text(alphabet="ab\x1b[201~\x07\n", max_size=40), st.lists(st.integers(1, 7), max_size=30))
 def test_cut_anywhere_it_is_the_same(inner: str, cuts: list[int]):
     inner = inner.replace(END, "")

@@ -26,7 +26,7 @@ class AsideScreen(Panel[None]):
     HOME = Input
 
     BINDINGS = [
-        Binding("enter", "ask", "ask"),
+        Binding("enter", "ask", "ask", key_display="enter"),
         Binding("pageup", "scroll(-1)", "up", show=False),
         Binding("pagedown", "scroll(1)", "down", show=False),
     ]

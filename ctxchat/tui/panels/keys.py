@@ -126,6 +126,8 @@ class KeysScreen(EditableListing):
         action: Action | None = self.rows.current
         if action and self._origin(action).layer == "user":
             await self.change_file(unset_value, f"keys.{action.id}")
+        elif action:
+            self.notify_here("These keys are the preset's already.")
 
     @work(group="write", exit_on_error=False)
     async def action_preset(self) -> None:

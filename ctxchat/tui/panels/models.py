@@ -121,8 +121,11 @@ class ModelsScreen(Listing[str]):
     @work(group="load", exclusive=True, exit_on_error=False)
     async def action_load(self) -> None:
         """Ask which there are."""
+        before = self._all
         self._all = with_present(await self.attempt(self._services.models()) or (), self._session.context_usage)
         self.apply_filter(self._session.context_usage.model)
+        if before and list(before) == list(self._all):
+            self.notify_here("Looked again: the same models.")
 
     def apply_filter(self, at: str = "") -> None:
         shown = matching(self._all, self.words)

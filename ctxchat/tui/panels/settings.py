@@ -265,3 +265,5 @@ class SettingsScreen(EditableListing):
             await self.change_file(unset_value, row.key)
         elif row and row.origin.layer != "default":
             self.notify_here(f"Set by {row.origin.text}, not by your own file.")
+        elif row:
+            self.notify_here("This is the default already.")

@@ -19,7 +19,7 @@ class TrustScreen(Confirm):
     """Whether a folder is to be trusted: enter after a pause, and nothing else, is yes. `lines` say what waits for it, `before`
     what was trusted at an earlier time."""
 
-    BINDINGS = [Binding("enter", "say(True)", "trust it")]
+    BINDINGS = [Binding("enter", "say(True)", "trust it", key_display="enter")]
 
     def __init__(self, folder: Path, lines: Sequence[str], before: Sequence[str] | None = None) -> None:
         super().__init__(f"Trust {clean(str(folder))}?")

@@ -28,6 +28,8 @@ PASTE_TIMEOUT_S = 5.0
 LONE_KEY_AFTER_S = 1.0
 """Seconds of silence within a paste after which a control character that comes alone is a key: a paste comes in a run, and who
 presses ctrl+q when its end was lost means it."""
+MIN_RUN_CHARS = 16
+"""Characters in one piece that no hand types: behind a paste that was taken for whole they are the rest of it."""
 MAX_TERMINAL_CELLS = 10_000
 """Columns and rows beyond which a terminal's figure cannot be meant."""
 
@@ -100,6 +102,7 @@ class InputParser(XTermParser):
         super().__init__(debug)
         self._pastes, self._now, self._last = PasteFilter(), now, now()
         self._lone = ""
+        self._cut = False  # a paste was taken for whole, and nothing that a hand typed has come since
 
     def feed(self, data: str) -> Iterable[Any]:
         if not data:
@@ -110,9 +113,19 @@ class InputParser(XTermParser):
         if self._lone and silent > LONE_KEY_AFTER_S:
             before = self._parsed(self._pastes.end())
         if not self._pastes.inside:
+            if self._is_rest(data):
+                data = START + data
+            self._cut = False
             plain, start, rest = data.partition(START)
             data = _ANSWER.sub("", plain) + start + rest
         return chain(before, self._parsed(self._pastes.feed(data)))
+
+    def _is_rest(self, data: str) -> bool:
+        """A piece belongs to a paste that was taken for whole: that ends in it, or is still to end. As keys, a line end in it
+        would send half of what was pasted."""
+        plain, end, _ = data.partition(END)
+        run = self._cut and len(plain) >= MIN_RUN_CHARS
+        return bool(plain) and ESC not in plain and (run or bool(end))
 
     @property
     def within(self) -> bool:
@@ -124,7 +137,7 @@ class InputParser(XTermParser):
         if self._pastes.inside and self._now() - self._last > PASTE_TIMEOUT_S:
             yield from self._parsed(self._pastes.end())
             yield from self._parsed(self._lone)  # the last that came, and all by itself: it was a key
-            self._lone = ""
+            self._cut, self._lone = not self._lone, ""
 
     def _parsed(self, data: str) -> Iterable[Any]:
         """Text in one go, sequences sign by sign: what cannot be read costs itself and no more."""
