@@ -14,7 +14,7 @@ import msgspec
 
 from ctxchat.core.head import ContextBlock, Head, ToolSpec
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.messages import Group, Message
+from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.tool_share import CALL_TOOL
 from ctxchat.core.tooluse import failed
 
@@ -90,16 +90,17 @@ def change_note(
 def _told_by_tools(ledger: Ledger, sources: Collection[str]) -> set[str]:
     """The sources whose words stand in view in a call: a tool called like a source writes it, and its newest call that succeeded
     is shown as it was made."""
-    shown = {entry.group.id: entry.group.first.calls for entry in ledger.live() if entry.group}
-    told: set[str] = set()
-    open_sources = set(sources)
+    newest: dict[str, tuple[str, ToolCall]] = {}
     for group in reversed(ledger.groups_in_force):
+        if group.kind != "round":
+            continue
         for call, result in reversed(list(zip(group.first.calls, group.messages[1:], strict=False))):
-            if call.name in open_sources and not failed(result):
-                open_sources.remove(call.name)
-                if call in shown.get(group.id, ()):
-                    told.add(call.name)
-    return told
+            if call.name in sources and call.name not in newest and not failed(result):
+                newest[call.name] = group.id, call
+    if not newest:
+        return set()
+    shown = {entry.group.id: entry.group.first.calls for entry in ledger.live() if entry.group}
+    return {name for name, (group, call) in newest.items() if call in shown.get(group, ())}
 
 
 def difference(before: str, after: str) -> tuple[Literal["new", "gone", "lines", "whole"], str]:
