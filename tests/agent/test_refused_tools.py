@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from ctxchat.agent.turn.refused_tools import MAX_PROBES
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import Failed, Notice, TurnFinished
+from ctxchat.core.events import Failed, Notice, TurnFinished, Usage
 from ctxchat.core.head import ToolSpec
 from ctxchat.core.journal import Record
 from ctxchat.models.client import ModelClient
@@ -162,3 +162,15 @@ async def test_where_nobody_answers_the_search_it_is_ended() -> None:
     desk = Desk(model, tools=many(0, of=4))
     assert of(await desk.say("hi"), TurnFinished)[0].status == "done"
     assert [len(names) for names in desk.session.state.reduced_tools.values()] == [4]
+
+
+async def test_what_the_search_costs_is_booked() -> None:
+    refused = ModelError("No.", kind="bad_request", status=400, body="failed to parse grammar")
+    paid = speaks("ok", usage=Usage(900, 1, cost_usd=0.25))
+    model = ScriptedModel([[refused], paid, [refused], [refused], paid, speaks("hello")])
+    desk = Desk(model, tools=many(0, of=2))
+    assert of(await desk.say("hi"), TurnFinished)[0].status == "done"
+    assert [len(names) for names in desk.session.state.reduced_tools.values()] == [1]
+    assert desk.session.state.cost_usd == 0.5
+    await desk.conversation.flush()
+    assert desk.folded() == desk.state

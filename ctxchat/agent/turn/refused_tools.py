@@ -10,9 +10,10 @@ import msgspec
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.turn.model_calls import ask
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import Retry
 from ctxchat.core.head import ToolSpec
+from ctxchat.core.journal import Spent
 from ctxchat.core.messages import Message
+from ctxchat.core.ports import ReplyEnd
 from ctxchat.core.refused import blames_tools
 from ctxchat.core.view import Item, View
 
@@ -20,7 +21,7 @@ MAX_PROBES = 30
 """Requests of one search: enough for two tools among a hundred."""
 
 MAX_PROBE_TOKENS = 16
-"""Tokens of a reply, which is not waited for: the fewest that every provider takes."""
+"""Tokens of a reply: the fewest that every provider takes."""
 
 
 class RefusedTools:
@@ -30,12 +31,18 @@ class RefusedTools:
         self._conversation = conversation
         self._retries = retries
         self._left = MAX_PROBES
+        self._cost_usd = 0.0
 
     async def find(self, tools: Sequence[ToolSpec]) -> tuple[str, ...]:
-        """The names of those that are refused; none where it is not for the tools that a request is refused."""
-        if await self._refuses(()) is not False or not await self._refuses(tools):
-            return ()
-        return tuple(tool.name for tool in await self._among(tools))
+        """The names of those that are refused; none where a request is not refused for its tools. What the search costs
+        is booked."""
+        try:
+            if await self._refuses(()) is not False or not await self._refuses(tools):
+                return ()
+            return tuple(tool.name for tool in await self._among(tools))
+        finally:
+            if self._cost_usd:
+                self._conversation.apply_now_write_later(Spent(self._conversation.model.name, self._cost_usd))
 
     async def _among(self, tools: Sequence[ToolSpec]) -> Sequence[ToolSpec]:
         """Those of a refused list that are refused by themselves; all of it where it is only refused together, or the search is
@@ -63,8 +70,8 @@ class RefusedTools:
         try:
             async with aclosing(pieces):
                 async for piece in pieces:
-                    if not isinstance(piece, Retry):
-                        return False
+                    if isinstance(piece, ReplyEnd) and piece.usage:
+                        self._cost_usd += piece.usage.cost_usd
         except ModelError as problem:
             if blames_tools(problem):
                 return True
