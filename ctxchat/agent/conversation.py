@@ -54,7 +54,7 @@ from ctxchat.core.ports import Clock, JournalPort, ModelPort, ModelRequest, Repl
 from ctxchat.core.prefix_break import PrefixBreak
 from ctxchat.core.prefix_guard import PrefixGuard, SentPrefix, request_of
 from ctxchat.core.prices import TOKENS_PER_PRICE, ModelPrices
-from ctxchat.core.refused import taken
+from ctxchat.core.refused import accepted_tools
 from ctxchat.core.sections import section_of
 from ctxchat.core.times import epoch
 from ctxchat.core.tool_share import ON_DEMAND, Afforded, afford
@@ -361,7 +361,7 @@ class Conversation(JournalWriter):
         model, head = self.model.name, self.ledger.head
         records: list[Record] = [ToolRefused(model, name, reduced) for name in names]
         if head:
-            tools = taken(head.tools, () if reduced else names, names if reduced else ())
+            tools = accepted_tools(head.tools, () if reduced else names, names if reduced else ())
             records.append(HeadSet(msgspec.structs.replace(head, tools=tools)))
         await self.write(*records)
 
@@ -418,7 +418,7 @@ class Conversation(JournalWriter):
     async def _afford_tools(self) -> None:
         """Find those of the tools on offer that are described to the model; off the loop, since some servers bring hundreds."""
         head, counter, model, state = self.ledger.head, self.counter, self.model.name, self.state
-        offered = taken(self._tools, state.refused_tools.get(model, ()), state.reduced_tools.get(model, ()))
+        offered = accepted_tools(self._tools, state.refused_tools.get(model, ()), state.reduced_tools.get(model, ()))
         holds = head is not None and not self._head_is_outdated(head)
         told = described_tools(head, self.ledger) if head and holds else frozenset[str]()
         of = (offered, self.budget.limit, told)

@@ -11,12 +11,12 @@ from typing import Literal
 import msgspec
 
 from ctxchat.core.call_arguments import fields_of
-from ctxchat.core.facts import Memory, collect, survival
+from ctxchat.core.facts import Memory, collect, kept_facts
 from ctxchat.core.head import Head
 from ctxchat.core.journal import Changed, Record, SessionState, fold
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message, ToolCall
-from ctxchat.core.record import Evidence, Fact, FactCount
+from ctxchat.core.record import Fact, FactCount
 from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.tooluse import Use, use_of
 from ctxchat.core.view import View, compile
@@ -91,17 +91,6 @@ def _audit(change: Change, before: Ledger, after: Ledger, later: Sequence[Group]
     text = view_text(view)
     named = tuple(msgspec.structs.replace(name, in_view=is_in(text, name)) for name in needed)
     return CompactionAudit(change, facts, lost, named, calls)
-
-
-def kept_facts(
-    evidence: Evidence, view: View, change: Change, ledger: Ledger, memory: Memory
-) -> tuple[FactCount, tuple[Fact, ...]]:
-    """Facts that the view holds or has one read away, and the lost ones. What only became shorter names its whole text."""
-    held, missing = survival(evidence, view)
-    shorter = [ledger.group(g) for e in change.edits if e.kind == "shrink" and e.replacement for g in e.covers]
-    near = {(fact.kind, fact.key) for group in shorter for fact in memory.find_facts(group).facts}
-    lost = tuple(fact for fact in missing if (fact.kind, fact.key) not in near)
-    return FactCount(held.found, held.found - len(lost), len(missing) - len(lost)), lost
 
 
 def needed_names(known: Sequence[Group], later: Sequence[Group]) -> tuple[list[NeededName], int]:

@@ -65,7 +65,9 @@ def refuses_grammar(words: str) -> bool:
     return bool(_GRAMMAR.search(words))
 
 
-def taken(tools: Sequence[ToolSpec], refused: Collection[str], reduced: Collection[str]) -> tuple[ToolSpec, ...]:
+def accepted_tools(
+    tools: Sequence[ToolSpec], refused: Collection[str], reduced: Collection[str]
+) -> tuple[ToolSpec, ...]:
     """The tools as a model's server takes them: without the refused ones, the arguments of the reduced ones in words."""
     left = (tool for tool in tools if tool.name not in refused)
     return tuple(in_words(tool) if tool.name in reduced else tool for tool in left)

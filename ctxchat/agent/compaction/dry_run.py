@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ctxchat.core.applying import apply_plan
-from ctxchat.core.audit import kept_facts
 from ctxchat.core.clip import head
 from ctxchat.core.context_usage import ContextUsage, overhead
-from ctxchat.core.facts import Memory, collect, line_of, render
+from ctxchat.core.facts import Memory, collect, kept_facts, line_of, render
 from ctxchat.core.head import Head
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group

@@ -19,6 +19,7 @@ from ctxchat.core.facts.numbers import subject_of
 from ctxchat.core.facts.order import KINDS, SPEAKERS, ranked
 from ctxchat.core.facts.page import line_of, stands, unfolded
 from ctxchat.core.facts.shared import FILES, name_in, plain
+from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import Evidence, Fact, FactCount, FactKind, Gone
 from ctxchat.core.tooluse import command_line, use_of
@@ -299,6 +300,17 @@ def survival(evidence: Evidence, view: View) -> tuple[FactCount, tuple[Fact, ...
     own = [fact for fact in evidence.facts if fact.by != "tool"]
     lost = tuple(fact for fact in own if not _is_shown(fact, shown))
     return FactCount(found=len(own), kept=len(own) - len(lost)), lost
+
+
+def kept_facts(
+    evidence: Evidence, view: View, change: Change, ledger: Ledger, memory: Memory
+) -> tuple[FactCount, tuple[Fact, ...]]:
+    """Facts that the view holds or has one read away, and the lost ones. What only became shorter names its whole text."""
+    held, missing = survival(evidence, view)
+    shorter = [ledger.group(g) for e in change.edits if e.kind == "shrink" and e.replacement for g in e.covers]
+    near = {(fact.kind, fact.key) for group in shorter for fact in memory.find_facts(group).facts}
+    lost = tuple(fact for fact in missing if (fact.kind, fact.key) not in near)
+    return FactCount(held.found, held.found - len(lost), len(missing) - len(lost)), lost
 
 
 class _Shown:

@@ -37,7 +37,7 @@ START = f"""Everything ever said is searched, in every session, the archive too.
 Filters among the words: {FILTERS}."""
 
 
-class Words(Field):
+class SearchField(Field):
     """What to search for; its footer says how to come to the hits: enter does too."""
 
     BINDINGS = [Binding("down", "screen.into", "to the hits", key_display="enter")]
@@ -62,7 +62,7 @@ class SearchScreen(Panel[tuple[str, str]]):
         self._services, self._session, self._words = services, session, words
 
     def body(self) -> ComposeResult:
-        yield Words(
+        yield SearchField(
             self._words,
             placeholder='words; "…" keeps them together; who:me tool:shell since:3d file:app.py',
             compact=True,
