@@ -21,6 +21,7 @@ from ctxchat.tools.mcp.login_store import FOLDER, LoginStore, StoredLogin
 from ctxchat.tools.mcp.protocol import Address
 from ctxchat.tools.mcp.server import McpServer
 from tests.doubles.hostile_http import Answer, Asked, HostileHttp, hostile_http
+from tests.doubles.started_server import started
 
 
 class Harbour:
@@ -92,12 +93,8 @@ class Harbour:
     async def connected(self, log_in: bool = True, **more: object) -> AsyncIterator[McpServer]:
         address = msgspec.structs.replace(self.address, **more)
         server = McpServer("harbour", address, str(self.folder), self.folder / "harbour.log", host=McpHost())
-        server.start(self.browse if log_in else None)
-        try:
-            await asyncio.wait_for(server.settled(), 60)
+        async with started(server, self.browse if log_in else None):
             yield server
-        finally:
-            await server.stop()
 
 
 def _visit(page: str) -> None:

@@ -111,9 +111,10 @@ class Provider:
         return OAuthToken(access_token=access, refresh_token=renewal, expires_in=SECONDS)
 
 
+provider = Provider()
 server = MCPServer(
     "harbour",
-    auth_server_provider=Provider(),
+    auth_server_provider=provider,
     auth=AuthSettings(
         issuer_url=ROOT,
         resource_server_url=f"{ROOT}/mcp",
@@ -127,6 +128,14 @@ server = MCPServer(
 def add(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b
+
+
+@server.tool()
+def end_tokens() -> int:
+    """End all access tokens now, however long they were to hold; how many."""
+    ended = len(provider.access)
+    provider.access.clear()
+    return ended
 
 
 if __name__ == "__main__":

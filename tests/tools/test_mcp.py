@@ -28,6 +28,7 @@ from tests.agent.desk import Desk
 from tests.doubles.http_mcp import forgetful
 from tests.doubles.ports import free_port, until_listening
 from tests.doubles.scripted import ScriptedModel, calls, says
+from tests.doubles.started_server import started
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -82,12 +83,8 @@ async def host(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[McpHos
 @asynccontextmanager
 async def up(address: Address, folder: Path, host: McpHost, **more) -> AsyncIterator[McpServer]:
     server = McpServer("harbour", address, str(folder), folder / "logs" / "harbour.log", host=host, **more)
-    server.start()
-    try:
-        await asyncio.wait_for(server.settled(), 60)
+    async with started(server):
         yield server
-    finally:
-        await server.stop()
 
 
 @asynccontextmanager

@@ -19,6 +19,7 @@ from ctxchat.tools.mcp.login_store import FOLDER, LoginStore, StoredLogin
 from ctxchat.tools.mcp.protocol import Address
 from ctxchat.tools.mcp.server import McpServer
 from tests.doubles.ports import free_port, until_listening
+from tests.doubles.started_server import started
 
 SCRIPT = str(Path(__file__).resolve().parents[1] / "doubles" / "mcp_login_server.py")
 
@@ -35,12 +36,8 @@ class Desk:
     async def connected(self, log_in: bool = False, **more: str) -> AsyncIterator[McpServer]:
         address = msgspec.structs.replace(self.address, **more)
         server = McpServer("harbour", address, str(self.folder), self.folder / "harbour.log", host=McpHost())
-        server.start(self.browse if log_in else None)
-        try:
-            await asyncio.wait_for(server.settled(), 60)
+        async with started(server, self.browse if log_in else None):
             yield server
-        finally:
-            await server.stop()
 
     def browse(self, page: str, callback: Callable[[str], object]) -> None:
         """What a browser does: it goes where the page sends it."""
@@ -77,7 +74,10 @@ async def test_a_login_is_begun_by_a_person_only_and_kept_for_later(tmp_path: Pa
             assert server.state == "failed" and server.row.login_wanted and "mcp login harbour" in server.trouble
             assert at.told == []  # not even registered
         async with at.connected(log_in=True) as server:
-            assert server.state == "ready" and [t.spec.name for t in server.tools] == ["harbour__add"]
+            assert server.state == "ready" and [t.spec.name for t in server.tools] == [
+                "harbour__add",
+                "harbour__end_tokens",
+            ]
         file = at.store.path(at.address.url)
         assert file.stat().st_mode & 0o777 == 0o600 and file.parent.stat().st_mode & 0o777 == 0o700
         async with at.connected() as server:
@@ -109,6 +109,17 @@ async def test_a_token_that_is_refused_is_renewed_and_the_call_goes_out_again(tm
         at.store.write(at.address.url, msgspec.structs.replace(kept, access_token="stale"))
         async with at.connected() as server:
             assert server.state == "ready" and at.told[-1] == "renewed"
+
+
+async def test_one_that_ends_at_the_server_while_it_is_in_use_is_renewed(tmp_path: Path):
+    async with desk(tmp_path, "3600") as at:
+        async with at.connected(log_in=True):
+            pass
+        async with at.connected() as server:
+            assert (await server.call("end_tokens", {})).text == "1"
+            before = at.told.count("renewed")
+            assert (await server.call("add", {"a": 2, "b": 3})).text == "5"
+            assert at.told.count("renewed") == before + 1
 
 
 async def test_one_that_is_over_is_told_and_the_tools_say_how_to_mend_it(tmp_path: Path):
