@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ctxchat.core.ledger import Ledger
+from ctxchat.core.ledger import Edit, Ledger
+from ctxchat.core.notes import CONTEXT_NOTE
 
 
 class Prepared(msgspec.Struct, frozen=True, tag="prepared", omit_defaults=True):
@@ -25,7 +26,11 @@ class Prepared(msgspec.Struct, frozen=True, tag="prepared", omit_defaults=True):
 
 
 def bearing(ledger: Ledger) -> tuple[str, ...]:
-    """Ids of the changes that bear on a summary made of the record: all but compactions that only made messages shorter."""
-    return tuple(
-        c.id for c in ledger.changes if c.kind != "compaction" or any(edit.kind != "shrink" for edit in c.edits)
-    )
+    """Ids of the changes that bear on a summary made of the record: all but compactions that only made messages shorter, and took
+    out notes of ours that no longer hold."""
+
+    def bears(edit: Edit) -> bool:
+        ours = all(ledger.group(name).source.startswith(CONTEXT_NOTE) for name in edit.covers)
+        return edit.kind != "shrink" and not (edit.kind == "drop" and ours)
+
+    return tuple(c.id for c in ledger.changes if c.kind != "compaction" or any(map(bears, c.edits)))
