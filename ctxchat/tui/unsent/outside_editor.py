@@ -6,7 +6,6 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -16,7 +15,7 @@ from typing import Any
 from textual.app import SuspendNotSupported
 
 from ctxchat.core.errors import CtxchatError
-from ctxchat.own_processes import find_program
+from ctxchat.own_processes import find_program, module_command
 
 CHOOSE = "Set $EDITOR, or interface.editor in the settings."
 
@@ -53,7 +52,7 @@ def visit(file: Path, line: int, command: str, suspend: Callable[[], AbstractCon
 
 def take_tour(suspend: Callable[[], AbstractContextManager[None]]) -> None:
     """Have the tour in this terminal, as a program of its own. Raises CtxchatError where there is none to give away."""
-    _run([sys.executable, "-P", "-m", "ctxchat", "tour"], suspend, "The tour", "Run `ctxchat tour` in a terminal.")
+    _run(module_command("ctxchat", "tour"), suspend, "The tour", "Run `ctxchat tour` in a terminal.")
 
 
 def _program(command: str) -> list[str]:
