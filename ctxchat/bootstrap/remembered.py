@@ -71,7 +71,7 @@ def _day_key() -> str:
 
 NOTHING_FOUND = (
     "No key or local server found: the offline assistant answers, and quotes your files. For a model, set a key "
-    "(OPENAI_API_KEY, …) or start Ollama, LM Studio, llama.cpp or vLLM; then /model. New here? `ctxchat tour` takes two minutes."
+    "(OPENAI_API_KEY, …) or start Ollama, LM Studio, llama.cpp or vLLM; then /model."
 )
 
 _ASKED = "asked for a model"
