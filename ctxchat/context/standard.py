@@ -1,6 +1,6 @@
 """The providers every session has, in their order: what changes least comes first, so that a cached prefix reaches furthest.
 
-The last of them, date and platform, is here."""
+Those that ask nobody are here: date and platform, skills, notes of the settings."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import platform
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ctxchat.context.skills import Skills
 from ctxchat.context.workspace import GitCommand, Workspace
 from ctxchat.core.ports import ContextProvider
-from ctxchat.core.prompt_files import PromptFile
+from ctxchat.core.prompt_files import PromptFile, skills_index
 
 
 class Identity:
@@ -37,6 +36,19 @@ class Identity:
 
 # strftime("%A") would follow the locale of the terminal.
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+class Skills:
+    """ContextProvider `skills`. `prompts` gives those that count now."""
+
+    source_id = "skills"
+
+    def __init__(self, prompts: Callable[[], Sequence[PromptFile]]) -> None:
+        self._prompts = prompts
+
+    async def provide(self) -> str:
+        """One line a skill; empty when there are none."""
+        return skills_index(self._prompts())
 
 
 class SettingsNotes:
