@@ -22,9 +22,8 @@ LOOKS = 100
 
 async def opened(app: CtxchatApp, pilot: Pilot[int], name: str, folder: Path) -> list[tuple[str, str]]:
     """The screen, anew and at rest; the keys that are named below it, with what they do."""
-    app.close_screens()
+    await back_to_chat(app, pilot)
     app.clear_notifications()
-    await until(pilot, lambda: app.screen is app.chat)
     screen = await hostile.SCREENS[name][0](Hostile(folder, "plain words"))
     app.push_screen(screen)
     await until(pilot, lambda: screen.is_mounted and app.screen is screen)
@@ -32,6 +31,16 @@ async def opened(app: CtxchatApp, pilot: Pilot[int], name: str, folder: Path) ->
     while before != (before := app.export_screenshot()):
         await pilot.pause(0.05)
     return [(key.key, key.description) for key in screen.query(FooterKey) if not key.disabled]
+
+
+async def back_to_chat(app: CtxchatApp, pilot: Pilot[int]) -> None:
+    """Close what is open, and what a key has only begun to open."""
+
+    def closed() -> bool:
+        app.close_screens()
+        return app.screen is app.chat and all(w.is_finished for w in app.workers if w.group == "command")
+
+    await until(pilot, closed)
 
 
 def seen(app: CtxchatApp) -> tuple[object, ...]:
@@ -43,9 +52,9 @@ async def test_each_key_below_the_chat_does_something(tmp_path: Path) -> None:
     async with chatting(tmp_path, FakeSession(messages=long_talk(6)), (140, 40)) as (app, pilot):
         for action, does in IDLE_KEYS:
             if key := action[1:] if action.startswith("=") else next(iter(app.keys.get(action, ())), ""):
-                app.close_screens()
+                await back_to_chat(app, pilot)
                 app.clear_notifications()
-                await until(pilot, lambda: app.screen is app.chat and app.chat.composer.prompt.has_focus)
+                await until(pilot, lambda: app.chat.composer.prompt.has_focus)
                 app.chat.composer.set_draft("words")
                 await pilot.pause(0.3)
                 before = seen(app)
