@@ -9,6 +9,7 @@ import errno
 import os
 import re
 import shutil
+import stat
 from pathlib import Path
 
 from ctxchat.core.errors import SessionBusy, StorageError, UsageError
@@ -55,14 +56,22 @@ def private_folder(path: Path) -> Path:
 
 
 def private_file(path: Path) -> Path:
-    """The file, made with 0600 where it is missing, and closed to others where it was open. Raises StorageError."""
+    """The file, made with 0600 where it is missing, and closed to others where it was open. Raises StorageError.
+
+    One that is there is never opened: closing it would drop the locks SQLite holds on it in this process, and another process
+    would then take the log of an open database away (sqlite.org/howtocorrupt.html, 2.2).
+    """
     with faults(path):
-        handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
-            if os.name == "posix" and os.fstat(handle).st_mode & 0o077:
-                os.fchmod(handle, 0o600)
-        finally:
-            os.close(handle)
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            found = path.lstat()
+            if not stat.S_ISREG(found.st_mode):
+                raise OSError(errno.ELOOP, "a link or a folder stands where a file should be", str(path)) from None
+            if os.name == "posix" and found.st_mode & 0o077:
+                path.chmod(0o600)
+            if not os.access(path, os.R_OK | os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path)) from None
     return path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import re
@@ -148,6 +149,10 @@ def open_file(place: ResolvedPath) -> BinaryIO:
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     if place.path.is_dir():
         raise ToolError(f"{place.shown} is a folder.", f"Use list_files with path={place.shown!r}.")
+    if _is_database_in_use(place.path):
+        raise ToolError(
+            f"{place.shown} is a database that ctxchat has open; it was not read.", "Use recall for what was said."
+        )
     try:
         handle = os.open(place.path, flags)
     except FileNotFoundError as error:
@@ -163,6 +168,19 @@ def open_file(place: ResolvedPath) -> BinaryIO:
         file.close()
         raise
     return file
+
+
+def _is_database_in_use(path: Path) -> bool:
+    """Whether it is a file of a database this process has open: to open and close it here would drop SQLite's locks on it."""
+    if not path.name.endswith((".db", ".db-wal", ".db-shm")):
+        return False
+    with contextlib.suppress(OSError):
+        wanted = path.stat()
+        for handle in Path("/dev/fd").iterdir():
+            with contextlib.suppress(OSError):  # the one that listed them is closed by now
+                if os.path.samestat(os.fstat(int(handle.name)), wanted):
+                    return True
+    return False
 
 
 def unmoved(path: Path) -> bool:

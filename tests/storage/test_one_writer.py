@@ -149,3 +149,18 @@ def test_two_processes_write_two_sessions_at_once(tmp_path: Path) -> None:
             ids = {g.id for g in state.ledger.groups} | {c.id for c in state.ledger.changes}
             assert lines - {"ready"} <= ids
         assert database.check() == []
+
+
+def open_and_close_elsewhere(folder: Path) -> None:
+    """As a command does that runs beside an open window."""
+    code = "import pathlib, sys; from ctxchat.storage.database import Database; Database(pathlib.Path(sys.argv[1])).close()"
+    subprocess.run([sys.executable, "-c", code, folder], check=True, timeout=60)
+
+
+def test_opened_twice_in_one_process_it_keeps_its_log_when_another_process_ends(tmp_path: Path) -> None:
+    with Database(tmp_path) as database:
+        Database(tmp_path).close()
+        open_and_close_elsewhere(tmp_path)
+        database.remember("said", "hello")
+        with Database(tmp_path) as again:
+            assert again.remembered("said") == "hello"

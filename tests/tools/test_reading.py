@@ -9,6 +9,7 @@ import pytest
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext
+from ctxchat.storage.database import Database
 from ctxchat.tools.read_file import ReadFile
 from tests.doubles.images import gif, jpeg, png, webp
 
@@ -168,3 +169,12 @@ async def test_an_image_no_provider_takes_is_refused_with_the_reason(
     (workspace / "a.png").write_bytes(data)
     with pytest.raises(ToolError, match=r"too large|damaged"):
         await call(ReadFile(shows_images=lambda: True), path="a.png")
+
+
+async def test_a_database_that_is_open_here_keeps_its_locks(call: Callable, workspace: Path) -> None:
+    with Database(workspace):
+        for name in ("ctxchat.db", "ctxchat.db-shm"):
+            with pytest.raises(ToolError, match="a database that ctxchat has open"):
+                await call(tool, path=name)
+    with pytest.raises(ToolError, match="is not text: SQLite database"):  # as any other, once it is closed
+        await call(tool, path="ctxchat.db")
