@@ -6,6 +6,7 @@ Knows nothing of sessions, clocks and models; who writes summaries is handed in.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, cast
@@ -30,7 +31,7 @@ from ctxchat.core.grouping import group_messages
 from ctxchat.core.head import Head, ToolSpec
 from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Group, Message
-from ctxchat.core.openai import ImportProblem, Wire, to_wire
+from ctxchat.core.openai import ImportProblem, to_wire
 from ctxchat.core.options import USUAL
 from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Step
@@ -83,15 +84,17 @@ def compact(
     has changed.
 
     The given list and its messages are never changed; what stays is the same object, what goes is in the `originals` of what
-    stands for it. No call is parted from its results (late ones are put behind it), the system prompt and the last user message
-    stay, and a compaction that would free less than 5 % gives back the list as it was. A call costs what is in the list, however
-    much the summary stands for. Raises ImportProblem for what is no message, ValueError for sizes and shares that make no sense;
-    warns where what must stay is more than a prompt may hold.
+    stands for it. No call is parted from its results (late ones are put behind it), the system prompt, the last user message and
+    calls at the end that wait for their results stay, and a compaction that would free less than 5 % gives back the list as it
+    was. A call costs what is in the list, however much the summary stands for. Raises ImportProblem for what is no message or no
+    schema, ValueError for sizes and shares that make no sense, TypeError for a reply of `summarise` that is no text; warns where
+    what must stay is more than a prompt may hold.
     """
     given: list[MessageT] = listed(messages)
     _check(window, reserved, trigger, target, keep_recent)
     lead = [m.text for m in takewhile(_instructs, (read_message(m, n) for n, m in enumerate(given, 1)))]
-    head = Head(system="\n\n".join(lead), tools=tuple(_tool(schema, n) for n, schema in enumerate(tools, 1)))
+    schemas = listed(tools, "tools")
+    head = Head(system="\n\n".join(lead), tools=tuple(_tool(schema, n) for n, schema in enumerate(schemas, 1)))
     before = next((m.continued for m in given if isinstance(m, Summary)), None)
     options = _options(before, keep_recent, count)
 
@@ -102,19 +105,22 @@ def compact(
     now = view(Ledger(group_messages(read_message(m, n) for n, m in enumerate(given[len(lead) :], len(lead) + 1)))).raw
     if trigger and now < budget.trigger:
         return given
-    ledger, record = _continue(given, len(lead), before) or _ledger_of(given, len(lead), options)
-    passed = _passed(ledger, options, budget, summarise, view)
+    waiting = _waiting(given[len(lead) :])
+    done = given[: len(given) - len(waiting)]
+    ledger, record = _continue(done, len(lead), before) or _ledger_of(done, len(lead), options)
+    opened = _with_waiting(ledger, waiting)
+    passed = _passed(opened, options, budget, summarise, view)
     after = view(passed)
-    if passed is ledger or too_little(now, after.raw):
+    if passed is opened or too_little(now, after.raw):
         _warn_if_full(now, budget)
         return given
     _warn_if_full(after.raw, budget)
     options.counter.forget_all_but(item.message for item in after.items)
-    settled = _settled(passed)
+    settled = _settled(passed, ledger.groups)
     shown = tuple(_live_messages(settled, record))
     for summary in (m for m in shown if isinstance(m, Summary)):
         summary.continued = Continued(settled, record, shown, options, count)
-    return cast("list[MessageT]", [*given[: len(lead)], *shown])
+    return cast("list[MessageT]", [*given[: len(lead)], *shown, *waiting])
 
 
 def _instructs(message: Message) -> bool:
@@ -122,6 +128,10 @@ def _instructs(message: Message) -> bool:
 
 
 def _check(window: int, reserved: int, trigger: float, target: float, keep_recent: int) -> None:
+    sizes = {"window": window, "reserved": reserved, "trigger": trigger, "target": target, "keep_recent": keep_recent}
+    for name, value in sizes.items():
+        if not isinstance(cast("object", value), int | float):
+            raise ValueError(f"{name} is {value!r}, not a number")
     if not window > 0:  # nor is it what is no number
         raise ValueError(f"window is {window} tokens; it must be more than 0")
     if reserved < 0 or keep_recent < 0:
@@ -154,7 +164,7 @@ def _tool(schema: object, number: int) -> ToolSpec:
     if not isinstance(told, Mapping):
         raise ImportProblem(f"tool {number}: {type(schema).__name__} is no schema of a function")
     fields = cast("Mapping[str, Any]", told)
-    parameters: object = fields.get("parameters") or {}
+    parameters: object = {} if fields.get("parameters") is None else fields["parameters"]
     if not isinstance(parameters, Mapping):
         raise ImportProblem(f"tool {number}: its parameters are a {type(parameters).__name__}, not an object")
     wire = dict(cast("Mapping[str, Any]", parameters))
@@ -184,6 +194,29 @@ def _continue(given: Sequence[Any], lead: int, continued: Continued | None) -> t
     return ledger.append(*groups), [*record, *_closings(groups)]
 
 
+def _waiting(rest: Sequence[Any]) -> Sequence[Any]:
+    """The calls at the end that wait for their results, with those that came so far: nobody left them unanswered yet."""
+    place = len(rest)
+    results: list[str] = []
+    while place:
+        place -= 1
+        message = read_message(rest[place], place)
+        if message.role != "tool":
+            open_calls = Counter(call.id for call in message.calls) - Counter(results)
+            return rest[place:] if open_calls else ()
+        results.append(message.call_id)
+    return ()
+
+
+def _with_waiting(ledger: Ledger, waiting: Sequence[Any]) -> Ledger:
+    """The ledger with such calls at its end, which no compaction touches."""
+    if not waiting:
+        return ledger
+    read = [read_message(m, n) for n, m in enumerate(waiting, ledger.next_seq)]
+    groups = group_messages(read, turn=ledger.turn)
+    return ledger.append(*groups).apply(Change("waiting", "pin", pins=tuple(group.id for group in groups)))
+
+
 def _ledger_of(given: Sequence[Any], lead: int, options: PlanOptions) -> tuple[Ledger, Record]:
     """The ledger of all that a list stands for, with its summaries and shortened results in force."""
     record = originals(given)
@@ -194,6 +227,8 @@ def _ledger_of(given: Sequence[Any], lead: int, options: PlanOptions) -> tuple[L
         if not isinstance(message, StandIn):
             seq += 1
             continue
+        if not message.originals:
+            continue  # of a call that nobody answered: it is made anew
         span = range(seq, seq + len(message.originals))
         seq = span.stop
         if isinstance(message, Summary):
@@ -206,10 +241,10 @@ def _ledger_of(given: Sequence[Any], lead: int, options: PlanOptions) -> tuple[L
     return ledger, [*record, *_closings(groups)]
 
 
-def _closings(groups: Sequence[Group]) -> list[Wire]:
-    """The results that were made up for calls which nobody answered, as messages, by number."""
+def _closings(groups: Sequence[Group]) -> list[StandIn]:
+    """The results that were made up for calls which nobody answered, as messages that stand for none, by number."""
     made = [m for group in groups for m in group.messages if m.synthetic]
-    return [to_wire(m) for m in sorted(made, key=lambda m: m.seq)]
+    return [StandIn(to_wire(m), ()) for m in sorted(made, key=lambda m: m.seq)]
 
 
 def _with_summary(ledger: Ledger, span: range, digest: Digest, unread: set[int], options: PlanOptions) -> Ledger:
@@ -270,7 +305,7 @@ def _shortened(
             break
         cap, texts = max(MIN_RESULT_TOKENS, budget.limit // part), dict[str, dict[int, str]]()
         for item in shown.items:
-            if item.message.role == "tool" and item.tokens > cap:
+            if item.message.role == "tool" and item.tokens > cap and item.group not in ledger.pinned:
                 original = next(m for m in ledger.group(item.group).messages if m.seq == item.message.seq)
                 text = clip(original.text, cap, options.counter.count_text, "\n[… {lines}{tokens} tokens left out …]\n")
                 if options.counter.message(msgspec.structs.replace(item.message, content=text)) < item.tokens:
@@ -313,7 +348,10 @@ def _summary_text(ledger: Ledger, step: Step, options: PlanOptions, summarise: S
     room = max(500, (limit - count(system + task.beside) - 2 * task.max_tokens) * 3 // 4)
 
     def ask(text: str) -> str:
-        return summarise([{"role": "system", "content": system}, {"role": "user", "content": text}]) or ""
+        reply: object = summarise([{"role": "system", "content": system}, {"role": "user", "content": text}])
+        if reply is not None and not isinstance(reply, str):
+            raise TypeError(f"summarise returned {type(reply).__name__}, not the text of a reply")
+        return reply or ""
 
     pieces = chunks(task.groups, room, count)
     text = task.previous
@@ -327,11 +365,11 @@ def _summary_text(ledger: Ledger, step: Step, options: PlanOptions, summarise: S
     return text
 
 
-def _settled(after: Ledger) -> Ledger:
-    """The ledger with what is in force and no more: what compactions before it did is all in that."""
+def _settled(after: Ledger, groups: tuple[Group, ...]) -> Ledger:
+    """The ledger of these groups with what is in force and no more: what compactions before it did is all in that."""
     read = written(after)[0].covers
     entries = [entry for entry in after.live() if entry.change and entry.kind]
-    ledger = Ledger(after.groups)
+    ledger = Ledger(groups)
     for entry in entries:
         if entry.digest:
             ledger = _with_written(ledger, entry.covers, entry.digest, read, f"read {entry.covers[0]}")

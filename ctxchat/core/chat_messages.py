@@ -23,7 +23,7 @@ _STORED = "ctxchat"
 
 class StandIn(dict[str, Any]):
     """A message that stands for others: as JSON one like any other, and known by its type. `originals` are the messages it stands
-    for, as they were given."""
+    for, as they were given; none for the result that was made up for a call which nobody answered."""
 
     def __init__(self, message: Wire, originals: Iterable[Any]) -> None:
         super().__init__(message)
@@ -84,11 +84,11 @@ def from_json(text: str | bytes) -> list[dict[str, Any]]:
         raise ImportProblem(f"this is no list that to_json wrote: {problem}") from problem
 
 
-def listed(messages: object) -> list[Any]:
-    """The messages as a list. Raises ImportProblem for what is none."""
-    if isinstance(messages, Iterable) and not isinstance(messages, str | bytes | Mapping):
-        return list(cast("Iterable[Any]", messages))
-    raise ImportProblem(f"messages are a {type(cast(object, messages)).__name__}, not a list")
+def listed(given: object, what: str = "messages") -> list[Any]:
+    """What a caller gave as a list. Raises ImportProblem for what is none."""
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
+        return list(cast("Iterable[Any]", given))
+    raise ImportProblem(f"{what} are a {type(cast(object, given)).__name__}, not a list")
 
 
 def read_message(given: object, seq: int) -> Message:
@@ -129,5 +129,5 @@ def _restored(stored: Wire) -> Wire:
     if kept is None:
         return stored
     if "digest" not in kept:
-        return Shortened(stored, kept["originals"])
+        return (Shortened if kept["originals"] else StandIn)(stored, kept["originals"])
     return Summary(stored, kept["originals"], msgspec.convert(kept["digest"], Digest), kept["unread"])

@@ -115,8 +115,27 @@ def test_any_history_is_given_back(history: list[Message], keep: int) -> None:
     twice = compact(once, window=200, reserved=0, trigger=0, target=0, keep_recent=keep)
     for messages in (once, twice):
         for now in (messages, from_json(to_json(messages))):
-            there = [m for m in originals(now) if m in given_]
-            assert sorted(map(repr, there)) == sorted(map(repr, given_))
+            assert sorted(map(repr, originals(now))) == sorted(map(repr, given_))
+
+
+@pytest.mark.parametrize("keep", [0, 12])
+def test_calls_that_wait_for_their_results_are_left_to_them(keep: int) -> None:
+    messages: list[dict[str, Any]] = [SYSTEM]
+    record, compactions = [SYSTEM], 0
+    for number in range(60):
+        asked, called, result, answer = turn(number, lines=20)
+        second = {**called["tool_calls"][0], "id": f"d{number}"}
+        called["tool_calls"].append(second)
+        for message in (asked, called, result, {**result, "tool_call_id": f"d{number}"}, answer):
+            before = [*messages, message]
+            messages = compact(before, window=4_000, reserved=500, keep_recent=keep)
+            record.append(message)
+            assert originals(messages) == originals(from_json(to_json(messages))) == record
+            if message in (called, result):
+                compactions += len(messages) < len(before)
+                assert messages[-1] is message
+    assert compactions > 1
+    assert paired(messages)
 
 
 def test_it_loads_no_adapter() -> None:
@@ -247,6 +266,12 @@ def test_a_result_larger_than_the_window_is_shortened_and_kept_whole() -> None:
         assert originals(folded)[: len(before) + 3] == [*before, *huge[:3]]
 
 
+@pytest.mark.parametrize("reply", [3, b"text", {"content": "x"}, ["x"]])
+def test_a_reply_that_is_no_text_is_named(reply: Any) -> None:
+    with pytest.raises(TypeError, match=f"summarise returned {type(reply).__name__}"):
+        compact(conversation(12), **SMALL, summarise=lambda _: reply)
+
+
 def test_where_all_must_stay_and_is_too_much_it_is_said() -> None:
     with pytest.warns(UserWarning, match="more than the window"):
         compact([{"role": "user", "content": "word " * 20_000}], window=8000)
@@ -282,19 +307,22 @@ def test_wrong_input_of_any_kind_is_one_error(messages: Any) -> None:
         compact(messages, window=1000)
 
 
-@pytest.mark.parametrize("tool", [None, 7, "x", {"function": 7}, {"function": {"parameters": 7}}])
+@pytest.mark.parametrize("tool", [None, 7, "x", {"function": 7}, {"function": {"parameters": 7}}, {"parameters": []}])
 def test_wrong_tools_are_named(tool: Any) -> None:
     with pytest.raises(ImportProblem, match="tool 1"):
         compact([SYSTEM], window=1000, tools=[tool])
+    with pytest.raises(ImportProblem, match="tools are a"):
+        compact([SYSTEM], window=1000, tools=tool)
 
 
 @pytest.mark.parametrize(
     "sizes",
     [{"window": 0}, {"window": -5}, {"window": 9, "trigger": 0.3, "target": 0.5}, {"window": 9, "trigger": 1.5},
-     {"window": 9, "target": -1}, {"window": 9, "reserved": -1}, {"window": 9, "keep_recent": -1}],
+     {"window": 9, "target": -1}, {"window": 9, "reserved": -1}, {"window": 9, "keep_recent": -1},
+     {"window": "9"}, {"window": None}, {"window": 9, "trigger": "0.3"}, {"window": 9, "keep_recent": None}],
 )  # fmt: skip
 def test_senseless_sizes_are_refused(sizes: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"window|trigger|reserved|target"):
+    with pytest.raises(ValueError, match=r"window|trigger|reserved|target|keep_recent"):
         compact([SYSTEM], **sizes)
 
 
