@@ -1,5 +1,6 @@
 """A real MCP server of the official SDK, over standard input and output, with resources, and a tool that says how far it is."""
 
+import asyncio
 import sys
 from typing import Annotated
 
@@ -51,6 +52,28 @@ def wanted() -> Elicit[Loan]:
 async def lend(answer: Annotated[ElicitationResult[Loan], Resolve(wanted)]) -> str:
     """Asks which book."""
     return f"{answer.action}: {answer.data}" if answer.action == "accept" else answer.action
+
+
+class Name(BaseModel):
+    name: str
+
+
+READERS: set[str] = set()
+TWO = asyncio.Event()
+
+
+async def two_there(desk: str) -> Elicit[Name]:
+    READERS.add(desk)
+    if len(READERS) > 1:
+        TWO.set()
+    await TWO.wait()
+    return Elicit(f"Who stands at desk {desk}?", Name)
+
+
+@server.tool()
+async def meet(desk: str, answer: Annotated[Name, Resolve(two_there)]) -> str:
+    """Asks who is there, once it is called at two desks at the same time."""
+    return f"{answer.name} at {desk}"
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ SHELF = {
     "book://long": {"text": "long " * 20_000},
     "book://huge": {"text": "x" * 50_000_000},
     "book://death": {},
+    "book://next": {"text": "read, and gone"},
 }
 
 
@@ -72,7 +73,11 @@ def resources(mode: str, method: str, parameters: dict) -> dict | None:
         uri = parameters["uri"]
         if uri == "book://death":
             sys.exit(3)
-        return {"contents": [{"uri": uri, **SHELF[uri]}]} if uri in SHELF else None
+        held = {"contents": [{"uri": uri, **SHELF[uri]}]} if uri in SHELF else None
+        if uri == "book://next":
+            SHELF["book://after"] = SHELF.pop(uri)
+            print(json.dumps({"jsonrpc": "2.0", "method": "notifications/resources/list_changed"}), flush=True)
+        return held
     if mode == "pager":
         page = int(parameters.get("cursor", 0))
         return {"resources": [{"uri": f"book://{page}", "name": ""}], "nextCursor": str(page + 1)}
@@ -162,7 +167,7 @@ def answer(mode: str, method: str, parameters: dict) -> dict:
     match method:
         case "initialize":
             told = {"name": "raw", "version": "1"}
-            able = {"tools": {}, **({"resources": {}} if mode in {"shelf", "pager"} else {})}
+            able = {"tools": {}, **({"resources": {"listChanged": True}} if mode in {"shelf", "pager"} else {})}
             able |= {"prompts": {"listChanged": True}} if mode == "prompts" else {}
             return {"protocolVersion": parameters["protocolVersion"], "capabilities": able, "serverInfo": told}
         case "tools/list" if mode == "broken":

@@ -355,7 +355,7 @@ async def test_a_server_of_resources_alone_has_not_failed(tmp_path: Path, host: 
 async def test_resources_are_listed_and_read_by_two_tools(tmp_path: Path, call: Callable, host: McpHost) -> None:
     async with up(LIBRARY, tmp_path, host) as server:
         tools = {tool.spec.name.partition("__")[2]: tool for tool in server.tools}
-        assert set(tools) == {"bind", "lend", "list_resources", "read_resource"}
+        assert set(tools) == {"bind", "lend", "meet", "list_resources", "read_resource"}
         listed = (await call(tools["list_resources"])).text.splitlines()
         assert any(line.startswith("book://tides") and "water" in line for line in listed)
         assert any(line.startswith("book://{name}/page/{number}") for line in listed)
@@ -365,6 +365,17 @@ async def test_resources_are_listed_and_read_by_two_tools(tmp_path: Path, call: 
         assert kind_of(image) == "png"
         with pytest.raises(ToolError):
             await call(tools["read_resource"], uri="book://nowhere")
+
+
+async def test_a_server_that_says_its_resources_are_others_is_asked_for_them(tmp_path: Path, host: McpHost) -> None:
+    async with up(wrong("shelf"), tmp_path, host) as server:
+        before = {each.uri for each in server.resources}
+        assert "book://next" in before and (await server.read("book://next")).text == "read, and gone"
+        for _ in range(3000):
+            if {each.uri for each in server.resources} != before:
+                break
+            await asyncio.sleep(0.02)
+        assert {each.uri for each in server.resources} ^ before == {"book://next", "book://after"}
 
 
 @pytest.mark.parametrize(
@@ -421,6 +432,30 @@ async def test_while_a_person_is_asked_no_time_of_the_call_goes_by(
         assert said[0] in output.text
 
 
+@asynccontextmanager
+async def library_over_pipes() -> AsyncIterator[Address]:
+    yield LIBRARY
+
+
+@pytest.mark.parametrize("way", [library_over_pipes, library_over_http])
+async def test_of_two_calls_side_by_side_each_is_asked_about_itself(
+    way: Callable, tmp_path: Path, host: McpHost
+) -> None:
+    async with way() as address, up(address, tmp_path, host) as server:
+        (meet,) = [tool for tool in server.tools if tool.spec.name.endswith("__meet")]
+
+        async def at(desk: str) -> str:
+            async for piece in meet.run({"desk": desk}, ToolContext(desk, str(tmp_path), "", 1000, 10.0)):
+                if isinstance(piece, ToolQuestion):
+                    assert f"desk {desk}?" in piece.text
+                    piece.answered(f"reader {desk}")
+                elif isinstance(piece, ToolOutput):
+                    return piece.text
+            raise AssertionError
+
+        assert await asyncio.gather(at("1"), at("2")) == ["reader 1 at 1", "reader 2 at 2"]
+
+
 async def test_no_server_asks_without_an_end_and_each_answer_goes_to_its_own_question(
     tmp_path: Path, host: McpHost
 ) -> None:
@@ -461,6 +496,19 @@ async def test_a_session_over_http_that_the_server_forgot_is_opened_anew(
             answers = [await call(server.tools[0]) for _ in range(2)]
             assert [(a.status, a.text) for a in answers] == [("ok", "hi there")] * 2
             assert len(sessions) == 1 and server.state == "ready"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_over_http_is_read_up_to_a_length_and_a_longer_one_costs_that_call(
+    tmp_path: Path, call: Callable, host: McpHost, stream: bool
+) -> None:
+    with forgetful(404) as (address, _):
+        async with up(address, tmp_path, host) as server:
+            (hi,) = server.tools
+            assert (await call(hi, letters=9_000_000, stream=stream)).text == "x" * 9_000_000
+            with pytest.raises(ToolError, match=r"more than 32.0 MB"):
+                await call(hi, letters=33_000_000, stream=stream)
+            assert (await call(hi)).text == "hi there" and server.state == "ready"
 
 
 async def test_a_result_of_very_many_parts_is_read_by_another_process(

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TextIO, cast
@@ -24,8 +25,8 @@ from ctxchat.core.secrets import MaskedLines, masked
 from ctxchat.tools.mcp.http_transport import HttpSession, ShowPage, http_transport
 from ctxchat.tools.mcp.login_store import FOLDER
 from ctxchat.tools.mcp.protocol import Address, OfferedPrompt, OfferedResource, OfferedTool, QuestionField
-from ctxchat.tools.mcp.stream_guard import reading_shallow, sieved, with_line_limit
-from ctxchat.tools.text import clip, clip_line
+from ctxchat.tools.mcp.stream_guard import MAX_LINE_CHARS, reading_shallow, sieved, with_line_limit
+from ctxchat.tools.text import clip, clip_line, size
 
 MAX_TOOLS = 500
 """Of one server: more would fill any window."""
@@ -61,6 +62,9 @@ MAX_LISTED = 1_000
 MAX_PROMPT_ARGUMENTS = 50
 """Of one prompt."""
 
+_TOO_LONG = "Server-sent event exceeded the"
+"""What the SDK says of an answer in a stream that is longer than it may be."""
+
 
 class ToolResult(msgspec.Struct, frozen=True):
     """What a call came back with: its words, and its images as base64. `failed`: the tool says so."""
@@ -71,6 +75,9 @@ class ToolResult(msgspec.Struct, frozen=True):
 
 
 Ask = Callable[[str, tuple[QuestionField, ...]], Awaitable[dict[str, Any] | None]]
+
+_ASK: ContextVar[Ask | None] = ContextVar("ask", default=None)
+"""That of the call at hand, in all that comes of it."""
 
 
 class Connection:
@@ -84,13 +91,31 @@ class Connection:
         self._left_out = left_out
         self._session = session
         self.changed = changed
-        self.ask: Ask | None = None
-        """Puts to a person what the server asks, while a call is under way."""
+        self._asks: list[Ask] = []  # of the calls under way, the one longest under way first
         self.resources: list[OfferedResource] = []
         self.prompts: list[OfferedPrompt] = []
         self._resource_tools: set[str] = set()
         self._refusals, codes = sdk.MCPError, sdk.types
         self._closed, self._unknown = codes.CONNECTION_CLOSED, codes.METHOD_NOT_FOUND
+
+    @contextmanager
+    def asked_with(self, ask: Ask) -> Iterator[None]:
+        """What the server asks about the call in this block is put to a person by `ask`."""
+        before = _ASK.set(ask)
+        self._asks.append(ask)
+        try:
+            yield
+        finally:
+            self._asks.remove(ask)
+            _ASK.reset(before)
+
+    async def answer(self, text: str, fields: tuple[QuestionField, ...]) -> dict[str, Any] | None:
+        """What a person says to a question of the server's; None for nothing. Over HTTP it comes in answer to the call that it is
+        about; of a process nobody can tell, and the call that is longest under way puts it."""
+        ask = _ASK.get()
+        if ask is None:
+            ask = self._asks[0] if self._asks else None
+        return await ask(text, fields) if ask in self._asks and ask else None
 
     async def tools(self) -> tuple[Sequence[OfferedTool], Sequence[str]]:
         """What the server offers, and what of that cannot be taken, with why. Resources are offered as two tools, unless it has
@@ -190,6 +215,8 @@ class Connection:
             if self._session.forgotten:
                 raise ConnectionAbortedError("The server does not know this session any more.") from problem
             self._session.raise_refusal()
+            if _TOO_LONG in problem.error.message:  # which the SDK gives out as an ending
+                raise ToolError(f"It sends an answer of more than {size(MAX_LINE_CHARS)}.") from problem
             if problem.error.code == self._closed:
                 raise ConnectionResetError("The server has ended.") from problem
             raise
@@ -292,13 +319,12 @@ async def connected(
         found: list[Connection] = []
 
         async def asked(_: Any, question: Any) -> Any:
-            ask = found[0].ask if found else None
-            if ask is None:
+            if not found:
                 return sdk.types.ElicitResult(action="cancel")
             address = getattr(question, "url", "")
             text = f"{clip(question.message, MAX_QUESTION_CHARS)}\n{address}".strip()
             fields = () if address else question_fields(question.requested_schema)
-            content = None if fields is None else await ask(text, fields)
+            content = None if fields is None else await found[0].answer(text, fields)
             if content is None:
                 return sdk.types.ElicitResult(action="decline")
             return sdk.types.ElicitResult(action="accept", content=None if address else content)

@@ -58,7 +58,7 @@ async def http_transport(
         client = await stack.enter_async_context(_client(address, session, auth))
         sdk: Any = import_module("mcp.client.streamable_http")
         sdk.jsonrpc_message_adapter = reading_shallow(sdk.jsonrpc_message_adapter)
-        yield sdk.streamable_http_client(address.url, http_client=client)
+        yield sdk.streamable_http_client(address.url, http_client=client, max_sse_event_size=MAX_LINE_CHARS)
 
 
 class HttpSession:
@@ -155,13 +155,16 @@ def _bounded(stream: Any, most: int) -> Any:
     """A body that is given up where it is longer than `most` bytes."""
     library: Any = import_module("httpx2")
 
+    class TooLong(ToolError, library.StreamError):
+        """What the SDK takes for the fault of one answer; any other would end the connection."""
+
     class Bounded(library.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
             left = most
             async for piece in stream:
                 left -= len(piece)
                 if left < 0:
-                    raise ToolError(f"It sends an answer of more than {size(most)}.")
+                    raise TooLong(f"It sends an answer of more than {size(most)}.")
                 yield piece
 
         async def aclose(self) -> None:

@@ -178,10 +178,9 @@ class McpWorker:
                         await self._send_news(ServerQuestion(order.id, text, fields))
                         return (await waiting).content
 
-            try:
-                async with asyncio.timeout(address.timeout) as timeout:
-                    limit = CallLimit(timeout)
-                    connection.ask = ask
+            async with asyncio.timeout(address.timeout) as timeout:
+                limit = CallLimit(timeout)
+                with connection.asked_with(ask):
                     match order:
                         case RunTool():
                             result = await connection.call(order.tool, order.arguments, progress)
@@ -189,8 +188,6 @@ class McpWorker:
                             result = await connection.read(order.uri)
                         case GetPrompt():
                             result = await connection.prompt(order.name, dict(order.arguments))
-            finally:
-                connection.ask = None if connection.ask is ask else connection.ask
             text = clip(without_zeros(result.text), MAX_RESULT_CHARS)
             for start in range(0, len(text), _PIECE_CHARS):
                 await self._send_news(ResultPiece(order.id, text[start : start + _PIECE_CHARS]))
