@@ -22,10 +22,10 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from benchmarks.needed import holds, needs, words_of
 from benchmarks.recordings import OURS, Recording, recordings
 from benchmarks.replay import SYSTEM, Recorded, by_turn
 from ctxchat.agent.compaction.summariser import ModelSummariser
+from ctxchat.core.audit import is_in, names_of, view_text
 from ctxchat.core.budget import Window
 from ctxchat.core.cache import CacheRules
 from ctxchat.core.events import TextDelta, Usage
@@ -106,9 +106,9 @@ class Server(ScriptedModel):
             return
         for call in said.calls:
             self._calls += 1
-            if self._calls % EACH == 0 and (known := [need for need in needs(call) if holds(self.before, need)]):
-                text = words_of([item.message for item in request.view.items])
-                self.wanted, self.seen = self.wanted + len(known), self.seen + sum(holds(text, need) for need in known)
+            if self._calls % EACH == 0 and (known := [n for n in names_of(call) if is_in(self.before, n)]):
+                text = view_text(request.view)
+                self.wanted, self.seen = self.wanted + len(known), self.seen + sum(is_in(text, n) for n in known)
 
     def _counted(self, request: ModelRequest, reply: int) -> Usage:
         now, family = self._clock.wall, self._family
@@ -177,7 +177,8 @@ async def work(turns: Sequence[Sequence[Group]], family: Family, policy: Policy,
         await desk.compactor._prefetch.wait()
         clock.wall = max(clock.wall, epoch(groups[-1].messages[-1].at))
         if server.before is not None:
-            server.before += words_of([m for group in groups for m in group.messages])
+            said = (text for g in groups for m in g.messages for text in (m.text, *(c.arguments for c in m.calls)))
+            server.before += "\n".join(["", *said])
     await desk.session.close()
     made = sum(c.record is not None for c in desk.state.ledger.compactions)
     return Result(server.usd, made, server.seen / server.wanted if server.wanted else 1.0)

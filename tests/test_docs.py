@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import shlex
@@ -174,6 +175,12 @@ async def test_the_plug_ins_page_runs(tmp_path: Path) -> None:
     assert await names["Weather"](tmp_path).provide() == "rain"
     item = Item(Message(1, "user", "LOUD"), "user", 1, "user")
     assert [i.message.text for i in names["quiet"]()((item,))] == ["loud"]
+
+
+def test_every_benchmark_can_be_loaded() -> None:
+    """What the pages tell to run: it goes by names of the program, which may have become others."""
+    for script in sorted((ROOT / "benchmarks").glob("*.py")):
+        importlib.import_module(f"benchmarks.{script.stem}")
 
 
 def test_every_page_is_in_the_sites_navigation() -> None:
