@@ -192,6 +192,11 @@ class Conversation(JournalWriter):
         return make_budget(self.window, o.output_reserved, o.compression_trigger, o.target, o.section_budgets, working)
 
     @property
+    def lasting(self) -> bool:
+        """A person reads and thinks between the messages, and more of them are to be expected."""
+        return self._config.lasting
+
+    @property
     def by_hook(self) -> bool:
         """Hooks say when room is made, so no compaction starts by itself before a request."""
         return replaces_automatic(self._config.hooks)

@@ -188,7 +188,7 @@ class Opening:
         self._notices: list[str] = []
         self._conversation: Conversation  # from here on as soon as they are made: tools that ask for them run later
         self._policy: AutoCompactPolicy
-        self._configuring = Configuring(shared, self._extensions, ahead=interactive)
+        self._configuring = Configuring(shared, self._extensions, lasting=interactive and approvals is None)
 
     async def open(self, session_id: str, *, only_read: bool = False) -> Session:
         """A new session, or a stored one: `only_read` leaves it to others to write. Raises UsageError and StorageError."""

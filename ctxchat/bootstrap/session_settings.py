@@ -43,9 +43,8 @@ from ctxchat.core.view import Transform
 from ctxchat.models.offline import OFFLINE_NAME
 
 
-def agent_options(settings: Settings, model: str, max_rounds: int = 0, *, ahead: bool = True) -> Options:
-    """The agent's options for a model; `max_rounds` from the command line wins. `ahead`: there is time between turns in
-    which a summary can be prepared."""
+def agent_options(settings: Settings, model: str, max_rounds: int = 0) -> Options:
+    """The agent's options for a model; `max_rounds` from the command line wins."""
     context, reactive = settings.context, settings.context.reactive
     return Options(
         output_reserved=context.output_reserved,
@@ -65,7 +64,7 @@ def agent_options(settings: Settings, model: str, max_rounds: int = 0, *, ahead:
         recent_results=context.tool_results.keep_recent,
         recent_result_tokens=context.tool_results.max_recent_tokens,
         soft_mark=context.prepare.soft_mark,
-        prepare=context.prepare.enabled and ahead,
+        prepare=context.prepare.enabled,
         prepare_cost=context.prepare.max_cost,
         micro_trigger=reactive.micro_trigger,
         full_trigger=reactive.full_trigger,
@@ -111,12 +110,12 @@ WEB = frozenset({"web_fetch"})
 
 
 class Configuring:
-    """For one session. `ahead`: there is time between turns in which a summary can be prepared."""
+    """For one session. `lasting`: a person reads and thinks between its messages (`SessionConfig`)."""
 
-    def __init__(self, shared: Shared, extensions: Extensions, *, ahead: bool) -> None:
+    def __init__(self, shared: Shared, extensions: Extensions, *, lasting: bool) -> None:
         self._shared = shared
         self._extensions = extensions
-        self._ahead = ahead
+        self._lasting = lasting
         self._around: tuple[object, WorkspaceSources] | None = None
         self._edits: tuple[tuple[str, ...], tuple[Transform, ...]] = ((), ())
         self.first = ""
@@ -139,7 +138,7 @@ class Configuring:
         rules, problems = rules_in_force(settings)
         return SessionConfig(
             agent=settings.agent,
-            options=agent_options(settings, model, shared.flags.max_rounds, ahead=self._ahead),
+            options=agent_options(settings, model, shared.flags.max_rounds),
             system=f"{_instructions(own)}\n\nThe folder: {shared.workspace}",
             context_sources=self._context_sources(settings),
             compiler=compiler_of(settings),
@@ -163,7 +162,7 @@ class Configuring:
             ),
             address=settings.of_model(model).api_base,
             effort=settings.of_model(model).effort if own.effort is None else own.effort,
-            lasting=self._ahead,
+            lasting=self._lasting,
             rewriting=rewriting(settings),
             prompts=(*shared.loaded.prompts, *BUILTIN_PROMPTS),
             server_prompts=shared.servers,

@@ -251,6 +251,7 @@ class Desk:
             fallback_of=fallback_of,
             options=options or Options(),
             mode=self.approvals.mode,
+            lasting=interactive,
             hooks=tuple(hooks),
             transforms=tuple(transforms),
             prompts=tuple(prompts),

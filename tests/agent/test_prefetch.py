@@ -332,3 +332,20 @@ async def test_that_nothing_can_be_freed_is_said_where_summaries_are_made_ahead_
     events = [*await desk.say("word " * 14_000), *await desk.say("and now?")]
     assert [n.text for n in of(events, Notice) if "Nothing to free" in n.text]
     await desk.session.close()
+
+
+async def test_without_a_person_one_is_made_inside_a_long_turn_and_none_behind_it():
+    """As in `ctxchat run`: the turn waits for no summary, and none is paid for that no message follows."""
+    writer = Writer()
+    rounds = [calls(("echo", {"text": f"line {n} ", "times": 300})) for n in range(40)]
+    model = ScriptedModel([*rounds, says(LONG)], window=Window(24_000, "configured"))
+    options = Options(keep_recent=2, strategy="summarize", recent_results=99, recent_result_tokens=99_000)
+    desk = Desk(model, tools=[Echo()], options=options, summariser=writer, interactive=False, mode="all")
+    records = of(await desk.say("go through all lines"), CompactionRecord)
+    assert records and all(record.attempts == 0 for record in records), "nobody waited"
+    assert writer.asked
+
+    quiet, last = Writer(), ScriptedModel([says("word " * 14_000)], window=Window(20_000, "configured"))
+    ended = Desk(last, options=Options(keep_recent=2, strategy="summarize"), summariser=quiet, interactive=False)
+    await ended.say("write at length")
+    assert not ended.compactor._prefetch.busy and not quiet.asked

@@ -183,6 +183,6 @@ def test_providers_and_transforms_keep_their_order(tmp_path: Path) -> None:
     (config / "config.toml").write_text(f"context.providers = {order}\n")
     loaded = load(tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(tmp_path / "d")})
     program = Program(Flags(), loaded, tmp_path, Database(tmp_path / "data"))
-    made = Configuring(program, Extensions(), ahead=False)(None, "x")
+    made = Configuring(program, Extensions(), lasting=False)(None, "x")
     assert [p.source_id for p in made.context_sources._providers._providers] == order
     program.database.close()

@@ -122,7 +122,10 @@ class Compactor:
     # ── when a turn has ended ──
 
     async def after_turn(self, emit: Emit, *, agreed: bool) -> None:
-        """What was put off until the turn had ended (unless it ended badly), and the next summary made ahead."""
+        """What was put off until the turn had ended (unless it ended badly), and the next summary made ahead. Neither where no
+        other message is to be expected."""
+        if not self._conversation.lasting:
+            return
         outstanding = self.policy.take_agreed("now", "after") if agreed else None
         if outstanding:
             await self._as_agreed(outstanding, emit, beside=False)

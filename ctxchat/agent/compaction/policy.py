@@ -57,7 +57,8 @@ class AutoCompactPolicy:
             return f"Not needed yet: {used}. Nothing is done."
         self._agreed = self._agreed or ApprovedCompaction("now", keep, "auto")
         return (
-            "Room is made as soon as a summary is written, as far as there is something that can go. Go on meanwhile."
+            "Room is made before your next reply, or as soon as a summary is written, as far as there is something that can "
+            "go. Go on with the work."
         )
 
     def take_agreed(self, *times: When) -> ApprovedCompaction | None:
