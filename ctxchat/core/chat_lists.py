@@ -348,7 +348,8 @@ def _summary_text(ledger: Ledger, step: Step, options: PlanOptions, summarise: S
     room = max(500, (limit - count(system + task.beside) - 2 * task.max_tokens) * 3 // 4)
 
     def ask(text: str) -> str:
-        reply: object = summarise([{"role": "system", "content": system}, {"role": "user", "content": text}])
+        request = [{"role": "system", "content": system}, {"role": "user", "content": text}]
+        reply = cast("object", summarise(request))
         if reply is not None and not isinstance(reply, str):
             raise TypeError(f"summarise returned {type(reply).__name__}, not the text of a reply")
         return reply or ""
@@ -384,12 +385,13 @@ def _live_messages(ledger: Ledger, record: Record) -> Iterator[Any]:
         if entry.group is None:
             continue
         if entry.digest:
-            covered = [
-                (m, name in read) for name in entry.covers for m in ledger.group(name).messages if not m.synthetic
-            ]
-            covered.sort(key=lambda one: one[0].seq)
-            given = [record[m.seq - 1] for m, _ in covered]
-            unread = [place for place, (_, known) in enumerate(covered) if not known] if entry.digest.summary else []
+            groups = [ledger.group(name) for name in entry.covers]
+            seqs = sorted(m.seq for group in groups for m in group.messages if not m.synthetic)
+            given = [record[seq - 1] for seq in seqs]
+            unread: list[int] = []
+            if entry.digest.summary:
+                new = {m.seq for group in groups if group.id not in read for m in group.messages}
+                unread = [place for place, seq in enumerate(seqs) if seq in new]
             text = "\n\n".join(m.text for m in entry.group.messages)
             yield Summary({"role": "user", "content": text}, given, entry.digest, unread)
             continue

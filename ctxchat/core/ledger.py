@@ -251,19 +251,25 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
     def _live(self) -> tuple[Entry, ...]:
         pinned, hidden, owner = self.pinned, self.hidden_notes, self._owners()
         covered: dict[int, list[str]] = {}
-        for group in self.groups:
-            if group.id in owner and group.id not in pinned:
-                covered.setdefault(id(owner[group.id][1]), []).append(group.id)
+        shown: list[Group | tuple[Change, Edit]] = []
+        for name, group in zip(self._ids, self.groups, strict=False):  # others that grew out of this one share the ids
+            owned = None if name in pinned else owner.get(name)
+            if owned is None:
+                shown.append(group)
+            elif (place := id(owned[1])) in covered:
+                covered[place].append(name)
+            else:
+                covered[place] = [name]
+                shown.append(owned)
         entries: list[Entry] = []
-        for group in self.groups:
-            if group.id not in owner or group.id in pinned:
-                entries.append(_entry(group, group.id in hidden, group.id in pinned))
+        for one in shown:
+            if isinstance(one, Group):
+                entries.append(_entry(one, one.id in hidden, one.id in pinned))
                 continue
-            change, edit = owner[group.id]
+            change, edit = one
             covers = covered[id(edit)]
-            if covers[0] == group.id:
-                named = edit.covers if len(covers) == len(edit.covers) else tuple(covers)
-                entries.append(Entry(named, edit.replacement, change.id, edit.kind, digest=edit.digest))
+            named = edit.covers if len(covers) == len(edit.covers) else tuple(covers)
+            entries.append(Entry(named, edit.replacement, change.id, edit.kind, digest=edit.digest))
         return tuple(entries)
 
     def _owners(self) -> dict[str, tuple[Change, Edit]]:
@@ -283,7 +289,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
     def hidden_notes(self) -> frozenset[str]:
         """Ids of notes whose changes were undone: in the record, but no longer shown."""
         shown = {a for c in self.in_force for a in c.adds}
-        return frozenset(g.id for g in self.groups if _added(g) and g.id not in shown)
+        return frozenset(g.id for g in self.groups if g.source and _added(g) and g.id not in shown)
 
     @cached_property
     def _ids(self) -> list[str]:

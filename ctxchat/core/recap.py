@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 import msgspec
@@ -103,26 +103,69 @@ def person_said(
 
 def _all_said(groups: Sequence[Group], memory: Memory, but: Collection[str]) -> list[_Statement]:
     """All that the person said, in the order of the record."""
-    worth = _worths(groups, memory)
-    found: list[_Statement] = []
+    heard = memory.gathered(_heard, groups)
+    worth = _worths(heard)
+    return [
+        _Statement(name, seq, text, worth.get(group, RULE_WEIGHT))
+        for group, name, seq, text in heard.said
+        if group not in but
+    ]
+
+
+class _Heard(msgspec.Struct, frozen=True):
+    """What the person said up to a place of the record, each as group, message, its place and text, and what came of it up to
+    there: see `_worths`. Of the last ones that they `asked` it is open what comes."""
+
+    said: Sequence[tuple[str, str, int, str]] = ()
+    worth: Mapping[str, int] = {}
+    only_answered: Mapping[str, int] = {}
+    brief: Sequence[str] = ()
+    asked: Sequence[str] = ()
+    answered: bool = True
+
+
+def _heard(memory: Memory, before: _Heard | None, groups: Sequence[Group]) -> _Heard:
+    """What the person said up to the end of these groups, where that before them is known."""
+    before = before or _Heard()
+    said, worth, only_answered = [*before.said], {**before.worth}, {**before.only_answered}
+    brief, asked, answered = [*before.brief], [*before.asked], before.answered
     for group in groups:
-        if group.id in but:
+        if group.kind == "user":
+            if text := _message_line(group.first):
+                said.append((group.id, group.first.id, group.first.seq, text))
+            asked = [*([] if answered else asked), group.id]
+            answered = False
+            exact = {fact.kind for fact in memory.find_facts(group).facts}
+            holds = "rule" in exact or turns_down(group.first.text)
+            worth[group.id] = RULE_WEIGHT if holds else 3 if "decision" in exact else 1
+            only_answered[group.id] = min(worth[group.id], len(exact)) if not holds else RULE_WEIGHT
+            if len(group.first.text) <= EMPTY_MESSAGE_CHARS:
+                brief.append(group.id)
             continue
-        if group.kind == "user" and (text := memory.once(_message_line, group.first)):
-            found.append(_Statement(group.first.id, group.first.seq, text, worth[group.id]))
+        answered = True
         if group.kind == "round":
-            found += memory.once(_refusals, group)
-    return found
+            said += [(group.id, *told) for told in _refusals(group)]
+            for name in asked:
+                worth[name] = max(worth[name], 1 + memory.find_facts(group).done)
+                only_answered.pop(name, None)
+    return _Heard(said, worth, only_answered, brief, asked, answered)
 
 
-def _refusals(group: Group) -> tuple[_Statement, ...]:
+def _worths(heard: _Heard) -> dict[str, int]:
+    """What came of each message of the person, which says what it was in any language: 4 where it is a rule or turns something
+    down, 3 where it is a choice, 2 where something was done, 1 where something was looked up or it tells something exact, 0 where
+    it was only answered, as remarks and thanks are. A word or two tell nothing, whatever was done then."""
+    still = () if heard.answered else heard.asked
+    answers = {name: told for name, told in heard.only_answered.items() if name not in still}
+    return {**heard.worth, **answers, **{name: 0 for name in heard.brief if heard.worth[name] != 3}}
+
+
+def _refusals(group: Group) -> Iterator[tuple[str, int, str]]:
     """What the person said while they refused calls of this round."""
-    found: list[_Statement] = []
     for call, result in zip(group.first.calls, group.messages[1:], strict=False):
         if words := words_of_refusal(result):
             about = f"{call.name} {first_line(use_of(call).target, 60)}".rstrip()
-            found.append(_Statement(result.id, result.seq, f"(refusing {about}) {words}", RULE_WEIGHT))
-    return tuple(found)
+            yield result.id, result.seq, f"(refusing {about}) {words}"
 
 
 def _standing_sentences(text: str, count: Count) -> list[str]:
@@ -168,37 +211,6 @@ def _fitting(weights: Iterable[int], room: int, least: int) -> int:
         return whole[short] + (len(some) - short) * (_cut(longest) + 6)
 
     return next((n for n in LENGTHS if n >= least and needed(n) <= room), 0)
-
-
-def _worths(groups: Sequence[Group], memory: Memory) -> dict[str, int]:
-    """What came of each message of the person, which says what it was in any language: 4 where it is a rule or turns something
-    down, 3 where it is a choice, 2 where something was done, 1 where something was looked up or it tells something exact, 0 where
-    it was only answered, as remarks and thanks are. A word or two tell nothing, whatever was done then."""
-    worth: dict[str, int] = {}
-    only_answered: dict[str, int] = {}
-    asked: list[str] = []
-    answered = True
-    for group in groups:
-        if group.kind == "user":
-            asked = [*([] if answered else asked), group.id]
-            answered = False
-            exact = {fact.kind for fact in memory.find_facts(group).facts}
-            holds = "rule" in exact or memory.once(_turns_down, group.first)
-            worth[group.id] = RULE_WEIGHT if holds else 3 if "decision" in exact else 1
-            only_answered[group.id] = min(worth[group.id], len(exact)) if not holds else RULE_WEIGHT
-            continue
-        answered = True
-        if group.kind == "round":
-            for name in asked:
-                worth[name] = max(worth[name], 1 + memory.find_facts(group).done)
-                only_answered.pop(name, None)
-    brief = (g for g in groups if g.kind == "user" and len(g.first.text) <= EMPTY_MESSAGE_CHARS and worth[g.id] != 3)
-    answers = {name: told for name, told in only_answered.items() if name not in asked or answered}
-    return worth | answers | {group.id: 0 for group in brief}
-
-
-def _turns_down(message: Message) -> bool:
-    return turns_down(message.text)
 
 
 def _cut(longest: int) -> int:

@@ -95,7 +95,7 @@ def _written_of(ledger: Ledger, entry: Entry) -> list[Written]:
         for edit in change.edits:
             if edit.digest and edit.digest.summary:
                 first.setdefault(edit.digest.summary, (change, edit))
-    own, others = frozenset(entry.covers), list[Written]()
+    own, others = frozenset(entry.covers if first else ()), list[Written]()
     for text, (change, edit) in reversed(first.items()):
         if own.isdisjoint(edit.covers):
             continue
@@ -143,10 +143,11 @@ def summary_group(
     beside = "\n".join((digest.summary, said, digest.recap, shown))
     facts = render(digest.evidence, left - count(said), count, beside, recall=recall)
     turns = [g.turn for g in covered]
-    places = id_ranges((m.seq for g in covered for m in g.messages if not m.synthetic) if seqs is None else seqs)
+    covered_seqs = [m.seq for g in covered for m in g.messages if not m.synthetic]
+    places = id_ranges(covered_seqs if seqs is None else seqs)
     when = f"turns {min(turns)}–{max(turns)}" if min(turns) < max(turns) else f"turn {min(turns)}"
     where = f"Covers messages {places} ({when})."
-    last = max((m.seq for g in covered for m in g.messages if not m.synthetic), default=0)
+    last = max(covered_seqs, default=0)
     after = (group for group in kept if group.first.seq > last)
     written = with_what_came_since(digest.summary.strip(), after, memory or Memory())
     both = BACK.format(id_ranges(digest.back)) if digest.summary and digest.back else ""

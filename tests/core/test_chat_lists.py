@@ -251,6 +251,16 @@ def test_the_text_names_no_tool_that_the_caller_has_not() -> None:
         assert "recall" not in messages[1]["content"]
 
 
+def test_a_tool_of_the_callers_is_none_of_ours() -> None:
+    call = {"id": "m", "type": "function", "function": {"name": "memo", "arguments": '{"name": "a", "text": "noted"}'}}
+    noted = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "m", "content": "ok"},
+    ]
+    messages = compact([*conversation(2), *noted, *conversation(12)[1:]], **SMALL)
+    assert isinstance(messages[1], Summary) and "memos" not in messages[1]["content"]
+
+
 def test_a_result_larger_than_the_window_is_shortened_and_kept_whole() -> None:
     huge = turn(7, lines=3_000)
     for before in ([], conversation(12)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -16,7 +17,7 @@ from ctxchat.core.errors import LedgerError
 from ctxchat.core.facts import Memory, collect, facts_of
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.messages import Image, Message, Opaque, Text, ToolCall, own_words
+from ctxchat.core.messages import Group, Image, Message, Opaque, Text, ToolCall, own_words
 from ctxchat.core.pending import open_requests
 from ctxchat.core.recap import person_said, recap
 from ctxchat.core.record import YOU, CompactionRecord, Digest
@@ -337,6 +338,30 @@ def test_what_came_of_a_message_is_looked_for_once() -> None:
     said = person_said(groups, 2_000, rough_count, memory)
     assert looked == [group.id for group in groups] and said.startswith(first)
     assert said == person_said(groups, 2_000, rough_count)
+
+
+def test_what_was_gathered_before_is_gone_on_from() -> None:
+    groups = group_messages(Message(n, "user", f"message {n}") for n in range(1, 9))
+    asked: list[tuple[str, ...]] = []
+
+    def work(memory: Memory, before: tuple[str, ...] | None, new: Sequence[Group]) -> tuple[str, ...]:
+        asked.append(tuple(group.id for group in new))
+        return (*(before or ()), *asked[-1])
+
+    memory = Memory()
+    for first, last, looked in ((0, 5, 5), (0, 7, 2), (0, 6, 1), (0, 8, 1), (1, 8, 7), (0, 8, 0)):
+        ids = tuple(group.id for group in groups[first:last])
+        before = len(asked)
+        assert memory.gathered(work, groups[first:last]) == ids
+        assert sum(map(len, asked[before:])) == looked
+
+
+@given(history=histories)
+def test_what_the_person_said_is_the_same_in_one_go_and_in_steps(history: list[Message]) -> None:
+    groups = group_messages(sorted(history, key=lambda m: m.seq))
+    memory = Memory()
+    for end in range(1, len(groups) + 1):
+        assert person_said(groups[:end], 300, rough_count, memory) == person_said(groups[:end], 300, rough_count)
 
 
 def exchange(seq: int, words: str, *calls: str) -> list[Message]:

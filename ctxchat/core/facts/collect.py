@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar, cast
 
 import msgspec
@@ -27,6 +27,9 @@ from ctxchat.core.view import View
 
 MAX_FACTS_OF_A_KIND = 300
 """Facts of one kind that are carried on, those that matter most; what is shown is capped in tokens besides."""
+
+KEPT_GATHERINGS = 4
+"""Places of the record up to which is kept what was gathered there: planning tries a few, one behind the other."""
 
 OPEN_ERROR_TURNS = 2
 """Turns after which an error that nothing said again is taken for solved, or for none of the work's; so is a run that failed."""
@@ -77,6 +80,7 @@ class Memory:
         self.names: Mapping[str, frozenset[str]] = {}
         self._found: dict[Message, Found] = {}
         self._once: dict[object, object] = {}
+        self._gathered: dict[object, list[tuple[Sequence[Group], object]]] = {}
 
     def once(self, work: Callable[[Asked], Answer], asked: Asked) -> Answer:
         """What `work` makes of a value that does not change, worked out the first time: a compaction looks at the whole
@@ -85,6 +89,21 @@ class Memory:
         if key not in self._once:
             self._once[key] = work(asked)
         return cast("Answer", self._once[key])
+
+    def gathered(
+        self, work: Callable[[Memory, Answer | None, Sequence[Group]], Answer], groups: Sequence[Group]
+    ) -> Answer:
+        """What `work` makes of these groups. It is given what it made of the first of them, where an earlier compaction took
+        those, and the rest: it leaves that as it is."""
+        kept = cast("list[tuple[Sequence[Group], Answer]]", self._gathered.setdefault(work, []))
+        groups = tuple(groups)
+        known = max((one for one in kept if groups[: len(one[0])] == one[0]), key=lambda one: len(one[0]), default=None)
+        start = len(known[0]) if known else 0
+        if known and start == len(groups):
+            return known[1]
+        made = work(self, known[1] if known else None, groups[start:])
+        kept[:] = [*kept[1 - KEPT_GATHERINGS :], (groups, made)]
+        return made
 
     def find_facts(self, group: Group) -> Found:
         """What a group of the record tells."""

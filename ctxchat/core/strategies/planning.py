@@ -32,7 +32,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
     message to be clipped (emergencies). `micro_batch_groups` go at a time inside a long turn, and its newest
     `preserve_recent_rounds` stay; what goes there becomes a summary `by_model`, or a recap by code. `files` are those touched
     last as they are now, the last first: what of them nothing else shows stands beside a summary, in at most `files_tokens`.
-    `recall`: the model has that tool, and is told so.
+    `recall`: the model has our tools, is told so, and keeps its memos and skills.
     """
 
     counter: TokenCounter = msgspec.field(default_factory=TokenCounter)
@@ -151,7 +151,7 @@ def fold_edit(
     shown, paths = working_set(
         not_in_view(options.files, ledger, fold), options.files_tokens, count, newest(ledger, fold)
     )
-    memos = carried_text(ledger, fold, count, max(2 * options.files_tokens, evidence_tokens))
+    memos = carried_text(ledger, fold, count, max(2 * options.files_tokens, evidence_tokens)) if options.recall else ""
     evidence_tokens = max(evidence_tokens // 2, evidence_tokens - count(memos))
     asked = pending(ledger, fold, evidence_tokens // 2, count)
     beside, memory, recall = f"{memos}\n{shown}", options.memory, options.recall
