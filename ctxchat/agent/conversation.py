@@ -192,6 +192,11 @@ class Conversation(JournalWriter):
         return make_budget(self.window, o.output_reserved, o.compression_trigger, o.target, o.section_budgets, working)
 
     @property
+    def on_own_server(self) -> bool:
+        """Its model is served on this machine, or by a server that tells how fast it reads, which no provider does."""
+        return self.model.may_queue or self.context_usage.cache.cold.seconds is not None
+
+    @property
     def lasting(self) -> bool:
         """A person reads and thinks between the messages, and more of them are to be expected."""
         return self._config.lasting

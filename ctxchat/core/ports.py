@@ -119,6 +119,12 @@ class ModelPort(Protocol):
         prompt that changed is refused (ModelError `prefix_changed`), or the thoughts behind it are lost."""
         ...
 
+    @property
+    def may_queue(self) -> bool:
+        """True where its server, on this machine, may answer one request after another: what is asked beside a turn would hold
+        that up."""
+        ...
+
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         """Pieces, then exactly one ReplyEnd. Raises ModelError; never retries by itself."""
         ...

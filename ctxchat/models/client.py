@@ -14,6 +14,7 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
+from ctxchat.core.addresses import is_here
 from ctxchat.core.budget import Window
 from ctxchat.core.cache import CacheRules
 from ctxchat.core.calibration import Calibration
@@ -38,6 +39,9 @@ ANTHROPIC_OUTPUT_TOKENS = 8192
 
 _HOUR_LONG_MARKS = frozenset({"anthropic", "openrouter"})
 """Providers whose cache marks can last an hour, by litellm's prefix."""
+
+_BATCHING = frozenset({"hosted_vllm", "litellm_proxy"})
+"""Servers of one's own that answer several requests at once."""
 
 
 class ModelTransport(Protocol):
@@ -112,6 +116,13 @@ class ModelClient:
     def binds_thinking(self) -> bool:
         """For every Claude whose thoughts go back: which accounts are checked nobody can tell beforehand."""
         return self.keeps_reasoning and self._dialect in (dialects.ANTHROPIC, dialects.OPENROUTER_CLAUDE)
+
+    @property
+    def may_queue(self) -> bool:
+        """On loopback, where whoever listens may be any server; not vLLM, which batches, nor what passes requests on."""
+        provider = self.settings.provider
+        own = provider.local or provider.prefix in windows.ANYBODYS
+        return own and provider.prefix not in _BATCHING and is_here(self.settings.base)
 
     @property
     def _sees(self) -> bool:

@@ -301,9 +301,11 @@ async def test_a_dear_one_is_made_only_once_it_is_due():
     await desk.session.close()
 
 
-@pytest.mark.parametrize(("prefill", "beside"), [(400.0, False), (0.0, True)])
+@pytest.mark.parametrize(("prefill", "here", "beside"), [(400.0, False, False), (0.0, True, False), (0.0, False, True)])
 @pytest.mark.parametrize("trigger", [0.9, 0.5])
-async def test_on_a_server_of_ones_own_it_gives_way_to_a_message(prefill: float, beside: bool, trigger: float):
+async def test_on_a_server_of_ones_own_it_gives_way_to_a_message(
+    prefill: float, here: bool, beside: bool, trigger: float
+):
     """Such a server may have one place: the answer would wait for the summary, before the trigger as well as beyond it."""
     writer, busy = Slow(), list[bool]()
     writer.model = "scripted/model"
@@ -312,7 +314,7 @@ async def test_on_a_server_of_ones_own_it_gives_way_to_a_message(prefill: float,
         busy.append(desk.compactor._prefetch.busy)
         return says(LONG)
 
-    model = ScriptedModel([reply] * 99, window=Window(20_000, "configured"), prefill=prefill)
+    model = ScriptedModel([reply] * 99, window=Window(20_000, "configured"), prefill=prefill, may_queue=here)
     options = Options(keep_recent=2, strategy="summarize", compression_trigger=trigger, soft_mark=0.4)
     desk = Desk(model, options=options, summariser=writer)
     await until_prepared(desk, writer)

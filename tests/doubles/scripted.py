@@ -107,6 +107,7 @@ class ScriptedModel:
         prices: ModelPrices | None = None,
         rules: CacheRules = CacheRules(),  # noqa: B008 (frozen)
         prefill: float = 0.0,
+        may_queue: bool = False,
     ) -> None:
         self._notes = ReplyNotes(prefill=prefill)
         self._prices, self._rules = prices, rules
@@ -119,7 +120,7 @@ class ScriptedModel:
         self._keeps_reasoning = keeps_reasoning
         self._sees = sees
         self._address = address
-        self._binds_thinking = binds_thinking
+        self._binds_thinking, self._may_queue = binds_thinking, may_queue
         self.there = True  # somebody takes connections
         self._ids = itertools.count(1)
         self.requests: list[ModelRequest] = []
@@ -144,6 +145,11 @@ class ScriptedModel:
     def binds_thinking(self) -> bool:
         """As handed in."""
         return self._binds_thinking
+
+    @property
+    def may_queue(self) -> bool:
+        """As handed in."""
+        return self._may_queue
 
     @property
     def views(self) -> list[View]:

@@ -78,3 +78,24 @@ async def test_questions_about_windows(proxy: ModelDouble) -> None:
         for host in [*NAMES, SHORT]:
             assert await ask(f"http://{host}:{double.port}/props") == {"n_ctx": 4096}, host
             assert await listens(f"http://{host}:{double.port}/"), host
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "may"),
+    [
+        ("openai/any", "http://127.0.0.1:8080/v1", True),
+        ("llamafile/any", "", True),
+        ("lm_studio/any", "http://far.test/v1", False),
+        ("openai/gpt-6-luna", "", False),
+        ("openai/any", "https://far.test/v1", False),
+        ("hosted_vllm/any", "http://127.0.0.1:8000/v1", False),
+        ("litellm_proxy/any", "http://127.0.0.1:4000", False),
+        ("anthropic/claude-opus-5-5", "http://127.0.0.1:4000", False),
+    ],
+)
+async def test_who_may_answer_one_request_after_another(name: str, address: str, may: bool) -> None:
+    """What is told before a server has said anything; a gateway to a provider is none."""
+    connections = Connections()
+    settings = ModelSettings(name=name, api_base=address, window=8_000)
+    assert ModelClient(settings, lane(settings, connections), lambda _: "key").may_queue is may
+    await connections.close()

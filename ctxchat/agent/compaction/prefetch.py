@@ -85,9 +85,7 @@ class Prefetch:
     @property
     def _shares_server(self) -> bool:
         """Who writes is the model of the conversation on a server of one's own, which may have one place for both."""
-        conversation = self._conversation
-        own = conversation.context_usage.cache.cold.seconds is not None
-        return own and self._planner.writer == conversation.model.name
+        return self._conversation.on_own_server and self._planner.writer == self._conversation.model.name
 
     async def give_way(self) -> None:
         """A message is to be answered: what is being made on the same server ends, so that the answer does not wait for it."""

@@ -49,8 +49,7 @@ def held_for(conversation: Conversation, task: SummaryTask) -> Hold | None:
     if whole + output_room(task, context_usage.window) > context_usage.window:
         return None
     own = input_tokens(task.groups) + conversation.counter.count_text(task.previous) + asked
-    prefilled = cache.cold.seconds is not None
-    return hold if cheaper_within(hold, whole, own, context_usage.price, prefilled=prefilled) else None
+    return hold if cheaper_within(hold, whole, own, context_usage.price, prefilled=conversation.on_own_server) else None
 
 
 def cheaper_within(hold: Hold, whole: int, own: int, price: TokenPrice, *, prefilled: bool) -> bool:

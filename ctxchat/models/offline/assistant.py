@@ -86,6 +86,7 @@ class OfflineAssistant:
     name = OFFLINE_NAME
     address = ""
     keeps_reasoning = False
+    may_queue = False
     binds_thinking = False
     efforts = ()
 
