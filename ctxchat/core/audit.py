@@ -125,7 +125,8 @@ def names_of(call: ToolCall) -> Iterator[NeededName]:
     }
     for name in ("path", "file_path", "filePath", "command"):
         for match in _PATH.finditer(_QUOTED.sub(" ", fields.get(name, ""))):
-            yield NeededName("path", match.group().rstrip(".").removeprefix("./"))
+            if not match.group().startswith("/dev/"):
+                yield NeededName("path", match.group().rstrip(".").removeprefix("./"))
     for name, value in fields.items():
         for match in _SYMBOL.finditer(_PATH.sub(" ", value) if name != "content" else ""):
             yield NeededName("symbol", match.group())

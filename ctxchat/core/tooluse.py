@@ -55,6 +55,8 @@ _RUNS = frozenset(
 )
 _AGENTS = frozenset({"agent", "delegate", "task", "subagent", "dispatch", "subtask"})
 _TASKS = ("prompt", "task", "instructions")
+_ANSWERS, _IDS = frozenset({"output", "result"}), ("task_id", "agent_id", "id")
+"""What a tool is called that gives what an agent in the background has answered, and what names the agent."""
 _SEARCHES = frozenset({"grep", "search", "find", "glob", "list", "ls", "rg", "tree"})
 _WORD = expression(r"[A-Z]?[a-z]+|[A-Z]+")
 _EXIT = expression(
@@ -136,7 +138,7 @@ def use_of(call: ToolCall) -> Use:
     words = {word.lower() for word in _WORD.findall(call.name)}
     command, path = _first(fields, _COMMANDS), _first(fields, _PATHS)
     address, query = _first(fields, _ADDRESSES), _first(fields, _QUERIES)
-    if words & _AGENTS and (task := _first(fields, _TASKS)):
+    if words & _AGENTS and (task := _first(fields, (*_TASKS, *_IDS) if words & _ANSWERS else _TASKS)):
         return Use("ask", task)
     if command and (not path or words & _RUNS):
         return Use("run", command)
@@ -149,6 +151,12 @@ def use_of(call: ToolCall) -> Use:
     if address:
         return Use("fetch", address)
     return Use("other", "")
+
+
+def place_searched(call: ToolCall) -> str:
+    """The file or folder that a search was confined to; empty where it names none."""
+    fields = fields_of(call.arguments)
+    return _first(fields, _PATHS) if fields and use_of(call).kind == "search" else ""
 
 
 def exchanges(call: ToolCall) -> Iterator[tuple[str | None, str]]:
@@ -256,7 +264,7 @@ def gist(call: ToolCall | None, result: Message, width: int) -> str:
                 told = (f"exit {code}: " if code else "") + (stopped or wrong or tallies or said or ["no output"])[-1]
         case "read" if not failed(result) and len(said) > 1:
             where = _lines_read(result.text) or f"{len(said)} lines"
-            told = f"{where} of {'/'.join(use.target.split('/')[-2:])}" + (f": {names}" if names else "")
+            told = f"{where} of {use.target}" + (f": {names}" if names else "")
         case "search" if not failed(result) and len(said) > 1 and "\n\n" not in result.text:
             many, first = hits_in(said)
             told = f"{count(many, 'hit')}, the first {first}"
@@ -352,6 +360,14 @@ _FINDERS = (
 )
 _ONE_TASK = frozenset({"pytest", "tox", "mypy", "pyright", "basedpyright", "jest", "vitest", "tsc", "eslint", "rspec"})
 """Programs whose words are what they look at, not what they do."""
+_CHECKS = expression(
+    r"(?:\A|[ :./-])(?:(?:py|x|un?it)?tests?|check|unittest|jest|vitest|rspec|tox|mypy|(?:based)?pyright|eslint)\Z"
+)
+"""What a program is called that checks all there is, or a part that it is told."""
+_NOT_A_PART = expression(r"-.*|\.|\./\.\.\.|\d+|''|[\w-]+=.*|\.?/?(?:tests?|src|lib|specs?)/?")
+"""A word of such a command line that names no part: an option, a number, or where all of it lies."""
+_SELECTS = frozenset({"-k", "-t", "-m", "-run", "--grep", "--filter", "--testNamePattern", "--testPathPattern"})
+"""Options whose value is the part."""
 _WITH_A_VALUE = frozenset({"--group", "--extra", "--with", "--python", "--project", "--directory", "--package", "-p"})
 
 
@@ -407,6 +423,23 @@ def command_line(command: str) -> CommandLine:
         words for words in parts if not LOOKS.match(" ".join(words))
     ] or parts  # what is looked at last is not what was done
     return CommandLine(folder, rest, _program(doing[-1]) if doing else "", masked)
+
+
+def part_checked(command: str) -> str:
+    """What a run of tests or of another check was confined to (`tests/a.py`, `-k name`); empty where it checks all there is, and
+    for what is no check."""
+    line = command_line(command)
+    if not _CHECKS.search(line.program):
+        return ""
+    last = BETWEEN.split(_STRINGS.sub(lambda string: string[0].replace(" ", "·"), line.rest))[-1]
+    words = last.split("|")[0].split(">")[0].split()
+    inside = line.program.split()
+    after = max((place for place, word in enumerate(words) if word.rpartition("/")[2] == inside[-1]), default=-1) + 1
+    told: list[str] = []
+    for before, word in zip(["", *words[after:]], words[after:], strict=False):
+        if before in _SELECTS or not (_NOT_A_PART.fullmatch(word) or before in _WITH_A_VALUE or word[0] in "2&"):
+            told.append(word.strip("'\""))
+    return " ".join(told)
 
 
 def _words_run(part: str) -> list[str]:

@@ -4,7 +4,7 @@ much of each; reads nothing itself.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -18,6 +18,9 @@ from ctxchat.core.tooluse import SAVED, exchanges, failed, first_line, use_of
 
 MAX_FILES = 12
 """Files that are looked at, those touched last."""
+
+EDIT_HALF_LIFE = 8
+"""Edits after which one counts half as much for the place of its file."""
 
 EACH, LEAST = 5_000, 150
 """Tokens of one file at most, and what has to be left for one that is shown in part."""
@@ -53,16 +56,21 @@ class CurrentFile(msgspec.Struct, frozen=True):
 
 def touched(groups: Sequence[Group], most: int = MAX_FILES) -> tuple[str, ...]:
     """Paths, as calls named them, of the files that the work stands on, `most` at most: those that were changed in the newest
-    turn, then those changed before, then those that were read; of each the last ones first."""
-    ranks: list[dict[str, None]] = [{}, {}, {}]
+    turn, then those changed before, of each those that were edited most of late first; then those that were read, the last ones
+    first."""
+    changed: list[defaultdict[str, float]] = [defaultdict(float), defaultdict(float)]
+    read: dict[str, None] = {}
     now = groups[-1].turn if groups else 0
+    edits = 0
     for group in reversed(groups):
         for path in _files_of(group, {"change"}):
-            ranks[group.turn != now].setdefault(path)
+            changed[group.turn != now][path] += 0.5 ** (edits / EDIT_HALF_LIFE)
+            edits += 1
         for path in _files_of(group, {"read"}):
-            ranks[2].setdefault(path)
-        if len(ranks[2]) >= most and len(ranks[0]) + len(ranks[1]) >= most:
+            read.setdefault(path)
+        if len(read) >= most and len(changed[0]) + len(changed[1]) >= most and edits >= 8 * EDIT_HALF_LIFE:
             break
+    ranks = (*(sorted(some, key=lambda path: -some[path]) for some in changed), read)
     return tuple(dict.fromkeys(path for rank in ranks for path in rank))[:most]
 
 

@@ -179,6 +179,8 @@ def test_what_was_changed_in_the_newest_turn_comes_first_then_other_changes_then
     messages += [Message(6, "user", "two"), *call(7, "edit_file", "a.py"), *call(9, "edit_file", "b.py")]
     messages += [*call(11, "read_file", "near.py"), *call(13, "read_file", "a.py")]
     assert touched(group_messages(messages)) == ("b.py", "a.py", "old.py", "near.py", "far.py")
+    messages += [*call(15, "edit_file", "a.py"), *call(17, "edit_file", "CHANGES.md")]
+    assert touched(group_messages(messages))[:3] == ("a.py", "CHANGES.md", "b.py"), "what is worked on most, not last"
 
 
 def test_what_was_read_in_part_or_edited_in_view_is_shown_and_what_was_read_whole_is_not() -> None:

@@ -59,6 +59,52 @@ def test_commands_carry_their_outcome_and_the_newest_wins() -> None:
     )
 
 
+def test_a_run_of_some_tests_stands_beside_the_last_of_all() -> None:
+    """What ran in part says nothing of the rest: neither its result nor what failed there is replaced."""
+
+    def ran_tests(command: str, result: str, seq: int) -> Group:
+        return ran("shell", json.dumps({"command": command}), result, seq)
+
+    whole = ran_tests(
+        "pytest -q", "2 failed, 41 passed\nFAILED tests/b.py::test_closes - KeyError: 'a'\n[exit code 1]", 1
+    )
+    other = ran_tests("pytest -q tests/a.py", "3 passed\n[exit code 0]", 3)
+    evidence = collect([whole, other])
+    assert by_kind(evidence, "command") == {
+        "pytest -q": "exit 1, 2 failed, 41 passed",
+        "pytest -q tests/a.py": "exit 0, 3 passed",
+    }
+    assert "test_closes" in "".join(by_kind(evidence, "error"))
+    mended = collect([whole, other, ran_tests("pytest -q -k test_closes", "1 passed\n[exit code 0]", 5)])
+    assert not by_kind(mended, "error")
+    again = ran_tests("pytest -q", "43 passed\n[exit code 0]", 7)
+    assert by_kind(collect([whole, other, again]), "command") == {
+        "pytest -q": "exit 0, 43 passed",
+        "pytest -q tests/a.py": "exit 0, 3 passed",
+    }
+
+
+def test_where_was_searched_and_looked_is_known() -> None:
+    evidence = collect([
+        ran("Grep", '{"pattern": "rates", "path": "/w/src/rates.py"}', "3: rates = 1"),
+        ran("bash", '{"command": "ls /w/tests/unit/ 2>/dev/null | grep \'/x/y\'"}', "a.py", 3),
+        ran("TaskOutput", '{"task_id": "b1"}', '[Tool: Read] {"file_path":"/w/docs/moor.md"}', 5),
+    ])  # fmt: skip
+    assert set(by_kind(evidence, "path")) == {"/w/src/rates.py", "/w/tests/unit/", "/w/docs/moor.md"}
+
+
+def test_names_that_only_stood_in_a_file_read_leave_room_to_what_was_done() -> None:
+    body = "".join(f"def moor_the_boat_{n}():\n    pass\n" for n in range(90))
+    read = ran("read_file", '{"path": "boats.py"}', body)
+    edits = [
+        ran("edit", json.dumps({"path": f"/w/a{n}/part.py", "old": "a", "new": f"fast_{n} = 1"}), "ok", 3 + 2 * n)
+        for n in range(12)
+    ]
+    text = render(collect([read, *edits]), 400, rough_count)
+    assert all(f"/w/a{n}/part.py" in text and f"fast_{n}" in text for n in range(12))
+    assert "moor_the_boat_" in text
+
+
 def test_a_changed_file_is_not_listed_as_read_and_a_failed_read_not_at_all() -> None:
     read = ran("read_file", '{"path": "src/db.py"}', "import x")
     change = ran("edit_file", '{"path": "src/db.py"}', "edited", seq=3)
@@ -268,7 +314,8 @@ def test_what_a_tool_only_listed_was_said_by_nobody() -> None:
     listing = ran("bash", '{"command": "ls src"}', "\n".join(f"src/part_{n}/table.csv" for n in range(60)), seq=3)
     hits = ran("grep", '{"pattern": "rates"}', "src/other.csv:3: it takes 44 ms, see https://example.org", 7)
     evidence = collect([said("Mind src/billing/rates.csv please."), listing, hits])
-    assert [(f.kind, f.key) for f in evidence.facts] == [("path", "src/billing/rates.csv")]
+    assert [(f.kind, f.key) for f in evidence.facts if f.by != "tool"] == [("path", "src/billing/rates.csv")]
+    assert [f.key for f in evidence.facts if f.by == "tool"] == ["src/other.csv"]
 
 
 def test_what_came_to_nothing_was_not_done() -> None:

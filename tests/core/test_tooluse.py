@@ -8,7 +8,7 @@ import pytest
 
 from ctxchat.core.facts.symbols import defined
 from ctxchat.core.messages import Message, ToolCall
-from ctxchat.core.tooluse import gist
+from ctxchat.core.tooluse import gist, part_checked
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,7 @@ from ctxchat.core.tooluse import gist
         ("write_file", {"path": "a.py", "content": "import a\n\n\nx = 1\n"}, "Created a.py: +4 −0", "+4: import a"),
         ("read_file", {"path": "src/themes.py"}, "    1\timport a\n    2\t\n    3\tclass Theme:\n    4\t    x\n[lines 1-4 of 9]",
          "lines 1–4 of src/themes.py: Theme"),
+        ("read_file", {"path": "/w/a/b/c.py"}, "1\tx = 1\n2\ty = 2", "lines 1–2 of /w/a/b/c.py"),
         ("grep", {"pattern": "x"}, "a.py:1: x\nb.py:2: x\n[only the first 2 hits are shown]", "2 hits, the first a.py:1: x"),
         ("read_file", {"path": "src/themes.py"}, "4\timport a\n5\t\n\tclass Theme:\n\t\tx\n[lines 4-7 of 9]",
          "lines 4–7 of src/themes.py: Theme"),
@@ -70,3 +71,21 @@ def test_the_line_that_mattered_is_the_error_and_not_where_its_log_is() -> None:
     call = ToolCall("c1", "bash", '{"command": "npm run build"}')
     said = "a.ts(5,15): error TS2305: no exported member 'EditorTheme'\nnpm error code 2\nnpm error location /x/y\n[exit code 2]"
     assert "TS2305" in gist(call, Message(2, "tool", said, call_id="c1"), 120)
+
+
+@pytest.mark.parametrize(
+    ("command", "part"),
+    [
+        ("uv run pytest -q -n 2 tests/", ""),
+        ("cd /a && python -m pytest tests/a.py::test_b -x 2>&1 | tail -5", "tests/a.py::test_b"),
+        ("pytest -q -k closes > /tmp/log 2>&1", "closes"),
+        ("cargo test closes", "closes"),
+        ("go test ./...", ""),
+        ("npm test -- src/a.test.ts", "src/a.test.ts"),
+        ("npm run test:unit", ""),
+        ("ruff check --fix src/a.py", "src/a.py"),
+        ("git push origin main", ""),
+    ],
+)
+def test_a_run_of_some_tests_is_told_from_one_of_all(command: str, part: str) -> None:
+    assert part_checked(command) == part

@@ -22,7 +22,7 @@ from ctxchat.core.facts.shared import FILES, name_in, plain
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import Evidence, Fact, FactCount, FactKind, Gone
-from ctxchat.core.tooluse import command_line, use_of
+from ctxchat.core.tooluse import command_line, part_checked, use_of
 from ctxchat.core.view import View
 
 MAX_FACTS_OF_A_KIND = 300
@@ -193,12 +193,13 @@ def merged(several: Iterable[Evidence], per_kind: int | None = MAX_FACTS_OF_A_KI
 
 def _thing(fact: Fact) -> tuple[FactKind, str]:
     """What a fact is about: of two about one thing the newer stands. Of the runs of one program in one folder, whatever their
-    options, that is the last that did not fail, and the last that did."""
+    options, that is the last that did not fail, and the last that did; of tests both of all of them and of a part."""
     if fact.kind == "command":
         line = command_line(fact.key)
         if line.program == "git commit" and not _failed(fact):
             return "command", fact.key  # each is a deed of its own
-        return "command", f"{'failed' if _failed(fact) else 'ran'} {name_in(line.folder)}: {line.program or fact.key}"
+        how = f"{'failed' if _failed(fact) else 'ran'}{' in part' if part_checked(fact.key) else ''}"
+        return "command", f"{how} {name_in(line.folder)}: {line.program or fact.key}"
     if fact.kind == "number" and (not fact.value or fact.value.endswith("%")):
         return "number", subject_of(f"{fact.key} {fact.value}")
     return ("path" if fact.kind in FILES else fact.kind), fact.key
@@ -257,18 +258,18 @@ def _failed(command: Fact) -> bool:
 
 
 class _Runs:
-    """When each command ran last, and when it ran last and did not fail, by its program and folder."""
+    """When each command ran last, and when it ran last and did not fail, by its program, its folder and the part it checked."""
 
     def __init__(self, commands: Iterable[Fact]) -> None:
-        self._last: defaultdict[tuple[str, bool], dict[str, int]] = defaultdict(dict)
+        self._last: defaultdict[tuple[str, bool], dict[tuple[str, str], int]] = defaultdict(dict)
         self._well: list[Fact] = []
         self.checked = 0
         """When something ran well last that does more than move files about."""
         for run in commands:
             line, well = command_line(run.key), not _failed(run)
             for what in ((line.program or run.key, False), *([(line.program or run.key, True)] if well else [])):
-                folder = name_in(line.folder)
-                self._last[what][folder] = max(run.seq, self._last[what].get(folder, 0))
+                place = (name_in(line.folder), part_checked(run.key))
+                self._last[what][place] = max(run.seq, self._last[what].get(place, 0))
             if well and not line.only_files:
                 self.checked = max(run.seq, self.checked)
             if well and run.value:
@@ -277,14 +278,25 @@ class _Runs:
     def passed_since(self, error: Fact) -> bool:
         """A test or a file that an error names was run well since, by whatever program."""
         names = {name_in(path) for path in _FILE.findall(error.key)}
-        return any(run.seq > error.seq and any(stands(name, run.key) for name in names) for run in self._well if names)
+        return any(run.seq > error.seq and self._is_about(run.key, error.key, names) for run in self._well)
+
+    @staticmethod
+    def _is_about(command: str, error: str, names: set[str]) -> bool:
+        """A command names a file that an error names, or checked just the test that it names."""
+        test = re.split(r"::|/| ", part_checked(command))[-1]
+        return any(stands(name, command) for name in names) or bool(_NAME.fullmatch(test) and stands(test, error))
 
     def since(self, fact: Fact, command: str, *, well: bool) -> bool:
-        """What a command line runs ran again after this fact, in the same folder as far as it is told."""
-        line = command_line(command)
+        """What a command line runs ran again after this fact, in the same folder as far as it is told; of tests all of them,
+        or the same part."""
+        line, part = command_line(command), part_checked(command)
         here = name_in(line.folder)
         found = self._last.get((line.program or command, well), {})
-        return any(seq > fact.seq for folder, seq in found.items() if not folder or not here or folder == here)
+        return any(
+            seq > fact.seq
+            for (folder, other), seq in found.items()
+            if other in {"", part} and (not folder or not here or folder == here)
+        )
 
 
 def _solved(fact: Fact, runs: _Runs, edits: Iterable[Fact]) -> bool:

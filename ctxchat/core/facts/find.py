@@ -30,6 +30,7 @@ from ctxchat.core.tooluse import (
     in_folder,
     patch_in,
     patched,
+    place_searched,
     refused,
     statements,
     use_of,
@@ -52,6 +53,9 @@ _MAX_RECALLED_MESSAGES = 3
 
 _MAX_SCANNED_CHARS = 8_000
 """Characters at the head of a message that are looked through; half as many at its tail."""
+
+_MAX_REPORTED = 240
+"""Paths of an agent's report that are taken."""
 
 _MAX_SYMBOL_CHARS = 60_000
 """Characters of what a call writes or reads that are looked through for symbols."""
@@ -127,7 +131,13 @@ _PARTIAL = expression(r"\[masked |REDACTED|\*\*\*|…|\.\.\.|[\n<>|]")
 _QUOTES = frozenset("`'\"")
 _NO_FILE = expression(r"(?:\d[\d./]*\Z|(?:node|next|vue|nuxt|react|express|three|chart|d3|p5)\.js\Z)", re.IGNORECASE)
 _QUOTED_PATH = expression(r"""(?P<mark>['"`])(?P<path>~?/[^'"`\n]{1,300}\.\w{1,5})(?P=mark)""")
+_STRINGS = expression(r"'[^'\n]*'|\"[^\"\n]*\"|<<.*", re.DOTALL)
+"""In a command: patterns and texts, which name no file that is looked at."""
 _WORD = expression(r"[^\W\d_]{2}")
+_HIT = expression(r"^(?P<path>[\w./~@+-]*\w\.\w{1,5})(?=[:-]\d{1,8}[:-]|\s*$)", re.MULTILINE)
+"""A file in what a search gives: before a line's number, or alone."""
+_MAX_FILES_FOUND = 6
+"""Files of a search that are told."""
 _RATE = expression(r"\d[\d.,]*[A-Za-z]*/\w+$")
 _SENTENCE = expression(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]?")
 _RULE = expression(
@@ -213,7 +223,7 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
     text = _pastes_left_out(text, message)
     if "://" in whole:
         for match in some(_URL, text, 20):
-            if _FURTHER.search(url := match.group().rstrip(".,;:")):
+            if _FURTHER.search(url := match.group().rstrip(".,;:")) and not _PARTIAL.search(url):
                 yield Fact("url", url, "", *at)
         text, whole = _URL.sub(" ", text), _URL.sub(" ", whole)
     for path in _paths(_pastes_left_out(whole, message), by_person=message.role == "user"):
@@ -246,11 +256,11 @@ def _decides(sentence: str) -> bool:
     )
 
 
-def _paths(text: str, *, by_person: bool = False) -> Iterator[str]:
+def _paths(text: str, *, by_person: bool = False, most: int = 60) -> Iterator[str]:
     """Files and folders that a text names; `a/b/c` without marks around is a list. A person may put an @ in front."""
-    for match in some(_QUOTED_PATH, text, 20):
+    for match in some(_QUOTED_PATH, text, most // 3):
         yield match["path"]
-    for match in some(_PATH, _QUOTED_PATH.sub(" ", text), 60):
+    for match in some(_PATH, _QUOTED_PATH.sub(" ", text), most):
         path = match.group().rstrip(".")
         at = by_person and path.startswith("@")
         path = path[at:]
@@ -295,13 +305,18 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
                 yield Fact("changed" if kind == "change" else "read", path, "", *at)
         case Use("run", command):
             yield from _command_facts(command, result, at)
+        case Use("search", _):
+            if _is_path(place := place_searched(call)):
+                yield Fact("path", place, "", *at)
+            hits = dict.fromkeys(hit["path"] for hit in _HIT.finditer(result.text[:_MAX_SCANNED_CHARS]))
+            if len(hits) <= _MAX_FILES_FOUND:  # more are a listing
+                yield from (Fact("path", path, "", result.seq, "tool", group.turn) for path in hits if _is_path(path))
         case Use("fetch", address):
             yield Fact("url", address, "", *at)
         case Use("ask", _):  # an agent's answer, seen and not said by the one who asked
             seen = (result.seq, "tool", group.turn)
-            yield from (
-                Fact("path", path, "", *seen) for path in _paths(_SHOWN.sub("", _scanned(result.text))) if "/" in path
-            )
+            report = _SHOWN.sub("", result.text[:_MAX_SYMBOL_CHARS])
+            yield from (Fact("path", path, "", *seen) for path in _paths(report, most=_MAX_REPORTED) if "/" in path)
         case _:
             pass
     where = use.target if use.kind in {"change", "read"} else patch[0] if len(patch) == 1 else ""
@@ -322,6 +337,10 @@ def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
     *before, last = statements(rest) or (rest,)
     line = command_line(last)
     ran = [part for part in before if not _looks(part) and not command_line(part).only_files]
+    looked = [part for part in (*before, last) if LOOKS.match(command_line(part).rest)]
+    for path in dict.fromkeys(path for part in looked for path in _paths(_STRINGS.sub(" ", part))):
+        if not path.startswith("/dev/"):
+            yield Fact("path", path, "", at[0], "tool", at[2])
     stopped = broken_off(result)
     outcome = STOPPED if stopped else _outcome(result, masked=line.masked, alone=not ran)
     well = outcome.startswith("exit 0")  # it may name errors all the same

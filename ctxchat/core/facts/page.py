@@ -86,7 +86,7 @@ def fitting(evidence: Evidence, max_tokens: int, count: Count, beside: str = "")
     order: Facts = {kind: facts for kind, facts in ranked(evidence.facts).items() if facts}
     writing = _Writing(count, plain(beside))
     left = max_tokens - sum(count(TITLES[kind]) + 3 for kind in order) - count(f"{_MORE.format(99_999)}{_FINDS}.") - 1
-    said: Facts = {kind: [f for f in facts if f.by != "tool" or kind == "symbol"] for kind, facts in order.items()}
+    said: Facts = {kind: [f for f in facts if f.by != "tool"] for kind, facts in order.items()}
     for facts, share in ((said, SAID_SHARE), (order, 1.0)):
         needs: dict[FactKind, int] = {
             kind: sum(writing.most(f) for f in some if not writing.has(f)) for kind, some in facts.items()
