@@ -30,23 +30,24 @@ async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
 Emit = Callable[[Event], Awaitable[None]]
 """Tell this. Nothing runs ahead: the work goes on when the event was taken and the next is asked for."""
 
-SessionController = Callable[[Emit], Awaitable[object]]
-"""What happens inside; it emits its events as it goes."""
+Work = Callable[[Emit], Awaitable[object]]
+"""A turn, a compaction or a part of one, which emits its events as it goes."""
 
 
-async def stream(work: SessionController) -> AsyncGenerator[Event, None]:
-    """The events that `work` emits. Raises what it raises.
+async def stream(work: Work, stamped: Callable[[Event], T | None]) -> AsyncGenerator[T, None]:
+    """The events that `work` emits, each as `stamped` gives it; one of which that gives None is left out. Raises what the work
+    raises.
 
     Whoever reads and is cancelled cancels the work, still gets what it says of its end, and then the cancel. Closing the stream
     cancels the work, too, and waits for its end; what it still says is heard by nobody.
     """
-    handed: asyncio.Queue[Event | None] = asyncio.Queue()
+    handed: asyncio.Queue[T | None] = asyncio.Queue()
     heard = True
     cancelled: asyncio.CancelledError | None = None
 
     async def emit(event: Event) -> None:
-        if heard:
-            handed.put_nowait(event)
+        if heard and (shown := stamped(event)) is not None:
+            handed.put_nowait(shown)
             await handed.join()
 
     task = asyncio.ensure_future(work(emit))
@@ -54,14 +55,14 @@ async def stream(work: SessionController) -> AsyncGenerator[Event, None]:
     try:
         while True:
             try:
-                event = await handed.get()
+                shown = await handed.get()
             except asyncio.CancelledError as cancel:
                 cancelled = cancel
                 task.cancel()
                 continue
-            if event is None:
+            if shown is None:
                 break
-            yield event
+            yield shown
             handed.task_done()
     finally:
         heard = False

@@ -16,7 +16,7 @@ import msgspec
 
 from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.emitting import Emit, SessionController
+from ctxchat.agent.emitting import Emit, Work
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.claude_hooks import BLOCKING_EXIT_CODE, CLAUDE_MODES, event_fields, matches, tool_input, verdict_of
 from ctxchat.core.context_usage import ContextUsage
@@ -168,7 +168,7 @@ class Hooks:
 
     # ── what the session asks for ──
 
-    def run_around(self, work: SessionController) -> SessionController:
+    def run_around(self, work: Work) -> Work:
         """The work, and after each event what hooks make of it. The end of a turn stays the last event of the turn; one that was
         stopped sets no hook to work."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.emitting import SessionController, stream
+from ctxchat.agent.emitting import Emit, Work, stream
 from ctxchat.agent.hooks import Hooks
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError, SessionBusy
@@ -41,6 +41,7 @@ class SessionLock:
         self._closed = False
         self._under_way = False
         self._seq = 0
+        self._newest_event: Event | None = None
         self.read_only = read_only
 
     @property
@@ -75,25 +76,30 @@ class SessionLock:
         if self._closed:
             raise CtxchatError("This session is closed.", "Open it again.")
 
-    async def stream(self, work: SessionController) -> AsyncGenerator[Stamped, None]:
-        """The events of the work with their place in the session, hooks' among them; a gauge that is just as the event before
-        told it is left out. The work has the session for itself."""
-        told: Event | None = None
-        async with (
-            self.alone(turn=True),
-            aclosing(stream(self._hooks.run_around(work) if self._hooks else work)) as events,
-        ):
-            async for event in events:
-                if isinstance(event, ContextUsage) and event == told:
-                    continue
-                told = event
-                self._seq += 1
-                if _LOG.isEnabledFor(logging.DEBUG) and (line := log_line(event, self._conversation.clock.now())):
-                    _LOG.debug("%s %d %s", self._conversation.journal.session, self._seq, line)
-                stamped = Stamped(self._conversation.journal.session, self._seq, self._conversation.clock.now(), event)
-                if self._listener:
-                    self._listener(stamped)
-                yield stamped
+    def stream(self, work: Work) -> AsyncGenerator[Stamped, None]:
+        """The events of the work with their place in the session, hooks' among them. The work has the session for itself. Raises
+        as `alone`."""
+
+        async def work_alone(emit: Emit) -> None:
+            async with self.alone(turn=True):
+                self._newest_event = None
+                await (self._hooks.run_around(work) if self._hooks else work)(emit)
+
+        return stream(work_alone, self._stamped)
+
+    def _stamped(self, event: Event) -> Stamped | None:
+        """The event with its place; None for a gauge that is just as the event before told it."""
+        if isinstance(event, ContextUsage) and event == self._newest_event:
+            return None
+        self._newest_event = event
+        self._seq += 1
+        session, now = self._conversation.journal.session, self._conversation.clock.now()
+        if _LOG.isEnabledFor(logging.DEBUG) and (line := log_line(event, now)):
+            _LOG.debug("%s %d %s", session, self._seq, line)
+        stamped = Stamped(session, self._seq, now, event)
+        if self._listener:
+            self._listener(stamped)
+        return stamped
 
     @asynccontextmanager
     async def closing(self) -> AsyncGenerator[bool, None]:

@@ -8,11 +8,15 @@ from contextlib import aclosing
 import pytest
 
 from ctxchat.agent.emitting import Emit, stream
-from ctxchat.core.events import Notice
+from ctxchat.core.events import Event, Notice
 
 
 def told(text: str) -> Notice:
     return Notice("info", text)
+
+
+def unchanged(event: Event) -> Event:
+    return event
 
 
 async def test_nothing_runs_ahead_of_whoever_reads() -> None:
@@ -28,7 +32,7 @@ async def test_nothing_runs_ahead_of_whoever_reads() -> None:
         await inner(emit)
 
     seen: list[str] = []
-    async for event in stream(work):
+    async for event in stream(work, unchanged):
         await asyncio.sleep(0)
         assert isinstance(event, Notice)
         seen += [event.text, *done]
@@ -47,7 +51,7 @@ async def test_closing_it_cancels_the_work_and_waits_for_its_end() -> None:
             await asyncio.sleep(0)
             ended.append("sealed")
 
-    async with aclosing(stream(work)) as events:
+    async with aclosing(stream(work, unchanged)) as events:
         await anext(events)
     assert ended == ["sealed"]
 
@@ -68,7 +72,7 @@ async def test_a_cancel_reaches_the_work_and_what_it_says_of_its_end_is_heard(sa
             await emit(told("cancelled"))
 
     async def read() -> None:
-        async for event in stream(work):
+        async for event in stream(work, unchanged):
             assert isinstance(event, Notice)
             heard.append(event.text)
 
@@ -92,7 +96,7 @@ async def test_a_cancel_while_nobody_reads_ends_the_work_too() -> None:
             ended.append("sealed")
 
     async def read() -> None:
-        async with aclosing(stream(work)) as events:
+        async with aclosing(stream(work, unchanged)) as events:
             async for _ in events:
                 reads.set()
                 await asyncio.sleep(3600)
@@ -111,5 +115,5 @@ async def test_what_the_work_raises_is_raised() -> None:
         raise ValueError("odd")
 
     with pytest.raises(ValueError, match="odd"):
-        async for _ in stream(fails):
+        async for _ in stream(fails, unchanged):
             pass

@@ -61,7 +61,9 @@ async def test_the_gentlest_rung_that_fits_is_taken_and_all_that_goes_leaves_a_t
         )
         if plan is not None and not too_little(plan.before, plan.after):
             left.append((rung.strategy, plan.after))
-    async with aclosing(stream(partial(desk.compactor.recovery().make_fit, "model_switch"))) as events:
+    async with aclosing(
+        stream(partial(desk.compactor.recovery().make_fit, "model_switch"), lambda event: event)
+    ) as events:
         [record] = of([event async for event in events], CompactionRecord)
     fitting = [name for name, after in left if after <= goal]
     assert record.strategy == (fitting[0] if fitting else min(left, key=lambda rung: rung[1])[0])
@@ -89,7 +91,9 @@ async def test_every_rung_is_taken_somewhere() -> None:
     taken: set[str] = set()
     for window, last in ((5_200, "and?"), (2_800, "and?"), (1_500, "and? " + "x y " * 900)):
         desk = await in_a_small_window(window, last)
-        async with aclosing(stream(partial(desk.compactor.recovery().make_fit, "model_switch"))) as events:
+        async with aclosing(
+            stream(partial(desk.compactor.recovery().make_fit, "model_switch"), lambda event: event)
+        ) as events:
             taken |= {r.strategy for r in of([event async for event in events], CompactionRecord)}
         await desk.session.close()
     assert {"shrink_tool_results", "truncate"} <= taken and taken & {"oversize", "sliding_window"}

@@ -13,7 +13,7 @@ import msgspec
 from ctxchat.agent.compaction.planner import Planner
 from ctxchat.agent.compaction.run import CompactionRequest
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.emitting import Emit, SessionController
+from ctxchat.agent.emitting import Emit, Work
 from ctxchat.core.calibration import Mix
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import ModelError
@@ -59,7 +59,7 @@ class OverflowRecovery:
         self._left = recovery_steps(conversation.options.keep_recent, conversation.options.emergency_floor)
         self.output = self._room_for_reply()
 
-    def remedy(self, problem: ModelError) -> SessionController | None:
+    def remedy(self, problem: ModelError) -> Work | None:
         """What makes the request fit, told as a compaction and a retry; None where it was not refused as too long.
 
         It raises `problem` with the largest offenders when nothing is left to try, or there were enough calls.
