@@ -21,7 +21,7 @@ from textual.await_complete import AwaitComplete
 from textual.binding import Binding
 from textual.css.query import NoMatches
 from textual.dom import DOMNode
-from textual.events import Event, InputEvent, Key, Paste
+from textual.events import Event, Key, Paste
 from textual.screen import Screen
 from textual.worker import Worker, WorkerFailed, WorkerState, get_current_worker
 
@@ -231,13 +231,11 @@ class CtxchatApp(InOrder):
         if give_back := getattr(self._driver, "give_back", None):
             give_back()
 
-    async def on_event(self, event: Event) -> None:
-        """As Textual's; questions know of each key before it goes where it goes."""
-        if self._left is not None and isinstance(event, InputEvent | Paste):
-            return  # whoever leaves asks for nothing more
-        if isinstance(event, Key | Paste) and not event.is_forwarded:
+    def takes(self, event: Event) -> bool:
+        """Whoever leaves asks for nothing more. Questions know of each key before it goes where it goes."""
+        if self._left is None and isinstance(event, Key | Paste) and not event.is_forwarded:
             self.chat.questions.typed(event.key if isinstance(event, Key) else "")
-        await super().on_event(event)
+        return self._left is None
 
     def leaves(self, event: Event) -> bool:
         return isinstance(event, Key) and event.key in self.keys.get("quit", ())
@@ -326,38 +324,34 @@ class CtxchatApp(InOrder):
         if self._opener and self._on_its_way:
             self._opener.cancel()
         self._opened, self._expected = command.name, self.expect_screen()
-        self._opener = self.start_action(partial(self._opening, handler(command)), argument)
-
-    @staticmethod
-    async def _opening(action: Handler, app: CtxchatApp, argument: str) -> None:
-        if app._expected.done():  # it has waited for the session, and keys have not
-            app._expected = app.expect_screen()
-        expected = app._expected
-        try:
-            await action(app, argument)
-        finally:
-            if not expected.done():
-                expected.set_result(None)
+        self._opener = self.start_action(handler(command), argument, self._expected)
 
     @property
     def _on_its_way(self) -> bool:
         """The screen that was asked for is not there yet."""
         return not self._expected.done() or self._opener in self._waiting
 
-    def start_action(self, action: Handler, argument: str) -> Worker[Any]:
-        """Run it in a worker of its own; what needs a session, once that is open."""
+    def start_action(self, action: Handler, argument: str, expected: asyncio.Future[None] | None = None) -> Worker[Any]:
+        """Run it in a worker of its own; what needs a session, once that is open. Input waits for the screen that is `expected`
+        of it, but not for a session."""
 
         async def run() -> None:
+            screen = expected
             try:
                 await action(self, argument)
             except NotYetOpen:
+                _came_to_nothing(screen)
                 worker = get_current_worker()
                 self._waiting.add(worker)
                 try:
                     await self.controller.settled.wait()
                 finally:
                     self._waiting.discard(worker)
+                if screen:
+                    screen = self._expected = self.expect_screen()
                 await action(self, argument)
+            finally:
+                _came_to_nothing(screen)
 
         return self.run_worker(run, group="command", exit_on_error=False)
 
@@ -592,3 +586,9 @@ class CtxchatApp(InOrder):
         if why := await asyncio.to_thread(open_in_browser, url):
             self.copy_to_clipboard(url)
             self.notify(f"Copied, as {why}: {one_line(url, 300)}", markup=False)
+
+
+def _came_to_nothing(screen: asyncio.Future[None] | None) -> None:
+    """Input waits no longer for a screen that is not there by now."""
+    if screen and not screen.done():
+        screen.set_result(None)

@@ -6,7 +6,7 @@ Knows the chat screen and the services; commands, keys and the screens over the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
 from itertools import takewhile
@@ -38,6 +38,9 @@ LEAVING_TIMEOUT_S = 5.0
 """Seconds that work under way is given to end when the app is left."""
 
 NOT_MADE = "Stopped. Nothing was compacted: everything is as it was."
+
+BeginWork = Callable[[], Awaitable[AsyncGenerator[Stamped, None]]]
+"""Makes a turn or a compaction ready, and gives its events. Raises CtxchatError."""
 
 Alert = Callable[[str], None]
 """Told what has come about, for a person who is elsewhere."""
@@ -196,38 +199,25 @@ class SessionController:
                 self._leaving = self._queue.pop(0)
                 called = called_prompt(self._leaving.text, self.session.setup.prompts)
                 what = f"preparing /{called.file.name}" if called else WAITING
-                self._start_run(self._turn_events(self.session, self._leaving), what)
+                self._start_run(partial(self._begin_turn, self.session, self._leaving), what)
         self._chat.composer.queued.show_drafts(self._queue)
 
-    async def _turn_events(self, session: Session, draft: Draft | None = None) -> AsyncGenerator[Stamped, None]:
-        """The turn of a message, without one on from where the last broke off; with an eye on what is leaving: in the record it
-        has left; what could not be written down goes back to where it was written."""
+    async def _begin_turn(self, session: Session, draft: Draft | None = None) -> AsyncGenerator[Stamped, None]:
+        """The events of a message's turn, without one of the turn that goes on where the last broke off."""
         next_steering_message = self._next_of(session)
-        try:
-            if draft:
-                events = session.send(
-                    draft.text, await self._mark_leaving(session, draft), next_steering_message=next_steering_message
-                )
-            else:
-                events = session.resume(next_steering_message=next_steering_message)
-            self._chat.tell_page(session.id)
-            async with aclosing(events):
-                async for stamped in events:
-                    if self._leaving and self._arrived(session):
-                        self._leaving = None
-                        await self.keep_draft()
-                    yield stamped
-        finally:
-            if self._arrived(session):  # also where a cancel came while it was being written
-                self._leaving = None
-            self._bring_back()
+        if draft:
+            attachments = await self._mark_leaving(session, draft)
+            events = session.send(draft.text, attachments, next_steering_message=next_steering_message)
+        else:
+            events = session.resume(next_steering_message=next_steering_message)
+        self._chat.tell_page(session.id)
+        return events
 
     def _next_of(self, session: Session) -> NextSteeringMessage:
         """The messages that are not to wait for the end of the turn, one at a time."""
 
         async def next_steering_message() -> tuple[str, Sequence[Part]] | None:
-            if self._leaving and self._arrived(session):
-                self._leaving = None
+            self._has_left()
             self._bring_back()  # the one before was not let into the conversation
             for draft in self._queue:
                 if not draft.later and self.take_back(draft):
@@ -248,9 +238,14 @@ class SessionController:
         self._leaving, self._place = draft, session.state.ledger.next_seq
         return await prepared(draft, session, self._services.workspace, self._chat.composer.resources)
 
-    def _arrived(self, session: Session) -> bool:
-        new = takewhile(lambda group: group.first.seq >= self._place, reversed(session.state.ledger.groups))
-        return any(group.kind == "user" for group in new)
+    def _has_left(self) -> bool:
+        """Whether a message on its way is in the record by now; it is on its way no more then."""
+        if not self._leaving or not self.session:
+            return False
+        new = takewhile(lambda group: group.first.seq >= self._place, reversed(self.session.state.ledger.groups))
+        if left := any(group.kind == "user" for group in new):
+            self._leaving = None
+        return left
 
     def _bring_back(self) -> None:
         draft, self._leaving = self._leaving, None
@@ -260,14 +255,18 @@ class SessionController:
     def resume(self) -> None:
         """Go on where the last turn broke off."""
         if self.session and not self.busy:
-            self._start_run(self._turn_events(self.session), WAITING)
+            self._start_run(partial(self._begin_turn, self.session), WAITING)
 
     # ── compactions ──
 
-    def run_pass(self, events: AsyncGenerator[Stamped, None]) -> None:
+    def run_compaction(self, events: AsyncGenerator[Stamped, None]) -> None:
         """Run a compaction a person asked for."""
+
+        async def begin() -> AsyncGenerator[Stamped, None]:
+            return events
+
         if not self.busy:
-            self._start_run(events, MAKING_ROOM, NOT_MADE)
+            self._start_run(begin, MAKING_ROOM, NOT_MADE)
 
     def agree(self, reply: Reply, instructions: str = "") -> None:
         """What a person said to the question whether to make room; beside a turn, the turn does it at the right place."""
@@ -283,7 +282,7 @@ class SessionController:
             self._chat.notice("info", f"Room is made {when}.")
         else:
             session.policy.agree("now", instructions)
-            self.run_pass(session.make_room())
+            self.run_compaction(session.make_room())
 
     # ── what runs ──
 
@@ -296,8 +295,8 @@ class SessionController:
         """That worker runs, or ran, our turn."""
         return worker is self._worker
 
-    def _start_run(self, events: AsyncGenerator[Stamped, None], what: str, stopped: str = "") -> None:
-        run = partial(self._run, events, what, stopped)
+    def _start_run(self, begin: BeginWork, what: str, stopped: str = "") -> None:
+        run = partial(self._run, begin, what, stopped)
         self._worker = self._chat.app.run_worker(run, group="turn", exclusive=True, exit_on_error=False)
 
     def _look_up_branch(self) -> None:
@@ -308,12 +307,15 @@ class SessionController:
 
         self._chat.run_worker(look_up, group="branch", exclusive=True, exit_on_error=False)
 
-    async def _run(self, events: AsyncGenerator[Stamped, None], what: str, stopped: str) -> None:
+    async def _run(self, begin: BeginWork, what: str, stopped: str) -> None:
+        """Show work to its end. A message that could not be written down goes back to where it was written."""
         interrupted, began, made = True, _now(), False
         try:
             await self._chat.begin_work(what)
-            async with aclosing(events):
+            async with aclosing(await begin()) as events:
                 async for stamped in events:
+                    if self._has_left():
+                        await self.keep_draft()
                     made = made or isinstance(stamped.event, CompactionRecord)
                     await self._chat.show_event(stamped)
                     if isinstance(stamped.event, ApprovalRequested):
@@ -323,6 +325,8 @@ class SessionController:
             interrupted = False
             self._chat.failed(problem.text, problem.hint)
         finally:
+            self._has_left()  # also where a cancel came while it was being written
+            self._bring_back()
             await self._chat.end(interrupted)
             self._look_up_branch()
             if not interrupted and self._writes_titles():

@@ -21,7 +21,6 @@ from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError, ModelError
 from ctxchat.core.events import CompactionStarted, Notice, SummaryDelta, Usage
 from ctxchat.core.journal import Changed, CompactionBegun, CompactionFinished, PrefixRead, Spent
-from ctxchat.core.ledger import Change
 from ctxchat.core.ports import Summariser, SummaryNews, SummaryTask
 from ctxchat.core.prepared import Prepared
 from ctxchat.core.quantities import count, made_smaller
@@ -105,6 +104,7 @@ class CompactionRun:
             if (made := self._in_force) is None:
                 await to_the_end(self._ended("failed", "Cancelled; everything is as it was."))
             else:  # the swap was under way, or done, when the cancel came: it is told as any
+                await to_the_end(conversation.remeasure())
                 await emit(made)
                 await emit(conversation.context_usage)
             raise
@@ -193,14 +193,13 @@ class CompactionRun:
         for spill in (spill for step in plan.steps for spill in step.spills):
             await conversation.journal.spill(spill.name, spill.text)
         record = self._record_of(dry_run)
-        await to_the_end(self._in_force_now(msgspec.structs.replace(dry_run.change, record=record)))
+        await conversation.write(
+            Changed(msgspec.structs.replace(dry_run.change, record=record), conversation.as_counted)
+        )
+        await conversation.remeasure()
         if record.filled:
             await conversation.knowledge.wrote(self._model, record.filled)
         return record
-
-    async def _in_force_now(self, change: Change) -> None:
-        await self._conversation.write(Changed(change, self._conversation.as_counted))
-        await self._conversation.remeasure()
 
     async def _ended(self, outcome: Outcome, detail: str) -> CompactionRecord:
         record = self._record(outcome, detail)

@@ -12,45 +12,40 @@ from ctxchat.core.errors import LedgerError
 from ctxchat.core.quantities import count
 
 if TYPE_CHECKING:
+    from ctxchat.agent.session import Session
     from ctxchat.tui.app import CtxchatApp
     from ctxchat.tui.panels.undoing import UndoDone
 
 _MESSAGE = re.compile(r"m\d{1,12}")
 
 
-async def free_up(app: CtxchatApp, argument: str = "") -> None:
-    """The preview; what is ticked there is run, with the summary as edited where that was asked for. `m12` looks at a compaction
-    for everything up to that message; other words tell the summary what to keep."""
-    groups = app.controller.idle_session().state.ledger.groups if _MESSAGE.fullmatch(argument) else ()
-    if group := next((g.id for g in groups if any(m.id == argument for m in g.messages)), ""):
-        await free_up_to(app, group)
-        return
-    await _agreed_to(app, await app.controller.idle_session().preview(argument))
-
-
-async def free_up_to(app: CtxchatApp, group: str) -> None:
-    """The preview of a compaction for everything up to this group of the view, the group with it."""
-    session = app.controller.idle_session()
-    items = [item for item in (await session.seen_view()).items if item.group and item.section != "summary"]
-    last = max((place for place, item in enumerate(items) if item.group == group), default=-1)
-    if last < 0:
-        app.notify("That message is in the archive already.")
-        return
-    keep = max(1, len(items) - 1 - last)
-    await _agreed_to(app, await session.preview("", keep, target=0.0))
-
-
-async def _agreed_to(app: CtxchatApp, preview: Preview) -> None:
+async def free_up(app: CtxchatApp, argument: str = "", *, up_to: str = "") -> None:
+    """The preview; what is ticked there is run, with the summary as edited where that was asked for. `m12`, or a group to go
+    `up_to`, looks at a compaction for everything up to there; other words tell the summary what to keep."""
     from ctxchat.tui.panels.preview import PreviewScreen
 
     session = app.controller.idle_session()
+    if _MESSAGE.fullmatch(argument):
+        groups = session.state.ledger.groups
+        up_to = next((g.id for g in groups if any(m.id == argument for m in g.messages)), "")
+    preview = await _preview_up_to(session, up_to) if up_to else await session.preview(argument)
+    if preview is None:
+        app.notify("That message is in the archive already.")
+        return
     agreed = await app.ask(PreviewScreen(session, preview))
     if agreed is None:
         return
     summary = await _edited(app, agreed.preview, agreed.steps) if agreed.edit else None
     if agreed.edit and summary is None:
         return
-    app.controller.run_pass(app.controller.idle_session().free_up(agreed.preview, agreed.steps, summary=summary))
+    app.controller.run_compaction(app.controller.idle_session().free_up(agreed.preview, agreed.steps, summary=summary))
+
+
+async def _preview_up_to(session: Session, group: str) -> Preview | None:
+    """The preview of a compaction for everything up to this group of the view, the group with it; None where it is not in it."""
+    items = [item for item in (await session.seen_view()).items if item.group and item.section != "summary"]
+    last = max((place for place, item in enumerate(items) if item.group == group), default=-1)
+    return None if last < 0 else await session.preview("", max(1, len(items) - 1 - last), target=0.0)
 
 
 async def _edited(app: CtxchatApp, preview: Preview, steps: tuple[str, ...]) -> str | None:
@@ -71,7 +66,7 @@ async def compact(app: CtxchatApp, argument: str = "") -> None:
         return
     if argument and not any(step.needs_model for step in preview.steps):
         app.notify("No summary is written, for it would free nothing: what you said to keep stays as it is.")
-    app.controller.run_pass(app.controller.idle_session().free_up(preview))
+    app.controller.run_compaction(app.controller.idle_session().free_up(preview))
 
 
 async def reinsert(app: CtxchatApp, argument: str) -> None:

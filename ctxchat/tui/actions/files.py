@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.messages import Group, Text, spoken
-from ctxchat.tui.actions.compaction import free_up_to
+from ctxchat.tui.actions.compaction import free_up
 from ctxchat.tui.unsent.draft import Draft, Paste
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ async def rewind(app: CtxchatApp, argument: str = "") -> None:
     if back is None:
         return
     if not (back.conversation or back.files):
-        await free_up_to(app, back.group.id)
+        await free_up(app, up_to=back.group.id)
         return
     wanted = await session.files.rewinding(back.group.id) if back.files else None
     keep = await agreed(app.ask, wanted) if wanted else "mine"

@@ -11,7 +11,7 @@ from ctxchat.core.sections import SECTIONS
 from ctxchat.presentation.cache_text import cache_sentences
 from ctxchat.presentation.spending_text import limit_lines, spending_lines, wanted_amount, wanted_limit
 from ctxchat.presentation.usage_text import sentence
-from ctxchat.tui.actions.compaction import free_up_to
+from ctxchat.tui.actions.compaction import free_up
 from ctxchat.tui.actions.sessions import go_on_in
 from ctxchat.tui.starting import tell_servers
 
@@ -105,7 +105,7 @@ async def xray(app: CtxchatApp, argument: str = "") -> None:
     group = await app.ask(XrayScreen(app.controller.open_session(), section))
     await app.chat.refresh_session()
     if isinstance(group, str) and group.startswith(UP_TO):
-        await free_up_to(app, group.removeprefix(UP_TO))
+        await free_up(app, up_to=group.removeprefix(UP_TO))
     elif isinstance(group, str) and group:
         app.chat.transcript.go_to(group)
 

@@ -118,9 +118,9 @@ class PreviewScreen(Panel[PreviewResult]):
 
     TITLE = "Free up context"
     BINDINGS = [
-        Binding("enter", "apply", "apply", key_display="enter"),
+        Binding("enter", "agree(False)", "apply", key_display="enter"),
         Binding("space", "tick", "tick", key_display="space"),
-        Binding("e", "edit", "edit the summary first"),
+        Binding("e", "agree(True)", "edit the summary first"),
     ]
 
     def __init__(self, session: Session, preview: Preview) -> None:
@@ -330,9 +330,9 @@ class PreviewScreen(Panel[PreviewResult]):
     # ── what is done ──
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "edit":
+        if (action, parameters) == ("agree", (True,)):
             return self._writes_summary
-        return self._preview.plan is not None if action in ("apply", "tick") else True
+        return self._preview.plan is not None if action in ("agree", "tick") else True
 
     def action_tick(self) -> None:
         step = self.query_one(Steps).current
@@ -382,7 +382,7 @@ class PreviewScreen(Panel[PreviewResult]):
         self._look_through()
         self.refresh_bindings()
         if wish is not None and found.plan:
-            self._agree(edit=wish)
+            self.action_agree(wish)
         else:
             await self._reckon()
 
@@ -398,21 +398,14 @@ class PreviewScreen(Panel[PreviewResult]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self.action_apply()
-
-    def action_apply(self) -> None:
-        """Agree to the ticked steps."""
-        self._agree(edit=False)
-
-    def action_edit(self) -> None:
-        """Agree to the ticked steps once the summary has been read and mended."""
-        self._agree(edit=True)
+        self.action_agree(False)
 
     def opened_again(self) -> None:
         """The key that opened the preview runs what it shows."""
-        self.action_apply() if self._preview.plan else self.dismiss(None)
+        self.action_agree(False) if self._preview.plan else self.dismiss(None)
 
-    def _agree(self, *, edit: bool) -> None:
+    def action_agree(self, edit: bool) -> None:
+        """Agree to the ticked steps; to `edit`, once the summary has been read and mended."""
         if self.query_one(Stepper).messages != self._keep:
             self._wish = edit
         elif not self.ticked:

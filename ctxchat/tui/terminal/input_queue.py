@@ -60,6 +60,8 @@ class InOrder(ThemedApp):
         return self._taking is not None and not self._taking.done()
 
     async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.InputEvent | events.Paste) and not self.takes(event):
+            return
         if not isinstance(event, events.InputEvent | events.Paste) or event.is_forwarded:
             try:
                 await super().on_event(event)
@@ -73,6 +75,10 @@ class InOrder(ThemedApp):
             self.set_timer(LEAVE_TIMEOUT_S, self._go_ahead)
         if not self.taking_input:
             self._taking = asyncio.create_task(self._process_inputs(), name="input")
+
+    def takes(self, event: events.Event) -> bool:
+        """This key, mouse event or paste is still for the program; it is asked as each comes in."""
+        return True
 
     def leaves(self, event: events.Event) -> bool:
         """This key ends the program, so it waits for others only so long."""
