@@ -57,6 +57,7 @@ class Setup:
         self._config = config
         self._configure = configure
         self._late = False  # something was edited under a turn
+        self._limits = config.spending
         self.doubted: set[str] = set()
         """Models that failed when they were asked last; one that a person chooses is asked as if it never had."""
 
@@ -183,7 +184,9 @@ class Setup:
         after = await self._config_now()
         if self._lock.under_way:
             self._late = True
-            self._conversation.options = after.options if after else self._conversation.options
+            if after:  # what a person lowers because of what is under way
+                self._conversation.options = after.options
+                self._limit(after)
             return self._conversation.remeasured()
         if self._lock.read_only:
             return await self._exchanged(after)
@@ -214,6 +217,11 @@ class Setup:
         await self._exchange(after)
         return await self._conversation.refresh()
 
+    def _limit(self, after: SessionConfig) -> None:
+        """Spending limits as they are set now; one raised for this session stays where the settings' own did not change."""
+        if after.spending != self._limits:
+            self._conversation.spending.limits = self._limits = after.spending
+
     async def _exchange(self, after: SessionConfig | None) -> None:
         """Exchange what differs. A mode somebody set here stays where the settings' own did not change."""
         conversation, before, approvals = self._conversation, self._config, self._tool_runner.approvals
@@ -235,6 +243,5 @@ class Setup:
             self._compactor.policy.start_over()
         self._tool_runner.offer(after.tools)
         self._tool_runner.limits = after.limits
-        if after.spending != before.spending:
-            self._conversation.spending.limits = after.spending
+        self._limit(after)
         await conversation.configure(after, self._tool_runner.specs)

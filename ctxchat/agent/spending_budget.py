@@ -5,6 +5,7 @@ Knows no provider, no settings file and no store: the day's sum over all session
 
 from __future__ import annotations
 
+import asyncio
 from typing import ClassVar, Protocol
 
 import msgspec
@@ -24,6 +25,7 @@ from ctxchat.core.limits import (
     longest_reply,
 )
 from ctxchat.core.ports import ModelPort, ModelRequest
+from ctxchat.core.prices import ModelPrices
 
 MAX_COUNT_RATIO = 1.35
 """A server's tokenizer may count so many times what we do."""
@@ -59,6 +61,8 @@ class SpendingBudget:
         self._spent: dict[Scope, Spend] = {"session": Spend(cost_usd)}
         self._day = day
         self._reserved = Spend()  # the most that calls under way can come to
+        self._under_way = 0  # calls that were admitted and are not paid yet
+        self._one_paid = asyncio.Event()
         self._told: set[tuple[Scope, bool, float]] = set()
         self.reached: Limit | None = None
         """The limit that the last call of this turn was not made for."""
@@ -86,45 +90,66 @@ class SpendingBudget:
 
     async def admit(self, model: ModelPort, request: ModelRequest) -> tuple[ModelRequest, Spend]:
         """The request, its reply made as short as the limits want it, and what it can cost at most; `pay` it when it has ended.
-        Raises ModelError (`limit`) where not even a short reply would keep to them."""
-        if self.limits == SpendingLimits():
-            return request, Spend()
-        if self._day and self.limits.day:
-            self._spent["day"] = Spend(await self._day.today())
+        Waits for calls under way where they hold back what it needs: they mostly cost far less. Raises ModelError (`limit`)
+        where not even a short reply would keep to the limits."""
         prices, prompt = model.prices(), int(request.view.raw * MAX_COUNT_RATIO) + 1
         wanted = request.max_output or USUAL_OUTPUT_TOKENS
-        room = wanted
-        for limit in self.in_force():
-            most = longest_reply(limit, prices, prompt)
-            if most is not None and most < min(MIN_OUTPUT, wanted):
-                self.reached = limit
-                raise ModelError(
-                    f"The limit is reached: {limit.words} is spent, and this request could cost more than what is left. "
-                    "It was not made.",
-                    "[limits] in the settings raises it."
-                    if limit.scope == "task"
-                    else f"`/limit {limit.scope} …` raises it for this session, [limits] in the settings for good.",
-                    kind="limit",
-                )
-            room = room if most is None else min(room, most)
+        while True:
+            if self._day and self.limits.day:
+                self._spent["day"] = Spend(await self._day.today())
+            room, passed = self._longest_reply(prices, prompt, wanted)
+            if passed is None:
+                break
+            if not self._under_way:
+                self.reached = passed
+                raise _refusal(passed)
+            await self._one_paid.wait()
+        self._under_way += 1
+        if self.limits == SpendingLimits():
+            return request, Spend()
         reserved = dearest(prices, prompt, room)
         self._reserved += reserved
         return (request if room == wanted else msgspec.structs.replace(request, max_output=room)), reserved
 
+    def _longest_reply(self, prices: ModelPrices | None, prompt: int, wanted: int) -> tuple[int, Limit | None]:
+        """Tokens that the reply may have, of those it wants; and the limit that leaves too few."""
+        room = wanted
+        for limit in self.in_force():
+            most = longest_reply(limit, prices, prompt)
+            if most is not None and most < min(MIN_OUTPUT, wanted):
+                return most, limit
+            room = room if most is None else min(room, most)
+        return room, None
+
     async def pay(self, reserved: Spend, usage: Usage | None, *, begun: bool) -> None:
         """A call is over: it cost what its `usage` says; one that had `begun` and says nothing may have cost all."""
         paid = Spend(usage.cost_usd, usage.prompt + usage.completion) if usage else reserved if begun else Spend()
-        self._reserved = Spend(self._reserved.usd - reserved.usd, self._reserved.tokens - reserved.tokens)
-        for scope in self._SCOPES:
-            if scope != "day":
-                self._spent[scope] = self._spent.get(scope, Spend()) + paid
-        if self._day and paid.usd:
-            self._spent["day"] = Spend(await self._day.add(paid.usd))
+        try:
+            if self._day and paid.usd:
+                self._spent["day"] = Spend(await self._day.add(paid.usd))
+        finally:
+            self._under_way -= 1
+            self._reserved = Spend(self._reserved.usd - reserved.usd, self._reserved.tokens - reserved.tokens)
+            for scope in self._SCOPES:
+                if scope != "day":
+                    self._spent[scope] = self._spent.get(scope, Spend()) + paid
+            self._one_paid.set()
+            self._one_paid = asyncio.Event()
 
     def raise_limit(self, scope: Scope, most: float, *, in_tokens: bool = False) -> None:
         """So many US dollars (or tokens) from now on, for this session; 0 for no limit."""
         changed = {f"{scope}_tokens": round(most)} if in_tokens else {scope: most}
         self.limits = msgspec.structs.replace(self.limits, **changed)
+
+
+def _refusal(limit: Limit) -> ModelError:
+    return ModelError(
+        f"The limit is reached: {limit.words} is spent, and this request could cost more than what is left. It was not made.",
+        "[limits] in the settings raises it."
+        if limit.scope == "task"
+        else f"`/limit {limit.scope} …` raises it for this session, [limits] in the settings for good.",
+        kind="limit",
+    )
 
 
 class _Reserved(Spend, frozen=True):

@@ -99,6 +99,7 @@ class SubAgents:
         self._address = address
         self._approvals = approvals
         self._open_below = open_below
+        self._names: dict[str, str] = {}  # of agents, by the sessions that were opened here
 
     async def __call__(self, agent: str, session: str = "") -> Session:
         """A new session for that agent (empty: the usual one), with the caller's model unless the agent names its own; or the
@@ -120,6 +121,7 @@ class SubAgents:
             delegated=True,
             records=records,
         )
+        self._names[session] = agent
         return await self._open_below(session, self._approvals.below(own.permissions or "all"))
 
     async def _again(self, session: str) -> Session:
@@ -128,12 +130,14 @@ class SubAgents:
         if not row.delegated or row.parent != self._caller:
             raise UsageError(f"Session {row.id} is no sub-agent's of this conversation.")
         loaded = await shared.database.run(loading.load, shared.database, row.id)
-        own = in_force(shared.loaded.settings, shared.flags, loaded.state.agent or "")[1]
+        agent = self._names[row.id] = loaded.state.agent or ""
+        own = in_force(shared.loaded.settings, shared.flags, agent)[1]
         return await self._open_below(row.id, self._approvals.below(own.permissions or "all"))
 
-    def only_reads(self, agent: str) -> bool:
-        """That agent can change nothing now, by its own permissions or by those of its caller."""
-        own = self._shared.loaded.settings.all_agents.get(agent)
+    def only_reads(self, agent: str, session: str = "") -> bool:
+        """That agent, or the one of a `session` that goes on, can change nothing now, by its own permissions or by those of its
+        caller. Of one that was not opened since the program started only the caller's are known."""
+        own = self._shared.loaded.settings.all_agents.get(self._names.get(session, "") if session else agent)
         mode = own.permissions if own else None
         return stricter(self._approvals.mode, mode or "all") in {"read-only", "plan"}
 

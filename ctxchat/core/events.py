@@ -123,7 +123,7 @@ class QuestionAsked(msgspec.Struct, frozen=True, tag="question_asked"):
 
 class Delegated(msgspec.Struct, frozen=True, tag="delegated"):
     """The gauge of a sub-agent at work for a call: tokens `used` of its `limit`. `sub_session` is where its record lies,
-    `cost_usd` what it has cost so far, in US dollars."""
+    `cost_usd` what this task has cost so far, in US dollars."""
 
     call_id: str
     agent: str

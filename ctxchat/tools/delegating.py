@@ -29,6 +29,7 @@ from ctxchat.core.events import (
     ToolStarted,
     TurnFinished,
 )
+from ctxchat.core.journal import SessionState
 from ctxchat.core.permissions import AccessRequest, Answer
 from ctxchat.core.ports import ToolContext, ToolLeave, ToolNews, ToolOutput, ToolPiece, ToolQuestion, ToolText
 from ctxchat.core.tool_names import DELEGATE
@@ -49,6 +50,11 @@ class SubAgent(Protocol):
     @property
     def id(self) -> str:
         """The session's id."""
+        ...
+
+    @property
+    def state(self) -> SessionState:
+        """All that is known of it, what it has cost so far among it."""
         ...
 
     def send(self, text: str) -> AsyncGenerator[Stamped, None]:
@@ -80,8 +86,9 @@ class DelegateArguments(Arguments, frozen=True):
 
 
 class Delegate(Tool[DelegateArguments]):
-    """`agents` are the names a model may choose from, with what each is for; `only_reads` says of a name whether it can change
-    nothing now, `seconds` how long one may work on a task, 0 for as long as it takes."""
+    """`agents` are the names a model may choose from, with what each is for; `only_reads` says of a name, or of the session of
+    one that is asked again, whether it can change nothing now, `seconds` how long one may work on a task, 0 for as long as it
+    takes."""
 
     name = DELEGATE
     about = (
@@ -95,7 +102,7 @@ class Delegate(Tool[DelegateArguments]):
         self,
         open_agent: Open,
         agents: Mapping[str, str] = {},
-        only_reads: Callable[[str], bool] = lambda agent: False,
+        only_reads: Callable[[str, str], bool] = lambda agent, session: False,
         seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
         known = "; ".join(f"{name} ({what.rstrip('.')})" if what else name for name, what in agents.items())
@@ -105,9 +112,9 @@ class Delegate(Tool[DelegateArguments]):
         self._at_work = asyncio.Semaphore(MAX_AT_ONCE)
 
     def reads(self, arguments: Mapping[str, object]) -> bool:
-        """Where whoever is to do it can change nothing; of one that is asked again, only what all can do is known."""
-        agent = "" if arguments.get("session") else arguments.get("agent") or ""
-        return isinstance(agent, str) and self._only_reads(agent)
+        """Where whoever is to do it can change nothing."""
+        agent, session = arguments.get("agent") or "", arguments.get("session") or ""
+        return isinstance(agent, str) and isinstance(session, str) and self._only_reads(agent, session.strip())
 
     def access_needed(self, arguments: DelegateArguments, context: ToolContext) -> AccessRequest:
         if not arguments.task.strip():
@@ -156,6 +163,7 @@ class _Report:
 
     def __init__(self, agent: SubAgent, name: str, call_id: str) -> None:
         self._agent, self._name, self._call_id = agent, name, call_id
+        self._before = agent.state.cost_usd
         self._end: TurnFinished | None = None
         self._failed: Failed | None = None
         self._shown: Delegated | None = None
@@ -207,7 +215,7 @@ class _Report:
             context_usage.model,
             context_usage.used,
             context_usage.limit,
-            context_usage.cost_usd,
+            context_usage.cost_usd - self._before,
         )
         if shown == self._shown:
             return []

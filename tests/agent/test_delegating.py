@@ -146,7 +146,7 @@ class Branches:
         tasks = [("delegate", {"task": f"Task {n}.", "agent": agent}) for n, agent in enumerate(agents)]
         self.model = ScriptedModel([calls(*tasks, ("echo", {"text": "after"})), says("All done.")])
         self.echo = Echo("echo")
-        delegate = Delegate(self._open, only_reads=lambda agent: agent == "reader", seconds=lambda: seconds)
+        delegate = Delegate(self._open, only_reads=lambda agent, session: agent == "reader", seconds=lambda: seconds)
         self.desk = Desk(self.model, tools=[delegate, self.echo], mode="all")
 
     async def _open(self, agent: str, session: str):
@@ -160,7 +160,7 @@ class BranchAgent:
 
     def __init__(self, branches: Branches, agent: str) -> None:
         self._branches, self._agent = branches, agent
-        self.permissions = branches.desk.session.permissions
+        self.permissions, self.state = branches.desk.session.permissions, branches.desk.state
 
     async def send(self, text: str):
         branches = self._branches

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 import msgspec
@@ -15,14 +15,14 @@ from ctxchat.agent.spending_budget import SpendingBudget, TaskBudget
 from ctxchat.agent.turn.model_calls import ask
 from ctxchat.bootstrap.remembered import StoredDayTotal
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import Failed, Notice, TurnFinished, Usage
+from ctxchat.core.events import Failed, Notice, ToolStarted, TurnFinished, Usage
 from ctxchat.core.limits import MIN_OUTPUT, SpendingLimits, dearest
 from ctxchat.core.ports import ModelRequest
 from ctxchat.core.prices import ModelPrices, Rates, cost
 from ctxchat.core.view import View
 from ctxchat.presentation.spending_text import limit_lines, wanted_limit
 from ctxchat.storage.database import Database
-from tests.agent.desk import Desk, StillClock
+from tests.agent.desk import Desk, Echo, StillClock
 from tests.agent.test_delegating import TASK, of
 from tests.doubles.scripted import ScriptedModel, calls, says
 
@@ -85,6 +85,7 @@ def test_no_request_passes_a_limit(limits, life, overcount, prices, at_once) -> 
             return self.sum
 
         async def add(self, usd: float) -> float:
+            await asyncio.sleep(0)  # as a store does
             self.sum += usd
             return self.sum
 
@@ -120,11 +121,13 @@ async def test_a_reply_is_made_short_before_it_is_refused() -> None:
     asked, reserved = await budget.admit(model, ModelRequest(view(1_000), 32_000))
     assert MIN_OUTPUT <= asked.max_output < 32_000 and reserved.usd <= 0.1
     assert reserved == dearest(PRICES, 1_351, asked.max_output)
+    await budget.pay(reserved, None, begun=False)
+    again, reserved = await budget.admit(model, ModelRequest(view(1_000), 32_000))
+    assert again == asked, "what was not begun cost nothing"
+    await budget.pay(reserved, None, begun=True)
     with pytest.raises(ModelError, match="limit is reached") as refused:
         await budget.admit(model, ModelRequest(view(1_000), 32_000))
     assert refused.value.kind == "limit" and "/limit session" in refused.value.hint
-    await budget.pay(reserved, None, begun=False)
-    assert (await budget.admit(model, ModelRequest(view(1_000), 32_000)))[0] == asked, "what was not begun cost nothing"
 
 
 async def test_a_turn_stops_before_the_limit_says_so_and_goes_on_when_it_is_raised() -> None:
@@ -141,6 +144,50 @@ async def test_a_turn_stops_before_the_limit_says_so_and_goes_on_when_it_is_rais
     desk.session.spending.raise_limit("session", 1.0)
     assert of(await desk.say("three"), TurnFinished)[-1].status == "done"
     assert limit_lines(desk.session.spending.in_force()) == ("$0.18 of $1.00 for this session is spent.",)
+    await desk.session.close()
+
+
+async def test_a_limit_in_tokens_is_no_window_that_is_too_small() -> None:
+    model = ScriptedModel([says("Well.", usage=Usage(28_000, 10)), says("And on.")])
+    desk = Desk(model)
+    desk.session.spending.limits = SpendingLimits(session_tokens=30_000)
+    await desk.say("one " * 4_000)
+    events = await desk.say("two")
+    (failed,) = of(events, Failed)
+    assert failed.kind == "limit" and "It was not made" in failed.text and "archived" not in failed.text
+    assert not of(events, Notice) and not desk.state.ledger.compactions and len(model.requests) == 1
+    await desk.session.close()
+
+
+async def test_a_call_waits_for_those_under_way_that_hold_back_what_it_needs() -> None:
+    budget = SpendingBudget(SpendingLimits(session=0.1))
+    model = ScriptedModel([], prices=PRICES)
+    _, reserved = await budget.admit(model, ModelRequest(view(1_000), 32_000))
+    second = asyncio.create_task(budget.admit(model, ModelRequest(view(1_000), 32_000)))
+    await asyncio.sleep(0.01)
+    assert not second.done()
+    await budget.pay(reserved, Usage(1_000, 10, cost_usd=0.01), begun=True)
+    asked, reserved = await second
+    assert asked.max_output >= MIN_OUTPUT and budget.reached is None
+    refused = asyncio.create_task(budget.admit(model, ModelRequest(view(1_000), 32_000)))
+    await budget.pay(reserved, None, begun=True)  # it may have cost all
+    with pytest.raises(ModelError, match="limit is reached"):
+        await refused
+
+
+async def test_a_limit_that_is_lowered_under_a_turn_holds_for_its_next_call() -> None:
+    model = ScriptedModel([calls(("echo", {"text": "x"}), usage=Usage(8_000, 2_000, cost_usd=0.09)), says("Done.")])
+    lowered = SpendingLimits(session_tokens=9_000)
+    desk = Desk(model, tools=[Echo()], configure=lambda *_: msgspec.structs.replace(desk.config, spending=lowered))
+    events: list[object] = []
+    async with aclosing(desk.session.send("go")) as stream:
+        async for stamped in stream:
+            events.append(stamped.event)
+            if isinstance(stamped.event, ToolStarted):
+                await desk.session.setup.adapt()
+    assert of(events, Failed)[0].kind == "limit" and len(model.requests) == 1
+    desk.session.spending.raise_limit("session", 20_000, in_tokens=True)
+    assert of(await desk.say("more"), TurnFinished)[-1].status == "done", "what was raised since stays"
     await desk.session.close()
 
 

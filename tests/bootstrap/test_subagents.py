@@ -12,7 +12,7 @@ from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
 from ctxchat.config.effective import load
 from ctxchat.config.schema import BUILTIN_AGENTS
-from ctxchat.core.events import Delegated, ToolFinished
+from ctxchat.core.events import Delegated, ToolFinished, ToolStarted, Usage
 from ctxchat.core.ports import ModelRequest
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
@@ -116,10 +116,10 @@ async def test_one_is_asked_again_and_still_knows_what_it_read_and_nobody_elses_
 
     script = (
         calls(("delegate", {"task": "which port?"})),
-        says("8123"),
+        says("8123", usage=Usage(900, 10, cost_usd=0.25)),
         says("ok"),
         again,
-        says("why not"),
+        says("why not", usage=Usage(900, 10, cost_usd=0.5)),
         says("ok"),
     )
     made = program(tmp_path, tmp_path / "config", *script, again, says("hm"))
@@ -128,6 +128,7 @@ async def test_one_is_asked_again_and_still_knows_what_it_read_and_nobody_elses_
     asked["session"] = gauge.sub_session
     (end,) = [e for e in await say(session, "again") if isinstance(e, ToolFinished)]
     assert end.output.startswith("why not") and end.output.endswith(f"session {gauge.sub_session}]")
+    assert session.context_usage.cost_usd == 0.75, "what it cost before was the session's already"
     shown = [item.message.text for item in made.script.views[4].items]
     assert [text for text in shown if text in {"which port?", "8123", "and why?"}] == [
         "which port?",
@@ -139,5 +140,26 @@ async def test_one_is_asked_again_and_still_knows_what_it_read_and_nobody_elses_
     asked["session"] = session.id
     (end,) = [e for e in await say(session, "another's") if isinstance(e, ToolFinished)]
     assert end.status == "error" and "is no sub-agent's of this conversation" in end.output
+    await session.close()
+    await made.close()
+
+
+async def test_two_that_only_read_work_side_by_side_also_where_one_is_asked_again(tmp_path: Path):
+    reading = {"agent": "explore", "task": "which port?"}
+    asked = {"task": "and why?", "session": ""}
+
+    def both(request: ModelRequest) -> Reply:
+        return calls(("delegate", asked), ("delegate", reading))
+
+    answers = [says("one"), says("two")]
+    made = program(
+        tmp_path, tmp_path / "config", calls(("delegate", reading)), says("8123"), says("ok"), both, *answers
+    )
+    session = await made.open(interactive=False)
+    gauge = [e for e in await say(session, "ask") if isinstance(e, Delegated)][-1]
+    asked["session"] = gauge.sub_session
+    events = await say(session, "again")
+    marks = [type(e) for e in events if isinstance(e, ToolStarted | ToolFinished)]
+    assert marks == [ToolStarted, ToolStarted, ToolFinished, ToolFinished]
     await session.close()
     await made.close()

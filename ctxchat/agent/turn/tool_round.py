@@ -77,7 +77,7 @@ class ToolRounds:
         self._files = files
         self._emit = emit
         self._repeats = Repeats()
-        self._paid: dict[str, float] = {}  # US dollars, by the session of a sub-agent
+        self._paid: dict[str, float] = {}  # US dollars, by the call of this round that a sub-agent works for
 
     async def run(self, reply: Message, cut_at: int = 0) -> None:
         """Run the calls of an open reply and seal the round; `cut_at` as in `ToolRunner.run`. Raises Stuck, after it, where the
@@ -109,6 +109,7 @@ class ToolRounds:
             await emit(event)
 
         self._tool_runner.begun.clear()
+        self._paid.clear()  # a server may use an id again
         await self._tool_runner.run(reply.calls, tell, ended, cut_at)
         await conversation.write(Sealed((seal_round(reply, list(results.values()), conversation.ledger.turn),)))
         self._open.reply = None
@@ -117,9 +118,9 @@ class ToolRounds:
 
     def _pay(self, sub: Delegated) -> bool:
         """What a sub-agent costs is the session's, as it is spent: it may be stopped at any time. True where it is more now."""
-        more = sub.cost_usd - self._paid.get(sub.sub_session, 0.0)
+        more = sub.cost_usd - self._paid.get(sub.call_id, 0.0)
         if more > 0:
-            self._paid[sub.sub_session] = sub.cost_usd
+            self._paid[sub.call_id] = sub.cost_usd
             self._conversation.apply_now_write_later(Spent(sub.model, more, "sub-agents"))
         return more > 0
 

@@ -14,7 +14,7 @@ from ctxchat.core.overflow.sizes import named_prompt, named_window, room_for_out
 from ctxchat.core.overflow.wordings import BARE, NUMBERS, SIZE, SIZE_CODE, WEAK, too_long
 
 _NEVER_STATUS = {401, 402, 403, 407, 408, 429}
-_NEVER_KIND = {"rate_limit", "quota", "auth", "settings", "content_filter", "timeout"}
+_NEVER_KIND = {"rate_limit", "quota", "auth", "settings", "content_filter", "timeout", "limit"}
 _NEVER_NAME = {
     *("RateLimitError", "AuthenticationError", "PermissionDeniedError", "ContentPolicyViolationError"),
     *("BudgetExceededError", "Timeout", "APITimeoutError", "TimeoutException", "TimeoutError", "ThrottlingException"),
