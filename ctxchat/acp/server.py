@@ -178,7 +178,7 @@ class EditorAgent:
         from ctxchat.acp.settings import modes
 
         program = await self._programs.program_for(cwd, mcp_servers or ())
-        session = await program.open()
+        session = await program.open(keep_empty=True)
         await self._take_in(program, session)
         return NewSessionResponse(session_id=session.id, modes=modes(session), config_options=self._options(session.id))
 
@@ -212,8 +212,7 @@ class EditorAgent:
         if begin < 0:
             raise UsageError(f"cursor: {clean(cursor or '')!r} is none of ours.")
         program = await self._programs.program_for(cwd or str(workspace_of("")))
-        stored = [r for r in await program.sessions() if r.folder and not r.delegated]
-        rows = [r for r in stored if r.messages or r.id in self._open]
+        rows = [r for r in await program.sessions() if r.folder and not r.delegated]
         if cwd:
             rows = [r for r in rows if r.folder == str(program.workspace)]
         shown = [
@@ -287,13 +286,9 @@ class EditorAgent:
         program = await self._programs.program_for(cwd, given or ())
         if session_id not in {row.id for row in await program.sessions()}:
             raise RequestError(NOT_FOUND_CODE, f"There is no session {clean(session_id)!r}.")
-        opened = self._open.get(session_id)
-        if opened and opened.program is program and not opened.session.state.ledger.groups:
-            return opened  # closed, it would be forgotten: nothing has been said in it
-        if opened:
-            self._open.pop(session_id)
+        if opened := self._open.pop(session_id, None):
             await opened.close()
-        return await self._take_in(program, await program.open(session_id))
+        return await self._take_in(program, await program.open(session_id, keep_empty=True))
 
     async def _take_in(self, program: Program, session: Session) -> EditorSession:
         """Open from now on. What is to be told of it follows the answer to the request."""

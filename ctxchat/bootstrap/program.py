@@ -185,12 +185,15 @@ class Program(Shared):
 
     # ── sessions ──
 
-    async def open(self, session_id: str = "", *, interactive: bool = True, only_read: bool = False) -> Session:
+    async def open(
+        self, session_id: str = "", *, interactive: bool = True, only_read: bool = False, keep_empty: bool = False
+    ) -> Session:
         """A new session, or a stored one by a unique beginning of its id. One that is open for writing elsewhere opens
-        read-only, as with `only_read`, which takes it from nobody. Raises UsageError and StorageError."""
+        read-only, as with `only_read`, which takes it from nobody. One in which nothing is written is not kept when it is closed,
+        but for a day with `keep_empty`: somebody else has its id. Raises UsageError and StorageError."""
         self.servers.start(self.settings.mcp)
         missing = () if interactive else await self.servers_awaited()
-        session = await Opening(self, interactive).open(session_id, only_read=only_read)
+        session = await Opening(self, interactive).open(session_id, only_read=only_read, keep_empty=keep_empty)
         session.notices = (*session.notices, *missing, *await self._others_hooks())
         return session
 

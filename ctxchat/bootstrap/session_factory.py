@@ -194,15 +194,17 @@ class Opening:
         self._policy: AutoCompactPolicy
         self._configuring = Configuring(shared, self._extensions, lasting=interactive and approvals is None)
 
-    async def open(self, session_id: str, *, only_read: bool = False) -> Session:
-        """A new session, or a stored one: `only_read` leaves it to others to write. Raises UsageError and StorageError."""
+    async def open(self, session_id: str, *, only_read: bool = False, keep_empty: bool = False) -> Session:
+        """A new session, or a stored one: `only_read` leaves it to others to write, `keep_empty` leaves it to be opened again
+        though nothing was written. Raises UsageError and StorageError."""
         shared, database = self._shared, self._shared.database
         if not session_id and not database.only_read:
-            begun = await database.run(begin_journal, database, self._model(None).name, str(shared.workspace))
+            model = self._model(None).name
+            begun = await database.run(begin_journal, database, model, str(shared.workspace), keep_empty)
             return await self._put_together(Stored(begun.journal, begun.state))
         session = await shared.find(session_id)
         return await self._put_together(
-            await (self._load_read_only(session, _ONLY_READ) if only_read else self._stored(session))
+            await (self._load_read_only(session, _ONLY_READ) if only_read else self._stored(session, keep_empty))
         )
 
     async def _put_together(self, stored: Stored) -> Session:
@@ -312,12 +314,12 @@ class Opening:
             session_folder=folder,
         )
 
-    async def _stored(self, session: str) -> Stored:
+    async def _stored(self, session: str, keep_empty: bool) -> Stored:
         database = self._shared.database
         if database.only_read:
             return await self._load_read_only(session, database.only_read)
         try:
-            opened = await database.run(open_journal, database, session)
+            opened = await database.run(open_journal, database, session, keep_empty)
         except StorageError as problem:  # another has it, or a page it would be written to is damaged
             return await self._load_read_only(session, str(problem))
         return Stored(opened.journal, opened.state, "", opened.problems)

@@ -29,10 +29,11 @@ class Opened(msgspec.Struct, frozen=True):
 class Journal:
     """Appends to one session (`session` is its id) while holding its lock. Made by `open_journal`."""
 
-    def __init__(self, database: Database, session: str, lock: private_files.Lock) -> None:
+    def __init__(self, database: Database, session: str, lock: private_files.Lock, keep_empty: bool = False) -> None:
         self._database = database
         self.session = session
         self._lock = lock
+        self._keep_empty = keep_empty
 
     @property
     def folder(self) -> Path:
@@ -65,15 +66,20 @@ class Journal:
         return await asyncio.to_thread(read_attached, self.folder, path)
 
     async def close(self) -> None:
-        """Finish what was asked for and give the session free for others. One in which nothing was written is not kept."""
+        """Finish what was asked for and give the session free for others. One in which nothing was written is not kept, or only
+        for a while where it was opened with `keep_empty`."""
         await self._database.run(self._release)
 
     def _release(self) -> None:
         try:
             with suppress(StorageError):  # it stays, and is empty
-                sessions.forget_unused(self._database, self.session)
+                if not self._keep_empty:
+                    sessions.forget_unused(self._database, self.session)
         finally:
             self._lock.release()
+        if self._keep_empty:
+            with suppress(StorageError):
+                sessions.forget_long_unused(self._database)
 
     def _keep(self, partial: Partial) -> None:
         with self._database.transaction() as connection:
@@ -81,7 +87,7 @@ class Journal:
             connection.execute("INSERT OR REPLACE INTO partials VALUES (?, ?, ?)", values)
 
 
-def begin_journal(database: Database, model: str, folder: str) -> Opened:
+def begin_journal(database: Database, model: str, folder: str, keep_empty: bool = False) -> Opened:
     """A new session of a folder, held by this process from its first moment: no window or command that looks for the latest
     one comes in between. Raises StorageError. Call it like `open_journal`."""
     held: dict[str, private_files.Lock] = {}
@@ -92,7 +98,7 @@ def begin_journal(database: Database, model: str, folder: str) -> Opened:
             folder=folder,
             unseen=lambda new: held.update({new: private_files.lock(private_files.lock_path(database.folder, new))}),
         )
-        return _opened(database, session, held[session])
+        return _opened(database, session, held[session], keep_empty)
     except BaseException:
         for unmade, lock in held.items():
             lock.release()
@@ -101,8 +107,9 @@ def begin_journal(database: Database, model: str, folder: str) -> Opened:
         raise
 
 
-def open_journal(database: Database, session: str) -> Opened:
-    """Open a session (a full id) for writing, and close in its record what a kill left open.
+def open_journal(database: Database, session: str, keep_empty: bool = False) -> Opened:
+    """Open a session (a full id) for writing, and close in its record what a kill left open. `keep_empty`: somebody else has its
+    id, and may come back to it before anything is written.
 
     Raises SessionBusy while another window or command writes to it: `loading.load` reads it all the same. Call it in the
     storage thread (`database.run`) where an event loop is running.
@@ -111,14 +118,14 @@ def open_journal(database: Database, session: str) -> Opened:
     lock = private_files.lock(private_files.lock_path(database.folder, session))
     try:
         sessions.row(database, session)
-        return _opened(database, session, lock)
+        return _opened(database, session, lock, keep_empty)
     except BaseException:
         lock.release()
         raise
 
 
-def _opened(database: Database, session: str, lock: private_files.Lock) -> Opened:
+def _opened(database: Database, session: str, lock: private_files.Lock, keep_empty: bool) -> Opened:
     loaded = loading.load(database, session, owned=True)
     if loaded.repairs:
         sessions.append(database, session, *loaded.repairs, clear=True)
-    return Opened(Journal(database, session, lock), loaded.state, loaded.problems)
+    return Opened(Journal(database, session, lock, keep_empty), loaded.state, loaded.problems)

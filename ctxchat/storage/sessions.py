@@ -6,7 +6,7 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -35,6 +35,9 @@ from ctxchat.storage import around, entries, loading, private_files, removal
 from ctxchat.storage.database import Database
 
 _ID_TICK_MS = 8  # milliseconds between two ids that sort by time
+EMPTY_KEPT = timedelta(days=1)
+"""How long a session in which nothing was written is kept where somebody else has its id, as an editor does."""
+
 _ID_EPOCH_MS = 1_704_067_200_000  # 2024-01-01 in milliseconds
 
 
@@ -295,6 +298,18 @@ def forget_unused(database: Database, session: str) -> None:
             connection.execute("INSERT OR IGNORE INTO doomed VALUES (?)", (session,))
     if gone:
         database.finish_deletions()
+
+
+def forget_long_unused(database: Database) -> None:
+    """Delete the sessions in which nothing was written for `EMPTY_KEPT`, but for those that are open."""
+    before = (datetime.fromisoformat(database.now()) - EMPTY_KEPT).isoformat()
+    found = database.query(
+        "SELECT id FROM sessions WHERE created < ? AND NOT EXISTS (SELECT 1 FROM journal WHERE session = sessions.id)",
+        (before,),
+    )
+    for (session,) in found:
+        with suppress(StorageError), hold_session(database, session):
+            forget_unused(database, session)
 
 
 def fork(database: Database, session: str, up_to: str = "") -> str:

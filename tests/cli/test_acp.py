@@ -194,9 +194,10 @@ async def test_modes_and_models_are_set_and_say_what_is_wrong(harbour: Home) -> 
 async def test_a_session_in_which_nothing_was_said_is_there_and_one_that_is_not_has_the_protocols_code(
     harbour: Home,
 ) -> None:
+    here = str(harbour.work)
     async with editing(harbour) as editor:
         session = await begun(editor, harbour.work)
-        here = str(harbour.work)
+    async with editing(harbour) as editor:  # as acpx does: a process begins it, another one goes on with it
         for _ in range(2):
             assert [row.session_id for row in (await editor.agent.list_sessions(cwd=here)).sessions] == [session]
             await editor.agent.load_session(cwd=here, session_id=session, mcp_servers=[])

@@ -19,7 +19,7 @@ from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import compile
 from ctxchat.storage import archive, loading, private_files, sessions
 from ctxchat.storage.database import Database
-from ctxchat.storage.journal import open_journal
+from ctxchat.storage.journal import begin_journal, open_journal
 from tests.storage.samples import compaction, turns
 
 
@@ -315,3 +315,19 @@ def test_a_first_turn_that_was_broken_off_counts_with_what_stands_around_it(data
     assert (sessions.row(database, counted).used, sessions.row(database, counted).estimated) == (100, False)
     sessions.append(database, counted, Sealed((single("user", Message(3, "user", "word " * 100), 2),)))
     assert sessions.row(database, counted).used > 200
+
+
+async def test_an_empty_session_whose_id_somebody_has_is_kept_for_a_day(tmp_path: Path) -> None:
+    now = ["2026-01-02T03:04:05.000Z"]
+    with Database(tmp_path, now=lambda: now[0]) as database:
+        alone = begin_journal(database, "m", "/").journal
+        await alone.close()
+        known, open_ = (begin_journal(database, "m", "/", keep_empty=True).journal for _ in range(2))
+        await known.close()
+        assert {row.id for row in sessions.rows(database)} == {known.session, open_.session}
+        again = open_journal(database, known.session, keep_empty=True).journal
+        now[0] = "2026-01-03T03:04:06.000Z"
+        await again.close()
+        assert [row.id for row in sessions.rows(database)] == [open_.session]
+        await open_.close()
+        assert not sessions.rows(database)
