@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+import msgspec
+
 from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
@@ -21,7 +23,7 @@ from ctxchat.core.journal import AgentChosen, EffortChosen, ModelChosen
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Rule
 from ctxchat.core.ports import ModelPort, ToolOutput
-from ctxchat.core.prompt_files import FilledPrompt, PromptFile, named_arguments
+from ctxchat.core.prompt_files import FilledPrompt, PromptFile, named_arguments, skill_text
 
 LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """What providers call them; a model of which nobody says which it has may have any."""
@@ -103,6 +105,10 @@ class Setup:
         """What a server writes for a prompt of its own. Raises CtxchatError where it does not, or where an argument is
         missing."""
         assert self._config.server_prompts
+        if called.file.kind == "skill":
+            written = await self._config.server_prompts.get_prompt(called.file, {})
+            skill = msgspec.structs.replace(called.file, body=written.text)
+            return ToolOutput(skill_text(skill, called.arguments))
         arguments = named_arguments(called.file, called.arguments)
         return await self._config.server_prompts.get_prompt(called.file, arguments)
 

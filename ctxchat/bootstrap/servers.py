@@ -14,6 +14,7 @@ import msgspec
 
 from ctxchat.config.schema import McpSettings
 from ctxchat.config.variables import fill_variables
+from ctxchat.core.call_arguments import plain_name
 from ctxchat.core.errors import ToolError, UsageError
 from ctxchat.core.images import from_base64
 from ctxchat.core.network import whole_address
@@ -60,10 +61,26 @@ class Servers:
     @property
     def prompts(self) -> Sequence[PromptFile]:
         """What all that are up offer for a person to call; with `get_prompt` a `core.ports.ServerPrompts`."""
-        return [prompt for name in sorted(self._servers) for prompt in self._servers[name].prompts]
+        prompts = [prompt for name in sorted(self._servers) for prompt in self._servers[name].prompts]
+        return [*prompts, *(skill for skill in self.skills if skill.by_person)]
+
+    @property
+    def skills(self) -> Sequence[PromptFile]:
+        """What all that are up serve of skills; with `read_skill` a `core.ports.ServedSkills`."""
+        return [skill for name in sorted(self._servers) for skill in self._servers[name].skills]
+
+    async def read_skill(self, skill: PromptFile, file: str = "") -> str:
+        """The text of a skill, listed or not, or of the `file` of it. Raises ToolError, and UsageError where its server is not
+        up."""
+        server = next((each for name, each in self._servers.items() if plain_name(name) == skill.server), None)
+        if server is None:
+            raise UsageError(f"There is no MCP server {skill.server}.", "/mcp shows them.")
+        return (await server.read_skill(skill, file)).text
 
     async def get_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolOutput:
         """One of the prompts for these arguments. Raises ToolError, and UsageError where its server is not up any more."""
+        if prompt.kind == "skill":
+            return ToolOutput(await self.read_skill(prompt))
         server = next((server for server in self._servers.values() if prompt in server.prompts), None)
         if server is None:
             raise UsageError(f"No MCP server offers /{prompt.name} any more.", "/mcp shows them.")

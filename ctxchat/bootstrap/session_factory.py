@@ -383,8 +383,10 @@ class Opening:
             tools.append(Delegate(below, known, below.only_reads, lambda: shared.loaded.settings.limits.task_seconds))
         else:
             self._configuring.own = (*self._configuring.own, TaskNote())
-        if shared.loaded.prompts or shared.loaded.untrusted:  # which may be trusted while it is open
-            tools.append(ReadSkill(lambda: shared.loaded.prompts, shared.unchanged))
+        if (
+            shared.loaded.prompts or shared.loaded.untrusted or shared.servers.rows
+        ):  # which may be trusted, or come up, later
+            tools.append(ReadSkill(lambda: shared.loaded.prompts, shared.unchanged, shared.servers))
         if shared.servers.rows:
             tools.append(FindTools(lambda: tool_runner.guest_specs))
         tools += self._extensions.tools([tool.spec.name for tool in tools])

@@ -209,8 +209,7 @@ class Configuring:
     def _providers(self, names: Sequence[str]) -> list[ContextProvider]:
         workspace: Path = self._shared.workspace
         ours = {
-            p.source_id: p
-            for p in standard_providers(workspace, git=self._shared.git, prompts=lambda: self._shared.loaded.prompts)
+            p.source_id: p for p in standard_providers(workspace, git=self._shared.git, prompts=self._shared.prompts)
         }
         found = ours | self._extensions.providers([n for n in names if n not in ours], workspace)
         return [found[name] for name in names if name in found]

@@ -27,6 +27,7 @@ from ctxchat.context.workspace import GitCommand
 from ctxchat.core.errors import UsageError
 from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.ports import ModelPort
+from ctxchat.core.prompt_files import PromptFile
 from ctxchat.core.secrets import Masking
 from ctxchat.models import tokenizers
 from ctxchat.models.offline import OFFLINE_NAME
@@ -135,6 +136,10 @@ class Shared:
         if server not in self.loaded.project.held.get("mcp", {}) or self.unchanged():
             return ""
         return "Not started: a file of what you trusted in this folder has changed. /trust shows what."
+
+    def prompts(self) -> Sequence[PromptFile]:
+        """The skills and command files that count now, and the skills that the servers serve."""
+        return [*self.loaded.prompts, *self.servers.skills]
 
     @property
     def trusted(self) -> bool:

@@ -204,6 +204,7 @@ def _asked(name: str = "") -> tuple[Sequence[ServerRow], dict[str, int]]:
 def _details(row: ServerRow, weights: dict[str, int]) -> list[str]:
     said = [trouble] if (trouble := _trouble(row)) else []
     said += [f"{tool}  ~{weights.get(tool, 0):,}" for tool in row.tools]
+    said += [f"skill {skill}" for skill in row.skills]
     return said + [f"left out: {each}" for each in row.left_out]
 
 
@@ -213,6 +214,7 @@ def _server_row(row: ServerRow, weights: dict[str, int]) -> dict[str, object]:
         "state": row.state,
         "where": row.where,
         "tools": [{"name": tool, "tokens": weights.get(tool, 0)} for tool in row.tools],
+        "skills": row.skills,
         "left_out": row.left_out,
         "trouble": _trouble(row),
     }

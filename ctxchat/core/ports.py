@@ -271,6 +271,19 @@ class ServerPrompts(Protocol):
         ...
 
 
+class ServedSkills(Protocol):
+    """Skills that MCP servers serve; which there are may change at any time."""
+
+    @property
+    def skills(self) -> Sequence[PromptFile]:
+        """Those that the servers which are up list."""
+        ...
+
+    async def read_skill(self, skill: PromptFile, file: str = "") -> str:
+        """The text of one, listed or not, or of the `file` of it. Raises CtxchatError, also where it is not what was listed."""
+        ...
+
+
 class BackgroundCommands(Protocol):
     """Commands that go on beside the conversation."""
 

@@ -38,7 +38,8 @@ class PromptArgument(msgspec.Struct, frozen=True):
 class PromptFile(msgspec.Struct, frozen=True):
     """A skill or command file, or a "prompt", which an MCP server writes when it is called. `name` is what is typed behind the
     slash; `path` its file, `folder` where a skill's other files lie; `hint` says what its arguments are, `arguments` those of a
-    server's. A skill may be kept from the model (`by_model`) or from the slash (`by_person`)."""
+    server's. A skill may be kept from the model (`by_model`) or from the slash (`by_person`); one that a server serves has its
+    address as `path` and no body, and another `version` is another content."""
 
     name: str
     kind: Literal["skill", "command", "prompt"]
@@ -51,6 +52,12 @@ class PromptFile(msgspec.Struct, frozen=True):
     by_model: bool = True
     by_person: bool = True
     arguments: tuple[PromptArgument, ...] = ()
+    version: str = ""
+
+    @property
+    def server(self) -> str:
+        """The MCP server it comes from; empty for any other."""
+        return self.name.partition(":")[0] if self.origin == "server" else ""
 
     @property
     def title(self) -> str:
@@ -136,7 +143,7 @@ def _call(text: str) -> re.Match[str] | None:
 
 def fill(file: PromptFile, arguments: str) -> FilledPrompt:
     """A prompt file with these arguments; behind its text where it has no place for them. A command in an argument is none."""
-    if file.kind == "prompt":
+    if file.origin == "server" and not file.body:
         return FilledPrompt(file, ("",), arguments=arguments)
     places = list(_PLACE.finditer(file.body))
     first = 0 if file.kind == "skill" or any(m[2] == "0" for m in places) else 1
@@ -163,6 +170,17 @@ def fill(file: PromptFile, arguments: str) -> FilledPrompt:
     if arguments and not places:
         texts[-1] = f"{texts[-1].rstrip()}\n\nARGUMENTS: {arguments}"
     return FilledPrompt(file, tuple(texts), tuple(commands), arguments)
+
+
+def skill_text(skill: PromptFile, arguments: str) -> str:
+    """A skill as a model reads it. Commands in it stay words: the model runs them as any other, and is asked as for any other;
+    and of one that a server serves it says so first."""
+    filled = fill(skill, arguments)
+    text = filled.with_outputs([f"`{command}`" for command in filled.commands]).strip()
+    if not skill.server:
+        return text
+    told = f"[A skill of the MCP server {skill.server} ({skill.path}): these are that server's words, not the user's.]"
+    return f"{told}\n\n{text}"
 
 
 def named_arguments(prompt: PromptFile, typed: str) -> dict[str, str]:

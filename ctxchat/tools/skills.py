@@ -11,8 +11,8 @@ import msgspec
 
 from ctxchat.core.errors import ToolError
 from ctxchat.core.permissions import AccessRequest
-from ctxchat.core.ports import ToolContext, ToolOutput
-from ctxchat.core.prompt_files import SKILL_TOOL, PromptFile, fill
+from ctxchat.core.ports import ServedSkills, ToolContext, ToolOutput
+from ctxchat.core.prompt_files import SKILL_TOOL, PromptFile, skill_text
 from ctxchat.repository_files import files_below, read_checked
 from ctxchat.tools.text import clip_line
 from ctxchat.tools.tool import Arguments, Pieces, Tool
@@ -34,26 +34,39 @@ class SkillArguments(Arguments, frozen=True):
 
 
 class ReadSkill(Tool[SkillArguments]):
-    """`prompts` gives the skills that count now: those of a trusted folder, and the person's own. `unchanged` says whether a
-    project's files still are what was trusted."""
+    """`prompts` gives the skills that count now: those of a trusted folder, and the person's own; `served` are those of MCP
+    servers, each asked for as a tool of theirs is. `unchanged` says whether a project's files still are what was trusted."""
 
     name = SKILL_TOOL
     about = "Read a skill (named at the beginning of this conversation) before doing what it is for, and follow it."
     arguments = SkillArguments
 
     def __init__(
-        self, prompts: Callable[[], Sequence[PromptFile]], unchanged: Callable[[], bool] = lambda: True
+        self,
+        prompts: Callable[[], Sequence[PromptFile]],
+        unchanged: Callable[[], bool] = lambda: True,
+        served: ServedSkills | None = None,
     ) -> None:
         super().__init__()
-        self._prompts, self._unchanged = prompts, unchanged
+        self._prompts, self._unchanged, self._served = prompts, unchanged, served
 
     def access_needed(self, arguments: SkillArguments, context: ToolContext) -> AccessRequest:
         skill = self._find(arguments.name)
         file = f": {clip_line(arguments.file, 100)}" if arguments.file else ""
+        if skill.server:
+            about = f"{skill.path}\n{skill.description}\nCommands it leads to are asked for as any other."
+            rule = f"{skill.name} {skill.version[:16]}".rstrip()
+            summary = f"{skill.server}: skill {clip_line(skill.name.partition(':')[2], 100)}{file}"
+            return AccessRequest("network", skill.name, False, summary, preview=about, patterns=(rule,))
         return AccessRequest("none", summary=f"skill {skill.name}{file}")
 
     async def execute(self, arguments: SkillArguments, context: ToolContext) -> Pieces:
         skill = self._find(arguments.name)
+        if skill.server and self._served:
+            text = await self._served.read_skill(skill, arguments.file)
+            whole = msgspec.structs.replace(skill, body=text)
+            yield ToolOutput(text if arguments.file else skill_text(whole, arguments.arguments))
+            return
         if arguments.file:
             text = await asyncio.to_thread(_file_of, skill, arguments.file)
             if skill.origin == "project" and not await asyncio.to_thread(self._unchanged):
@@ -63,16 +76,17 @@ class ReadSkill(Tool[SkillArguments]):
                 )
             yield ToolOutput(text)
             return
-        # Commands in its text stay words: the model runs them as any other, and is asked as for any other.
-        filled = fill(skill, arguments.arguments)
-        text = filled.with_outputs([f"`{command}`" for command in filled.commands])
+        text = skill_text(skill, arguments.arguments)
         beside = await asyncio.to_thread(_files_beside, skill)
-        yield ToolOutput("\n\n".join(part for part in (text.strip(), beside) if part))
+        yield ToolOutput("\n\n".join(part for part in (text, beside) if part))
 
     def _find(self, name: str) -> PromptFile:
-        skills = [each for each in self._prompts() if each.kind == "skill" and each.by_model]
+        every = [*self._prompts(), *(self._served.skills if self._served else ())]
+        skills = [each for each in every if each.kind == "skill" and each.by_model]
         wanted = name.strip().removeprefix("/")
         found = next((skill for skill in skills if skill.name == wanted), None)
+        if found is None and self._served and "://" in wanted:  # one that its server does not list, by its address
+            return PromptFile(wanted, "skill", "", path=wanted.partition(":")[2], origin="server")
         if found is None:
             names = ", ".join(dict.fromkeys(skill.name for skill in skills)) or "none"
             raise ToolError(f"There is no skill {clip_line(wanted, 80)!r}.", f"There are: {names}.")

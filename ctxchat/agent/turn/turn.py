@@ -150,7 +150,7 @@ class Turn:
             called = called_prompt(text, self._setup.prompts)
         if called is None:
             return ()
-        if called.file.kind == "prompt":
+        if called.file.origin == "server":
             written = await self._setup.get_prompt(called)
             text = written.text
             images = [await saved_image(self._conversation, called.file.name, data) for data in written.images]

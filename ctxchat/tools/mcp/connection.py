@@ -25,6 +25,7 @@ from ctxchat.core.secrets import MaskedLines, masked
 from ctxchat.tools.mcp.http_transport import HttpSession, ShowPage, http_transport
 from ctxchat.tools.mcp.login_store import FOLDER
 from ctxchat.tools.mcp.protocol import Address, OfferedPrompt, OfferedResource, OfferedTool, QuestionField
+from ctxchat.tools.mcp.served_skills import EXTENSION, MAX_SKILLS, SkillEntry, entry_of, is_as_listed, name_in, text_of
 from ctxchat.tools.mcp.stream_guard import MAX_LINE_CHARS, reading_shallow, sieved, with_line_limit
 from ctxchat.tools.text import clip, clip_line, size
 
@@ -62,6 +63,9 @@ MAX_LISTED = 1_000
 MAX_PROMPT_ARGUMENTS = 50
 """Of one prompt."""
 
+_CHANGED = "The skill has changed since it was listed; nothing of it was read. Call it again: it is asked about anew."
+_UNLIKE = "What the server sends is not what it lists of this skill; nothing of it was read."
+
 _TOO_LONG = "Server-sent event exceeded the"
 """What the SDK says of an answer in a stream that is longer than it may be."""
 
@@ -82,7 +86,7 @@ _ASK: ContextVar[Ask | None] = ContextVar("ask", default=None)
 
 class Connection:
     """An open one. Calls may be made side by side. `session` is that of HTTP, `changed` is set when the server says that it
-    offers something else. `resources` and `prompts` are those it listed when it was last asked for its tools."""
+    offers something else. `resources`, `prompts` and `skills` are those it listed when it was last asked for its tools."""
 
     def __init__(
         self, sdk: Any, client: Any, left_out: list[str], session: HttpSession, changed: asyncio.Event
@@ -94,8 +98,11 @@ class Connection:
         self._asks: list[Ask] = []  # of the calls under way, the one longest under way first
         self.resources: list[OfferedResource] = []
         self.prompts: list[OfferedPrompt] = []
+        self.skills: dict[str, SkillEntry] = {}
         self._resource_tools: set[str] = set()
         self._refusals, codes = sdk.MCPError, sdk.types
+        self._request = codes.Request[dict[str, Any], str]
+        self._any_result: Any = import_module("pydantic").TypeAdapter(dict[str, Any])
         self._closed, self._unknown = codes.CONNECTION_CLOSED, codes.METHOD_NOT_FOUND
 
     @contextmanager
@@ -123,6 +130,7 @@ class Connection:
         found, left_out = await self._own_tools()
         more = (LIST_RESOURCES, READ_RESOURCE) if await self._has_resources() else ()
         await self._list_prompts()
+        left_out = [*left_out, *await self._list_skills()]
         taken = {tool.name for tool in found}
         self._resource_tools = {tool.name for tool in more} - taken
         return [*found, *(tool for tool in more if tool.name in self._resource_tools)], left_out
@@ -148,6 +156,37 @@ class Connection:
                 async with asyncio.timeout(LISTING_TIMEOUT_S):
                     async for each in self._listed("prompts"):
                         self.prompts.append(_offered_prompt(each))
+
+    async def _list_skills(self) -> Sequence[str]:
+        """Ask which it serves; says of each that is left out why."""
+        self.skills, left_out = {}, list[str]()
+        about = self._client.server_capabilities
+        if EXTENSION not in (getattr(about, "extensions", None) or {}):
+            return left_out
+        cursors, cursor = set[str](), ""
+        with suppress(self._refusals, TimeoutError):
+            async with asyncio.timeout(LISTING_TIMEOUT_S):
+                while len(self.skills) + len(left_out) < MAX_SKILLS:
+                    page = await self._asked("skills/list", {"cursor": cursor} if cursor else {})
+                    found: object = page.get("skills")
+                    for value in cast("list[object]", found) if isinstance(found, list) else ():
+                        try:
+                            entry = entry_of(value)
+                        except ToolError as problem:
+                            left_out.append(f"skill {name_in(value)} ({problem.text})")
+                        else:
+                            self.skills[entry.uri] = entry
+                    cursor = str(page.get("nextCursor") or "")
+                    if not cursor or cursor in cursors:
+                        break
+                    cursors.add(cursor)
+        self.skills = dict(list(self.skills.items())[:MAX_SKILLS])
+        return left_out[:MAX_SKILLS]
+
+    async def _asked(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        """The result of a request that the SDK does not know."""
+        request = self._request(method=method, params=parameters)
+        return await self._client.session.send_request(request, self._any_result)
 
     async def _listed(self, kind: Literal["resources", "prompts"]) -> AsyncGenerator[Any, None]:
         """What it has of that kind, page by page, no more than `MAX_LISTED`; a page that was there before is the last."""
@@ -246,6 +285,50 @@ class Connection:
                 words.append(f"[{part.uri}: {kind}, not shown]")
         return ToolResult("\n".join(words), not (shown or images), tuple(images))
 
+    async def read_skill(self, uri: str, file: str, digest: str) -> ToolResult:
+        """A skill, or a file of it, where it is what was listed; `digest` is that of what was looked at, empty for a skill that
+        is not listed. Raises ToolError, and as `call`."""
+        entry = self.skills.get(uri)
+        if entry is None:
+            entry = self.skills[uri] = await self._entry(uri)
+        if digest and digest != entry.digest:
+            raise ToolError(_CHANGED)
+        place = f"{entry.root}/{file}" if file else uri
+        if place not in entry.digests:
+            names = ", ".join(entry.offered.files) or "none"
+            raise ToolError(f"It has no file {clip_line(file, 200)!r}.", f"Its files: {clip_line(names, 2_000)}.")
+        data = await self._content(place)
+        if not is_as_listed(data, entry, place):
+            self.skills[uri] = await self._entry(uri)
+            self.changed.set()  # so that the list is told anew
+            raise ToolError(_CHANGED if self.skills[uri].digest != entry.digest else _UNLIKE)
+        text = text_of(data, entry, place)
+        more = [] if file or not entry.offered.files else [f"[Files of this skill: {', '.join(entry.offered.files)}]"]
+        return ToolResult("\n\n".join([text, *more]), False)
+
+    async def _entry(self, uri: str) -> SkillEntry:
+        """What the server says of a skill now, listed or not. Raises ToolError."""
+        with self._told_endings():
+            if EXTENSION not in (getattr(self._client.server_capabilities, "extensions", None) or {}):
+                raise ToolError("It serves no skills.")
+            found = (await self._asked("skills/get", {"uri": uri})).get("skill")
+        try:
+            entry = entry_of(found)
+        except ToolError as problem:
+            raise ToolError(f"The skill cannot be used: {problem.text}.") from problem
+        if entry.uri != uri:
+            raise ToolError("It answers with another skill.")
+        return entry
+
+    async def _content(self, uri: str) -> bytes:
+        """What lies at an address. Raises ToolError where that is not one content."""
+        with self._told_endings():
+            contents = (await self._client.read_resource(uri, cache_mode="refresh")).contents
+        if len(contents) != 1:
+            raise ToolError("It answers with other than one file.")
+        [part] = contents
+        return part.text.encode() if hasattr(part, "text") else from_base64(part.blob)
+
     async def prompt(self, name: str, arguments: dict[str, str]) -> ToolResult:
         """A prompt as the server writes it for these arguments: of several messages, those of the assistant are marked. Raises as
         `call`."""
@@ -329,8 +412,9 @@ async def connected(
                 return sdk.types.ElicitResult(action="decline")
             return sdk.types.ElicitResult(action="accept", content=None if address else content)
 
+        able = [import_module("mcp.client").advertise(EXTENSION)]
         client = await stack.enter_async_context(
-            sdk.Client(sieved(transport, left_out), message_handler=hear, elicitation_callback=asked)
+            sdk.Client(sieved(transport, left_out), message_handler=hear, elicitation_callback=asked, extensions=able)
         )
         found.append(Connection(sdk, client, left_out, session, changed))
         yield found[0]

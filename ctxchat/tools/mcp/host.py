@@ -28,11 +28,13 @@ from ctxchat.tools.mcp.protocol import (
     LoginWanted,
     OfferedPrompt,
     OfferedResource,
+    OfferedSkill,
     OfferedTool,
     ResultPiece,
     ServerPrompt,
     ServerQuestion,
     ServerResource,
+    ServerSkill,
     ServerTool,
     Up,
 )
@@ -101,6 +103,7 @@ class ConnectionHandle:
         self.tools: tuple[OfferedTool, ...] = ()
         self.resources: tuple[OfferedResource, ...] = ()
         self.prompts: tuple[OfferedPrompt, ...] = ()
+        self.skills: tuple[OfferedSkill, ...] = ()
         self.left_out: tuple[str, ...] = ()
 
     async def wait_for_tools(self) -> None:
@@ -108,6 +111,7 @@ class ConnectionHandle:
         tools: list[OfferedTool] = []
         resources: list[OfferedResource] = []
         prompts: list[OfferedPrompt] = []
+        skills: list[OfferedSkill] = []
         while True:
             match await self._inbox.get():
                 case ServerTool(tool=tool):
@@ -116,11 +120,13 @@ class ConnectionHandle:
                     resources.append(resource)
                 case ServerPrompt(prompt=prompt):
                     prompts.append(prompt)
+                case ServerSkill(skill=skill):
+                    skills.append(skill)
                 case LoginPage(address=page) if self._show:
                     self._show(page, self._send_callback)
                 case Up(left_out=left_out):
                     self.tools, self.resources, self.prompts = tuple(tools), tuple(resources), tuple(prompts)
-                    self.left_out = left_out
+                    self.skills, self.left_out = tuple(skills), left_out
                     return
                 case Down() as down:
                     self._inbox.put_nowait(down)  # for whoever closes it: it is closed
@@ -136,6 +142,10 @@ class ConnectionHandle:
     async def read(self, uri: str) -> ToolReply:
         """A resource by its address; `failed` where nothing of it can be shown. Raises as `call`."""
         return await self._reply(lambda id: protocol.ReadResource(id, self._id, uri), _declined)
+
+    async def read_skill(self, uri: str, file: str, digest: str) -> ToolReply:
+        """A skill, or a file of it, where it is still that of the `digest`. Raises as `call`."""
+        return await self._reply(lambda id: protocol.ReadSkillFile(id, self._id, uri, file, digest), _declined)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> ToolReply:
         """A prompt as the server writes it for these arguments. Raises as `call`."""

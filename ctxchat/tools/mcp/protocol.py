@@ -61,6 +61,20 @@ class OfferedPrompt(msgspec.Struct, frozen=True):
     arguments: tuple[PromptArgument, ...] = ()
 
 
+class OfferedSkill(msgspec.Struct, frozen=True):
+    """A skill as its server lists it, foreign text, all of it. `uri` is the address of its SKILL.md, `files` the others, named
+    from its folder; another `digest` is another content."""
+
+    uri: str
+    name: str
+    description: str = ""
+    digest: str = ""
+    files: tuple[str, ...] = ()
+    hint: str = ""
+    by_model: bool = True
+    by_person: bool = True
+
+
 class Open(msgspec.Struct, frozen=True, tag="open"):
     """Connect to a server; what its process says beside the protocol goes to the file `log`, beside which logins are kept.
     `login`: a person is there to log in, now."""
@@ -98,6 +112,17 @@ class GetPrompt(msgspec.Struct, frozen=True, tag="prompt"):
     arguments: Mapping[str, str]
 
 
+class ReadSkillFile(msgspec.Struct, frozen=True, tag="skill"):
+    """Read a skill of the server behind `connection`, or the `file` of it; news of it are those of a call. `digest` is that of
+    what was looked at before, empty for a skill that is not listed."""
+
+    id: int
+    connection: int
+    uri: str
+    file: str = ""
+    digest: str = ""
+
+
 class LoginCallback(msgspec.Struct, frozen=True, tag="login_callback"):
     """The address that the browser came back to at the end of a login, as a person copied it from there."""
 
@@ -118,7 +143,7 @@ class End(msgspec.Struct, frozen=True, tag="end"):
     id: int
 
 
-Request = Open | RunTool | ReadResource | GetPrompt | LoginCallback | ServerAnswer | End
+Request = Open | RunTool | ReadResource | ReadSkillFile | GetPrompt | LoginCallback | ServerAnswer | End
 
 
 class ServerTool(msgspec.Struct, frozen=True, tag="tool"):
@@ -142,6 +167,13 @@ class ServerPrompt(msgspec.Struct, frozen=True, tag="offered_prompt"):
     prompt: OfferedPrompt
 
 
+class ServerSkill(msgspec.Struct, frozen=True, tag="offered_skill"):
+    """One of the skills a server lists."""
+
+    id: int
+    skill: OfferedSkill
+
+
 class LoginPage(msgspec.Struct, frozen=True, tag="login"):
     """The address where a person logs in; a `LoginCallback` may answer it."""
 
@@ -150,7 +182,7 @@ class LoginPage(msgspec.Struct, frozen=True, tag="login"):
 
 
 class Up(msgspec.Struct, frozen=True, tag="up"):
-    """Connected, and all tools, resources and prompts told; once more each time that they are others. `left_out` names those
+    """Connected, and all it offers told; once more each time that this is something else. `left_out` names those
     that cannot be offered, each with why."""
 
     id: int
@@ -218,6 +250,7 @@ News = (
     ServerTool
     | ServerResource
     | ServerPrompt
+    | ServerSkill
     | LoginPage
     | Up
     | ServerQuestion

@@ -26,7 +26,15 @@ from ctxchat.core.prompt_files import PromptFile
 from ctxchat.core.tool_schemas import plain_keys, restored_keys
 from ctxchat.core.view import ToolSpec
 from ctxchat.tools.mcp.host import AskedInCall, ConnectionHandle, McpHost, ShowLogin, ToolReply, Watch
-from ctxchat.tools.mcp.protocol import Address, LoginWanted, OfferedPrompt, OfferedResource, OfferedTool, QuestionField
+from ctxchat.tools.mcp.protocol import (
+    Address,
+    LoginWanted,
+    OfferedPrompt,
+    OfferedResource,
+    OfferedSkill,
+    OfferedTool,
+    QuestionField,
+)
 from ctxchat.tools.text import clip, clip_line
 
 State = Literal["off", "starting", "ready", "failed"]
@@ -187,9 +195,36 @@ def prompts_of(server: str, offered: Sequence[OfferedPrompt]) -> dict[PromptFile
     return prompts
 
 
+def skills_of(server: str, offered: Sequence[OfferedSkill], taken: Collection[str]) -> dict[PromptFile, OfferedSkill]:
+    """A server's skills as they are called, each with what it lists of it: by its name, behind that of its server. Where two
+    have one name, or a prompt has it (`taken`), all that leads to a skill stands before it."""
+    skills: dict[PromptFile, OfferedSkill] = {}
+    names = [skill.name for skill in offered]
+    called = [
+        f"{plain_name(server)}:{skill.name}"
+        if names.count(skill.name) == 1 and f"{plain_name(server)}:{skill.name}" not in taken
+        else f"{plain_name(server)}:{_NOT_TYPED.sub(':', skill.uri.partition('://')[2].rpartition('/')[0])}"
+        for skill in offered
+    ]
+    for skill, name in zip(offered, _each_once(called), strict=True):
+        file = PromptFile(
+            name,
+            "skill",
+            " ".join(skill.description.split()),
+            path=skill.uri,
+            origin="server",
+            hint=skill.hint,
+            by_model=skill.by_model,
+            by_person=skill.by_person,
+            version=skill.digest,
+        )
+        skills[file] = skill
+    return skills
+
+
 class ServerRow(msgspec.Struct, frozen=True):
-    """A server as it is now: the names of its tools, why it failed where it did, and the tools of its list that are none, each
-    with why. `late`: it is on its way for longer than usual. `login_wanted`: that is why it, or its last call, failed;
+    """A server as it is now: the names of its tools and skills, why it failed where it did, and what of its lists cannot be
+    used, each with why. `late`: it is on its way for longer than usual. `login_wanted`: that is why it, or its last call, failed;
     `login_page` is where a person is to log in now."""
 
     name: str
@@ -201,6 +236,7 @@ class ServerRow(msgspec.Struct, frozen=True):
     late: bool = False
     login_wanted: bool = False
     login_page: str = ""
+    skills: tuple[str, ...] = ()
 
 
 class McpServer:
@@ -233,6 +269,7 @@ class McpServer:
         self._offered: tuple[ToolPort, ...] = ()
         self._left_out: tuple[str, ...] = ()
         self._prompts: Mapping[PromptFile, str] = {}
+        self._skills: Mapping[PromptFile, OfferedSkill] = {}
         self._connection: ConnectionHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._interrupted = False
@@ -262,6 +299,7 @@ class McpServer:
             late,
             self._login_wanted,
             self._login_page,
+            tuple(skill.name for skill in self.skills),
         )
 
     @property
@@ -331,6 +369,18 @@ class McpServer:
         """One of its `prompts` for these arguments. Raises ToolError, as `call`."""
         name = self._prompts[prompt]  # by now: it may list others when it is asked
         return await self._asked(lambda connection: connection.prompt(name, arguments))
+
+    async def read_skill(self, skill: PromptFile, file: str = "") -> ToolReply:
+        """One of its `skills`, or one that it does not list, by the address in `path`; or the `file` of it. Raises ToolError, as
+        `call`, and where it is not what was listed."""
+        listed = self._skills.get(skill)
+        digest = listed.digest if listed else ""
+        return await self._asked(lambda connection: connection.read_skill(skill.path, file, digest))
+
+    @property
+    def skills(self) -> Mapping[PromptFile, OfferedSkill]:
+        """What it lists of skills while it is up."""
+        return self._skills if self._connection else {}
 
     @property
     def prompts(self) -> Collection[PromptFile]:
@@ -447,6 +497,7 @@ class McpServer:
     def _adopt_connection(self, connection: ConnectionHandle) -> None:
         self._offered, self._left_out = self._wanted_tools(connection.tools), connection.left_out
         self._prompts = prompts_of(self.name, connection.prompts)
+        self._skills = skills_of(self.name, connection.skills, [prompt.name for prompt in self._prompts])
 
     def _wanted_tools(self, found: Sequence[OfferedTool]) -> tuple[ToolPort, ...]:
         named = zip(found, names_of(self.name, [offered.name for offered in found]), strict=True)

@@ -30,6 +30,7 @@ from ctxchat.tools.mcp.protocol import (
     Open,
     QuestionField,
     ReadResource,
+    ReadSkillFile,
     Request,
     ResultPiece,
     RunTool,
@@ -37,6 +38,7 @@ from ctxchat.tools.mcp.protocol import (
     ServerPrompt,
     ServerQuestion,
     ServerResource,
+    ServerSkill,
     ServerTool,
     Up,
     encode,
@@ -75,7 +77,7 @@ class McpWorker:
             case Open():
                 self._leave[order.id] = asyncio.Event()
                 self._start_task(order.id, self._serve(order))
-            case RunTool() | ReadResource() | GetPrompt():
+            case RunTool() | ReadResource() | ReadSkillFile() | GetPrompt():
                 self._start_task(order.id, self._call(order))
             case LoginCallback():
                 if callback := self._login_callbacks.get(order.id):
@@ -149,6 +151,8 @@ class McpWorker:
             await self._send_news(ServerResource(id, resource))
         for prompt in connection.prompts:
             await self._send_news(ServerPrompt(id, prompt))
+        for skill in connection.skills.values():
+            await self._send_news(ServerSkill(id, skill.offered))
         await self._send_news(Up(id, tuple(left_out)))
 
     async def _follow(self, id: int, connection: Connection) -> None:
@@ -160,7 +164,7 @@ class McpWorker:
             with suppress(Exception):
                 await self._tell_tools(id, connection)
 
-    async def _call(self, order: RunTool | ReadResource | GetPrompt) -> None:
+    async def _call(self, order: RunTool | ReadResource | ReadSkillFile | GetPrompt) -> None:
         try:
             if order.connection not in self._connections:
                 raise ConnectionResetError("The server has ended.")
@@ -186,6 +190,8 @@ class McpWorker:
                             result = await connection.call(order.tool, order.arguments, progress)
                         case ReadResource():
                             result = await connection.read(order.uri)
+                        case ReadSkillFile():
+                            result = await connection.read_skill(order.uri, order.file, order.digest)
                         case GetPrompt():
                             result = await connection.prompt(order.name, dict(order.arguments))
             text = clip(without_zeros(result.text), MAX_RESULT_CHARS)

@@ -121,6 +121,7 @@ class ServersScreen(Listing[None]):
             return Content(f"Log in here, your browser was told to open it: {one_line(item.login_page, 2000)}")
         if item.trouble:
             return Content(clean(item.trouble))
+        skills = f"\nSkills: {', '.join(one_line(skill, 100) for skill in item.skills)}" if item.skills else ""
         tools = sorted(item.tools, key=lambda tool: -self._prices.get(tool, 0))
         words = [f"{one_line(tool, 64)} {short(self._prices.get(tool, 0))}" for tool in tools[:12]]
         more = f", and {len(tools) - 12} more" if len(tools) > 12 else ""
@@ -128,7 +129,7 @@ class ServersScreen(Listing[None]):
         missing = f"\nLeft out: {', '.join(left_out)}{', …' if item.left_out[6:] else ''}" if left_out else ""
         if tools and not any(tool in self._prices for tool in tools):
             more += ". The model knows their names, and finds and calls them on demand."
-        return Content.styled(", ".join(words) + more, MUTED) + Content.styled(missing, "$text-warning")
+        return Content.styled(", ".join(words) + more + skills, MUTED) + Content.styled(missing, "$text-warning")
 
     @work(group="switch", exclusive=True, exit_on_error=False)
     async def action_log_in(self) -> None:
