@@ -85,6 +85,13 @@ class Changes:
         self._policy.helped()
         return self._conversation.context_usage
 
+    def thoughts_behind(self, group_id: str = "") -> int:
+        """Replies whose reasoning no longer goes back once the request changes from that group on, from its beginning without
+        one."""
+        view = self._conversation.view
+        place = next((n for n, item in enumerate(view.items) if item.group == group_id), 0) if group_id else 0
+        return self._conversation.bound_thoughts(view, place)
+
     async def pin(self, group_id: str) -> ContextUsage:
         """Keep a group word for word from now on."""
         return await self._apply(pin_change(self._conversation.ledger, group_id, self._conversation.clock.now()))

@@ -390,6 +390,10 @@ class Conversation(JournalWriter):
         miss, prefill = notes.cache_miss, notes.prefill
         return msgspec.structs.replace(measured, sent=sent, broke=broke, cache_miss=miss, prefill=prefill)
 
+    def bound_thoughts(self, view: View, place: int) -> int:
+        """Replies of a view from that place on whose reasoning no longer goes back once something is changed there."""
+        return sum(i.message.reasoning is not None for i in view.items[place:]) if self.model.binds_thinking else 0
+
     def _bound_thoughts(self, broke: PrefixBreak) -> tuple[int, int] | None:
         """The numbers of the messages whose reasoning stands behind the first difference."""
         behind = self.view.items[max(0, broke.place - 1) :]
@@ -582,12 +586,15 @@ class Conversation(JournalWriter):
 
     def _breaking(self, context_usage: ContextUsage, breaks: PrefixBreak) -> ContextUsage:
         """With what the next request does to the beginning of the one before, in tokens as the gauge counts them. What its server
-        still holds of an earlier request that began so is not lost."""
+        still holds of an earlier request that began so is not lost, nor what it no longer held anyway."""
         scale = context_usage.used / self.view.raw if self.view.raw else 1.0
         kept, lost = round(breaks.kept * scale), round(breaks.lost * scale)
         if hold := context_usage.cache.held_at(epoch(self.clock.now())):
             held = min(kept + lost, max(kept, hold.tokens))
             kept, lost = held, kept + lost - held
+        if known := self.state.held.get(self.model.name):
+            now = epoch(self.clock.now())
+            lost = min(lost, max(0, max((h.tokens for h in known if now < h.until), default=0) - kept))
         thoughts = breaks.thoughts if self.model.binds_thinking else 0
         breaks = msgspec.structs.replace(breaks, kept=kept, lost=lost, thoughts=thoughts)
         return msgspec.structs.replace(context_usage, breaks=breaks)

@@ -86,7 +86,8 @@ def limits(option: Option) -> str:
     trust = "; trusted folders only" if option.facts.trust and not told_above else ""
     trust = "; your own settings only" if option.facts.own else trust
     counts = "" if option.facts.counts == NOW or named else f"; counts {option.facts.counts}"
-    return f"{option.allowed}{unit}; {_default(option)}{trust}{counts}"
+    rewrites = "; rewrites what was sent" if option.facts.rewrites else ""
+    return f"{option.allowed}{unit}; {_default(option)}{trust}{counts}{rewrites}"
 
 
 def _default(option: Option) -> str:

@@ -254,8 +254,9 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     which it reads a prompt; `cache_break` is the newest request of which a server did not read what it might have, `replied` the
     tokens of the last reply, `spending` what was paid for what;
     `refused_tools` those that a model is not told of, by model, `reduced_tools` those whose arguments it has in words;
-    `prepared` the summary that was made ahead last, whether it still fits or not; `deferred` what waits for the
-    next compaction, by group; `counted` the newest count of each view that a change ended, by the changes in force in it.
+    `prepared` the summary that was made ahead last, whether it still fits or not; `deferred` what waits for the next
+    compaction, by group; `asked_at` where each model was asked last; `counted` the newest count of each view that a change
+    ended, by the changes in force in it.
     """
 
     ledger: Ledger = Ledger()
@@ -294,6 +295,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     spending: Spending = Spending()
     prepared: Prepared | None = None
     deferred: dict[str, DeferredKind] = {}
+    asked_at: dict[str, str] = {}
     counted: dict[tuple[str, ...], Anchor] = {}
 
     def counted_of(self, ledger: Ledger) -> Anchor | None:
@@ -348,7 +350,7 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
         case Named(title=title):
             return ledger, replace(state, title=title)
         case ModelChosen(model=model, address=address):
-            return ledger, replace(state, model=model, address=address, cut=0, scale=1.0)
+            return ledger, _moved(replace(state, model=model, address=address, cut=0, scale=1.0), model, address)
         case AgentChosen(agent=agent):
             return ledger, replace(state, agent=agent)
         case EffortChosen(effort=effort):
@@ -448,6 +450,19 @@ def _cached(state: SessionState, record: Measured) -> SessionState:
     prefill = {**state.prefill, sent.model: record.prefill} if record.prefill else state.prefill
     held_now = {**state.held, sent.model: held_after(held, sent, usage)}
     return msgspec.structs.replace(state, held=held_now, cache_break=broke, prefill=prefill)
+
+
+def _moved(state: SessionState, model: str, address: str | None) -> SessionState:
+    """With the model at this address: what another server holds of the requests to it, and how fast that reads, is nothing to
+    this one."""
+    if address is None:
+        return state
+    before = state.asked_at.get(model, address)
+    state = msgspec.structs.replace(state, asked_at={**state.asked_at, model: address})
+    if before == address:
+        return state
+    held, prefill = ({k: v for k, v in of.items() if k != model} for of in (state.held, state.prefill))
+    return msgspec.structs.replace(state, held=held, prefill=prefill)
 
 
 def _renewed(state: SessionState, model: str, started: str, cached: int) -> SessionState:

@@ -19,6 +19,7 @@ from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.config.watch import Watch
 from ctxchat.core.errors import CtxchatError
+from ctxchat.presentation.usage_text import break_words
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.starting import servers_arrive, spoken
 from ctxchat.tui.style.themed_app import textual_theme
@@ -111,7 +112,7 @@ class Edits:
         )
         if session is None:
             return
-        before = session.setup.notices
+        before, told = session.setup.notices, break_words(session.context_usage)
         try:
             context_usage = await session.setup.adapt()
         except CtxchatError as problem:
@@ -120,6 +121,8 @@ class Edits:
         for notice in session.setup.notices:
             if notice not in before:
                 self._notify(notice, warning=True)
+        if (words := break_words(context_usage)) and words != told:
+            app.chat.notice("info", words)
         app.chat.show_figures(context_usage)
         app.chat.show_header()
         # Beside the rest: a slow one must not hold up what is told of this edit, nor the next edit.

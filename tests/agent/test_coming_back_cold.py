@@ -40,3 +40,17 @@ async def test_a_summary_that_stands_ready_goes_in_when_it_is_cold(
     clock.wall += 60 * minutes
     await desk.say("and now?")
     assert [record.outcome for record in desk.state.compactions] == ["compacted"] * compacted
+
+
+@pytest.mark.parametrize("minutes", [4, 6])
+async def test_a_change_breaks_only_what_is_still_held(minutes: int) -> None:
+    """What the gauge says the server reads anew because of a change by hand; with a cold cache it reads all of it anyway."""
+    counted = (says(LONG, usage=Usage(1_000 * n, 400, written=1_000 * n)) for n in range(1, 9))
+    model = ScriptedModel(counted, window=Window(60_000, "configured"), prices=PRICES, rules=CacheRules(300))
+    clock = WallClock()
+    desk = Desk(model, options=Options(keep_recent=2), clock=clock)
+    for number in range(4):
+        await desk.say(f"question {number}")
+    clock.wall += 60 * minutes
+    after = await desk.session.changes.drop(desk.state.ledger.groups[1].id)
+    assert after.breaks and (after.breaks.lost > 0) == (minutes == 4)

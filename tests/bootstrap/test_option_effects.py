@@ -5,8 +5,9 @@ What an agent option does in turn is tested with the agent; here it is seen to a
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest_asyncio
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
-from ctxchat.config.effective import load
+from ctxchat.config.effective import Loaded, load
 from ctxchat.config.option_table import options
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
@@ -134,23 +135,35 @@ def test_every_option_is_in_the_table() -> None:
     assert keys == set(EFFECTS) | SHOWN_ELSEWHERE
 
 
-@asynccontextmanager
-async def opened(folder: Path, text: str) -> AsyncIterator[Session]:
-    """A session with this history, under these settings."""
+def read(folder: Path, text: str) -> Loaded:
+    """These settings."""
     config = folder / "config"
-    config.mkdir(parents=True)
+    config.mkdir(parents=True, exist_ok=True)
     (config / "config.toml").write_text(text, encoding="utf-8")
     loaded = load(folder, environ={"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(folder / "d")})
     assert loaded.problems == (), [p.text for p in loaded.problems]
-    program = Program(Flags(), loaded, folder, Database(folder / "data"))
+    return loaded
+
+
+@asynccontextmanager
+async def running(folder: Path, text: str) -> AsyncIterator[tuple[Program, Session]]:
+    """A session with this history, under these settings, and its program."""
+    program = Program(Flags(), read(folder, text), folder, Database(folder / "data"))
     try:
         session = await program.open()
         await session._conversation.write(Sealed(group_messages(history())))
         await session.measure()
-        yield session
+        yield program, session
         await session.close()
     finally:
         await program.close()
+
+
+@asynccontextmanager
+async def opened(folder: Path, text: str) -> AsyncIterator[Session]:
+    """A session with this history, under these settings."""
+    async with running(folder, text) as (_, session):
+        yield session
 
 
 async def observed(session: Session, look: PlanningSnapshot) -> Any:
@@ -171,6 +184,21 @@ async def test_another_value_is_something_else_to_see(tmp_path: Path, usual: Ses
     value, look = EFFECTS[key]
     async with opened(tmp_path, f"{key.replace('*', 'tools')} = {value}\n") as changed:
         assert await observed(usual, look) != await observed(changed, look)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_rewrites_what_was_sent_says_so_and_nothing_else_does(tmp_path: Path) -> None:
+    """An edit under a conversation: a break of what its server has cached comes with these options, and with no others."""
+    lines = {key: f"{key.replace('*', 'tools')} = {value}" for key, (value, _) in EFFECTS.items()}
+    del lines["context.transforms"]  # as above
+    found = dict[str, bool]()
+    async with running(tmp_path, "") as (program, session):
+        async with aclosing(session.send("hello")) as stream:
+            assert [stamped async for stamped in stream]
+        for key, line in lines.items():
+            program.adopt(await asyncio.to_thread(read, tmp_path, line))
+            found[key] = bool((await session.setup.adapt()).breaks)
+    assert found == {o.key: bool(o.facts.rewrites) for o in options() if o.key in found}
 
 
 def test_providers_and_transforms_keep_their_order(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ctxchat.core.cache import PROBABLE_LIFE_S, Beginning, CacheRules, break_of, cache_state, held_after
 from ctxchat.core.cache_state import CacheBreak, CacheState, HeldPrefix
 from ctxchat.core.events import Stamped, Usage
+from ctxchat.core.journal import Measured, ModelChosen, fold
 from ctxchat.core.prefix_break import PrefixBreak
 from ctxchat.core.prefix_guard import MarkedPrefix, SentPrefix
 from ctxchat.core.prices import ModelPrices, PriceStep, Rates, next_cost
@@ -114,6 +115,15 @@ def test_why_a_server_did_not_read_what_it_had() -> None:
     assert why(1, 0, miss="system_changed") == "its server: system changed"
     assert why(1, 0) == "its server did not have it any more"
     assert why(1, 0, PrefixBreak(3, "pin of m4")) == "pin of m4"
+
+
+def test_another_server_by_the_same_name_holds_nothing() -> None:
+    counted = Measured("m", Usage(9_000, 1, written=9_000), 9_000, sent=sent(5, "a"), prefill=400.0)
+    there, here = ModelChosen("m", "http://there"), ModelChosen("m", "http://here")
+    state = fold([there, counted, ModelChosen("n", ""), there])
+    assert state.held["m"] and state.prefill["m"] == 400.0
+    moved = fold([here], state)
+    assert "m" not in moved.held and "m" not in moved.prefill
 
 
 def test_the_contract_of_its_event() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from ctxchat.agent.compaction.dry_run import gains
-from ctxchat.agent.compaction.preview import Preview, PreviewStep, cache_lost
+from ctxchat.agent.compaction.preview import Preview, PreviewStep, first_changed, kept_tokens
 from ctxchat.agent.spending_budget import SpendingBudget
 from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.core.applying import apply_plan
@@ -197,6 +197,9 @@ class FakeSession:
     @property
     def changes(self) -> Self:
         return self
+
+    def thoughts_behind(self, group_id: str = "") -> int:
+        return 0
 
     @property
     def attachments(self) -> Self:
@@ -415,7 +418,7 @@ class FakeSession:
             seconds=9.0,
             cost_usd=0.04,
             model="claude-haiku-4-5",
-            cache_lost=cache_lost(plan, view, before),
+            kept=kept_tokens(view, first_changed(plan, view), before),
             instructions=instructions,
         )
 

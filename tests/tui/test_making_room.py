@@ -330,6 +330,17 @@ async def test_undo_in_the_chat_asks_where_it_would_not_fit_and_redo_is_exact(tm
         await until(pilot, lambda: "the model no longer sees what was put back" in words(app))
 
 
+async def test_what_an_undo_costs_with_the_next_message_is_said_with_it(tmp_path: Path) -> None:
+    async with talking(tmp_path, ANSWERS, window=12_000, auto_compact="off") as (app, pilot, desk):
+        while not desk.session.context_usage.used > 0.5 * desk.session.context_usage.limit:
+            await say(app, pilot, f"question? {LONG * 3}")
+        await pilot.press(*"/compact now", "enter")
+        await until(pilot, lambda: desk.state.ledger.compactions and not app.controller.busy)
+        await say(app, pilot, "and now?")
+        await pilot.press(*"/undo", "enter")
+        await until(pilot, lambda: "With the next message the server reads" in words(app))
+
+
 async def test_everything_up_to_a_message_by_its_id(tmp_path: Path) -> None:
     async with talking(tmp_path, ANSWERS) as (app, pilot, desk):
         for n in range(4):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
+import time
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from textual.events import Key
 from textual.widgets import Input, Static
 
+from ctxchat.core.cache_state import CacheState, Hold, NextCall
 from ctxchat.core.context_usage import TokenPrice
 from ctxchat.core.errors import LedgerError
 from ctxchat.presentation.usage_text import gain
@@ -256,25 +255,15 @@ async def test_it_fits(size: tuple[int, int]) -> None:
         assert app.result is not UNASKED
 
 
-async def test_what_is_cached_and_what_losing_it_costs_follows_the_ticks() -> None:
+async def test_what_the_next_message_takes_with_it_and_without_follows_the_ticks() -> None:
     asked = desk()
-    asked.price = TokenPrice(3e-6, 0.3e-6)
-    app = Opened(asked)
+    asked.price = TokenPrice(3e-6, 0.3e-6, 3.75e-6)
+    asked.cache = CacheState((Hold(asked.context_usage.used, time.time() + 3_000),), "cold", NextCall(0.4))
+    app = Opened(asked, thoughts=3)
     async with app.run_test(size=(100, 30)) as pilot:
-        both = app.text("#sent")
-        assert "of 6.0k cached tokens are paid in full again" in both and "≈ $0.0" in both
-        assert 0 < (await asked.preview()).cache_lost < 6_000
+        assert "The next message takes $0.0" in app.text("#sent") and "reasoning of 3 replies" in app.text("#sent")
         await pilot.press("space", "down", "space")
-        assert "cached" not in app.text("#sent") or "stay so" in app.text("#sent")
-
-
-@settings(deadline=None, max_examples=10)  # each weighs a whole session
-@given(st.integers(0, 40_000), st.sets(st.sampled_from(["shrink_tool_results", "summarize"]), min_size=1))
-def test_no_more_is_lost_than_was_cached(cached: int, names: set[str]) -> None:
-    asked = desk()
-    asked.state = msgspec.structs.replace(asked.state, cached=cached)
-    whole = asyncio.run(asked.preview())
-    assert 0 <= asyncio.run(asked.with_steps(whole, tuple(names))).cache_lost <= cached
+        assert "next message" not in app.text("#sent")
 
 
 async def test_enter_runs_what_the_stepper_says_however_quickly_it_comes() -> None:

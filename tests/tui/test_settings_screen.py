@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,14 @@ import pytest
 from textual.widgets import Input, Static
 
 from ctxchat.config.effective import Loaded, load
+from ctxchat.core.cache_state import CacheState, Hold, NextCall
 from ctxchat.core.errors import UsageError
+from ctxchat.tui.panels.panel import Confirm
 from ctxchat.tui.panels.settings import ChangeScreen, SettingsScreen
 from ctxchat.tui.transcript.blocks import ErrorBlock
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Rows
-from tests.tui.chatting import blocks, chatting, until
+from tests.tui.chatting import blocks, chatting, sure, until
 from tests.tui.fakes import FakeSession
 from tests.tui.harbour import HarbourSession
 from tests.tui.panel_app import PanelApp
@@ -108,6 +111,30 @@ async def test_words_and_truth_values_take_one_key_and_go_back_with_one(file: Pa
         await pilot.press("backspace")
         await app.settle(pilot)
         assert app.rows.current.value is True and "enabled" not in written(file)
+
+
+async def test_what_an_edit_costs_the_conversation_under_way_is_asked_first(file: Path) -> None:
+    app = Opened(file)
+    desk = app.over._session
+    assert isinstance(desk, HarbourSession)
+    desk.cache = CacheState((Hold(desk.context_usage.used, time.time() + 3_000),), "cold", NextCall(0.4))
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.find(pilot, "context.reactive.enabled")
+        assert "anew" not in app.about()
+        await app.find(pilot, "tools.web")
+        assert "tokens anew" in app.about()
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        assert "tokens anew" in str(app.screen.query_one(Static).render())
+        await pilot.press("escape")
+        await app.settle(pilot)
+        assert written(file) == MINE
+        await sure(pilot, "enter")
+        await until(pilot, lambda: "web = false" in written(file))
+        await app.find(pilot, "context.shown_tokens")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "up to" in str(app.screen.query_one("#effect", Static).render())
 
 
 async def test_a_wrong_value_is_refused_in_words_and_nothing_is_written(file: Path) -> None:

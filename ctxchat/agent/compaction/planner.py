@@ -12,7 +12,7 @@ from contextlib import aclosing
 import msgspec
 
 from ctxchat.agent.compaction.dry_run import doubt, estimated, gains, look_ahead, missed, seen_to_fill, unneeded
-from ctxchat.agent.compaction.preview import Preview, PreviewStep, cache_lost
+from ctxchat.agent.compaction.preview import Preview, PreviewStep, first_changed, kept_tokens
 from ctxchat.agent.compaction.run import writing
 from ctxchat.agent.compaction.summariser import MAX_REREAD_PARTS
 from ctxchat.agent.compaction.within import ASKED_TOKENS, held_for
@@ -420,6 +420,7 @@ class Planner:
         after = conversation.expected(dry_run.view, dry_run.changes)
         less, more = (0, 0) if text else doubt(plan, snapshot.filled)
         seconds, cost = self._price(plan, snapshot)
+        place = first_changed(plan, snapshot.view)
         return Preview(
             before=snapshot.context_usage,
             after=after,
@@ -434,7 +435,8 @@ class Planner:
             cost_usd=cost,
             model=self.writer,
             other_provider=bool(self.writer) and self.writer.split("/")[0] != conversation.model.name.split("/")[0],
-            cache_lost=cache_lost(plan, snapshot.view, snapshot.context_usage),
+            kept=kept_tokens(snapshot.view, place, snapshot.context_usage),
+            thoughts=conversation.bound_thoughts(snapshot.view, place),
             instructions=instructions,
             changes=tuple(c.id for c in snapshot.ledger.changes),
             missed=missed(plan, dry_run.view, after, snapshot.scale),

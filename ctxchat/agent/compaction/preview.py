@@ -34,12 +34,13 @@ class Preview(msgspec.Struct, frozen=True):
     `after` is the gauge as it would be, without a draft; `after_range` the least and the most it may show: they differ while no
     summary of this model has been seen. `plan` is None when there is nothing to free; `reason` then says why in a sentence.
     `other_steps` are no part of the plan: what each would free besides, or why it frees nothing.
-    `seconds` and `cost_usd` are estimates for the summary call; `model` is the one that would write it (empty: none is needed),
-    `other_provider` True when that is not the provider in use. `cache_lost` are cached tokens that the next request pays in full
-    again. `pinned` counts groups that stay as they are. `facts_text` is what the model would read of the facts.
-    `after_messages` counts the messages of the view then, `folded_messages` those touched for the first time. `files` would be
-    shown as they are on disk now. `changes` are the ids of the changes in force: the plan holds while they stay the same.
-    `missed` says in a sentence by how much the target is missed and why; empty where it is met.
+    `seconds` and `cost_usd` are estimates for the summary call; `model` is the one that would write it (empty: none is
+    needed), `other_provider` True when that is not the provider in use. `kept` are tokens before the first message that the
+    plan changes, `thoughts` the replies behind it whose reasoning is not sent back any more. `pinned` counts groups that stay
+    as they are. `facts_text` is what the model would read of the facts. `after_messages` counts the messages of the view
+    then, `folded_messages` those touched for the first time. `files` would be shown as they are on disk now. `changes` are
+    the ids of the changes in force: the plan holds while they stay the same. `missed` says in a sentence by how much the
+    target is missed and why; empty where it is met.
     """
 
     before: ContextUsage
@@ -55,7 +56,8 @@ class Preview(msgspec.Struct, frozen=True):
     cost_usd: float = 0.0
     model: str = ""
     other_provider: bool = False
-    cache_lost: int = 0
+    kept: int = 0
+    thoughts: int = 0
     instructions: str = ""
     changes: tuple[str, ...] = ()
     facts_text: str = ""
@@ -76,16 +78,17 @@ class Preview(msgspec.Struct, frozen=True):
         return self.before.used - self.before.tokens("draft") - self.after.used
 
 
-def cache_lost(plan: Plan, view: View, context_usage: ContextUsage) -> int:
-    """Cached tokens that the next request would pay in full again: those behind the first message that the plan changes."""
+def first_changed(plan: Plan, view: View) -> int:
+    """The place in the view of the first message that a plan changes; behind the last where it changes none."""
     changed = {
         group
         for step in plan.steps
         for group in (*step.fold, *(covered for edit in step.edits for covered in edit.covers))
     }
-    first = next((place for place, item in enumerate(view.items) if item.group in changed), None)
-    if first is None or not view.raw:
-        return 0
-    before = sum(view.tool_tokens) + sum(item.tokens for item in view.items[:first])
-    cached = min(context_usage.cached, context_usage.used)
-    return max(0, cached - round(before * (context_usage.used - context_usage.tokens("draft")) / view.raw))
+    return next((place for place, item in enumerate(view.items) if item.group in changed), len(view.items))
+
+
+def kept_tokens(view: View, place: int, context_usage: ContextUsage) -> int:
+    """Tokens of the gauge before that place of the view."""
+    before = sum(view.tool_tokens) + sum(item.tokens for item in view.items[:place])
+    return round(before * (context_usage.used - context_usage.tokens("draft")) / view.raw) if view.raw else 0

@@ -45,9 +45,11 @@ class AgentSettings(Table, frozen=True):
 
     description: Annotated[str, opt("When it is the right one, in a sentence.")] = ""
     model: Annotated[str | None, opt("Its model.")] = None
-    effort: Annotated[str | None, opt("How much its model thinks, as `models.*.effort`.")] = None
-    prompt: Annotated[str | None, opt("Its instructions, in place of the usual ones.")] = None
-    tools: Annotated[tuple[str, ...] | None, opt("Its tools, by name; an empty list for none.", names="tools")] = None
+    effort: Annotated[str | None, opt("How much its model thinks, as `models.*.effort`.", rewrites="all")] = None
+    prompt: Annotated[str | None, opt("Its instructions, in place of the usual ones.", rewrites="all")] = None
+    tools: Annotated[
+        tuple[str, ...] | None, opt("Its tools, by name; an empty list for none.", names="tools", rewrites="all")
+    ] = None
     permissions: Annotated[Mode | None, opt("Its permission mode.")] = None
     context: Annotated[
         dict[str, Any], opt("Any option of [context], for this agent only.", partial=ContextSettings)

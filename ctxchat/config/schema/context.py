@@ -263,17 +263,27 @@ class ContextSettings(Table, frozen=True):
     )
     compiler: Annotated[
         Literal["all_sections", "current_tool_trace"] | Annotated[tuple[ConversationSection, ...], Meta(min_length=1)],
-        opt("What of the conversation the model sees: all, tool calls of the current turn only, or chosen sections."),
+        opt(
+            "What of the conversation the model sees: all, tool calls of the current turn only, or chosen sections.",
+            rewrites="messages",
+        ),
     ] = "all_sections"
     shown_tokens: Annotated[
         int,
         opt(
-            "At most so much of the conversation is shown, the newest; 0 for all.", unit="tokens", ge=0, le=100_000_000
+            "At most so much of the conversation is shown, the newest; 0 for all.",
+            unit="tokens",
+            rewrites="messages",
+            ge=0,
+            le=100_000_000,
         ),
     ] = 0
     redact: Annotated[
         tuple[str, ...],
-        opt("Regular expressions: what they match in the conversation is `[redacted]` to the model."),
+        opt(
+            "Regular expressions: what they match in the conversation is `[redacted]` to the model.",
+            rewrites="messages",
+        ),
     ] = ()
     inject: Annotated[
         tuple[str, ...],
@@ -288,7 +298,7 @@ class ContextSettings(Table, frozen=True):
     ] = PROVIDERS
     transforms: Annotated[
         tuple[str, ...],
-        opt("What edits each request before it is sent, left to right.", names="transforms"),
+        opt("What edits each request before it is sent, left to right.", names="transforms", rewrites="messages"),
     ] = ()
     summary_model: Annotated[SummaryModel, opt("Who writes summaries.")] = SummaryModel()
     reactive: Annotated[Reactive, opt("Compaction between the rounds of one long turn.")] = Reactive()

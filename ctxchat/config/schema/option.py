@@ -25,6 +25,10 @@ Names = Literal["strategies", "providers", "transforms", "tools"]
 Counts = Literal["at once", "from the next session on", "from the next start on"]
 """When a saved edit comes into force in a program that runs."""
 
+Rewrites = Literal["", "messages", "all"]
+"""What of a conversation under way goes out in another form once an edit is in force, which a provider's cache pays for: nothing,
+messages, or instructions and tools as well."""
+
 NOW: Counts = "at once"
 
 PROVIDERS = ("skills", "workspace", "identity")
@@ -47,7 +51,8 @@ class Facts(msgspec.Struct, frozen=True):
     `effect` says what more or less of it does. `trust`: in a project's file it counts in a trusted folder only. `own`: in no
     project's file at all.
     `append`: layers add to it instead of replacing it. `names`: the open list its words come from (plug-ins add to it).
-    `partial`: a free table that holds any options of this one. `counts`: when an edit comes into force.
+    `partial`: a free table that holds any options of this one. `counts`: when an edit comes into force. `rewrites`: what was sent
+    goes out otherwise then.
     """
 
     help: str = ""
@@ -59,6 +64,7 @@ class Facts(msgspec.Struct, frozen=True):
     names: Names | None = None
     partial: type["Table"] | None = None
     counts: Counts = NOW
+    rewrites: Rewrites = ""
 
 
 def opt(
@@ -72,11 +78,12 @@ def opt(
     names: Names | None = None,
     partial: type["Table"] | None = None,
     counts: Counts = NOW,
+    rewrites: Rewrites = "",
     ge: float | None = None,
     le: float | None = None,
 ) -> Meta:
     """The description of one option: its `Facts`, and the least and the most it may be."""
-    facts = Facts(help, unit, effect, trust, own, append, names, partial, counts)
+    facts = Facts(help, unit, effect, trust, own, append, names, partial, counts, rewrites)
     limits: dict[str, Any] = {k: v for k, v in (("ge", ge), ("le", le)) if v is not None}
     return Meta(description=help, extra={"facts": facts}, **limits)
 

@@ -26,7 +26,11 @@ class ModelTable(Table, frozen=True):
         int, opt("Its longest reply; 0 for `context.max_output`.", unit="tokens", ge=0, le=10_000_000)
     ] = 0
     effort: Annotated[
-        str, opt("How much it thinks: one of its own levels, such as `low` or `high`; empty for its usual one.")
+        str,
+        opt(
+            "How much it thinks: one of its own levels, such as `low` or `high`; empty for its usual one.",
+            rewrites="all",
+        ),
     ] = ""
     timeout: Annotated[
         float, opt("How long to wait for the next piece of a reply.", unit="seconds", ge=1, le=86_400)
@@ -36,7 +40,10 @@ class ModelTable(Table, frozen=True):
     ] = USUAL.retries
     fallback: Annotated[str, opt("Model to go on with when this one cannot be reached.")] = ""
     keep_reasoning: Annotated[
-        bool | None, opt("Send reasoning back with the calls it led to; left out, the provider's habit decides.")
+        bool | None,
+        opt(
+            "Send reasoning back with the calls it led to; left out, the provider's habit decides.", rewrites="messages"
+        ),
     ] = None
     vision: Annotated[
         bool | None, opt("It takes images; left out, they are sent where litellm's catalogue or the server says so.")
@@ -187,7 +194,7 @@ class ToolSettings(Table, frozen=True):
         opt("Most characters taken from one tool call; the rest is cut off at the source.", ge=1000, le=100_000_000),
     ] = 400_000
     max_rounds: Annotated[int, opt("Most model calls in one turn.", unit="rounds", ge=1, le=10_000)] = USUAL.max_rounds
-    web: Annotated[bool, opt("Offer the tool that fetches web pages.")] = True
+    web: Annotated[bool, opt("Offer the tool that fetches web pages.", rewrites="all")] = True
 
 
 class SecretSettings(Table, frozen=True):

@@ -34,14 +34,14 @@ async def models(app: CtxchatApp, argument: str = "") -> None:
 
 async def effort(app: CtxchatApp, argument: str = "") -> None:
     """Set the named level of effort (`default` for what the settings say), or say which is in force and which there are."""
-    setup = app.controller.idle_session().setup
+    session = app.controller.idle_session()
+    setup = session.setup
     if argument:
         await setup.choose_effort("" if argument == "default" else argument)
         app.chat.show_header()
     now = f"Effort: {setup.effort}." if setup.effort else "Effort: the model's usual one."
-    app.chat.notice(
-        "info", f"{now} {one_line(setup.levels, 200)} /effort LEVEL sets one, /effort default takes it back."
-    )
+    words = f"{now} {one_line(setup.levels, 200)} /effort LEVEL sets one, /effort default takes it back."
+    app.chat.changed(await session.measure(), words)
 
 
 async def first_choice(app: CtxchatApp, name: str) -> None:

@@ -36,6 +36,7 @@ from ctxchat.core.events import (
     Usage,
 )
 from ctxchat.core.record import CompactionRecord
+from ctxchat.presentation.usage_text import break_words
 from ctxchat.tools.todo import last_list
 from ctxchat.tui.chat.asked import TO_IT
 from ctxchat.tui.chat.banner import Banner
@@ -364,7 +365,8 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.transcript.to_end()
 
     def changed(self, context_usage: ContextUsage, text: str) -> None:
-        """A change by hand is in force."""
+        """A change by hand is in force; what it costs with the next message is said with it."""
+        text = " ".join(filter(None, (text, break_words(context_usage))))
         self.show_figures(context_usage)
         self.call_next(self.refresh_session)
         self.call_next(self.notice, "info", text)  # last: a mark that comes or goes draws the transcript anew

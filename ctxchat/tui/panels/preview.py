@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from time import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,9 +21,10 @@ from ctxchat.agent.compaction.preview import Preview, PreviewStep
 from ctxchat.core.quantities import percent
 from ctxchat.core.strategies.base import DEFERRED
 from ctxchat.core.summaries import MIN_GAIN_SHARE, too_little
+from ctxchat.presentation.cache_text import compacted_words
 from ctxchat.presentation.inventory import Row, inventory
 from ctxchat.presentation.text import clean, one_line, short
-from ctxchat.presentation.usage_text import about, count, gain, money, tilde
+from ctxchat.presentation.usage_text import count, gain, money, tilde
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.field import Field
@@ -315,17 +317,12 @@ class PreviewScreen(Panel[PreviewResult]):
         ]
 
     def _cache(self) -> list[str]:
-        """What the server has cached of the prompt, and what of it the next request pays in full again."""
-        preview, before = self._seen, self._preview.before
-        if not before.cached or preview.plan is None:
+        """What the next message takes then and as it is, by what the server holds, and reasoning that is lost."""
+        preview = self._seen
+        if preview.plan is None or not self.ticked:
             return []
-        lost = preview.cache_lost if self.ticked else 0
-        have = short(before.cached)
-        if not lost:
-            return [f"{have} tokens of the prompt are cached, and stay so."]
-        more = lost * (before.price.input - before.price.cached)
-        price = f"{about(money(more))}: " if more > 0 else ""
-        return [f"{price}{short(lost)} of {have} cached tokens are paid in full again."]
+        words = compacted_words(preview.before, preview.after.used, preview.kept, time(), preview.thoughts)
+        return [words] if words else []
 
     # ── what is done ──
 

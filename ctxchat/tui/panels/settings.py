@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from textual import work
@@ -21,11 +22,12 @@ from ctxchat.config.consistency import for_agent
 from ctxchat.config.effective import Loaded, entry_points
 from ctxchat.config.explain import OptionRow, rows
 from ctxchat.config.option_table import NOW, Option, bare
-from ctxchat.config.toml_positions import literal
+from ctxchat.config.toml_positions import literal, parse_key
 from ctxchat.config.write import refused, set_value, unset_value
-from ctxchat.core.context_usage import ContextUsage
+from ctxchat.core.context_usage import ContextUsage, overhead
 from ctxchat.core.errors import UsageError
 from ctxchat.presentation.advice import Advice, advice
+from ctxchat.presentation.cache_text import anew_words
 from ctxchat.presentation.effects import MARKS, effect, with_marks
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.presentation.usage_text import count
@@ -203,6 +205,19 @@ class SettingsScreen(EditableListing):
         session = self._session
         return effect(row.option, row.key, value, session.context_usage, session.view) if session else ""
 
+    def _price(self, row: OptionRow) -> str:
+        """What an edit costs the conversation under way, of which the next request repeats less; empty where it costs nothing."""
+        session, rewrites = self._session, row.option.facts.rewrites
+        if session is None or not rewrites:
+            return ""
+        table, name, *_ = (*parse_key(row.key), "")
+        others = {"models": session.context_usage.model, "agents": session.setup.agent}
+        if others.get(table, name) != name:
+            return ""
+        kept = overhead(session.context_usage) if rewrites == "messages" else 0
+        thoughts = session.changes.thoughts_behind()
+        return anew_words(session.context_usage, kept, time(), thoughts, at_most=rewrites == "messages")
+
     def describe_item(self, item: OptionRow | None) -> Content:
         if item is None:
             return Content("")
@@ -213,6 +228,8 @@ class SettingsScreen(EditableListing):
         if facts.effect:
             lines.append(Content.styled(clean(facts.effect), MUTED))
         lines.append(Content.styled(f"{row.option.allowed}{f', {unit}' if unit else ''}", MUTED))
+        if price := self._price(row):
+            lines.append(Content(f"Changed now: {price}"))
         notes = [f"set by {clean(row.origin.text)}"] if row.origin.layer != "default" else []
         notes += [f"an edit counts {facts.counts}"] if facts.counts != NOW else []
         notes += ["in a project's file: trusted folders only"] if facts.trust else []
@@ -246,14 +263,23 @@ class SettingsScreen(EditableListing):
         if row is None:
             return
         if following(row) is not None:
-            await self.write_next(set_value, partial(self._following, row.key))
+            if await self._agreed(row):
+                await self.write_next(set_value, partial(self._following, row.key))
             return
         context_usage = self._session.context_usage if self._session and row.key in MARKS else None
         wrong = partial(refused, row.key, known=cache(entry_points))  # looked for once, not with every key
-        asked = ChangeScreen(row, partial(self._effect, row), wrong, context_usage)
+        price = self._price(row)
+        asked = ChangeScreen(
+            row, lambda value: "\n".join(filter(None, (self._effect(row, value), price))), wrong, context_usage
+        )
         value = await self.app.push_screen_wait(asked)
         if value is not None:
             await self.change_file(set_value, row.key, value)
+
+    async def _agreed(self, row: OptionRow) -> bool:
+        """What an edit costs is asked about, where it costs something."""
+        price = self._price(row)
+        return not price or await self.sure(f"Change {row.key}?\n{price}")
 
     def _following(self, key: str) -> tuple[str, Any]:
         """The option and its next word, as it is set now."""
@@ -262,7 +288,8 @@ class SettingsScreen(EditableListing):
     @work(group="write", exit_on_error=False)
     async def action_reset(self) -> None:
         if (row := self.chosen) and row.origin.layer == "user":
-            await self.change_file(unset_value, row.key)
+            if await self._agreed(row):
+                await self.change_file(unset_value, row.key)
         elif row and row.origin.layer != "default":
             self.notify_here(f"Set by {row.origin.text}, not by your own file.")
         elif row:

@@ -257,7 +257,8 @@ class XrayScreen(Listing[str]):
         first = next((each for each in self._rows if each.group == row.group), None)
         if verb == "pin" or first is None:
             return ""
-        words = anew_words(self._context_usage, first.running - first.tokens, time.time())
+        thoughts = self._session.changes.thoughts_behind(row.group)
+        words = anew_words(self._context_usage, first.running - first.tokens, time.time(), thoughts)
         return f"\n{words} {LATER.format(verb[0].upper())}" if words else ""
 
     def action_undo(self) -> None:
