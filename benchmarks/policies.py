@@ -90,7 +90,7 @@ class Server(ScriptedModel):
 
     def _next(self, request: ModelRequest) -> Reply:
         asked = request.view.items[-1].message.text
-        if asked.rstrip().endswith(("Write the record now.", "from files first.")):
+        if asked.rstrip().endswith(("Write the record now.", "from files first.", "the record so far.")):
             said = Message(0, "assistant", "## Goal\n" + "word " * SUMMARY_WORDS)
         else:
             said = self.waiting.pop(0)

@@ -51,6 +51,9 @@ NEWEST, EACH, RESULT = 1_800, 160, 200
 LAST, LAST_TOKENS = 3, 250
 """Outputs of commands among those that are told whole, the last ones, and the tokens of each."""
 
+RECORD_NOW, UPDATE_NOW = "Write the record now.", "Write now what changes in the record so far."
+"""The last words of what a summariser is asked."""
+
 MAX_PLACE_CHARS = 160
 """Characters of a message by which a reader finds it in the conversation."""
 
@@ -164,9 +167,16 @@ def _newest(groups: Sequence[Group], count: Count) -> list[str]:
 
 
 def request_text(
-    piece: str, previous: str, beside: str, instructions: str = "", *, number: int = 1, of: int = 1
+    piece: str,
+    previous: str,
+    beside: str,
+    instructions: str = "",
+    *,
+    number: int = 1,
+    of: int = 1,
+    update: bool = False,
 ) -> str:
-    """What a summariser is asked for one piece of the messages, with the record made of those before."""
+    """What a summariser is asked for one piece of the messages, with the record made of those before, or what changes in it."""
     parts = [f"<record_so_far>\n{previous}\n</record_so_far>"] if previous.strip() else []
     parts.append(f'<messages part="{number}" of="{of}">\n{piece}\n</messages>')
     if beside.strip() and number == of:  # what stays is heeded once, where all of it is written together
@@ -177,11 +187,11 @@ def request_text(
         parts.append(
             "More parts follow, so that the end of this one is not the end: write the record up to here, for the next."
         )
-    parts.append("Write the record now.")
+    parts.append(UPDATE_NOW if update else RECORD_NOW)
     return "\n\n".join(parts)
 
 
-def within_text(task: SummaryTask) -> str:
+def within_text(task: SummaryTask, *, update: bool = False) -> str:
     """What is asked behind the conversation itself, of which the task's groups are to go."""
     first, last = task.groups[0].first, task.groups[-1].messages[-1]
     ends = first_line(last.text or " ".join(call.name for call in last.calls), MAX_PLACE_CHARS)
@@ -194,7 +204,7 @@ def within_text(task: SummaryTask) -> str:
         parts.append(f"<stays>\n{task.beside}\n</stays>")
     if task.instructions.strip():
         parts.append(f"Wanted of this record besides: {task.instructions.strip()}")
-    parts.append("Write the record now.")
+    parts.append(UPDATE_NOW if update else RECORD_NOW)
     return "\n\n".join(parts)
 
 

@@ -23,7 +23,7 @@ from ctxchat.core.prepared import Prepared, bearing
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.summaries import too_little, too_long
 
-MIN_ADDED_SHARE = 0.1
+MIN_ADDED_SHARE = 0.3
 """What is prepared is added to once this share of the limit has come to it."""
 
 MAX_AHEAD_TOKENS = 20_000

@@ -23,6 +23,7 @@ from ctxchat.core.overflow import is_context_overflow, stated_window
 from ctxchat.core.ports import Clock, ModelPort, ModelRequest, SummaryNews, SummaryTask
 from ctxchat.core.summaries import room_in_words
 from ctxchat.core.summary_task import chunks, output_room, request_text, shortened, shorter_text, within_text
+from ctxchat.core.summary_update import room_for_update, updated
 from ctxchat.core.view import Item, View
 
 MAX_FILLED_SHARE = 0.75
@@ -65,11 +66,8 @@ class ModelSummariser:
         window = (await self._model.window()).tokens
         if task.shorten:
             asked = shorter_text(task.shorten, task.max_tokens, self._model.count)
-            common, draft = (
-                _SummaryPrompt(self._prompt("summary", task), "", "", output_room(task, window)),
-                ArrivingReply(),
-            )
-            async with aclosing(self._asked(common.saying(asked), draft)) as news:
+            system, draft = self._prompt("summary", task), ArrivingReply()
+            async with aclosing(self._asked(_saying(system, asked, output_room(task, window)), draft)) as news:
                 async for each in news:
                     yield each
             _checked(draft)
@@ -81,18 +79,18 @@ class ModelSummariser:
                     async for each in news:
                         yield each
             except ModelError:
-                if len(draft.text) >= OPENING_CHARS:
+                if _is_record(draft.text):
                     raise
-            if len(draft.text) >= OPENING_CHARS:
+            if _is_record(draft.text):
                 _checked(draft)
                 return
         told = False
         for second in (False, True):
             output = output_room(task, window)
             beside = head(task.beside, window // 8, self._model.count)
-            common = _SummaryPrompt(self._prompt("summary", task), task.instructions, beside, output)
             known = max((task.previous, *(one.text for one in task.instead)), key=len)
-            fixed = self._model.count(common.system + common.instructions + common.beside + known) + output
+            system = self._prompt("summary", task, known)
+            fixed = self._model.count(system + task.instructions + beside + known) + output
             room = max(MIN_CHUNK_TOKENS, int((window - fixed - task.max_tokens) * MAX_FILLED_SHARE))
             read = await asyncio.to_thread(shortened, task, room * MAX_REREAD_PARTS)
             pieces = await asyncio.to_thread(chunks, read.groups, room, self._model.count)
@@ -101,7 +99,8 @@ class ModelSummariser:
                     "info", f"What goes is longer than the summary model's window: read in {len(pieces)} parts."
                 )
             try:
-                async with aclosing(self._merged(common, pieces, read.previous)) as news:
+                told_of = msgspec.structs.replace(read, beside=beside)
+                async with aclosing(self._merged(told_of, pieces, output)) as news:
                     async for each in news:
                         told = True
                         yield each
@@ -116,7 +115,8 @@ class ModelSummariser:
     ) -> AsyncGenerator[str | Usage | PrefixRead, None]:
         """The answer to what is asked behind the conversation, told once it is sure to be text: a model may go on with the work
         instead."""
-        asked = f"{self._prompt('summary_within', task)}\n\n{within_text(task)}"
+        room = self._update_room(task, task.previous)
+        asked = f"{self._prompt('summary_within', task, task.previous)}\n\n{within_text(task, update=bool(room))}"
         at = max((item.message.seq for item in request.view.items), default=0) + 1
         view = request.view.followed_by([Message(at, "user", asked)], self._model.count)
         request = msgspec.structs.replace(request, view=view)
@@ -129,32 +129,47 @@ class ModelSummariser:
                         yield PrefixRead(self.model, started, each.cached)
                     continue
                 held.append(each)
-                if len(draft.text) >= OPENING_CHARS:
+                if not room and len(draft.text) >= OPENING_CHARS:
                     yield "".join(held)
                     held.clear()
+        if room and _is_record(draft.text):
+            yield _whole(task.previous, draft)
 
-    def _prompt(self, opening: str, task: SummaryTask) -> str:
-        """The prompt, with the room in words as long as this model's are in this conversation."""
+    def _prompt(self, opening: str, task: SummaryTask, previous: str = "") -> str:
+        """The prompt, with the room in words as long as this model's are in this conversation. Of a record that has room for more
+        only what changes is asked for."""
         sample = (
             task.shorten
             or task.previous
             or "\n".join(g.first.text for g in task.groups if g.kind == "reply")[-SAMPLE_CHARS:]
         )
-        room = room_in_words(task.max_tokens, sample, self._model.count)
-        return f"{prompt(opening)}\n\n{prompt('record').replace('{room}', room)}"
+        update = self._update_room(task, previous)
+        room = room_in_words(update or task.max_tokens, sample, self._model.count)
+        length = prompt("update" if update else "length").replace("{room}", room)
+        return f"{prompt(opening)}\n\n{prompt('record')}\n\n{length}"
 
-    async def _merged(
-        self, common: _SummaryPrompt, pieces: Sequence[str], previous: str
-    ) -> AsyncGenerator[str | Usage, None]:
-        """The pieces one after the other, each with what was made of the ones before."""
+    def _update_room(self, task: SummaryTask, previous: str) -> int:
+        """Tokens that what changes in the record so far may take; 0 where all of it is to be written."""
+        return room_for_update(previous, task.max_tokens, self._model.count) if task.max_tokens else 0
+
+    async def _merged(self, task: SummaryTask, pieces: Sequence[str], output: int) -> AsyncGenerator[str | Usage, None]:
+        """The pieces one after the other, each with what was made of the ones before. What is only an update is told once it is
+        put in."""
+        previous = task.previous
         for number, piece in enumerate(pieces, 1):
-            draft = ArrivingReply()
-            request = common.request(piece, previous, number, len(pieces))
+            draft, last = ArrivingReply(), number == len(pieces)
+            update = bool(self._update_room(task, previous))
+            asked = request_text(
+                piece, previous, task.beside, task.instructions, number=number, of=len(pieces), update=update
+            )
+            request = _saying(self._prompt("summary", task, previous), asked, output)
             async with aclosing(self._asked(request, draft)) as stream:
                 async for news in stream:
-                    if number == len(pieces) or isinstance(news, Usage):
+                    if (last and not update) or isinstance(news, Usage):
                         yield news
-            previous = _checked(draft)
+            previous = _whole(previous, draft) if update else _checked(draft)
+            if last and update:
+                yield previous
 
     async def _asked(self, request: ModelRequest, draft: ArrivingReply) -> AsyncGenerator[str | Usage, None]:
         """The text of one call as it comes, and its usage; all of it is in `draft` then."""
@@ -169,25 +184,25 @@ class ModelSummariser:
             yield draft.end.usage
 
 
-class _SummaryPrompt(msgspec.Struct, frozen=True):
-    """What every call for one summary says, whatever piece it is about. `output` in tokens."""
+def _saying(system: str, text: str, output: int) -> ModelRequest:
+    """A call that says this, for a reply of at most `output` tokens."""
+    items = (
+        Item(Message(seq=0, role="system", content=system), "system", 0, "system"),
+        Item(Message(seq=0, role="user", content=text), "user", 0, "user"),
+    )
+    return ModelRequest(View(items, (), (), 0, 0), output)
 
-    system: str
-    instructions: str
-    beside: str
-    output: int
 
-    def request(self, piece: str, previous: str, number: int, of: int) -> ModelRequest:
-        """The call for one piece, with the record made of those before."""
-        return self.saying(request_text(piece, previous, self.beside, self.instructions, number=number, of=of))
+def _is_record(text: str) -> bool:
+    """A reply that is a record, or an update of one, and no remark on the work."""
+    return len(text) >= OPENING_CHARS or text.lstrip().startswith("#")
 
-    def saying(self, text: str) -> ModelRequest:
-        """The call that says this."""
-        items = (
-            Item(Message(seq=0, role="system", content=self.system), "system", 0, "system"),
-            Item(Message(seq=0, role="user", content=text), "user", 0, "user"),
-        )
-        return ModelRequest(View(items, (), (), 0, 0), self.output)
+
+def _whole(record: str, draft: ArrivingReply) -> str:
+    """The record with the update that a reply is. Raises ModelError for one that is none."""
+    if whole := updated(record, _checked(draft)):
+        return whole
+    raise ModelError("The summary model wrote no section of the record.", kind="bad_summary")
 
 
 def _checked(draft: ArrivingReply) -> str:
