@@ -261,7 +261,8 @@ def remembered(configuring: Configuring, agent: str | None) -> tuple[str | None,
 
 def _instructions(own: AgentSettings) -> str:
     """The agent's own, else the usual ones."""
-    return prompt("system") if own.prompt is None else own.prompt.strip()
+    rules = prompt("rules")
+    return f"{prompt('system')}\n{rules}" if own.prompt is None else f"{own.prompt.strip()}\n\n{rules}".lstrip()
 
 
 def rules_in_force(settings: Settings) -> tuple[tuple[Rule, ...], tuple[str, ...]]:

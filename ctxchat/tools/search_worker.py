@@ -27,6 +27,12 @@ MAX_PAGE = 4_000_000
 MAX_LINE = 160
 """Characters of a line that are shown."""
 
+MAX_HIT_LINES = 30
+"""Lines that are shown of one hit over several; of a longer one the first ones and the last."""
+
+_OVER_LINES = re.compile(r"\n|(?<!\\)(?:\\\\)*\\n|\(\?[a-zA-Z]*s")
+"""In patterns that mean more than one line: a line break, or `.` that matches one."""
+
 
 class ListJob(msgspec.Struct, frozen=True, tag="list"):
     """Everything in a folder, `depth` levels deep."""
@@ -45,7 +51,8 @@ class GlobJob(msgspec.Struct, frozen=True, tag="glob"):
 
 
 class GrepJob(msgspec.Struct, frozen=True, tag="grep"):
-    """Lines that match, with so many lines around them. `top` may be a single file; `glob` empty for all files."""
+    """Lines that match, with so many lines around them; over several lines where the pattern has a line break or `(?s)`. `top`
+    may be a single file; `glob` empty for all files."""
 
     top: str
     pattern: str
@@ -77,7 +84,7 @@ class FoundPath(msgspec.Struct, frozen=True, tag="found", omit_defaults=True):
 
 
 class MatchLine(msgspec.Struct, frozen=True, tag="line"):
-    """A line of a file, matching or beside one."""
+    """A line of a file, matching (the first one of a hit over several) or beside one."""
 
     path: str
     number: int
@@ -155,48 +162,79 @@ def _changed(path: str) -> float:
 
 
 def _grep(job: GrepJob) -> Iterator[MatchLine | Skipped]:
-    pattern = re.compile(job.pattern, re.IGNORECASE if job.ignore_case else 0)
+    over_lines = bool(_OVER_LINES.search(job.pattern))
+    flags = (re.IGNORECASE if job.ignore_case else 0) | (re.MULTILINE if over_lines else 0)
+    pattern = re.compile(job.pattern, flags)
     # A pattern without repeats, anchors and classes that is not in a text is in none of its lines; and it is quick to try.
     quick = not re.search(r"[*+?{^$]|\\\w", job.pattern)
+    hits_in = _over_lines if over_lines else _line_by_line
     fits = matcher(job.glob) if job.glob else None
+
+    def search(file: str, path: str) -> Iterator[MatchLine | Skipped]:
+        found = _text_of(file)
+        if isinstance(found, Skipped):
+            yield Skipped(path, found.why)
+        elif found and not (quick and not over_lines and not pattern.search(found)):
+            lines = [line.removesuffix("\r") for line in found.split(line_break(found))]
+            yield from _shown(hits_in(pattern, lines), lines, path, job.context)
+
     if not Path(job.top).is_dir():
-        yield from _search(pattern, quick, job.top, "", job.context)
+        yield from search(job.top, "")
         return
     for entry in walk(job.top, hidden=job.hidden):
         path = _below(entry.path, job.top)
         if entry.kind == "file" and (fits is None or fits(path)):
-            yield from _search(pattern, quick, entry.path, path, job.context)
+            yield from search(entry.path, path)
 
 
-def _search(pattern: re.Pattern[str], quick: bool, file: str, path: str, around: int) -> Iterator[MatchLine | Skipped]:
+def _text_of(file: str) -> str | Skipped:
+    """What is in a file, nothing of a binary one; or why that is not looked at."""
     try:
         data = _read_content(file)
     except OSError as error:
-        yield Skipped(path, error.strerror or "cannot be read")
-        return
+        return Skipped("", error.strerror or "cannot be read")
     if isinstance(data, str):
-        yield Skipped(path, data)
-        return
-    if binary_kind(data[:SNIFFED_BYTES]):
-        return
-    text = encoding_of(data).decode(data)
-    if quick and not pattern.search(text):
-        return
-    lines = text.split(line_break(text))
-    shown = -1  # the last line given out
-    for at, text in enumerate(lines):
-        found = pattern.search(text.removesuffix("\r")) if text or at + 1 < len(lines) else None
-        if not found:
+        return Skipped("", data)
+    return "" if binary_kind(data[:SNIFFED_BYTES]) else encoding_of(data).decode(data)
+
+
+Hit = tuple[int, int, int]
+"""First and last line, from 0, and where in the first one it begins."""
+
+
+def _line_by_line(pattern: re.Pattern[str], lines: list[str]) -> Iterator[Hit]:
+    for at, line in enumerate(lines):
+        if (line or at + 1 < len(lines)) and (found := pattern.search(line)):
+            yield at, at, found.start()
+
+
+def _over_lines(pattern: re.Pattern[str], lines: list[str]) -> Iterator[Hit]:
+    """Hits of which each begins in a line of its own."""
+    text, at, start, before = "\n".join(lines), 0, 0, -1
+    for found in pattern.finditer(text):
+        if found.end() == found.start():
             continue
-        # Lines around a hit may match themselves; they then come as hits of their own.
-        start, end = max(shown + 1, at - around), min(len(lines) - 1, at + around)
-        for near in range(start, end + 1):
-            line = lines[near].removesuffix("\r")
-            hit = found if near == at else pattern.search(line)
-            if near > at and hit:
-                break
-            yield MatchLine(path, near + 1, clip_line(line, MAX_LINE, hit.start() if hit else 0), bool(hit))
-            shown = near
+        at += text.count("\n", start, found.start())
+        start = found.start()
+        if at > before:
+            last = at + text.count("\n", start, found.end() - 1)
+            yield at, last, start - (text.rfind("\n", 0, start) + 1)
+            before = last
+
+
+def _shown(hits: Iterator[Hit], lines: list[str], path: str, around: int) -> Iterator[MatchLine]:
+    """The lines of hits, and those around them, each once."""
+    shown = -1  # the last line given out
+    hit = next(hits, None)
+    while hit:
+        (first, last, column), hit = hit, next(hits, None)
+        until = min(len(lines) - 1, last + around, hit[0] - 1 if hit else len(lines))
+        for at in range(max(shown + 1, first - around), until + 1):
+            if first + MAX_HIT_LINES - 1 <= at < last:
+                continue
+            text = clip_line(lines[at], MAX_LINE, column if at == first else 0)
+            yield MatchLine(path, at + 1, text, at == first)
+        shown = until
 
 
 def _read_content(file: str) -> bytes | str:

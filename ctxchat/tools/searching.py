@@ -43,7 +43,9 @@ class GlobArguments(Arguments, frozen=True):
 
 
 class GrepArguments(Arguments, frozen=True):
-    pattern: Annotated[str, msgspec.Meta(description="Python regular expression, matched line by line")]
+    pattern: Annotated[
+        str, msgspec.Meta(description="Python regular expression, by line; one with \\n or (?s) over lines")
+    ]
     path: Annotated[str, msgspec.Meta(description="Folder or file; default the workspace")] = "."
     glob: Annotated[str, msgspec.Meta(description="Only files matching this, as in glob")] = ""
     ignore_case: bool = False
@@ -189,7 +191,7 @@ class Grep(_SearchTool[GrepArguments]):
                     if found.path != last[0]:
                         lines.append(_path_below(place, found.path))
                         room -= len(lines[-1]) + 1
-                    elif job.context and found.number - 1 != last[1]:
+                    elif (job.context or not found.matches) and found.number - 1 != last[1]:
                         lines.append("--")
                     lines.append(f"{found.number}{':' if found.matches else '-'}{found.text}")
                     room -= len(lines[-1]) + 1

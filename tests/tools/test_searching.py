@@ -169,6 +169,29 @@ async def test_grep_shows_what_is_around(call: Callable, workspace: Path) -> Non
     assert found == "a\n2-l2\n3:l3\n4-l4\n5:l5\n6-l6\n--\n8-l8\n9:l9\n10-l10\n11:l11\n12-l12"
 
 
+@pytest.mark.parametrize(
+    ("pattern", "around", "found"),
+    [
+        (r"def \w+\(\n +a", 0, "a\n2:def f(\n3-    a,\n5:def g(\n6-    a"),
+        ("(?s)f.*?b", 0, "a\n2:def f(\n3-    a,\n4-    b):"),
+        (r"\(\n", 1, "a\n1-x\n2:def f(\n3-    a,\n4-    b):\n5:def g(\n6-    a"),
+        (r"^b\n", 0, r"No match for ^b\n."),
+        (r"x\\n", 0, r"No match for x\\n."),
+    ],
+)
+async def test_a_pattern_with_a_line_break_goes_over_lines(
+    call: Callable, workspace: Path, pattern: str, around: int, found: str
+) -> None:
+    (workspace / "a").write_bytes(b"x\r\ndef f(\r\n    a,\r\n    b):\r\ndef g(\r\n    a")
+    assert (await call(grep, pattern=pattern, context=around)).text == found
+
+
+async def test_of_a_hit_over_many_lines_the_first_and_the_last_are_shown(call: Callable, workspace: Path) -> None:
+    _put(workspace / "a", "\n".join(str(n) for n in range(1, 1001)))
+    lines = (await call(grep, pattern="(?s)2.*999", max_hits=1)).text.split("\n")
+    assert lines[:3] == ["a", "2:2", "3-3"] and lines[-3:] == ["30-30", "--", "999-999"]
+
+
 async def test_grep_stops_at_its_cap(call: Callable, workspace: Path) -> None:
     _put(workspace / "a", "x\n" * 5000)
     found = (await call(grep, pattern="x", max_hits=3)).text

@@ -6,5 +6,5 @@ from importlib.resources import files
 
 
 def prompt(name: str) -> str:
-    """The text of one prompt file (`system`, `record`)."""
+    """The text of one prompt file (`system`, `rules`, `record`)."""
     return (files(__name__) / f"{name}.md").read_text(encoding="utf-8").strip()
