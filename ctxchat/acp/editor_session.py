@@ -9,13 +9,15 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 
-from acp import Client
 from acp.schema import StopReason
 
 from ctxchat.acp import updates
+from ctxchat.acp.children import Children
+from ctxchat.acp.editor import Editor
 from ctxchat.acp.prompts import Block, message
 from ctxchat.acp.telling import EventSender, whole_edits
 from ctxchat.acp.updates import SessionUpdate
+from ctxchat.acp.wire import JsonObject
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.program import Program
 from ctxchat.core.errors import CtxchatError, UsageError
@@ -44,22 +46,23 @@ STOP_REASONS: dict[str, StopReason] = {
 
 
 class EditorSession:
-    """`renew` takes over edited settings, `forms` says that the editor can ask in words."""
+    """`renew` takes over edited settings."""
 
     def __init__(
-        self, program: Program, session: Session, editor: Client, renew: Callable[[], Awaitable[bool]], forms: bool
+        self, program: Program, session: Session, editor: Editor, renew: Callable[[], Awaitable[bool]]
     ) -> None:
         self.session, self.program = session, program
-        self._editor, self._workspace, self._renew, self._forms = editor, program.workspace, renew, forms
+        self._editor, self._workspace, self._renew = editor, program.workspace, renew
+        self._children = Children(program, editor, session.id)
         self._noticed: set[str] = set()
         self._commands: Sequence[tuple[str, str, str]] = ()
         self._title = ""
         self._work: asyncio.Task[StopReason] | None = None
         self._ids = updates.CallIds()
 
-    async def tell(self, update: SessionUpdate) -> None:
+    async def tell(self, update: SessionUpdate | JsonObject) -> None:
         """One update to the editor."""
-        await self._editor.session_update(self.session.id, update)
+        await self._editor.tell(self.session.id, update)
 
     # ── what an editor asks ──
 
@@ -95,8 +98,11 @@ class EditorSession:
                 for call in calls
                 if shown.group and (shown.group.turn, call.id) in changed and use_of(call).kind == "change"
             }
-            for update in updates.retold(shown, self._workspace, self._ids, mask, edits):
+            compactions = self._editor.able.compactions
+            for update in updates.retold(shown, self._workspace, self._ids, mask, edits, compactions):
                 await self.tell(update)
+            if shown.group and shown.group.kind == "round":
+                await self._children.retell(shown.group)
         if todo := last_list(state.ledger.groups):
             await self.tell(updates.plan(todo))
 
@@ -161,7 +167,7 @@ class EditorSession:
         """Tell what happens until its end. Raises CtxchatError where it came to none."""
         reason: StopReason = "end_turn"
         mask = self.session.attachments.mask
-        telling = EventSender(self.session, self._editor, self._workspace, self._ids, self._forms)
+        telling = EventSender(self.session, self._editor, self._workspace, self._ids, self._children)
         try:
             async with aclosing(events):
                 async for stamped in events:

@@ -46,7 +46,9 @@ from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.sanitize import clean
 
 if TYPE_CHECKING:
+    from ctxchat.acp.editor import Editor
     from ctxchat.acp.editor_session import EditorSession
+    from ctxchat.acp.files import OpenFiles
     from ctxchat.acp.prompts import Block
     from ctxchat.acp.settings import ConfigOption, EditorServer
     from ctxchat.agent.session import Session
@@ -64,10 +66,11 @@ WriteDown = Callable[[Exception], str]
 
 async def serve(flags: Flags, source: BinaryIO, sink: BinaryIO, write_down: WriteDown) -> None:
     """Answer an editor until it closes its end; then, and when this is cancelled, every session is closed in good order."""
-    agent = EditorAgent(flags, write_down)
+    wire = Wire(source, sink)
+    agent = EditorAgent(flags, write_down, wire)
     logging.getLogger().addHandler(Faults())
     served = cast("Agent", agent)  # what it lacks is answered as a method there is none of
-    connection = AgentSideConnection(served, Wire(source, sink), listening=False, use_unstable_protocol=True)
+    connection = AgentSideConnection(served, wire, listening=False, use_unstable_protocol=True)
     listening = asyncio.create_task(connection.listen())  # which would swallow a cancel
     try:
         await asyncio.wait({listening})
@@ -118,20 +121,20 @@ def _shown_error(text: str) -> str:
 class EditorAgent:
     """What the library's `Agent` names, as far as ctxchat has it, for one connection."""
 
-    def __init__(self, flags: Flags, write_down: WriteDown) -> None:
+    def __init__(self, flags: Flags, write_down: WriteDown, wire: Wire) -> None:
         from ctxchat.acp.programs import Programs
 
         self.write_down = write_down
         self._programs = Programs(flags)
-        self._editor: Client | None = None
-        self._forms = False
+        self._wire = wire
+        self._client: Client | None = None
         self._open: dict[str, EditorSession] = {}
         self._models: dict[Path, tuple[str, ...]] = {}  # by folder
         self._beside: set[asyncio.Task[None]] = set()
 
     def on_connect(self, conn: Client) -> None:
         """The way back to the editor."""
-        self._editor = conn
+        self._client = conn
 
     async def close(self) -> None:
         """End what runs, close every session and program."""
@@ -148,9 +151,7 @@ class EditorAgent:
     async def initialize(
         self, protocol_version: int, client_capabilities: ClientCapabilities | None = None, **_: Any
     ) -> InitializeResponse:
-        """What both sides can do."""
-        asks = client_capabilities.elicitation if client_capabilities else None
-        self._forms = bool(asks and asks.form)
+        """What we can do; of the editor `Editor` knows."""
         self._start(self._programs.warm_up())
         return InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
@@ -178,7 +179,7 @@ class EditorAgent:
         from ctxchat.acp.settings import modes
 
         program = await self._programs.program_for(cwd, mcp_servers or ())
-        session = await program.open(keep_empty=True)
+        session = await program.open(keep_empty=True, editor=self._files)
         await self._take_in(program, session)
         return NewSessionResponse(session_id=session.id, modes=modes(session), config_options=self._options(session.id))
 
@@ -277,6 +278,18 @@ class EditorAgent:
 
     # ── within ──
 
+    def _files(self, session_id: str) -> OpenFiles:
+        """What the editor has open in a session."""
+        from ctxchat.acp.files import OpenFiles
+
+        return OpenFiles(self._editor(), session_id)
+
+    def _editor(self) -> Editor:
+        from ctxchat.acp.editor import Editor
+
+        assert self._client
+        return Editor(self._client, self._wire)
+
     def _session(self, session_id: str) -> EditorSession:
         if session_id not in self._open:
             raise RequestError(NOT_FOUND_CODE, f"No session {clean(session_id)!r} is open. Begin one, or load it.")
@@ -288,15 +301,14 @@ class EditorAgent:
             raise RequestError(NOT_FOUND_CODE, f"There is no session {clean(session_id)!r}.")
         if opened := self._open.pop(session_id, None):
             await opened.close()
-        return await self._take_in(program, await program.open(session_id, keep_empty=True))
+        return await self._take_in(program, await program.open(session_id, keep_empty=True, editor=self._files))
 
     async def _take_in(self, program: Program, session: Session) -> EditorSession:
         """Open from now on. What is to be told of it follows the answer to the request."""
         from ctxchat.acp.editor_session import EditorSession
 
-        assert self._editor
         renew = partial(self._programs.renew, program)
-        opened = self._open[session.id] = EditorSession(program, session, self._editor, renew, self._forms)
+        opened = self._open[session.id] = EditorSession(program, session, self._editor(), renew)
         self._start(self._introduce(opened))
         return opened
 

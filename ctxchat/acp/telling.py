@@ -14,7 +14,6 @@ from time import monotonic
 from typing import Any
 
 import msgspec
-from acp import Client
 from acp.schema import (
     AcceptElicitationResponse,
     ElicitationFormSessionMode,
@@ -26,7 +25,10 @@ from acp.schema import (
 
 from ctxchat.acp import updates
 from ctxchat.acp.asking import answer_to, choices, chosen, options
+from ctxchat.acp.children import Children
+from ctxchat.acp.editor import Editor
 from ctxchat.acp.updates import CallIds, SessionUpdate
+from ctxchat.acp.wire import JsonObject
 from ctxchat.agent.session import Session
 from ctxchat.core.automatic import SNOOZE_TURNS
 from ctxchat.core.context_usage import ContextUsage
@@ -86,11 +88,11 @@ async def whole_edits(
 
 
 class EventSender:
-    """One turn or compaction. `forms` says that the editor can ask in words; `failed` is why there is no end to it."""
+    """One turn or compaction, with the sub-agents at work in it; `failed` is why there is no end to it."""
 
-    def __init__(self, session: Session, editor: Client, workspace: Path, ids: CallIds, forms: bool) -> None:
+    def __init__(self, session: Session, editor: Editor, workspace: Path, ids: CallIds, children: Children) -> None:
         self._session, self._editor, self._workspace = session, editor, workspace
-        self._ids, self._forms = ids, forms
+        self._ids, self._children = ids, children
         self.failed: Failed | None = None
         self._asked: dict[str, asyncio.Task[None]] = {}
         self._shown: dict[str, str] = {}  # what each call at work has shown, its end
@@ -109,14 +111,18 @@ class EventSender:
             task.cancel()
         if asked:
             await asyncio.wait(asked)
-        cut_off = [*self._open.values(), *self._below.values(), *map(updates.compaction_id, self._compactions)]
+        cut_off = [*self._open.values(), *self._below.values()]
         with suppress(ConnectionError):
+            await self._children.close()
             for call_id in cut_off:
                 await self.tell(updates.cut_off(call_id))
+            for id in self._compactions:
+                own = self._editor.able.compactions
+                await self.tell(updates.compaction_cut_off(id) if own else updates.cut_off(updates.compaction_id(id)))
 
-    async def tell(self, update: SessionUpdate) -> None:
+    async def tell(self, update: SessionUpdate | JsonObject) -> None:
         """One update to the editor."""
-        await self._editor.session_update(self._session.id, update)
+        await self._editor.tell(self._session.id, update)
 
     async def send_event(self, event: Event) -> None:
         """One event, in the order in which they happen."""
@@ -132,7 +138,12 @@ class EventSender:
                 self._ask("compaction", self._suggest(event))
             case CompactionStarted():
                 self._compactions.add(event.id)
-                await self.tell(updates.making_room(event))
+                own = self._editor.able.compactions
+                await self.tell(updates.compaction_begun(event) if own else updates.making_room(event))
+            case CompactionRecord() if self._editor.able.compactions:
+                await self.tell(updates.compaction_over(event))
+                self._compactions.discard(event.id)
+                self._in_vain = "" if event.outcome == "compacted" else event.detail
             case CompactionRecord():
                 await self.tell(updates.compacted(event, begun=event.id in self._compactions))
                 self._compactions.discard(event.id)
@@ -170,6 +181,7 @@ class EventSender:
                 if task := self._asked.pop(call_id, None):
                     task.cancel()
                 self._open.pop(call_id, None)
+                await self._children.end(call_id, told.status)
                 edits = await self._edits(call_id) if told.diff else ()
                 await self.tell(updates.finished(told, self._workspace, edits))
                 if (todo := self._lists.pop(call_id, None)) and told.status == "ok":
@@ -178,6 +190,7 @@ class EventSender:
                 self._changes[call_id] = changes
                 await self.tell(updates.touched(told, self._workspace))
             case Delegated():
+                await self._children.begin(call_id, told.sub_session, told.agent)
                 if self._is_due(call_id):
                     await self.tell(updates.delegated(told))
             case ApprovalRequested():
@@ -227,7 +240,7 @@ class EventSender:
             call = ToolCallUpdate(tool_call_id=event.call_id, title=clean(event.text), status="pending")
             taken = await self._chosen(call, [*rows, none])
             said = next((o for n, o in enumerate(event.options) if taken == str(n)), "")
-        elif self._forms:
+        elif self._editor.able.forms:
             said = await self._word(event)
         self._session.permissions.reply(call_id, said)
 
@@ -254,7 +267,7 @@ class EventSender:
     async def _chosen(self, call: ToolCallUpdate, rows: list[PermissionOption]) -> str:
         """The option a person took; empty where they took none, or where the editor cannot ask them."""
         try:
-            return chosen(await self._editor.request_permission(self._session.id, call, rows))
+            return chosen(await self._editor.client.request_permission(self._session.id, call, rows))
         except Exception as problem:  # whatever an editor answers, it is no yes
             await self.tell(updates.remark(f"The editor could not ask you: {problem}"))
             return ""
@@ -269,7 +282,7 @@ class EventSender:
             session_id=self._session.id, tool_call_id=event.call_id, requested_schema=form
         )
         try:
-            answer = await self._editor.create_elicitation(clean(event.text), mode)
+            answer = await self._editor.client.create_elicitation(clean(event.text), mode)
         except Exception as problem:
             await self.tell(updates.remark(f"The editor could not ask you: {problem}"))
             return ""

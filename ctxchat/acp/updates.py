@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from itertools import count as numbers
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from acp.helpers import SessionUpdate as Helped
@@ -43,6 +44,7 @@ from acp.schema import (
 )
 
 from ctxchat.acp.settings import ConfigOption
+from ctxchat.acp.wire import JsonObject
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import ApprovalRequested, CompactionStarted, Delegated, FilesChanged, ToolFinished, ToolStarted
 from ctxchat.core.file_changes import FileChange
@@ -254,6 +256,49 @@ def usage(context_usage: ContextUsage) -> SessionUpdate:
     )
 
 
+def compaction_begun(event: CompactionStarted) -> JsonObject:
+    """As `making_room`, for an editor that shows compactions by themselves."""
+    return _compaction(event.id, "in_progress", {})
+
+
+def compaction_over(record: CompactionRecord) -> JsonObject:
+    """As `compacted`, with the summary that took the place of what was said, where there is one."""
+    well = record.outcome in {"compacted", "noop"}
+    more: JsonObject = {"_meta": {"ctxchat": compaction_words(record)}}
+    if well and record.summary.strip():
+        more["summary"] = [{"type": "text", "text": clean(record.summary)}]
+    elif not well:
+        more["error"] = compaction_words(record)
+    return _compaction(record.id, "completed" if well else "failed", more)
+
+
+def compaction_cut_off(id: str) -> JsonObject:
+    """One that was cancelled."""
+    return _compaction(id, "cancelled", {})
+
+
+def _compaction(id: str, status: str, more: JsonObject) -> JsonObject:
+    return {"sessionUpdate": "compaction_update", "compactionId": id, "status": status, **more}
+
+
+def child(session: str, state: Literal["running", "idle"], name: str = "", stop: str = "") -> JsonObject:
+    """A sub-agent as a child session: announced with the first of these. `stop` is why its work ended."""
+    now = {"state": state, "stopReason": stop} if stop else {"state": state}
+    told: JsonObject = {"sessionUpdate": "subagent_update", "sessionId": session, "state": now}
+    return told | ({"title": one_line(name, 80)} if name else {})
+
+
+def task(parent: str, session: str, group: Group, mask: Mask) -> JsonObject:
+    """What a sub-agent was given to do, as a message from the session that gave it."""
+    return {
+        "sessionUpdate": "session_message",
+        "messageId": group.id,
+        "senderSessionId": parent,
+        "recipientSessionId": session,
+        "content": [{"type": "text", "text": mask(_asked(group.first))}],
+    }
+
+
 def making_room(event: CompactionStarted) -> SessionUpdate:
     """A compaction begins; it is shown as a call of the agent's."""
     return start_tool_call(
@@ -336,13 +381,16 @@ Edits = Mapping[str, Sequence[ToolCallContentVariant]]
 """What calls changed in files, by their ids."""
 
 
-def retold(shown: Shown, workspace: Path, ids: CallIds, mask: Mask, edits: Edits) -> Iterator[SessionUpdate]:
-    """One item of the record, as it would have been told; `mask` is for what was not masked on its way into it."""
+def retold(
+    shown: Shown, workspace: Path, ids: CallIds, mask: Mask, edits: Edits, compactions: bool = False
+) -> Iterator[SessionUpdate | JsonObject]:
+    """One item of the record, as it would have been told; `mask` is for what was not masked on its way into it, `compactions`
+    says that the editor shows them by themselves."""
     if shown.change and shown.change.kind == "rewind":
         yield thought(REWOUND)
     elif shown.change:
         record = shown.change.record or CompactionRecord(shown.change.id, "manual", "", "compacted")
-        yield compacted(record, begun=False)
+        yield compaction_over(record) if compactions else compacted(record, begun=False)
     elif shown.group and shown.group.kind == "user":
         yield update_user_message_text(mask(_asked(shown.group.first)))
     elif shown.group and shown.group.kind in {"reply", "round"}:

@@ -1,6 +1,6 @@
 """Standard input and output as the editor's line: one JSON-RPC object each, and nothing else on standard output.
 
-Whatever comes in is answered or left out; nothing that is no protocol reaches the library. Knows no method.
+Whatever comes in is answered or left out; nothing that is no protocol reaches the library. Knows no method but the first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class Wire:
 
     def __init__(self, source: BinaryIO, sink: BinaryIO) -> None:
         self._source, self._sink = source, sink
-        self._loop = asyncio.get_running_loop()
+        self.client_capabilities: object = None
+        """What the editor says that it can, as it said it: the library leaves out what is newer than itself."""
+        self.loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[bytes] = asyncio.Queue()
         self._out: SimpleQueue[tuple[bytes, asyncio.Future[None]] | None] = SimpleQueue()
         for work in (self._read_lines, self._write_lines):
@@ -42,6 +44,8 @@ class Wire:
                 continue
             message, problem = parse_line(line)
             if message is not None:
+                if message.get("method") == "initialize" and isinstance(told := message.get("params"), dict):
+                    self.client_capabilities = cast("JsonObject", told).get("clientCapabilities")
                 return message
             if problem is not None:
                 await self.send(problem)
@@ -49,7 +53,7 @@ class Wire:
 
     async def send(self, message: JsonObject) -> None:
         """One message, after all that were sent before. Raises ConnectionError where nobody reads any more."""
-        written = self._loop.create_future()
+        written = self.loop.create_future()
         self._out.put((msgspec.json.encode(worded(message), enc_hook=str) + b"\n", written))
         await written
 
@@ -76,7 +80,7 @@ class Wire:
 
     def _tell(self, what: Callable[..., None], *values: object) -> None:
         try:
-            self._loop.call_soon_threadsafe(what, *values)
+            self.loop.call_soon_threadsafe(what, *values)
         except RuntimeError:  # the loop has ended
             return
 

@@ -10,7 +10,7 @@ import ctypes
 import hashlib
 import sys
 import threading
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +34,7 @@ from ctxchat.context.workspace import branch_of
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import CtxchatError, StorageError, UsageError
 from ctxchat.core.messages import Group
+from ctxchat.core.ports import EditorFiles
 from ctxchat.core.quantities import count
 from ctxchat.core.search import Hit, Scope
 from ctxchat.models.catalogue import prices
@@ -186,14 +187,22 @@ class Program(Shared):
     # ── sessions ──
 
     async def open(
-        self, session_id: str = "", *, interactive: bool = True, only_read: bool = False, keep_empty: bool = False
+        self,
+        session_id: str = "",
+        *,
+        interactive: bool = True,
+        only_read: bool = False,
+        keep_empty: bool = False,
+        editor: Callable[[str], EditorFiles] | None = None,
     ) -> Session:
         """A new session, or a stored one by a unique beginning of its id. One that is open for writing elsewhere opens
         read-only, as with `only_read`, which takes it from nobody. One in which nothing is written is not kept when it is closed,
-        but for a day with `keep_empty`: somebody else has its id. Raises UsageError and StorageError."""
+        but for a day with `keep_empty`: somebody else has its id. `editor` gives the files of the editor that has it open. Raises
+        UsageError and StorageError."""
         self.servers.start(self.settings.mcp)
         missing = () if interactive else await self.servers_awaited()
-        session = await Opening(self, interactive).open(session_id, only_read=only_read, keep_empty=keep_empty)
+        opening = Opening(self, interactive, editor=editor)
+        session = await opening.open(session_id, only_read=only_read, keep_empty=keep_empty)
         session.notices = (*session.notices, *missing, *await self._others_hooks())
         return session
 

@@ -38,7 +38,7 @@ from ctxchat.core.head import ToolSpec
 from ctxchat.core.journal import AgentChosen, ModelChosen, SessionState
 from ctxchat.core.memos import memos_of
 from ctxchat.core.permissions import Rule
-from ctxchat.core.ports import JournalPort, ModelPort, ToolPort
+from ctxchat.core.ports import EditorFiles, JournalPort, ModelPort, ToolPort
 from ctxchat.models.offline import OFFLINE_NAME
 from ctxchat.models.settings import where
 from ctxchat.storage import loading, private_files, sessions
@@ -172,7 +172,8 @@ class Stored(msgspec.Struct, frozen=True):
 
 class Opening:
     """How sessions of a program are put together. `interactive` says that somebody can be asked, `approvals` is what stands
-    between a sub-agent and what it does, `checkpoints` where that is kept, `spending` what it may spend: its caller's."""
+    between a sub-agent and what it does, `checkpoints` where that is kept, `spending` what it may spend: its caller's; `editor`
+    gives the files of the editor that has the session of that id open."""
 
     def __init__(
         self,
@@ -181,8 +182,10 @@ class Opening:
         approvals: Approvals | None = None,
         checkpoints: Checkpoints | None = None,
         spending: SpendingBudget | None = None,
+        editor: Callable[[str], EditorFiles] | None = None,
     ) -> None:
         self._shared = shared
+        self._editor = editor
         self._spending = spending
         self._interactive = interactive
         self._extensions = Extensions()
@@ -377,7 +380,7 @@ class Opening:
         tools.append(MakeRoom(lambda keep: self._policy.wanted_by_model(keep)))
         tools.append(WriteMemo(lambda: {m.name: m.text for m in memos_of(self._conversation.ledger).values()}))
         if self._above is None:  # a sub-agent has none of its own
-            open_below = partial(self._open_below, checkpoints)
+            open_below = partial(self._open_below, checkpoints, session)
             below = SubAgents(shared, session, lambda: self._conversation.model.address, approvals, open_below)
             known = {n: a.description for n, a in shared.loaded.settings.all_agents.items()}
             tools.append(Delegate(below, known, below.only_reads, lambda: shared.loaded.settings.limits.task_seconds))
@@ -399,15 +402,24 @@ class Opening:
             guests=shared.servers.tools,
             guests_arrive=partial(shared.servers.settled, FIRST_WAIT_S) if shared.servers.rows else None,
             files=checkpoints,
+            editor=self._editor(session) if self._editor else None,
             background=jobs,
             mask=shared.masking,
         )
         self._configuring.tools = lambda: tool_runner.every
         return tool_runner, checkpoints, seen
 
-    async def _open_below(self, checkpoints: Checkpoints, session: str, approvals: Approvals) -> Session:
+    async def _open_below(self, checkpoints: Checkpoints, above: str, session: str, approvals: Approvals) -> Session:
         spending = TaskBudget(self._spending or SpendingBudget())
-        return await Opening(self._shared, self._interactive, approvals, checkpoints, spending).open(session)
+        files = self._editor(above) if self._editor else None  # the editor knows the session above
+
+        def editor(_: str) -> EditorFiles:
+            assert files
+            return files
+
+        return await Opening(
+            self._shared, self._interactive, approvals, checkpoints, spending, editor if files else None
+        ).open(session)
 
     async def _keep_rules(self, rules: Sequence[Rule]) -> None:
         try:

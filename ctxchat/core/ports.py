@@ -178,11 +178,28 @@ class ToolLimits(msgspec.Struct, frozen=True):
     seconds: float = 120.0
 
 
+class EditorFiles(Protocol):
+    """Files as an editor has them, which may not be saved yet. Paths are absolute."""
+
+    def text(self, path: str) -> str | None:
+        """A file as it stands there; None where the editor has none, or says nothing. Blocks: for a thread."""
+        ...
+
+    async def save(self, path: str) -> None:
+        """Have what is not saved there yet lie on the disk, before it is changed: so it is what an undo brings back."""
+        ...
+
+    async def write(self, path: str, text: str) -> None:
+        """Have the editor take over a text, as a change of the agent's, and save it; nothing where it does not."""
+        ...
+
+
 class ToolContext(msgspec.Struct, frozen=True):
     """What a call is told: its id, the workspace's resolved root, the session's own folder (where `tool-results/…` lies;
     empty for none), the cap for its output in characters, how long a command runs where the call does not say, what it may do
     beyond its sandbox, whether it may only read, because nobody was asked, the patterns of paths that nothing may read, and the
-    `target` of the access request that it was judged by, empty before that."""
+    `target` of the access request that it was judged by, empty before that, and the files of an editor, where one is at the other
+    end."""
 
     call_id: str
     workspace: str
@@ -193,6 +210,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     read_only: bool = False
     unreadable: tuple[str, ...] = ()
     target: str = ""
+    editor: EditorFiles | None = None
 
 
 class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):

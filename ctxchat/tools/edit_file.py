@@ -17,17 +17,19 @@ import msgspec
 from ctxchat import atomic_write
 from ctxchat.core.errors import ToolError
 from ctxchat.core.permissions import AccessRequest
-from ctxchat.core.ports import ToolContext, ToolOutput
+from ctxchat.core.ports import EditorFiles, ToolContext, ToolOutput
 from ctxchat.core.quantities import count
 from ctxchat.repository_files import held_folder
-from ctxchat.tools.diffs import Diff, difference, matched
+from ctxchat.tools.diffs import Diff, difference
 from ctxchat.tools.editorconfig import agreed_encoding
 from ctxchat.tools.encodings import SNIFFED_BYTES, Encoding, binary_kind, declared, encoding_of
+from ctxchat.tools.line_ends import LINE_END, only_crlf, with_line_ends_of
 from ctxchat.tools.paths import MAX_BYTES, ResolvedPath, locate, missing, open_file, patterns, unmoved
 from ctxchat.tools.resemblance import resemblance
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.text import clip_line, numbered, size
 from ctxchat.tools.tool import A, Arguments, Pieces, Tool
+from ctxchat.tools.unsaved import as_edited
 
 
 class WriteArguments(Arguments, frozen=True):
@@ -91,7 +93,9 @@ class _WritingTool(Tool[A]):
 
     async def execute(self, arguments: A, context: ToolContext) -> Pieces:
         change = await asyncio.to_thread(self.change, arguments, context)
-        await asyncio.to_thread(_store, change)
+        await _hand_over(change, context.editor)
+        if not context.editor or not await asyncio.to_thread(_is_stored, change):
+            await asyncio.to_thread(_store, change)
         await asyncio.to_thread(self._seen.saw, change.place.path, change.after)
         verb = "Created" if change.before is None else "Changed"
         lines = change.after.count(b"\n") + (not change.after.endswith(b"\n") and change.after != b"")
@@ -109,7 +113,7 @@ class WriteFile(_WritingTool[WriteArguments]):
     def change(self, arguments: WriteArguments, context: ToolContext) -> Rewrite:
         place = locate(arguments.path, context, spilled=False)
         content = arguments.content
-        before = _read_bytes(place) if _writable(place) else None
+        before = _read_bytes(place, context.editor) if _writable(place) else None
         if before is None:
             stated, agreed = declared(_head(content)), agreed_encoding(place)
             by = "it states" if stated else ".editorconfig says"
@@ -149,7 +153,7 @@ class EditFile(_WritingTool[EditArguments]):
         place = locate(arguments.path, context, spilled=False)
         if not _writable(place):
             raise missing(place)
-        before = _read_bytes(place)
+        before = _read_bytes(place, context.editor)
         if kind := binary_kind(before[:SNIFFED_BYTES]):
             raise ToolError(f"{place.shown} is not text: {kind}, {size(len(before))}.")
         self._seen.check(place, before, whole=False)
@@ -218,12 +222,12 @@ def _writable(place: ResolvedPath) -> bool:
     return True
 
 
-def _read_bytes(place: ResolvedPath) -> bytes:
+def _read_bytes(place: ResolvedPath, editor: EditorFiles | None) -> bytes:
     with open_file(place) as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise ToolError(f"{place.shown} is larger than {size(MAX_BYTES)}.", "Change it with a program through shell.")
-    return data
+    return as_edited(place, data, editor)
 
 
 def _head(text: str) -> bytes:
@@ -266,6 +270,22 @@ def _encoded(text: str, encoding: Encoding, place: ResolvedPath) -> bytes:
         ) from error
 
 
+async def _hand_over(change: Rewrite, editor: EditorFiles | None) -> None:
+    """Let the editor, where there is one, make a change of text its own."""
+    if editor and await asyncio.to_thread(unmoved, change.place.path):
+        with suppress(UnicodeDecodeError):
+            await editor.write(str(change.place.path), change.after.decode())
+
+
+def _is_stored(change: Rewrite) -> bool:
+    """The file is what it is to be."""
+    try:
+        with open_file(change.place) as file:
+            return file.read(len(change.after) + 1) == change.after
+    except (ToolError, OSError):
+        return False
+
+
 def _store(change: Rewrite) -> None:
     """Put the new content in its place, whole or not at all. All of it in the folder that was judged, held open: a link that is
     put in the way meanwhile leads nowhere."""
@@ -298,9 +318,6 @@ def _mask() -> int:
     return mask
 
 
-LINE_END = re.compile(r"\r\n|\n|\r")
-
-
 def replaced(text: str, old: str, new: str, every: bool = False) -> tuple[str, int]:
     """`text` with `old` replaced by `new`, and how often. A line end of `old` matches any, and the lines keep those they have:
     models are not shown them. Raises ToolError where `old` is not there, or there several times and not `every` one is meant."""
@@ -327,28 +344,6 @@ def replaced(text: str, old: str, new: str, every: bool = False) -> tuple[str, i
         pieces += [text[at:start], with_line_ends_of(text[start:end], new, _line_end_at(text, start))]
         at = end
     return "".join((*pieces, text[at:])), len(found)
-
-
-def with_line_ends_of(old: str, new: str, usual: str = "") -> str:
-    """`new` with the line ends of `old`: its own for a line that stays or takes another's place, that of the line before for one
-    that is added. `usual` is for a text without any; where it is empty too, `new` stays as it is."""
-    ends, wanted = LINE_END.findall(old), LINE_END.findall(new)
-    usual = ends[0] if ends else usual
-    if not wanted or not usual:
-        return new
-    lines = LINE_END.split(new)
-    if len(set(ends)) < 2:
-        return usual.join(lines)
-    taken: list[str] = []
-    for _, start, end, first, last in matched(LINE_END.split(old), lines):
-        own = ends[start:end][: last - first]
-        taken += own + [(own or taken or [usual])[-1]] * (last - first - len(own))
-    return "".join(line + end for line, end in zip(lines, [*taken[: len(wanted)], ""], strict=True))
-
-
-def only_crlf(text: str) -> bool:
-    """True when the text has line ends and all are CRLF."""
-    return "\n" in text and text.count("\n") == text.count("\r\n")
 
 
 def _line_end_at(text: str, at: int) -> str:

@@ -25,6 +25,7 @@ from ctxchat.tools.paths import MAX_BYTES, ResolvedPath, locate, open_file, patt
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.text import line_break, numbered, size
 from ctxchat.tools.tool import Arguments, Pieces, Tool, in_thread
+from ctxchat.tools.unsaved import as_edited
 
 MAX_LINES = 2000
 MAX_LINE = 2000
@@ -76,7 +77,8 @@ class ReadFile(Tool[ReadArguments]):
         first = max(1, arguments.start_line)
         last = min(arguments.end_line or first + MAX_LINES - 1, first + MAX_LINES - 1)
         asked = arguments.end_line
-        yield ToolOutput(await in_thread(_read_lines, place, first, last, context.max_chars, self._seen, asked))
+        text = await in_thread(_read_lines, place, first, last, context, self._seen, asked)
+        yield ToolOutput(text)
 
     def _image(self, place: ResolvedPath, data: bytes) -> ToolOutput:
         """The image itself, where the model sees it. Raises ToolError."""
@@ -154,10 +156,11 @@ def _read_lines(
     place: ResolvedPath,
     first: int,
     last: int,
-    max_chars: int,
+    context: ToolContext,
     seen: SeenFiles,
     asked: int,
 ) -> str:
+    max_chars = context.max_chars
     with open_file(place) as file:
         small = size_of(file) <= MAX_BYTES
         data = file.read(MAX_BYTES if small else SNIFFED_BYTES)
@@ -171,6 +174,7 @@ def _read_lines(
                 remedy or "Use a program for it through shell.",
             )
         if small:
+            data = as_edited(place, data, context.editor)
             seen.saw(place.path, data)
             encoding = encoding_of(data, agreed=agreed_encoding(place))  # of all of it: an edit will go by that, too
             excerpt = _excerpt(stop, io.BytesIO(data), encoding, first, last, max_chars)

@@ -16,14 +16,17 @@ from typing import Any
 import pytest
 from acp import RequestError, embedded_text_resource, image_block, resource_block, resource_link_block, text_block
 from acp.client import ClientSideConnection
+from acp.connection import StreamDirection, StreamEvent
 from acp.schema import (
     AllowedOutcome,
     AudioContentBlock,
     DeniedOutcome,
     McpServerStdio,
     PermissionOption,
+    ReadTextFileResponse,
     RequestPermissionResponse,
     ToolCallUpdate,
+    WriteTextFileResponse,
 )
 from acp.stdio import spawn_agent_process
 from hypothesis import given
@@ -41,12 +44,16 @@ Updates = list[dict[str, Any]]
 
 
 class Editor:
-    """What an editor is told, and what its person answers: the id of an option, or empty for none."""
+    """What an editor is told, and what its person answers: the id of an option, or empty for none. `buffers` are files as they
+    stand there, by their paths; one that is written is saved."""
 
     def __init__(self, answer: Callable[[list[PermissionOption]], str] = lambda options: "once") -> None:
         self.updates: Updates = []
         self.asked: list[tuple[ToolCallUpdate, list[PermissionOption]]] = []
         self.answer = answer
+        self.told: list[dict[str, Any]] = []  # as it came, also what is newer than the library
+        self.buffers: dict[str, str] = {}
+        self.files: list[tuple[str, str, str]] = []  # what was asked of them: what, in which session, of which
         self.news = asyncio.Event()
         self.agent: ClientSideConnection
         self.process: asyncio.subprocess.Process
@@ -70,12 +77,29 @@ class Editor:
         outcome = AllowedOutcome(outcome="selected", option_id=taken) if taken else DeniedOutcome(outcome="cancelled")
         return RequestPermissionResponse(outcome=outcome)
 
+    async def read_text_file(self, session_id: str, path: str, **_: Any) -> ReadTextFileResponse:
+        self.files.append(("read", session_id, path))
+        if path in self.buffers:
+            return ReadTextFileResponse(content=self.buffers[path])
+        return ReadTextFileResponse(content=await asyncio.to_thread(Path(path).read_text))
+
+    async def write_text_file(self, session_id: str, path: str, content: str, **_: Any) -> WriteTextFileResponse:
+        self.files.append(("write", session_id, path))
+        self.buffers[path] = content
+        await asyncio.to_thread(Path(path).write_text, content)
+        return WriteTextFileResponse()
+
     def of(self, kind: str, session: str = "") -> Updates:
         """Updates of one kind, all sessions' or one's."""
         return [u for u in self.updates if u["sessionUpdate"] == kind and session in {"", u["session"]}]
 
     def text(self, kind: str = "agent_message_chunk", session: str = "") -> str:
         return "".join(u["content"]["text"] for u in self.of(kind, session))
+
+    def saw(self, event: StreamEvent) -> None:
+        if event.direction is StreamDirection.INCOMING and event.message.get("method") == "session/update":
+            params = event.message["params"]
+            self.told.append({"session": params["sessionId"], **params["update"]})
 
     async def until(self, holds: Callable[[], object]) -> None:
         """Until what was told makes this true."""
@@ -91,13 +115,27 @@ class Editor:
 
 
 @asynccontextmanager
-async def editing(home: Home, *options: str, answer: Any = None, **started: Any) -> AsyncGenerator[Editor, None]:
-    """An editor with the agent at work in the person's folder."""
-    editor = Editor(answer) if answer else Editor()
+async def editing(
+    home: Home,
+    *options: str,
+    answer: Any = None,
+    able: dict[str, Any] | None = None,
+    editor: Editor | None = None,
+) -> AsyncGenerator[Editor, None]:
+    """An editor with the agent at work in the person's folder; `able` is what it says it can."""
+    editor = editor or (Editor(answer) if answer else Editor())
     line = [sys.executable, "-m", "ctxchat", "acp", *options]
-    spawned = spawn_agent_process(editor, *line, env=home.environ, cwd=home.work, use_unstable_protocol=True)  # type: ignore[arg-type]
+    spawned = spawn_agent_process(
+        editor,  # type: ignore[arg-type]
+        *line,
+        env=home.environ,
+        cwd=home.work,
+        use_unstable_protocol=True,
+        observers=[editor.saw],
+    )
     async with spawned as (editor.agent, editor.process):
-        await editor.agent.initialize(protocol_version=1, **started)
+        params = {"protocolVersion": 1, "clientCapabilities": able or {}}
+        await editor.agent._conn.send_request("initialize", params)  # pyright: ignore[reportPrivateUsage]
         yield editor
 
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from ctxchat.core.errors import ToolError
 from ctxchat.core.ports import ToolContext
 from ctxchat.tools.diffs import difference
-from ctxchat.tools.edit_file import EditFile, WriteFile, lines_now, replaced, with_line_ends_of
+from ctxchat.tools.edit_file import EditFile, WriteFile, lines_now, replaced
 from ctxchat.tools.encodings import encoding_of
+from ctxchat.tools.line_ends import with_line_ends_of
 from ctxchat.tools.paths import ResolvedPath
 from ctxchat.tools.seen import SeenFiles
 

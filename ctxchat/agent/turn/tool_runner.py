@@ -36,6 +36,7 @@ from ctxchat.core.permissions import AccessRequest, Answer, parse_rules
 from ctxchat.core.ports import (
     BackgroundCommands,
     Clock,
+    EditorFiles,
     ToolContext,
     ToolLeave,
     ToolLimits,
@@ -181,6 +182,7 @@ class ToolRunner:
         guests: Callable[[], Sequence[ToolPort]] = tuple,
         guests_arrive: Callable[[], Awaitable[None]] | None = None,
         files: WorkspaceFiles | None = None,
+        editor: EditorFiles | None = None,
         background: BackgroundCommands | None = None,
         mask: Callable[[str], str] = str,
     ) -> None:
@@ -195,7 +197,7 @@ class ToolRunner:
         self._clock = clock
         self._workspace = workspace
         self._session_folder = session_folder
-        self._files = files
+        self._files, self._editor = files, editor
         self.background = background
         """Commands that go on beside the conversation, where there can be any."""
         self._warned: set[str] = set()
@@ -345,7 +347,9 @@ class ToolRunner:
         """The call as a job, or its refusal as an outcome; `asks`: the person is asked even where a rule allows it. Raises what
         is wrong with it."""
         limits = self.limits
-        context = ToolContext(call.id, self._workspace, self._session_folder, limits.max_chars, limits.seconds)
+        context = ToolContext(
+            call.id, self._workspace, self._session_folder, limits.max_chars, limits.seconds, editor=self._editor
+        )
         tool = self._find(call)
         arguments = self._arguments(call, tool.spec)
         async with self._looking:
@@ -476,6 +480,8 @@ class ToolRunner:
             or job.access_request.access not in {"write", "run", "network"}
         ):
             return None
+        if self._editor and job.access_request.access == "write":
+            await self._editor.save(job.access_request.target)
         try:
             await self._files.begin_call(
                 job.access_request.access, job.access_request.target, job.access_request.changing_words
