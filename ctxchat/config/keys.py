@@ -57,7 +57,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "undo_compaction",
         ("alt+u",),
-        "Undo what came last: changes to files, a compaction, a change by hand",
+        "Undo what came last: files, a compaction, any change",
         "undo",
         "compaction.undo",
         argument="[files]",
@@ -80,18 +80,16 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "context",
         ("f2",),
-        "Context panel: what fills the window (read: in a sentence)",
+        "Context panel: what fills the window",
         "context",
         "views.context",
         argument="[read]",
     ),
-    Action(
-        "cache", ("alt+j",), "Cache: what the server still holds, and what comes next costs", "cache", "views.cache"
-    ),
+    Action("cache", ("alt+j",), "Cache: what the server holds, and what it saves", "cache", "views.cache"),
     Action(
         "limit",
         ("ctrl+f7",),
-        "Spending limits: what is left of them, or raise one for this session",
+        "Spending limits: what is left, or raise one",
         "limit",
         "views.limit",
         argument="[turn | session | day  USD]",
@@ -100,7 +98,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "archive",
         ("f3",),
-        "Archive: every compaction, and the messages it replaced",
+        "Archive: every compaction and what it replaced",
         "archive",
         "views.archive",
         screen=True,
@@ -110,7 +108,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "memos",
         ("alt+d",),
-        "Memos: what the agent keeps word for word, to edit or remove",
+        "Memos: what the agent keeps word for word",
         "memos",
         "views.memos",
         screen=True,
@@ -128,7 +126,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "flight",
         ("alt+l",),
-        "Flight recorder: the fill over time, every compaction, a report",
+        "Flight recorder: the fill over time, and a report",
         "flight",
         "views.flight",
         screen=True,
@@ -137,14 +135,22 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "aside",
         ("ctrl+f8",),
-        "Ask beside the conversation: nothing of it stays in the window",
+        "Ask beside the conversation: nothing of it stays",
         "btw",
         "views.aside",
         argument="[question]",
         aliases=("aside",),
         screen=True,
     ),
-    Action("sessions", ("f9",), "Sessions: open, rename, delete, branch", "sessions", "sessions.sessions", screen=True),
+    Action(
+        "sessions",
+        ("f9",),
+        "Sessions: open, rename, delete, branch",
+        "sessions",
+        "sessions.sessions",
+        aliases=("resume",),
+        screen=True,
+    ),
     Action("new_session", ("ctrl+n",), "A new session", "new", "sessions.new_session"),
     Action("branch", ("alt+g",), "Branch: go on in a copy of this session", "branch", "sessions.branch"),
     Action(
@@ -159,7 +165,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "import",
         ("ctrl+f6",),
-        "Import sessions of other agents: all that are found, a file or a folder",
+        "Import sessions of other agents",
         "import",
         "importing.import_sessions",
         argument="[path | stop]",
@@ -212,7 +218,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "copy_block",
         ("ctrl+f10",),
-        "Copy a block: letters over messages, answers, code and outputs",
+        "Copy a block: letters over all that can be copied",
         "copy-block",
         "program.copy_block",
         screen=True,
@@ -236,7 +242,7 @@ ACTIONS: tuple[Action, ...] = (
         "Continue a reply or a turn that broke off",
         "continue",
         "models.resume",
-        aliases=("resume", "retry"),
+        aliases=("retry",),
     ),
     Action("keys", ("alt+k",), "Keys: which there are, and other ones", "keys", "program.keys", screen=True),
     Action("palette", ("ctrl+p",), "All commands"),

@@ -98,6 +98,18 @@ async def test_forks_stand_below_what_they_came_from(tmp_path: Path) -> None:
         assert app.result == "s2"
 
 
+@pytest.mark.parametrize(("messages", "chosen"), [(0, "s4"), (7, "s1")])
+async def test_from_a_session_without_a_word_enter_goes_on_with_the_last_one(
+    tmp_path: Path, messages: int, chosen: str
+) -> None:
+    rows = [msgspec.structs.replace(SESSIONS[0], messages=messages), *SESSIONS[1:]]
+    app = Opened(SessionsScreen(FakeServices(tmp_path, rows=rows), HarbourSession(), NOW))
+    async with app.run_test(size=(120, 24)) as pilot:
+        await app.settle()
+        await pilot.press("enter")
+        assert app.result == chosen
+
+
 async def test_what_was_said_last_is_told_of_the_one_under_the_cursor(tmp_path: Path) -> None:
     app, doors = sessions(tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:

@@ -138,7 +138,7 @@ class SessionsScreen(Listing[str]):
         yield from (rows, Static(id="glance", markup=False), field)
 
     def on_mount(self) -> None:
-        self._load(self._session.id if self._session else "")
+        self._load(self._session.id if self._session else "", opening=True)
 
     # ── what it shows ──
 
@@ -149,8 +149,11 @@ class SessionsScreen(Listing[str]):
         return branch.row if branch else None
 
     @work(group="load", exit_on_error=False)
-    async def _load(self, at: str = "") -> None:
+    async def _load(self, at: str = "", *, opening: bool = False) -> None:
         rows = await self.attempt(self._services.sessions())
+        if opening and any(row.id == at and not row.messages for row in rows or ()):
+            # Who comes from a session in which nothing was said yet wants the last in which something was.
+            at = next((row.id for row in rows or () if row.messages and not row.delegated), at)
         self._tree = as_tree(rows or ())
         self._below = sub_agents(self._tree)
         self._unfolded |= {row.parent for row in rows or () if row.id == at}
