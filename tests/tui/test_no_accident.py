@@ -248,7 +248,8 @@ async def test_the_mode_in_which_nothing_asks_is_confirmed_with_enter_after_a_pa
     async with chatting(tmp_path, session, now=watch) as (app, pilot):
         await pilot.press(*["shift+tab"] * 4)
         await until(pilot, lambda: isinstance(app.screen, Confirm))
-        assert mode.mode == "auto-edit" and "Mode all?" in words(app)
+        assert mode.mode == "ask" and "Mode all?" in words(app), "what stands at the composer is what a no leaves"
+        assert "]ask " in str(app.chat.query_one("#frame").border_title)
         await pilot.press("shift+tab", "enter")
         assert isinstance(app.screen, Confirm), "enter came with the keys before it"
         await pilot.press(*"go on", "enter")

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-NOTHING_ASKS = """\
-Nothing asks any more: files are changed, commands run and pages are fetched as the model wants, and so as any text that it
-reads wants. Only rules that forbid still hold."""
+NOTHING_ASKS = (
+    "Nothing asks any more: the model changes files, runs commands and fetches pages by itself, and any text that it reads "
+    "may talk it into that. Only rules that forbid still hold."
+)
 
 
 async def sessions(app: CtxchatApp, argument: str = "") -> None:
@@ -124,8 +125,12 @@ async def mode(app: CtxchatApp, argument: str = "") -> None:
         raise CtxchatError(f"There is no mode {one_line(argument, 40)}.", f"Modes: {', '.join(MODES)}.")
     before = session.permissions.mode
     wanted = MODES[MODES.index(argument) if argument else (MODES.index(before) + 1) % len(MODES)]
-    if wanted == "all" and wanted != before and not await app.ask(Confirm(NOTHING_ASKS, danger="Mode all?")):
-        wanted = before if argument else MODES[0]  # the key goes on round
+    if wanted == "all" != before:
+        if not argument:  # the key goes on round: what stands at the composer while it asks is what a no leaves
+            session.permissions.mode = MODES[0]
+            app.chat.show_header()
+        if not await app.ask(Confirm(NOTHING_ASKS, danger="Mode all?")):
+            return
     session.permissions.mode = wanted
     app.chat.show_header()
 
