@@ -128,8 +128,20 @@ def counted(tool: str, output: str) -> str:
     found, _, last = output.rstrip("\n").rpartition("\n")
     about = found and last.startswith("[") and last.endswith("]")  # in brackets a tool says what it left out
     text = found if about else output
-    return count(hits_in(text.strip("\n").split("\n"))[0], unit) if unit == "hit" else lines_of(text, unit)
+    if unit == "hit":
+        return count(hits_in(text.strip("\n").split("\n"))[0], unit)
+    if (
+        unit == "line"
+        and "read" not in tool
+        and 0 < len(words := text.strip()) <= MAX_SPOKEN_CHARS
+        and "\n" not in words
+    ):
+        return one_line(words.removesuffix("."))  # what it says is shorter than that it says a line
+    return lines_of(text, unit)
 
+
+MAX_SPOKEN_CHARS = 24
+"""Characters of a result that stands in the line of its call."""
 
 _UNITS = ((("grep", "search"), "hit"), (("glob", "list", "find"), "file"))
 

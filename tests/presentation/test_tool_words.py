@@ -90,6 +90,8 @@ def test_a_call_without_arguments_has_nothing_behind_its_name() -> None:
         ("grep", "a.py:1:x\n[only the first hit is shown]", "1 hit"),
         ("grep", "a.py\n1:x\n2-y\n--\n9:x\n[only the first 2 hits are shown]", "2 hits"),
         ("read_file", "[a.py is empty]", "1 line"),
+        ("todo", "Kept: 1 of 3 done.", "Kept: 1 of 3 done"),
+        ("weather", "9 degrees\nwind from the west", "2 lines"),
     ],
 )
 def test_what_a_tool_says_of_its_own_output_is_no_line_of_it(tool: str, output: str, words: str) -> None:

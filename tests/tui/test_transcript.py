@@ -10,7 +10,7 @@ import pytest
 
 from ctxchat.core.calibration import level
 from ctxchat.core.context_usage import ContextUsage, Counting, measure
-from ctxchat.core.events import TextDelta
+from ctxchat.core.events import ReasoningDelta, TextDelta, ToolFinished
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.ledger import Change, Edit
 from ctxchat.core.messages import Message, ToolCall
@@ -19,7 +19,7 @@ from ctxchat.presentation.history import Shown, items
 from ctxchat.presentation.inventory import inventory
 from ctxchat.presentation.text import short
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.transcript.blocks import Block, CompactionMark, NoticeBlock, ReplyBlock, UserBlock, Waiting
+from ctxchat.tui.transcript.blocks import SPINNER, Block, CompactionMark, NoticeBlock, ReplyBlock, UserBlock, Waiting
 from ctxchat.tui.transcript.column import MAX_DRAWN_ITEMS, TranscriptColumn
 from ctxchat.tui.transcript.record_blocks import blocks_for
 from ctxchat.tui.transcript.tool_block import ToolBlock
@@ -42,6 +42,23 @@ def reading(app: CtxchatApp) -> list[str]:
 def numbers(app: CtxchatApp) -> list[int]:
     """Of the messages on screen, from top to bottom."""
     return [int(n) for n in re.findall(r"message number (\d+)\.", words(app))]
+
+
+async def test_a_spinner_goes_on_until_the_end_of_a_stream(tmp_path: Path) -> None:
+    script = [ReasoningDelta("Let me see."), Pause("thinks"), TextDelta("At Pier"), Pause("speaks"), *reply(" 7.")]
+    session = FakeSession(lambda _: script)
+
+    def spinners() -> set[str]:
+        return {spinner for spinner in SPINNER if spinner in words(app)}
+
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter")
+        for shown, then in (("thinking", "thinks"), ("At Pier", "speaks")):
+            await until(pilot, lambda shown=shown: shown in words(app))
+            first = spinners()
+            await until(pilot, lambda first=first: first and spinners() and spinners() != first)
+            session.approvals(then).set()
+        await until(pilot, lambda: "At Pier 7." in words(app) and not spinners())
 
 
 async def test_of_a_long_record_only_the_end_is_made(tmp_path: Path) -> None:
@@ -292,6 +309,14 @@ async def test_a_call_that_is_stopped_as_it_comes_into_the_record_spins_no_more(
         group = single("reply", Message(1, "assistant", "one line", at=AT), 1)
         app.chat.transcript.extend_record([Shown(group)], {}, {"g1": [answer, call]})
         await until(pilot, lambda: "cancelled" in words(app))
+
+
+@pytest.mark.parametrize(("width", "line"), [(78, "does not exist. Did you mean"), (40, "does not ex"), (18, "✗")])
+def test_why_a_call_failed_stands_in_its_line(width: int, line: str) -> None:
+    why = "docs/configuration.md does not exist. Did you mean docs/compaction.md, docs/contributing.md?"
+    finished = ToolFinished("c1", "read_file", "error", why, 30, 0.01)
+    drawn = ToolBlock("c1", "read_file", {"path": "docs/configuration.md"}, finished).draw(width)
+    assert line in drawn[0].words.plain and drawn[0].words.cell_length <= width
 
 
 async def test_a_pass_between_turns_is_marked_between_them(tmp_path: Path) -> None:

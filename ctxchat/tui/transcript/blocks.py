@@ -7,6 +7,7 @@ All text is foreign: it is cleaned and enters as `Content` only.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from time import monotonic
 
 from textual.content import Content
@@ -297,6 +298,10 @@ class ThinkingBlock(Fold):
     def source(self) -> str:
         return self._text
 
+    @property
+    def moving(self) -> bool:  # type: ignore[override]
+        return self._streaming
+
     def append_text(self, text: str) -> None:
         """More of it."""
         self._text += text
@@ -311,6 +316,8 @@ class ThinkingBlock(Fold):
         """`▸ thinking   ~1.2k`, and while folded its newest line."""
         word = self._words[0 if self._streaming else 1]
         left = Content.styled(f"{self.sign} {word}", "$text-muted")
+        if self._streaming:
+            left = left.append(Content.styled(f" {spin(monotonic())}", "$accent"))
         if not self.unfolded:
             newest = (
                 clean(self._text[-400:]).rstrip().rsplit("\n", 1)[-1] if self._streaming else clean(self._text[:200])
@@ -331,13 +338,14 @@ MAX_REPLY_CHARS = 400_000
 
 
 class ReplyBlock(Block):
-    """One text by the model. One that was `interrupted` says so, and where it is `offered` how to go on."""
+    """One text by the model. One that was `interrupted` says so, and where it is `offered` how to go on. While more of it comes
+    (`streaming`), a spinner stands behind its last word."""
 
     above = below = 1
 
-    def __init__(self, text: str = "", *, interrupted: bool = False) -> None:
+    def __init__(self, text: str = "", *, interrupted: bool = False, streaming: bool = False) -> None:
         self._pieces = [text] if text else []
-        self.interrupted, self._offered = interrupted, False
+        self.interrupted, self._offered, self._streaming = interrupted, False, streaming
         self._growing: GrowingMarkdown | None = None
 
     @property
@@ -351,6 +359,10 @@ class ReplyBlock(Block):
     def source(self) -> str:
         return self.text
 
+    @property
+    def moving(self) -> bool:  # type: ignore[override]
+        return self._streaming
+
     def append_text(self, text: str) -> None:
         """More of it."""
         self._pieces.append(text)
@@ -360,7 +372,7 @@ class ReplyBlock(Block):
 
     def finish(self, interrupted: bool = False) -> None:
         """It is whole, or all there will be."""
-        self.interrupted = interrupted
+        self.interrupted, self._streaming = interrupted, False
         if self._growing and self._growing.patched:
             self._growing = None
         self.changed()
@@ -376,9 +388,21 @@ class ReplyBlock(Block):
             self._growing = GrowingMarkdown(width, INDENT)
             self._growing.append_text(cut(self.text, MAX_REPLY_CHARS))
         lines = self._growing.lines()
+        if self._streaming and lines:
+            lines[-1] = _still_coming(lines[-1], width)
         if self.interrupted:
             lines += hung(wrapped(OFFER if self._offered else WORDS, max(1, width - 1)), INDENT)
         return lines
+
+
+def _still_coming(line: DrawnLine, width: int) -> DrawnLine:
+    """The last line of a text that goes on, with a spinner where there is room for one: a line more would come and go."""
+    mark = Content.styled(f" {spin(monotonic())}", "$accent")
+    if line.gutter.cell_length + line.words.cell_length + mark.cell_length > width:
+        return line
+    marked = copy(line)
+    marked.words = line.words.append(mark)
+    return marked
 
 
 class CompactionMark(Block):

@@ -107,7 +107,7 @@ class LiveTurn:
                 delta = event.text if self._reply else event.text.lstrip()
                 if delta and self._reply is None:
                     self._end_thinking()
-                    self._reply = ReplyBlock()
+                    self._reply = ReplyBlock(streaming=True)
                     self._add(self._reply, opens_round=True)
                 if self._reply:
                     self._reply.append_text(delta)
@@ -125,6 +125,8 @@ class LiveTurn:
                 if block := self._tools.get(call_id):
                     block.progress(event.text)
             case ApprovalRequested() | QuestionAsked() | ApprovalResolved():
+                self._end_thinking()
+                self._end_reply()  # it is the person's turn, and nothing moves
                 if block := self._tools.get(event.call_id):
                     block.ask(not isinstance(event, ApprovalResolved))
             case ToolFinished():

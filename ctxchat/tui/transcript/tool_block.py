@@ -45,6 +45,9 @@ def sub_gauge(said: Delegated, width: int) -> Content:
     ).truncate(width, ellipsis=True)
 
 
+MIN_OUTCOME_CELLS = 8
+"""Columns below which no part of an outcome says anything."""
+
 OUTCOME_COLUMN = 34
 """The column where outcomes begin when the call itself is shorter, so that they stand under each other."""
 
@@ -194,16 +197,20 @@ class ToolBlock(Fold):
             return spread(call, Content.styled(state, "$text-muted"), width)
         sign = SIGNS[result.status] or ("✗" if result.exit_code else "")
         style = {"✗": "$text-error", "⊘": "$text-warning", "◌": "$text-warning"}.get(sign, "$text-muted")
-        words = outcome(result)
+        words = outcome(result).removeprefix(self._key).lstrip()  # an error often begins with what was asked for
         if self._files and not result.diff:  # of a diff the lines are told already
             words = f"{words}   {self._files}"
         end = Content.styled(f"{sign} {words}".strip(), style)
         if result.seconds >= 0.05 and width >= 60:
             end = end.append(Content.styled(f"  {elapsed(result.seconds)}", "$text-muted"))
         tokens = Content.styled(f"{short(result.tokens):>7}" if result.tokens and width >= 50 else "", "$text-muted")
-        room = width - end.cell_length - tokens.cell_length - 4
-        if room < 12:  # narrow: the outcome's sign stands for it
-            return spread(call, Content.styled(sign or "", style), width)
+        room, least = width - end.cell_length - tokens.cell_length - 4, max(12, width // 2)
+        if room < min(least, call.cell_length):  # both are cut, or what went wrong would not be seen
+            call = call.truncate(least, ellipsis=True)
+            left = width - call.cell_length - tokens.cell_length - 3
+            if left < MIN_OUTCOME_CELLS:  # narrow: the outcome's sign stands for it
+                return spread(call, Content.styled(sign, style), width)
+            end, room = end.truncate(left, ellipsis=True), call.cell_length
         call = call.truncate(room, ellipsis=True)
         gap = max(3, min(OUTCOME_COLUMN, room) - call.cell_length)
         return spread(call.append(" " * gap).append(end), tokens, width)
