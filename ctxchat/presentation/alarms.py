@@ -15,8 +15,8 @@ from ctxchat.presentation.inventory import Row, offenders
 from ctxchat.presentation.text import short
 from ctxchat.presentation.usage_text import break_words, budget_words, is_measured, money, starts_words
 
-CONVERSATION: tuple[SectionName, ...] = tuple(name for name in SECTIONS if name not in OVERHEAD)
-"""Parts that are the conversation's."""
+CHANGEABLE: tuple[SectionName, ...] = tuple(name for name in SECTIONS if name not in OVERHEAD or name == "memory")
+"""Parts whose messages and files a person can make smaller."""
 
 MAX_NAMED_PARTS = 3
 """The biggest parts that an alarm names."""

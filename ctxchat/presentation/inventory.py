@@ -11,7 +11,7 @@ import msgspec
 
 from ctxchat.core import working_set
 from ctxchat.core.context_usage import ContextUsage
-from ctxchat.core.messages import ToolCall
+from ctxchat.core.messages import ToolCall, own_words
 from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.core.summaries import OPENING, PREFACE
 from ctxchat.core.tokens import apportion
@@ -139,8 +139,8 @@ def _row(item: Item, call: ToolCall | None, tokens: int) -> Row:
 _FILE = re.compile(r"\n\n([^\n\t:]+?)(?: \([^\n]*\))?:\n")
 """The title of a file among those that stand beside a summary; lines of the file itself begin with a number and a tab."""
 
-_TAG = re.compile(r"\A<context source=[^>]*>\s*")
-"""In front of what is injected, for the model; people see where it comes from in a column of its own."""
+_TAG = re.compile(r"\A<context source=[^>]*>\s*|\s*</context>\s*\Z")
+"""Around what is injected, for the model; people see where it comes from in a column of its own."""
 
 
 def _describe_item(item: Item, call: ToolCall | None) -> tuple[str, str, str]:
@@ -168,4 +168,4 @@ def _describe_item(item: Item, call: ToolCall | None) -> tuple[str, str, str]:
         return ("call" if message.calls else "answer"), "  ".join(words) or "reasoning", "model"
     if item.kind in ("note", "stray"):
         return "note", text, one_line(item.source or "note", 40)
-    return "you", text, "you"
+    return "you", one_line(own_words(message), MAX_ROW_CHARS) or text, "you"

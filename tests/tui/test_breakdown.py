@@ -14,6 +14,7 @@ from textual.widgets import Button, Static
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.cache_state import CacheBreak, CacheState, Hold, NextCall
 from ctxchat.core.context_usage import TokenPrice
+from ctxchat.core.head import ContextBlock, Head
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.times import iso
@@ -76,6 +77,13 @@ async def test_before_anything_is_counted_it_names_the_window_alone() -> None:
         head = str(app.query_one(HeadLine).render())
         assert "counting …" in head and "0 of" not in head and "window 32k" in head
         assert app.query_one(PartTable).size.height == 0
+
+
+async def test_a_memory_file_is_among_the_biggest_by_its_name() -> None:
+    frame = Head(system="You help.", memory=(ContextBlock("AGENTS.md", "Write tests first. " * 900),))
+    app = PanelOnly(HarbourSession(SessionState(), frame=frame))
+    async with app.run_test(size=(44, 40)):
+        assert app.query_one(Offenders).draw_line(40).plain.splitlines()[1].startswith("M AGENTS.md ")
 
 
 @pytest.mark.parametrize("width", [26, 20])

@@ -9,8 +9,9 @@ from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.calibration import Mix, level
 from ctxchat.core.context_usage import Counting, measure
 from ctxchat.core.grouping import group_messages
+from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.messages import Message, ToolCall
+from ctxchat.core.messages import Message, Text, ToolCall
 from ctxchat.core.sections import OUTSIDE, SECTIONS
 from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import compile
@@ -69,6 +70,12 @@ def test_a_result_is_told_by_its_call() -> None:
     assert result.kind == "result" and result.section == "tool_results"
     assert result.what.startswith(("run journalctl -u cormorant", "read var/log/tide-7.log"))
     assert result.source in {"run", "read"}
+
+
+def test_what_a_person_said_is_told_without_what_went_along() -> None:
+    said = group_messages([Message(1, "user", (Text("Explain @notes.md"), Text("```\nlong\n```", name="notes.md")))])
+    desk = HarbourSession(SessionState(ledger=Ledger(groups=said)))
+    assert [r.what for r in inventory(desk.view, desk.context_usage) if r.kind == "you"] == ["Explain @notes.md"]
 
 
 def test_files_beside_a_summary_are_told_by_their_names() -> None:

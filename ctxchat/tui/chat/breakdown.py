@@ -20,7 +20,7 @@ from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.journal import SessionState
 from ctxchat.core.sections import SECTIONS, Section
 from ctxchat.core.view import View
-from ctxchat.presentation.alarms import CONVERSATION, alarms, cached_words, legend
+from ctxchat.presentation.alarms import CHANGEABLE, alarms, cached_words, legend
 from ctxchat.presentation.cache_text import cache_lines
 from ctxchat.presentation.fill import fill_points
 from ctxchat.presentation.inventory import Row, offenders
@@ -160,7 +160,7 @@ class Offenders(Line):
     def draw_line(self, width: int) -> Content:
         lines = [Content.styled("biggest", MUTED)]
         for row in self._rows:
-            what = Content(f"{signs_of(self.app)[row.section]} {row.what}")
+            what = Content(f"{signs_of(self.app)[row.section]} {row.source if row.section == 'memory' else row.what}")
             goes_to = ("group", row.group) if row.group else ("xray", row.section)
             lines.append(target(spread(what, Content(short(row.tokens)), width), *goes_to))
         return Content("\n").join(lines)
@@ -208,7 +208,7 @@ class Breakdown(VerticalScroll):
         self._say_cache()
         self._show_words("alarm", "\n".join(f"! {text}" for text in alarms(context_usage, view).values()))
         if self._view is not view:
-            self.query_one(Offenders).show_biggest(offenders(view, context_usage, MAX_OFFENDERS, CONVERSATION))
+            self.query_one(Offenders).show_biggest(offenders(view, context_usage, MAX_OFFENDERS, CHANGEABLE))
             self._view = view
 
     def on_mount(self) -> None:
