@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ctxchat.core.errors import UsageError
 from ctxchat.core.journal import SessionState
 from ctxchat.core.limits import SCOPES, Limit, Scope
+from ctxchat.presentation.fill import bar
 from ctxchat.presentation.text import one_line
 from ctxchat.presentation.usage_text import money
 
@@ -27,11 +28,21 @@ def spending_lines(state: SessionState) -> tuple[str, ...]:
     lines += [f"By model: {_parts(spending.by_model)}."]
     if len(spending.by_day) > 1:
         lines.append(f"By day (UTC): {_parts(dict(sorted(spending.by_day.items(), reverse=True)))}.")
-    turns = [money(usd) for usd in reversed(spending.turns)]
-    if turns:
-        now = f"{money(spending.open)} since then; " if spending.open else ""
-        lines.append(f"By turn, the newest first: {now}{', '.join(turns)}.")
+    if spending.turns:
+        lines.append(_turns(spending.turns, spending.open))
     return tuple(lines)
+
+
+def _turns(turns: Sequence[float], since: float) -> str:
+    """The last turn, what came since, and those before it as bars: a row of figures says nothing."""
+    *before, last = turns
+    line = f"The last turn took {money(last)}{f', and {money(since)} since' if since else ''}."
+    if not before:
+        return line
+    low, high = money(min(turns)), money(max(turns))
+    each = f"{low} each" if low == high else f"{low} to {high}"
+    bars = "".join(bar(round(usd * 1_000_000), round(max(turns) * 1_000_000)) for usd in turns)
+    return f"{line} The last {len(turns)}: {bars}  {each}."
 
 
 def limit_lines(limits: Sequence[Limit]) -> tuple[str, ...]:
