@@ -197,6 +197,12 @@ async def test_what_goes_by_itself_takes_little_room_and_says_nothing_twice(
         app.chat.announce("The settings are broken.")
         app.notify("The settings are broken.")
         assert not app._notifications
+        app.notify("Nothing to undo.")
+        await until(pilot, lambda: len(app._notifications) == 1)
+        app.notify("Nothing to undo.")
+        await pilot.pause()
+        assert len(app._notifications) == 1
+        app.clear_notifications()
         app.notify("Not written: " + "the disk is full, and all that comes after it is a long story " * 9)
         await until(pilot, lambda: app.screen.query(Toast) and app.screen.query_one(Toast).size.height)
         shown = app.screen.query_one(Toast)

@@ -204,10 +204,13 @@ class ThemedApp(App[int]):
         self.theme = self._known_theme(theme)
 
     def notify(self, message: str, *, title: str = "", markup: bool = False, **more: Any) -> None:
-        """As Textual's, but text is text, and leaves room for what it is about: three lines in a narrow window."""
+        """As Textual's, but text is text, stands there once, and leaves room for what it is about: three lines in a narrow
+        window."""
         words = clean(message[:MAX_NOTICE_CHARS])
         if self.size.width < NARROW_COLUMNS:
             words = "\n".join(wrap(words, max(8, self.size.width - BESIDE), max_lines=3, placeholder=" …"))
+        if any(each.message == words for each in self._notifications):
+            return
         super().notify(words, title=clean(title[:MAX_NOTICE_CHARS]), markup=markup, **more)
 
     def say_briefly(self, text: str) -> None:
