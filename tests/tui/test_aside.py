@@ -19,7 +19,7 @@ def answers(app) -> str:
 
 
 async def test_it_is_asked_answered_and_gone(tmp_path: Path) -> None:
-    gone = fails(ModelError("No such model.", "Choose another.", kind="not_found"))
+    gone = fails(ModelError("No such model.", "Choose another.", kind="not_found"), after="Half of it.")
     script = [says("The port is 8123."), says("It is **8123**."), says("Yes."), gone, says("Done.")]
     async with talking(tmp_path, script) as (app, pilot, desk):
         await say(app, pilot, "which port?")
@@ -31,6 +31,7 @@ async def test_it_is_asked_answered_and_gone(tmp_path: Path) -> None:
         await until(pilot, lambda: "Yes." in answers(app))
         await pilot.press(*"really?", "enter")
         await until(pilot, lambda: "No such model." in answers(app))
+        assert "Half of it." in answers(app) and "interrupted" not in answers(app), "the error says what happened"
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.chat)
         assert desk.state.ledger == ledger and "again?" not in words(app) and not app.chat.composer.draft

@@ -14,19 +14,28 @@ from ctxchat.agent.session import Session
 from ctxchat.core.errors import CtxchatError
 from ctxchat.presentation.text import one_line
 from ctxchat.tui.panels.panel import Panel
-from ctxchat.tui.transcript.blocks import ErrorBlock, ReplyBlock, UserBlock, Waiting
+from ctxchat.tui.transcript.blocks import ErrorBlock, NoticeBlock, ReplyBlock, UserBlock, Waiting
 from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.widgets.field import Field
+
+NOTHING_STAYS = (
+    "What you ask here sees the conversation. Nothing of it, nor of the answers, stays in the window or the record."
+)
+
+
+class QuestionField(Field):
+    """The field of the next question: the footer says that enter asks it."""
+
+    BINDINGS = [Binding("enter", "submit", "ask", key_display="enter")]
 
 
 class AsideScreen(Panel[None]):
     """Asks the `question`, where there is one, and what is typed below; each sees those before it."""
 
-    TITLE = "Beside the conversation   not in the window"
+    TITLE = "Beside the conversation"
     HOME = Input
 
     BINDINGS = [
-        Binding("enter", "ask", "ask", key_display="enter"),
         Binding("pageup", "scroll(-1)", "up", show=False),
         Binding("pagedown", "scroll(1)", "down", show=False),
     ]
@@ -39,17 +48,21 @@ class AsideScreen(Panel[None]):
 
     def body(self) -> ComposeResult:
         yield Transcript()
-        yield Field(placeholder="a question about what was said so far; enter asks", compact=True)
+        yield QuestionField(placeholder="ask about what was said so far", compact=True)
 
     def on_mount(self) -> None:
         super().on_mount()
         self.head(one_line(self._session.context_usage.model, 40))
+        self.query_one(Transcript).add_block(NoticeBlock("info", NOTHING_STAYS))
         self._ask(self._question)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         if self._asking:
             self.notify_here("One question at a time: esc stops this one.")
+            return
+        if not event.value.strip():
+            self.notify_here("Type a question first.")
             return
         event.input.clear()
         self._ask(event.value.strip())
@@ -61,7 +74,7 @@ class AsideScreen(Panel[None]):
 
     async def _receive(self, question: str) -> None:
         """The answer, drawn as it comes."""
-        shown, waiting, reply = self.query_one(Transcript), Waiting("asking"), ReplyBlock()
+        shown, waiting, reply = self.query_one(Transcript), Waiting("asking"), ReplyBlock(streaming=True)
         shown.add_block(UserBlock(question))
         shown.add_block(waiting)
         try:
@@ -74,14 +87,11 @@ class AsideScreen(Panel[None]):
             reply.finish()
             self._answered.append(Aside(question, reply.text))
         except CtxchatError as problem:
-            reply.finish(interrupted=True)
+            reply.finish()
             shown.add_block(ErrorBlock(problem.text, problem.hint))
         finally:
             shown.discard(waiting)
             self._asking = False
-
-    def action_ask(self) -> None:
-        """For the line of keys; the field asks."""
 
     def action_scroll(self, pages: int) -> None:
         """A page up or down in the answers."""
