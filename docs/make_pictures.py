@@ -30,7 +30,7 @@ from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import ApprovalRequested
+from ctxchat.core.events import ApprovalRequested, QuestionAsked, TextDelta
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Message, ToolCall
@@ -43,6 +43,7 @@ from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.chat.composer import Composer
 from ctxchat.tui.chat.edges import HeaderState
 from ctxchat.tui.chat.offers import FirstChoice
+from ctxchat.tui.guide import Guide
 from ctxchat.tui.panels.agents import AgentsScreen
 from ctxchat.tui.panels.archive import ArchiveScreen
 from ctxchat.tui.panels.flight import FlightScreen
@@ -56,7 +57,7 @@ from ctxchat.tui.panels.undoing import UndoScreen
 from ctxchat.tui.panels.xray import XrayScreen
 from tests.agent.desk import Desk
 from tests.doubles.planted import planted
-from tests.doubles.scripted import ScriptedModel, fails
+from tests.doubles.scripted import Reply, ScriptedModel, Wait, calls, fails
 
 FOLDER = Path(__file__).parent / "pictures"
 FONTS = "'Fira Code', 'DejaVu Sans Mono', monospace"
@@ -125,6 +126,53 @@ async def approval(pilot: Pilot[int], desk: Desk) -> None:
         ("shell: systemctl restart cormorant", "shell: systemctl restart *", "shell: systemctl *"),
     )
     await cast(CtxchatApp, pilot.app).chat.questions.ask(request)
+
+
+async def question(pilot: Pilot[int], desk: Desk) -> None:
+    """The agent asks which of three ways to go."""
+    options = ("Close the port and open it again", "Wait a minute", "Ask the harbour office to move its backup")
+    asked = QuestionAsked("c1", "Three timeouts in a row: what should the logger do then?", options)
+    await cast(CtxchatApp, pilot.app).chat.questions.ask(asked)
+
+
+async def danger(pilot: Pilot[int], desk: Desk) -> None:
+    """A command that is allowed once or not at all."""
+    request = ApprovalRequested(
+        "c1",
+        "shell",
+        "run git push",
+        "run",
+        "git push --force origin main && rm -rf build",
+        harms=("overwrites what was pushed", "deletes files"),
+    )
+    await cast(CtxchatApp, pilot.app).chat.questions.ask(request)
+
+
+async def tour(pilot: Pilot[int], desk: Desk) -> None:
+    """The chat with the tour's guide over the composer."""
+    chat = cast(CtxchatApp, pilot.app).chat
+    chat.guide = guide = Guide()
+    await chat.query_one("#composer").parent.mount(guide, before="#composer")  # type: ignore[union-attr]
+    guide.advance()
+
+
+def working(*steps: Reply) -> Opened:
+    """A session whose model does these one after another, and asks nobody."""
+
+    async def opened(folder: Path) -> Desk:
+        model = ScriptedModel(list(steps), name=MODEL, window=Window(96_000, "catalogue"))
+        tools = standard_tools(sandbox=Sandbox(), environ=os.environ)
+        return Desk(model, tools=tools, system=prompt("system"), mode="all", workspace=folder)
+
+    return opened
+
+
+PLAN = ("todo", {"items": [
+    {"text": "find where the port is opened", "status": "done"},
+    {"text": "open it again after three timeouts", "status": "in_progress"},
+    {"text": "run the tests of the port", "status": "pending"},
+]})  # fmt: skip
+TESTS = "for n in 1 2 3 4 5 6 7; do echo tests/test_port.py::test_night_$n PASSED; done; sleep 60"
 
 
 async def preview(pilot: Pilot[int], desk: Desk) -> None:
@@ -394,6 +442,28 @@ PICTURES: dict[str, Picture] = {
     ),
     "full-disk": Picture(None, full_disk),
     "broken-settings": Picture(None, broken_settings),
+    "running": Picture(
+        None,
+        ask("Open the port again after three timeouts."),
+        working(calls(PLAN), calls(("shell", {"command": TESTS}))),
+    ),
+    "streaming": Picture(
+        None,
+        ask("Which logger does the tide gauge report to?"),
+        working((TextDelta("The gauge at Pier 7 reports every 90 s to the logger **Cormorant**"), Wait(60))),
+    ),
+    "thinking": Picture(None, ask("Which logger does the tide gauge report to?"), working((Wait(60),))),
+    "question": Picture(None, question),
+    "danger": Picture(None, danger),
+    "tour-start": Picture(None, tour, empty),
+    "mode-all": Picture(None, press(*["shift+tab"] * 4), empty),
+    "mark": Picture(None, press("shift+tab", *["up"] * 3)),
+    "aside": Picture(None, press(*"/btw", "enter"), empty),
+    "cost": Picture(None, press("alt+h")),
+    "memos": Picture(None, press("alt+d")),
+    "jobs": Picture(None, press("ctrl+f5"), empty),
+    "cache": Picture(None, press("alt+j")),
+    "sub-sessions": Picture(None, press("f9", "/", *"lamp")),
     "empty-chat": Picture(None, chat, empty),
     "empty-context": Picture(None, press("f2"), empty),
     "empty-preview": Picture(None, press("f8"), empty),
@@ -410,13 +480,19 @@ PICTURES: dict[str, Picture] = {
 }
 
 
+MAX_LOOKS = 20
+"""How often it is looked whether a screen stands."""
+
+
 async def still(pilot: Pilot[int]) -> None:
     """Until the screen stands. What a key started may wait for the person, so its end is not waited for."""
     before, same = "", 0
-    while same < 3:
+    for _ in range(MAX_LOOKS):  # a spinner never stands
         await pilot.pause(0.1)
         now = pilot.app.export_screenshot(title=" ")
         before, same = now, same + 1 if now == before else 0
+        if same == 3:
+            return
 
 
 async def drawn(picture: Picture, size: tuple[int, int] | None = None, theme: str = "dark", title: str = " ") -> str:

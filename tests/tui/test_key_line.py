@@ -28,7 +28,7 @@ def shown(width: int, *, busy: bool = False) -> str:
             118,
             "enter send  ctrl+j line  F2 context  F3 archive  ctrl+f search  F4 x-ray  F8 free up  ctrl+p commands",
         ),
-        (78, "enter send  F2 context  F3 archive  F4 x-ray  F8 free up  ctrl+p commands"),
+        (78, "enter send  F2 context  F3 archive  ctrl+f search  F8 free up  ctrl+p commands"),
         (38, "enter send  F2 context  F8 free up"),
         (18, "enter send"),
     ],

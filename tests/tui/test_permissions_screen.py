@@ -206,7 +206,7 @@ async def test_what_cannot_be_written_is_said_and_stays_in_force(home: Home) -> 
 async def test_where_there_is_no_rule_it_says_what_one_is_for(home: Home, size: tuple[int, int]) -> None:
     async with home.opened(size) as (app, pilot):
         await until(pilot, lambda: "There are no" in words(app))
-        await until(pilot, lambda: "`deny" in words(app) or size[1] < 18)
+        await until(pilot, lambda: "deny shell" in words(app) or size[1] < 18)
         await pilot.press("e", "d")
         await said(pilot, "There is no rule to remove. a adds one.")
         assert isinstance(app.screen, PermissionsScreen)

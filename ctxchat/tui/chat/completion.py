@@ -26,6 +26,9 @@ MAX_SUGGESTIONS = 8
 MAX_LINES = 8
 """Lines of the list; more are scrolled to."""
 
+MAX_LABEL_CELLS = 22
+"""Columns of a command with what may follow it, in a window that is not narrow."""
+
 _FILE = re.compile(r"(?:^|(?<=[\s(\"']))@([^\s@]*)$")
 _COMMAND = re.compile(r"^/([\w?:.-]*)$")
 
@@ -135,8 +138,9 @@ class CompletionList(AnySizeList, can_focus=False):
         self.clear_options()
         if not choices:
             return
-        narrow = self.screen.has_class("-narrow")  # the name alone, for its sentence to be read
-        labels = [c.label.partition(" ")[0] if narrow and c.note else c.label for c in choices]
+        longest = 0 if self.screen.has_class("-narrow") else MAX_LABEL_CELLS
+        # of a long one the name alone, for its sentence to be read
+        labels = [c.label.partition(" ")[0] if c.note and len(c.label) > longest else c.label for c in choices]
         widest = max(map(len, labels)) + 3
         lines = (
             Content.assemble(label.ljust(widest if c.note else 0), (c.note, "$text-muted"))

@@ -114,8 +114,8 @@ FOREMOST = (
     "palette",
     "undo_compaction",
     "archive",
-    "xray",
     "search",
+    "xray",
     "newline",
 )
 """Which are kept where there is no room for all, the most useful first; what is not named here stays as long as it fits."""

@@ -114,12 +114,11 @@ def _place_cells(place: Offer) -> tuple[str, str, str, str]:
     """Provider, model, window, and what it costs or where it is."""
     model = place.model
     name = one_line(model.name.rsplit("/", 1)[-1], 40)
-    held = "loaded" if model.window_source == "loaded" else "window"
     paid = model.input_cost is not None and model.output_cost
     return (
         one_line(model.provider, 20),
         f"{name} +{place.others}" if place.others else name,
-        f"{brief(model.window):>5} {held}" if model.window > 0 else "",
+        f"{brief(model.window):>5} window" if model.window > 0 else "",
         f"${model.input_cost:g} / ${model.output_cost:g} per M" if paid else one_line(model.note, 60),
     )
 

@@ -21,7 +21,7 @@ from ctxchat.tui.widgets.rows import Cell, Column
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
 
-HOW = "The agent begins them with shell and background = true: servers, long builds. They end with the session."
+HOW = "The agent starts servers and long builds in the background. They end with the session."
 REFRESH_S = 1.0
 TAIL_BYTES = 2_000
 """Of a job's output, as it is shown below the list."""

@@ -203,7 +203,9 @@ class Listing(Panel[Result]):
 
     ABOUT = True
 
-    OF_ITEMS: ClassVar = frozenset({"choose", "find", "remove", "allow", "default", "rename", "fork", "delete"})
+    OF_ITEMS: ClassVar = frozenset(
+        {"choose", "find", "remove", "allow", "default", "rename", "fork", "delete", "edit", "stop"}
+    )
     """What is done with something in the list."""
 
     BINDINGS = [Binding("slash", "find", "find", key_display="/")]

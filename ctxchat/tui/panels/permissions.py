@@ -29,10 +29,12 @@ from ctxchat.tui.panels.panel import AnswerField, Confirm, Dialog, Listing
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.rows import Cell, Column
 
-HOW = (
-    "A rule lets a call run without asking, or forbids it: `shell: uv run pytest **`, `write_file: src/**`, `deny shell: rm **`. "
-    "Press a to add one here; a question of the agent offers fitting ones."
-)
+HOW = """\
+A rule lets a call run without asking, or forbids it:
+  shell: uv run pytest **
+  write_file: src/**
+  deny shell: rm **
+a adds one here; a question of the agent offers fitting ones."""
 
 
 class Listed(msgspec.Struct, frozen=True):

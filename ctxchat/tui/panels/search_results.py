@@ -53,21 +53,22 @@ def passage_of(hit: Hit, query: str = "") -> Content:
     return shown
 
 
+MIN_TITLE_CELLS = 30
+"""Columns that a session's title may take before what stands behind it goes."""
+
+
 def lines_of(hit: Hit, here: bool, width: int) -> Content:
     """Two lines: the words, and where they stand and what putting them back costs. `here`: in the session on screen."""
     who = WHO.get(hit.role, hit.role)
     if hit.tool:
         who = f"{'result' if hit.role == 'tool' else 'call'} of {hit.tool}"
-    facts = [
-        one_line(who, 24),
-        f"~{short(hit.tokens)} tokens",
-        "this session" if here else one_line(hit.title, 30) or "without a title",
-        *([f"turn {hit.turn}"] if hit.turn else []),
-        day_and_clock(hit.at),
-        "in archive" if hit.compaction else "in window",
-    ]
+    said = [one_line(who, 24), f"~{short(hit.tokens)} tokens"]
+    told = [f"turn {hit.turn}"] if hit.turn else []
+    told += [*filter(None, [day_and_clock(hit.at)]), "in archive" if hit.compaction else "in window"]
+    left = width - sum(len(fact) + 3 for fact in (*said, *told))
+    title = "this session" if here else one_line(hit.title, max(MIN_TITLE_CELLS, left)) or "without a title"
     line = ""
-    for fact in filter(None, facts):
+    for fact in (*said, title, *told):
         if len(line) + 3 + len(fact) <= width:
             line += f" · {fact}" if line else fact
     words = highlighted(hit.snippet, width).truncate(width, ellipsis=True)
