@@ -38,7 +38,7 @@ from ctxchat.core.ports import EditorFiles
 from ctxchat.core.quantities import count
 from ctxchat.core.search import Hit, Scope
 from ctxchat.models.catalogue import prices
-from ctxchat.models.discovery import FirstLook, FoundModel, configured, discover
+from ctxchat.models.discovery import FirstLook, FoundModel, configured, discover, served_beside
 from ctxchat.models.offline import OFFLINE_NAME, OFFLINE_WINDOW
 from ctxchat.storage import archive, backups, loading, sessions
 from ctxchat.storage.archive import LastSaid
@@ -290,7 +290,8 @@ class Program(Shared):
         built_in = FoundModel(
             OFFLINE_NAME, "ctxchat", True, OFFLINE_WINDOW.tokens, OFFLINE_WINDOW.source, 0.0, 0.0, "quotes your files"
         )
-        found = await discover(keyring=True)
+        found, beside = await asyncio.gather(discover(keyring=True), self._served_beside())
+        found = (*beside, *(row for row in found if not beside or row.api_base != beside[0].api_base))
         known = {row.name for row in found}
         named = [name for name in self.settings.models if name not in known and not name.startswith("offline/")]
         mine = await asyncio.gather(*(self._configured(name) for name in named))
@@ -311,6 +312,18 @@ class Program(Shared):
             return await configured(settings_of(name, self.settings, Overrides()))
         except UsageError as problem:
             return FoundModel(name, name.partition("/")[0], False, 0, "configured", note=str(problem))
+
+    async def _served_beside(self) -> Sequence[FoundModel]:
+        """What else the server has that the command line names."""
+        if not self.flags.api_base:
+            return ()
+        try:
+            settings = settings_of(self.settings.model, self.settings, self.overrides("", ""))
+            rows = await served_beside(settings)
+        except UsageError:
+            return ()
+        self.served_beside = frozenset(row.name for row in rows)
+        return rows
 
     async def _with_given(self, rows: Sequence[FoundModel]) -> Sequence[FoundModel]:
         """The rows with the model in force among them as the command line has it: one that nobody else names comes first."""

@@ -339,7 +339,7 @@ class Opening:
         shared, settings = self._shared, self._configuring.settings(agent)[0]
         try:
             if state and state.model and not shared.flags.model and self._can_be_asked(state):
-                kept = msgspec.structs.replace(shared.overrides, kept=state.address)
+                kept = msgspec.structs.replace(shared.overrides("", ""), kept=state.address)
                 return shared.model(state.model, kept, settings)
             return shared.model(shared.flags.model, settings=settings)
         except CtxchatError as problem:

@@ -175,7 +175,7 @@ class Configuring:
         return tuple(dict.fromkeys((*self._extensions.problems, *missing, *self._writer(settings)[1])))
 
     def _open(self, settings: Settings, name: str, at: str | None = None) -> ModelPort:
-        given = self._shared.overrides if name == self.first else Overrides()
+        given = self._shared.overrides(name, self.first)
         if at is not None:
             given = msgspec.structs.replace(given, api_base="", kept=at)
         return self._shared.model(name, given, settings)

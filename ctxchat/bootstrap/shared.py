@@ -92,6 +92,7 @@ class Shared:
         self.transports = Transports(ModelProcess(database.folder / "worker.log"), lists=lists)
         tokenizers.keep_files(database.folder / "tables")
         self.masking = masking_of(database.folder, self.settings)
+        self.served_beside: frozenset[str] = frozenset()
         self.servers = Servers(workspace, database.folder / "mcp", self._objection)
 
     @property
@@ -146,10 +147,13 @@ class Shared:
         """The person trusts this folder's own settings as they are."""
         return self.loaded.trusted
 
-    @property
-    def overrides(self) -> Overrides:
-        """What the command line says of the model to begin with."""
-        return Overrides(self.flags.api_base, self.flags.api_key_env, self.flags.window)
+    def overrides(self, name: str, first: str) -> Overrides:
+        """What the command line says of a model, where `first` is the one to begin with: another one that the server it names was
+        seen to have is asked there, too."""
+        given = Overrides(self.flags.api_base, self.flags.api_key_env, self.flags.window)
+        if name == first:
+            return given
+        return Overrides(given.api_base, given.api_key_env) if name in self.served_beside else Overrides()
 
     def model(self, name: str = "", overrides: Overrides | None = None, settings: Settings | None = None) -> ModelPort:
         """A model by name; without one that of the flags and settings, else the offline assistant. What the flags say of address,
@@ -159,7 +163,7 @@ class Shared:
         first = settings.model or OFFLINE_NAME
         chosen = name or first
         if overrides is None:
-            overrides = self.overrides if chosen == first else Overrides()
+            overrides = self.overrides(chosen, first)
         return model_port(chosen, settings, overrides, self.transports)
 
     async def find(self, prefix: str) -> str:

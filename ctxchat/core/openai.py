@@ -154,7 +154,8 @@ def _content(message: Message) -> str | list[Wire]:
     if isinstance(message.content, str):
         return message.content
     if any(isinstance(part, Text) and part.name for part in message.content) and _only_texts(message.content):
-        return "\n\n".join(words for part in message.content if (words := _wire_part(part)["text"].strip()))
+        words = (_wire_part(part)["text"].strip("\n") for part in message.content)
+        return "\n\n".join(text for text in words if text.strip())
     return [_wire_part(part) for part in message.content]
 
 

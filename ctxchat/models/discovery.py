@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from ctxchat.core.budget import WindowSource
+from ctxchat.core.budget import Window, WindowSource
 from ctxchat.models import catalogue, windows
 from ctxchat.models.probes import ask, listens
 from ctxchat.models.providers import PROVIDERS, Provider
-from ctxchat.models.settings import ModelSettings, where
+from ctxchat.models.settings import ModelSettings, lookup, where
 
 
 class FoundModel(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -44,6 +44,10 @@ class FirstLook(msgspec.Struct, frozen=True):
 
     offers: tuple[Offer, ...] = ()
     note: str = ""
+
+
+MAX_LISTED_MODELS = 50
+"""Models of one server that are shown."""
 
 
 class LocalServer(msgspec.Struct, frozen=True):
@@ -122,6 +126,28 @@ def row(name: str, provider: Provider, *, note: str = "") -> FoundModel:
     return FoundModel(name, provider.title, True, window.tokens, window.source, *costs, note)
 
 
+async def served_beside(settings: ModelSettings) -> tuple[FoundModel, ...]:
+    """The other models of the server that this one is asked at, as it lists them; none where it is a provider's own, or says
+    nothing."""
+    if not windows.names_anything(settings):
+        return ()
+    key = await asyncio.to_thread(lookup, settings.api_key_env) if settings.api_key_env else ""
+    if settings.provider.prefix == "ollama_chat":
+        names, listed = await _ollama(settings.place), None
+    else:
+        listed = await ask(windows.listing(settings), key=key)
+        names = _ids(listed, "data", "id")
+    others = [name for name in names if name != settings.model and not _EMBEDS.search(name)]
+    return tuple(_beside(settings, name, windows.from_models(listed, name)) for name in others[:MAX_LISTED_MODELS])
+
+
+def _beside(settings: ModelSettings, name: str, tokens: int) -> FoundModel:
+    other = msgspec.structs.replace(settings, name=f"{settings.provider.prefix}/{name}", window=0)
+    window = Window(tokens, "loaded") if tokens else windows.without_server(other)
+    title, note = settings.provider.title, f"at {settings.shown_base.partition('://')[2]}"
+    return FoundModel(other.name, title, True, window.tokens, window.source, None, None, note, settings.api_base)
+
+
 async def configured(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> FoundModel:
     """A model of a person's settings: its server is asked for the window where it is one's own, its key is looked for."""
     usual = () if settings.base else settings.provider.keys  # a server of one's own wants none
@@ -151,7 +177,7 @@ async def configured(settings: ModelSettings, environment: Mapping[str, str] = o
 
 async def _served(place: LocalServer) -> list[FoundModel]:
     names = await (_ollama(place.root) if place.prefix == "ollama_chat" else _openai_style(place))
-    return list(await asyncio.gather(*(_local(place, name) for name in names[:50])))
+    return list(await asyncio.gather(*(_local(place, name) for name in names[:MAX_LISTED_MODELS])))
 
 
 async def _ollama(root: str) -> list[str]:

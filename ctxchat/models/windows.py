@@ -60,16 +60,22 @@ def without_server(settings: ModelSettings, listed: int = 0) -> Window:
         return Window(settings.window, "configured")
     if listed:
         return Window(listed, "provider")
-    entry = None if _names_anything(settings) else catalogue.find(settings.name)
+    entry = None if names_anything(settings) else catalogue.find(settings.name)
     if entry is None or not entry.window:
         return Window(ASSUMED_WINDOW_TOKENS, "assumed")
     return Window(entry.window, "family" if entry.guessed else "catalogue")
 
 
-def _names_anything(settings: ModelSettings) -> bool:
+def names_anything(settings: ModelSettings) -> bool:
     """A server of one's own in OpenAI's style calls what it has by any name. An address that speaks another provider's form (an
     Azure resource, a gateway before Anthropic) leads to that provider's models."""
     return bool(settings.api_base) and (settings.provider.local or settings.provider.prefix in ANYBODYS)
+
+
+def listing(settings: ModelSettings) -> str:
+    """Where a server in OpenAI's style lists its models."""
+    base = settings.place
+    return f"{base}/models" if re.search(r"/v\d+$", base) else f"{base}/v1/models"
 
 
 async def loaded(settings: ModelSettings) -> Window | None:
@@ -77,8 +83,8 @@ async def loaded(settings: ModelSettings) -> Window | None:
     base = settings.place
     root = re.sub(r"/v\d+$", "", base)
     key = await asyncio.to_thread(lookup, settings.api_key_env) if settings.api_key_env else ""
-    listing = f"{base if base != root else f'{root}/v1'}/models"
-    pages = (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{root}/props", listing, f"{root}/api/ps")
+    lists = (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{root}/props", listing(settings))
+    pages = (*lists, f"{root}/api/ps")
     studio, older, props, listed, running = await asyncio.gather(*(ask(page, key=key) for page in pages))
     if isinstance(running, Mapping) and "models" in running:
         return await _ollama_openai_style(settings, root, running)

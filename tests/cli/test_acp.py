@@ -257,6 +257,24 @@ async def test_a_session_in_which_nothing_was_said_is_there_and_one_that_is_not_
             assert "> " in other.text(), "that it is open elsewhere is said at once"
 
 
+async def test_the_models_of_the_server_that_is_given_are_listed_and_asked_there(harbour: Home) -> None:
+    listed = {"data": [{"id": name} for name in ("double", "other", "embed-small")]}
+    with serving([says("I am the other one.")], pages={"/v1/models": listed}) as double:
+        async with editing(harbour, *model_options(double)) as editor:
+            session = await begun(editor, harbour.work)
+            await editor.until(lambda: editor.of("config_option_update"))
+            option = editor.of("config_option_update")[-1]["configOptions"][1]
+            assert {each["value"] for each in option["options"]} == {
+                "openai/double",
+                "openai/other",
+                "offline/assistant",
+            }
+            await editor.agent.set_config_option(config_id="model", session_id=session, value="openai/other")
+            assert await editor.say(session, "Who are you?") == "end_turn"
+            assert "I am the other one." in editor.text()
+        assert [seen.body["model"] for seen in double.requests] == ["other"]
+
+
 async def test_a_cancel_ends_the_turn_wherever_it_is(harbour: Home) -> None:
     script = [
         says("It is a long story, told slowly.", fault="stall", fault_after=3),
@@ -417,6 +435,7 @@ async def test_the_plan_a_question_a_pass_and_a_failure_are_told(harbour: Home) 
         says("Pier 7 it is. " + "It was built long ago. " * 600),
         says("Yes. " + "And it still stands. " * 600),
         says("## Goal\nPier 7.\n"),
+        says("## Goal\nPier 7.\n"),
         refuses(401, "Incorrect API key provided"),
     ]
     with serving(script) as double:
@@ -440,6 +459,10 @@ async def test_the_plan_a_question_a_pass_and_a_failure_are_told(harbour: Home) 
             assert [u["status"] for u in made] == ["in_progress", "completed"]
             assert "→" in made[-1]["content"][0]["content"]["text"]
             assert editor.of("usage_update")[-1]["used"] < used
+            assert await editor.say(session, "/undo") == "end_turn"
+            assert "Taken back: " in editor.text() and editor.of("usage_update")[-1]["used"] >= used
+            assert await editor.say(session, "/compact keep the pier") == "end_turn"
+            made = [u for u in editor.updates if u.get("toolCallId", "").startswith("compaction-")][-2:]
             assert await editor.say(session, "/archive") == "end_turn"
             assert "| tokens |" in editor.text() and made[0]["toolCallId"].removeprefix("compaction-") in editor.text()
             with pytest.raises(RequestError, match=r"key.*"):

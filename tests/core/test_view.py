@@ -24,7 +24,7 @@ from ctxchat.core.grouping import group_messages
 from ctxchat.core.head import ContextBlock, Head, ToolSpec
 from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.messages import BROKEN_OFF, Image, Message, Text
-from ctxchat.core.openai import FIELDS, from_wire, recorded, wire
+from ctxchat.core.openai import FIELDS, from_wire, recorded, to_wire, wire
 from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import View, compile, problems
 from tests.core.histories import ARGUMENTS, IDS, histories, texts
@@ -220,6 +220,11 @@ def test_halves_of_surrogate_pairs_do_not_get_in() -> None:
 def picture(data: bytes, kind: str = "png") -> Message:
     url = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
     return from_wire({"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}, 1)
+
+
+def test_what_stands_beside_a_file_keeps_the_spaces_it_begins_with() -> None:
+    parts = (Text("Monday\n", name="day"), Text("    return 1\nis wrong"), Text(" \n"), Text("a = 1\n", name="a.py"))
+    assert "\n\n    return 1\nis wrong\n\n" in str(to_wire(Message(1, "user", parts))["content"])
 
 
 def test_images_are_weighed_by_the_size_in_their_data() -> None:

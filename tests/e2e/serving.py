@@ -6,14 +6,15 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from tests.doubles.http_model import ModelDouble, Script
 
 
 @contextmanager
-def serving(script: Script) -> Iterator[ModelDouble]:
+def serving(script: Script, **about: Any) -> Iterator[ModelDouble]:
     """A double that answers until the block ends."""
-    double = ModelDouble(script)
+    double = ModelDouble(script, **about)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
