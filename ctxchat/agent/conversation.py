@@ -22,7 +22,7 @@ from ctxchat.core.backoff import Backoff
 from ctxchat.core.budget import Budget, Window, make_budget
 from ctxchat.core.cache import Beginning, CacheRules, cache_state, found_beginnings, marked_lengths
 from ctxchat.core.cache_state import CacheState
-from ctxchat.core.calibration import Anchor, Mix
+from ctxchat.core.calibration import Anchor, Mix, total
 from ctxchat.core.clip import clip
 from ctxchat.core.context_usage import (
     BUDGET,
@@ -344,7 +344,7 @@ class Conversation(JournalWriter):
             request = request_of(self.view, self._explanations, self.effort)
         if broke and not broke.cause and STRICT:
             raise UnexplainedBreak(broke, self.view)
-        marked = marked_lengths(self.view) if self._rules.marks else ()
+        marked = {n: self._share(n) for n in marked_lengths(self.view)} if self._rules.marks else {}
         prefix = await asyncio.to_thread(self._prefix_guard.remember, self.model.name, request, marked)
         prefix = msgspec.structs.replace(prefix, started=self.clock.now(), life=self._rules.life)
         self._sent = (prefix, broke)
@@ -389,6 +389,13 @@ class Conversation(JournalWriter):
         sent, broke = self._sent
         miss, prefill = notes.cache_miss, notes.prefill
         return msgspec.structs.replace(measured, sent=sent, broke=broke, cache_miss=miss, prefill=prefill)
+
+    def _share(self, length: int) -> float:
+        """Of the next request's tokens the share that so many messages have, tools being the first, by how the server is known to
+        count: what a request costs besides is for its tools."""
+        known, view = self.knowledge.calibration, self.view
+        begun = total((Mix(tools=sum(view.tool_tokens)), *(item.kinds for item in view.items[: length - 1])))
+        return min(1.0, known.estimate_request(begun) / max(1, known.estimate_request(view.kinds)))
 
     def bound_thoughts(self, view: View, place: int) -> int:
         """Replies of a view from that place on whose reasoning no longer goes back once something is changed there."""

@@ -8,20 +8,21 @@ request *started*; each hit renews what was read. Where nothing is promised, wha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import msgspec
 
 from ctxchat.core.cache_state import CacheBreak, CacheState, HeldPrefix, Hold, NextCall, Warmth
 from ctxchat.core.events import Usage
+from ctxchat.core.messages import Message
 from ctxchat.core.prefix_break import PrefixBreak
 from ctxchat.core.prefix_guard import MarkedPrefix, SentPrefix
 from ctxchat.core.prices import ModelPrices, next_cost
 from ctxchat.core.times import epoch
 from ctxchat.core.view import Item, View
 
-MAX_HELD = 24
-"""Beginnings that are remembered of a model's requests."""
+MAX_HELD, MAX_COLD = 1_024, 24
+"""Beginnings that are remembered of a model's requests, and how many of them that went cold: whichever of those that are held the
+next request begins with is found."""
 
 PROBABLE_LIFE_S = 600
 """Seconds for which what was read last time is believed to be there, where nothing is promised: the shortest that providers
@@ -64,41 +65,39 @@ class Beginning(msgspec.Struct, frozen=True):
 
 def found_beginnings(view: View, held: Sequence[HeldPrefix], rules: CacheRules) -> tuple[Beginning, ...]:
     """Those that a server finds of a view of which it holds these, the longest first."""
-    marks = (*marked_lengths(view), len(view.items) + 1) if held and rules.marks else ()
+    marks = (*marked_lengths(view), len(view.items) + 1) if held and rules.marks else (len(view.items) + 1,)
+    reach = (
+        {mark: _reach(view.items[: mark - 1], marks=rules.marks) if rules.life else 0 for mark in marks} if held else {}
+    )
     found: list[Beginning] = []
     for each in sorted(held, key=lambda each: -each.length):
-        if not rules.life or _looked_for(view, each.length, marks):
+        if each.length >= reach[next(mark for mark in marks if mark >= each.length)]:
             last = view.items[each.length - 2].message if each.length > 1 else None
             found.append(Beginning(each, last.id if last and last.seq else ""))
     return tuple(found)
 
 
-def _looked_for(view: View, length: int, marks: Sequence[int]) -> bool:
-    """The end of that length is near enough to a mark, or to the end where there are none."""
-    if marks:
-        mark = next(each for each in marks if each >= length)
-        return _blocks(view.items[length - 1 : mark - 1]) < MAX_LOOKBACK_BLOCKS
-    behind = view.items[length - 1 :]
-    results = [item.message.role == "tool" for item in behind] + [False]
-    ends = (i.message.role == "user" or (a and not b) for i, (a, b) in zip(behind, pairwise(results), strict=True))
-    return sum(ends) < MAX_LOOKBACK_BLOCKS
+def _reach(items: Sequence[Item], *, marks: bool) -> int:
+    """The shortest beginning that is looked for from the end of these, by its messages, tools being the first."""
+    total, after = 0, ""
+    for place in range(len(items) - 1, -1, -1):
+        message = items[place].message
+        total += _blocks(message, after) if marks else message.role == "user" or "tool" == message.role != after
+        if total >= MAX_LOOKBACK_BLOCKS:
+            return place + 2
+        after = message.role
+    return 1
 
 
-def _blocks(items: Sequence[Item]) -> int:
-    """At most so many blocks they are sent as: neighbouring results are one, and so are calls."""
-    total, before = 0, ""
-    for item in items:
-        message = item.message
-        reasoning = message.reasoning.received if message.reasoning else None
-        if reasoning is not None:
-            total += len(msgspec.json.decode(reasoning.blocks)) if reasoning.form == "messages" else 1
-        elif message.role == "tool":
-            total += before != "tool"
-        else:
-            parts = len(message.content) if not isinstance(message.content, str) else bool(message.content)
-            total += parts + bool(message.calls)
-        before = message.role
-    return total
+def _blocks(message: Message, after: str) -> int:
+    """At most so many blocks it is sent as before one of this role: neighbouring results are one, and so are calls."""
+    reasoning = message.reasoning.received if message.reasoning else None
+    if reasoning is not None:
+        return len(msgspec.json.decode(reasoning.blocks)) if reasoning.form == "messages" else 1
+    if message.role == "tool":
+        return after != "tool"
+    parts = len(message.content) if not isinstance(message.content, str) else bool(message.content)
+    return parts + bool(message.calls)
 
 
 def held_after(held: Sequence[HeldPrefix], sent: SentPrefix, usage: Usage) -> tuple[HeldPrefix, ...]:
@@ -123,11 +122,12 @@ def held_after(held: Sequence[HeldPrefix], sent: SentPrefix, usage: Usage) -> tu
         before = known.pop(part.digest, None)
         end = part.digest == sent.digest
         life = max(sent.life, before.life if before and before.until > start else 0)
-        until = max(start + sent.life, before.until if before else 0.0)
+        until = max(start + life, before.until if before else 0.0)
         tokens = before.tokens if before and not end else round(whole * part.share)
         estimated = not end and (before is None or before.estimated)
         known[part.digest] = HeldPrefix(part.length, part.digest, tokens, until, life, True, sent.effort, estimated)
-    return tuple(known.values())[-MAX_HELD:]
+    cold = len(known) - MAX_COLD
+    return tuple(each for n, each in enumerate(known.values()) if n >= cold or each.until > start)[-MAX_HELD:]
 
 
 def break_of(

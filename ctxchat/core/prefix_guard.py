@@ -7,7 +7,7 @@ plus something at its end. Pure; what is done about a difference is the agent's 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -20,7 +20,7 @@ from ctxchat.core.view import View
 
 class MarkedPrefix(msgspec.Struct, frozen=True, array_like=True):
     """A beginning of a request that is kept as well as its end: its messages (tools the first), their digest, and the share it
-    has of the request's tokens by our count."""
+    has of the request's tokens as the server may count them."""
 
     length: int
     digest: str
@@ -96,6 +96,9 @@ class SentRequest(msgspec.Struct, frozen=True):
         return sum(message.reasoning is not None for message in self.messages[max(0, place - 1) :])
 
 
+NOTHING_MARKED: Mapping[int, float] = {}
+
+
 class PrefixGuard:
     """Remembers the request last sent to each model. `earlier` are those of earlier processes, by model."""
 
@@ -111,19 +114,18 @@ class PrefixGuard:
             return request.first_difference(before)
         return request.differs_from(self._earlier[model]) if model in self._earlier else None
 
-    def remember(self, model: str, request: SentRequest, marked: Collection[int] = ()) -> SentPrefix:
-        """It goes out now; what is to be remembered of it, and of its beginnings of these lengths. Costs what is new in it where
-        it goes on with the one before."""
+    def remember(self, model: str, request: SentRequest, marked: Mapping[int, float] = NOTHING_MARKED) -> SentPrefix:
+        """It goes out now; what is to be remembered of it, and of its beginnings of these lengths, with the share each has.
+        Costs what is new in it where it goes on with the one before."""
         begun = self._digests[model] if self._goes_on(model, request) else None
         digests, whole = self._digests[model] = _digests(request, begun)
         self._sent[model] = request
-        whole_tokens = max(1, sum(request.tokens))
         return SentPrefix(
             model,
             len(digests),
             whole.hexdigest(),
             request.explanations,
-            marked=tuple(MarkedPrefix(n, digests[n - 1], sum(request.tokens[:n]) / whole_tokens) for n in marked),
+            marked=tuple(MarkedPrefix(n, digests[n - 1], share) for n, share in marked.items()),
             effort=request.effort,
         )
 

@@ -33,6 +33,9 @@ LOOK_BACK = 20
 
 LIVES = {"5m": 300.0, "1h": 3600.0}
 
+USING_TOOLS = 346
+"""Tokens that a request with tools costs besides them, as documented."""
+
 BOUND = (
     "{place}: Invalid `signature` in `{kind}` block. The block is bound to a different conversation. Remove the block, or set "
     '`thinking.block_binding.prefix_mismatch_behavior` to "drop_block".'
@@ -212,7 +215,8 @@ class StrictClaude(StrictServer):
         lives = [mark.get("ttl", "5m") for _, mark in marks]
         if lives != sorted(lives):  # 1h sorts before 5m
             raise Refused("a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block")
-        places = ends([_bare(block) for block in blocks], body["model"])  # a cache is one model's
+        besides = USING_TOOLS if body.get("tools") else 0
+        places = ends([_bare(block) for block in blocks], body["model"], besides)  # a cache is one model's
         total = places[-1].tokens
         read = max((found for at, _ in marks if (found := self._found(blocks, places, at)) is not None), default=None)
         if read is not None:
