@@ -24,7 +24,7 @@ class Plugins(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-def load(group: Group) -> Plugins:
+def load_plugins(group: Group) -> Plugins:
     """Every entry of a group, loaded. Takes some ten milliseconds: not for the way to the first frame."""
     factories: dict[str, Callable[..., Any]] = {}
     problems: list[str] = []

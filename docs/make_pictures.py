@@ -25,7 +25,7 @@ from demo_session import MODEL, DemoServices, demo_desk, empty_desk, moment, wri
 from textual.pilot import Pilot
 
 from ctxchat.agent.prompts import prompt
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.budget import Window
@@ -254,7 +254,7 @@ async def settings(pilot: Pilot[int], desk: Desk) -> None:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "config.toml"
         file.write_text("[context]\nkeep_recent = 8\n")
-        read = partial(load, config=file, environ={}, known=lambda _: ())
+        read = partial(load_settings, config=file, environ={}, known=lambda _: ())
         pilot.app.push_screen(SettingsScreen(read(), read, Path("config.toml"), desk.session))
         await pilot.pause()
         await pilot.press(*["down"] * 7)
@@ -264,7 +264,7 @@ async def keys(pilot: Pilot[int], desk: Desk) -> None:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "config.toml"
         file.write_text('[keys]\nsearch = ["ctrl+r"]\n')
-        read = partial(load, config=file, environ={}, known=lambda _: ())
+        read = partial(load_settings, config=file, environ={}, known=lambda _: ())
         pilot.app.push_screen(KeysScreen(read(), read, Path("config.toml")))
         await pilot.pause()
 
@@ -502,7 +502,7 @@ async def drawn(picture: Picture, size: tuple[int, int] | None = None, theme: st
         desk = await picture.opened(folder)
         file = folder / "config.toml"
         file.touch()
-        read = partial(load, config=file, environ={}, known=lambda _: ())
+        read = partial(load_settings, config=file, environ={}, known=lambda _: ())
         app = CtxchatApp(
             DemoServices(desk.session),
             Settings(theme=theme),

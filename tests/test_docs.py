@@ -19,7 +19,7 @@ import pytest
 
 import ctxchat.core
 from ctxchat.cli.commands import ctxchat as root_command
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from ctxchat.core import Item, Message
 from ctxchat.core.ports import ToolContext
 from tests.core.test_chat_lists import conversation
@@ -66,7 +66,7 @@ def test_settings_are_valid(page: Path, tmp_path: Path) -> None:
             continue
         file = tmp_path / f"{place}.toml"
         file.write_text(code)
-        assert load(config=file, environ={}, known=lambda _: ()).problems == (), code
+        assert load_settings(config=file, environ={}, known=lambda _: ()).problems == (), code
 
 
 @every_page

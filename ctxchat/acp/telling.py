@@ -170,7 +170,7 @@ class EventSender:
         match told:
             case ToolStarted():
                 self._open[call_id] = named
-                if todo := updates.listed(told):
+                if todo := updates.todo_update(told):
                     self._lists[call_id] = todo
                 await self.tell(updates.started(told, self._workspace))
             case ToolProgress(text=text):

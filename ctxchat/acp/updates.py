@@ -235,7 +235,7 @@ def plan(items: Iterable[TodoItem]) -> SessionUpdate:
     return update_plan([plan_entry(one_line(item.text, 400), status=STATUS[item.status]) for item in items])
 
 
-def listed(event: ToolStarted) -> SessionUpdate | None:
+def todo_update(event: ToolStarted) -> SessionUpdate | None:
     """The to-do list that a call writes; None for any other call."""
     if event.name != Todo.name or isinstance(event.arguments, str):
         return None

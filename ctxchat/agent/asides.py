@@ -12,7 +12,7 @@ import msgspec
 from ctxchat.agent.compaction.within import request_so_far
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.prompts import prompt
-from ctxchat.agent.turn.model_calls import ArrivingReply, ask
+from ctxchat.agent.turn.model_calls import ArrivingReply, stream_reply
 from ctxchat.core.errors import ModelError, SessionBusy
 from ctxchat.core.events import Retry, TextDelta
 from ctxchat.core.journal import PrefixRead, Spent
@@ -49,7 +49,7 @@ class Asides:
         asked += [Message(first + n, "user" if n % 2 == 0 else "assistant", text) for n, text in enumerate(said, 1)]
         view = request.view.followed_by(asked, conversation.counter.count_text)
         draft, started = ArrivingReply(), conversation.clock.now()
-        pieces = ask(
+        pieces = stream_reply(
             model, msgspec.structs.replace(request, view=view), conversation.clock, 1, budget=conversation.spending
         )
         async with aclosing(pieces):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.prompts import prompt
-from ctxchat.agent.turn.model_calls import ArrivingReply, ask
+from ctxchat.agent.turn.model_calls import ArrivingReply, stream_reply
 from ctxchat.core.clip import head
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Retry
@@ -50,7 +50,7 @@ async def write_title(conversation: Conversation) -> str:
     request = ModelRequest(View(items, (), (), sum(item.tokens for item in items), 0), MAX_TITLE_TOKENS)
     draft = ArrivingReply()
     try:
-        async for piece in ask(model, request, conversation.clock, 0, budget=conversation.spending):
+        async for piece in stream_reply(model, request, conversation.clock, 0, budget=conversation.spending):
             if not isinstance(piece, Retry):
                 draft.add_piece(piece)
     except ModelError:

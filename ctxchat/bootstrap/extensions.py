@@ -17,7 +17,7 @@ from ctxchat.core.strategies.base import Strategy
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.view import Transform
-from ctxchat.plugins import Group, Plugins, load
+from ctxchat.plugins import Group, Plugins, load_plugins
 
 
 def with_plugins(plugins: Plugins | None = None) -> Registry:
@@ -26,7 +26,7 @@ def with_plugins(plugins: Plugins | None = None) -> Registry:
 
     def registry(options: PlanOptions) -> dict[str, Strategy]:
         if not found:
-            found.append(load("ctxchat.strategies"))
+            found.append(load_plugins("ctxchat.strategies"))
         ours = builtin_strategies(options)
         theirs = {name: made(options) for name, made in found[0].factories.items() if name not in ours}
         return theirs | ours
@@ -58,7 +58,7 @@ class Extensions:
         self, group: Group, make: Callable[[Callable[..., Any]], Any], names: Sequence[str] | None = None
     ) -> dict[str, Any]:
         """What the factories of a group make, by name; only of those that are named, where any are."""
-        found = load(group)
+        found = load_plugins(group)
         self.problems += found.problems
         made: dict[str, Any] = {}
         for name, factory in found.factories.items():

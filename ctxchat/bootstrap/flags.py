@@ -36,7 +36,7 @@ def settings_from(flags: Flags, workspace: Path) -> effective.Loaded:
     if named is not None and not named.is_file():
         raise UsageError(f"{flags.config}: there is no such settings file.", "Without --config your own is used.")
     given = {"model": flags.model, "permissions.mode": flags.permissions}
-    return effective.load(workspace, config=named, flags={key: value for key, value in given.items() if value})
+    return effective.load_settings(workspace, config=named, flags={key: value for key, value in given.items() if value})
 
 
 def in_force(settings: Settings, flags: Flags, name: str | None = None) -> tuple[Settings, AgentSettings]:

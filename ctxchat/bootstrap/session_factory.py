@@ -129,7 +129,7 @@ class SubAgents:
         row = await shared.database.run(sessions.row, shared.database, await shared.find(session))
         if not row.delegated or row.parent != self._caller:
             raise UsageError(f"Session {row.id} is no sub-agent's of this conversation.")
-        loaded = await shared.database.run(loading.load, shared.database, row.id)
+        loaded = await shared.database.run(loading.load_state, shared.database, row.id)
         agent = self._names[row.id] = loaded.state.agent or ""
         own = in_force(shared.loaded.settings, shared.flags, agent)[1]
         return await self._open_below(row.id, self._approvals.below(own.permissions or "all"))
@@ -329,7 +329,7 @@ class Opening:
 
     async def _load_read_only(self, session: str, why: str) -> Stored:
         """Without holding it: what others write meanwhile is not seen."""
-        loaded = await self._shared.database.run(loading.load, self._shared.database, session)
+        loaded = await self._shared.database.run(loading.load_state, self._shared.database, session)
         return Stored(ReadOnlyJournal(session, why), loaded.state, why, loaded.problems)
 
     def _model(self, agent: str | None, state: SessionState | None = None, *, reading: bool = False) -> ModelPort:

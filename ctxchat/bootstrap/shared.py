@@ -170,7 +170,7 @@ class Shared:
         """A session's id from its beginning; LAST_HERE for the one used last in this folder, none for that of any. Raises
         UsageError."""
         if prefix not in {"", LAST_HERE}:
-            return await self.database.run(sessions.find, self.database, prefix)
+            return await self.database.run(sessions.find_session, self.database, prefix)
         folder = str(self.workspace) if prefix else ""
         found = await self.database.run(sessions.latest, self.database, folder)
         if not found:

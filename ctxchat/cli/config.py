@@ -69,7 +69,9 @@ def show_options(key: str) -> None:
 def check(file: str) -> None:
     """All problems of FILE (or of everything in force) and of installed plug-ins at once; exit code 2 when there are any."""
     loaded = (
-        effective.load(None, config=readable(file), environ={}) if file else settings_from(flags(), workspace_of(""))
+        effective.load_settings(None, config=readable(file), environ={})
+        if file
+        else settings_from(flags(), workspace_of(""))
     )
     texts = [problem.text for problem in loaded.problems]
     end_with_problems([*texts, *broken_plugins(workspace_of(""))])
@@ -90,7 +92,7 @@ def set_(key: str, value: str) -> None:
         raise UsageError(trouble.text)
     write.set_value(file, key, parsed)
     tell(
-        p.text for p in effective.load(None, config=file, environ={}).problems if p.key == key
+        p.text for p in effective.load_settings(None, config=file, environ={}).problems if p.key == key
     )  # a key that cannot work
     if flags().json:
         emit({"file": str(file), "key": key, "value": parsed})

@@ -70,7 +70,7 @@ def command(mending: bool, listing: bool, wanted: str | None) -> None:
 
 
 def _list_backups() -> None:
-    rows = backups.listed(paths.data_dir())
+    rows = backups.list_backups(paths.data_dir())
     if flags().json:
         emit(rows)
         return
@@ -201,7 +201,7 @@ async def _store(program: Program) -> list[Check]:
     open_ = [fault for fault in found.faults if not fault.known]
     search = "full-text search" if database.fts else "search without an index"
     if open_:
-        copies = backups.listed(database.folder)
+        copies = backups.list_backups(database.folder)
         copy = f" `ctxchat doctor --restore-backup {copies[0].name}` puts the newest copy back." if copies else ""
         for number, fault in enumerate(open_ if flags().json else open_[:MAX_FAULTS]):
             mended = fault.what == INDEX_MENDED

@@ -108,7 +108,7 @@ def show_session(session: str) -> None:
         async with _started() as program:
             found = await program.find(session or flags().session)
             row = await program.database.run(sessions.row, program.database, found)
-            loaded = await program.database.run(loading.load, program.database, found)
+            loaded = await program.database.run(loading.load_state, program.database, found)
         for problem in loaded.problems:
             narrate(f"! {problem}")
         if flags().json:
@@ -150,7 +150,7 @@ def export(session: str, view: str, form: str, output: str | None) -> None:
                 return await program.database.run(_claude_code, program.database, found)
             if view == "record":
                 found = await program.find(session)
-                loaded = await program.database.run(loading.load, program.database, found)
+                loaded = await program.database.run(loading.load_state, program.database, found)
                 state = await program.database.run(_with_images, program.database, found, loaded.state)
                 return exporting.export_record(state, cast(exporting.Format, form))
             opened = await program.open(session, interactive=False, only_read=True)
@@ -170,7 +170,7 @@ def export(session: str, view: str, form: str, output: str | None) -> None:
 
 def _claude_code(database: Database, session: str) -> str:
     """Its lines; what has no place in them is told."""
-    state = _with_images(database, session, loading.load(database, session).state)
+    state = _with_images(database, session, loading.load_state(database, session).state)
     lines = ClaudeCodeLines(session, state, sessions.row(database, session).folder)
     text = "".join(exporting.dump(line) + "\n" for line in lines)
     for kind, many in sorted(lines.left_out.items()):
@@ -216,7 +216,7 @@ def fork(session: str, message: str) -> None:
 async def _find_session(program: Program, session: str) -> str:
     """The session that is meant, by its id and nothing else: an empty word, as of a variable that is not set, must never change
     the one used last."""
-    return await program.database.run(sessions.find, program.database, session)
+    return await program.database.run(sessions.find_session, program.database, session)
 
 
 @command.command("rename")

@@ -24,7 +24,7 @@ class _Wrong(Exception):
     """The value cannot stay."""
 
 
-def check(tree: dict[str, Any], known: KnownNames) -> tuple[dict[str, Any], list[ConfigFault]]:
+def check_settings(tree: dict[str, Any], known: KnownNames) -> tuple[dict[str, Any], list[ConfigFault]]:
     """The right part of a settings tree, in plain values, and everything that is wrong with the rest."""
     checker = _Checker(known)
     return checker.table(tree, Settings, ()), checker.faults

@@ -28,7 +28,7 @@ from ctxchat.config.layers import (
     flags_layer,
     with_customizations,
 )
-from ctxchat.config.option_table import find
+from ctxchat.config.option_table import find_option
 from ctxchat.config.problems import KeyPath, Problem, key_text
 from ctxchat.config.schema import DEFAULTS, Settings
 from ctxchat.config.toml_positions import parse_key
@@ -105,7 +105,7 @@ class Loaded(msgspec.Struct, frozen=True):
         return "the folder was trusted before it counted what is in here, not in force until you have looked at it (/trust)"
 
 
-def load(
+def load_settings(
     workspace: Path | None = None,
     *,
     config: Path | None = None,
@@ -203,7 +203,7 @@ def entry_points(names: str) -> Collection[str]:
 
 
 def _default(path: KeyPath) -> object:
-    option = find(path)
+    option = find_option(path)
     return msgspec.to_builtins(option.default) if option else None
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from ctxchat.config.effective import Loaded
 from ctxchat.config.layers import Origin
-from ctxchat.config.option_table import Option, find, options
+from ctxchat.config.option_table import Option, find_option, options
 from ctxchat.config.problems import KeyPath, key_text
 from ctxchat.config.trees import get, leaves
 
@@ -28,7 +28,7 @@ def rows(loaded: Loaded) -> tuple[OptionRow, ...]:
     tree = msgspec.to_builtins(loaded.settings)
     paths: list[KeyPath] = [o.path for o in options() if "*" not in o.path]
     paths += [path for path, _ in leaves(tree) if path not in paths]
-    found = ((path, find(path)) for path in paths)
+    found = ((path, find_option(path)) for path in paths)
     return tuple(_row(loaded, tree, path, option) for path, option in found if option)
 
 

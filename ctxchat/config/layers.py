@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from ctxchat.config.check import KnownNames, check
+from ctxchat.config.check import KnownNames, check_settings
 from ctxchat.config.consistency import build, contradictions
 from ctxchat.config.customizations.collect import Customizations
-from ctxchat.config.option_table import Option, bare, find, options
+from ctxchat.config.option_table import Option, bare, find_option, options
 from ctxchat.config.problems import ConfigFault, KeyPath, Problem, key_text, nearest
 from ctxchat.config.toml_file import read_toml
 from ctxchat.config.toml_positions import layout, parse_key
@@ -55,7 +55,7 @@ def file_layer(name: LayerName, path: Path, known: KnownNames, within: Path | No
         if found.text:
             problems = _every_mistake(found.text, path, known)
         return Layer({}, problems, lambda _: Origin(name, str(path)), found.text)
-    tree, faults = check(found.tree, known)
+    tree, faults = check_settings(found.tree, known)
     if name == "project":
         for key in own_only(tree):
             tree = without(tree, key)
@@ -75,7 +75,7 @@ def _every_mistake(text: str, path: Path, known: KnownNames) -> tuple[Problem, .
     from ctxchat.config.toml_recovery import recover
 
     recovered = recover(text, str(path))
-    faults = [fault for fault in check(recovered.tree, known)[1] if not fault.what.startswith("is missing")]
+    faults = [fault for fault in check_settings(recovered.tree, known)[1] if not fault.what.startswith("is missing")]
     places = layout(recovered.text)
     rest = _problems(faults, lambda key: Origin("user", str(path), places.line_of(key)))
     return (*recovered.problems, *rest)
@@ -86,7 +86,7 @@ def with_customizations(name: LayerName, layer: Layer, found: Customizations, kn
     files is no problem of the settings, so a part that is not right is left out."""
     if not found.tree:
         return layer
-    tree, _ = check(found.tree, known)
+    tree, _ = check_settings(found.tree, known)
     hooks = len(tree.get("hooks", ()))
 
     def where(key: KeyPath) -> Origin:
@@ -107,7 +107,7 @@ def environment_layer(environ: Mapping[str, str], known: KnownNames) -> Layer:
         if not name.startswith(PREFIX) or name in NOT_OPTIONS:
             continue
         path = tuple(name[len(PREFIX) :].lower().split("__"))
-        option = find(path)
+        option = find_option(path)
         if option is None:
             names = [PREFIX + o.key.upper().replace(".", "__") for o in options() if "*" not in o.path]
             problems.append(Problem("is no setting", nearest=nearest(name, names), file=name))
@@ -118,7 +118,7 @@ def environment_layer(environ: Mapping[str, str], known: KnownNames) -> Layer:
     def where(key: KeyPath) -> Origin:
         return Origin("environment", variables.get(key, "environment"))
 
-    tree, faults = check(raw, known)
+    tree, faults = check_settings(raw, known)
     return Layer(tree, (*problems, *_problems(faults, where)), where)
 
 
@@ -131,7 +131,7 @@ def flags_layer(flags: Mapping[str, object], known: KnownNames) -> Layer:
             raw = overlay(raw, nested(parse_key(key), value))
         except ValueError as error:
             problems.append(Problem(str(error), file="command line"))
-    tree, faults = check(raw, known)
+    tree, faults = check_settings(raw, known)
 
     def where(_: KeyPath) -> Origin:
         return Origin("command line", "command line")

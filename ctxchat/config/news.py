@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ctxchat.config.effective import Loaded, changes
-from ctxchat.config.option_table import find
+from ctxchat.config.option_table import find_option
 from ctxchat.config.schema import Settings
 from ctxchat.config.schema.option import NOW
 from ctxchat.config.toml_positions import literal, parse_key
@@ -66,7 +66,7 @@ def _come_or_gone(key: str, before: Settings, after: Settings) -> str:
 
 def _counts(key: str) -> str:
     parts = parse_key(key)
-    option = next((o for n in range(len(parts), 0, -1) if (o := find(parts[:n]))), None)
+    option = next((o for n in range(len(parts), 0, -1) if (o := find_option(parts[:n]))), None)
     return option.facts.counts if option else NOW
 
 

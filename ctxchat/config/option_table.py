@@ -99,7 +99,7 @@ def options() -> tuple[Option, ...]:
     return tuple(_walk((), Settings, False))
 
 
-def find(path: tuple[str | int, ...]) -> Option | None:
+def find_option(path: tuple[str | int, ...]) -> Option | None:
     """The option a key of a settings tree belongs to."""
     return next((o for o in options() if _matches(o.path, path)), None)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxchat.config.atomic import write_text
-from ctxchat.config.check import KnownNames, check
+from ctxchat.config.check import KnownNames, check_settings
 from ctxchat.config.consistency import build, contradictions
 from ctxchat.config.effective import entry_points
 from ctxchat.config.problems import ConfigFault, KeyPath, Problem, key_text
@@ -31,7 +31,7 @@ def set_value(path: Path, key: str, value: object, *, known: KnownNames | None =
     that contradicts the rest of the file, or a file that cannot be edited safely; OSError from the disk.
     """
     parts = _parts(key)
-    tree, faults = check(nested(parts, value), known or entry_points)
+    tree, faults = check_settings(nested(parts, value), known or entry_points)
     if not faults and get(tree, parts) is not None:
         faults = _contradictions(path, parts, get(tree, parts), known or entry_points)
     if faults:
@@ -54,7 +54,7 @@ def own_value(path: Path, key: str) -> object:
 def refused(key: str, value: object, *, known: KnownNames | None = None) -> str:
     """Why one option cannot have this plain value, with what is allowed: `is 99, must be a whole number from 1 to 9`; empty
     where it can. Whether the rest of the file agrees with it is seen when it is written. Raises UsageError for what is no key."""
-    _, faults = check(nested(_parts(key), value), known or entry_points)
+    _, faults = check_settings(nested(_parts(key), value), known or entry_points)
     if not faults:
         return ""
     fault = faults[0]
@@ -86,7 +86,7 @@ def _read_settings(path: Path) -> tuple[str, dict[str, Any]]:
 
 def _contradictions(path: Path, parts: KeyPath, value: Any, known: KnownNames) -> list[ConfigFault]:
     """What would no longer agree because of this edit."""
-    tree = check(read_toml(path).tree or {}, known)[0]
+    tree = check_settings(read_toml(path).tree or {}, known)[0]
     before = {f.path for f in contradictions(build(tree))}
     return [f for f in contradictions(build(overlay(tree, nested(parts, value)))) if f.path not in before]
 

@@ -21,7 +21,7 @@ from ctxchat.core.chat_messages import (
     Shortened,
     StandIn,
     Summary,
-    listed,
+    as_list,
     originals,
     read_message,
 )
@@ -90,10 +90,10 @@ def compact(
     schema, ValueError for sizes and shares that make no sense, TypeError for a reply of `summarise` that is no text; warns where
     what must stay is more than a prompt may hold.
     """
-    given: list[MessageT] = listed(messages)
+    given: list[MessageT] = as_list(messages)
     _check(window, reserved, trigger, target, keep_recent)
     lead = [m.text for m in takewhile(_instructs, (read_message(m, n) for n, m in enumerate(given, 1)))]
-    schemas = listed(tools, "tools")
+    schemas = as_list(tools, "tools")
     head = Head(system="\n\n".join(lead), tools=tuple(_tool(schema, n) for n, schema in enumerate(schemas, 1)))
     before = next((m.continued for m in given if isinstance(m, Summary)), None)
     options = _options(before, keep_recent, count)

@@ -72,19 +72,19 @@ def originals(messages: Sequence[MessageT]) -> list[MessageT]:
 
 def to_json(messages: Sequence[object]) -> str:
     """The list as JSON text, with all that its summaries stand for: `from_json` gives it back. Raises ImportProblem."""
-    return json.dumps([_stored(message, number) for number, message in enumerate(listed(messages), 1)])
+    return json.dumps([_stored(message, number) for number, message in enumerate(as_list(messages), 1)])
 
 
 def from_json(text: str | bytes) -> list[dict[str, Any]]:
     """The list that `to_json` made this text of, to go on with. Raises ImportProblem."""
     try:
         stored = json.loads(text)
-        return [_restored(message) for message in listed(stored)]
+        return [_restored(message) for message in as_list(stored)]
     except (ValueError, TypeError, LookupError, AttributeError) as problem:
         raise ImportProblem(f"this is no list that to_json wrote: {problem}") from problem
 
 
-def listed(given: object, what: str = "messages") -> list[Any]:
+def as_list(given: object, what: str = "messages") -> list[Any]:
     """What a caller gave as a list. Raises ImportProblem for what is none."""
     if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
         return list(cast("Iterable[Any]", given))

@@ -103,10 +103,10 @@ def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.envir
     if any(environment.get(name) for name in (*TLS_BY_LITELLM, "LITELLM_ANTHROPIC_DISABLE_URL_SUFFIX")):
         return None
     elsewhere = address_elsewhere("anthropic", environment)[1].rstrip("/")
-    with suppress(ValueError):  # `network.check` says what is wrong with one that is none
+    with suppress(ValueError):  # `network.check_network_settings` says what is wrong with one that is none
         elsewhere = whole_address(elsewhere)
     base = settings.base or elsewhere or "https://api.anthropic.com"
-    entry = catalogue.find(settings.name)
+    entry = catalogue.catalogue_model(settings.name)
     samples = entry is None or entry.supports_sampling_params is not False
     return AnthropicServer(base, samples, adaptive=bool(entry and entry.supports_adaptive_thinking))
 
@@ -114,7 +114,7 @@ def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.envir
 def _translated(settings: ModelSettings) -> bool:
     """litellm makes something else of a parameter, or supposes something of a Claude that is in no list."""
     thinking = settings.extra.get("thinking")
-    entry = catalogue.find(settings.name)
+    entry = catalogue.catalogue_model(settings.name)
     if not settings.extra.keys() <= {*_EXTRA, "extra_headers", "extra_body"}:
         return True
     if entry is None:

@@ -118,13 +118,13 @@ def prefixes() -> frozenset[str]:
     return frozenset(name for name in {*listed, *known} if "/" not in name)
 
 
-def find(name: str) -> CatalogueModel | None:
+def catalogue_model(name: str) -> CatalogueModel | None:
     """What is known of a model: by its full name, else by the name without its provider where that provider made it; one that is
     newer than litellm's list by `newer_models`, or as a model of its family, without prices (`guessed`)."""
     name = _without_form(name)
     if key := _listed(name):
         return entries()[key]
-    if newer := newer_models.find(name):
+    if newer := newer_models.newer_model(name):
         return entries().get(newer.like)
     alike = entries().get(newer_models.family(name))
     return msgspec.structs.replace(alike, guessed=True) if alike else None
@@ -157,7 +157,7 @@ def prices(name: str, at: datetime | None = None) -> ModelPrices | None:
     name = _without_form(name)
     if key := _listed(name):
         fields, entry = _fields(key), entries()[key]
-    elif newer := newer_models.find(name):
+    elif newer := newer_models.newer_model(name):
         fields, entry = newer.fields, entries().get(newer.like)
     else:
         return None
@@ -174,8 +174,8 @@ def prices(name: str, at: datetime | None = None) -> ModelPrices | None:
 def usual_prices(name: str) -> tuple[float | None, float | None]:
     """US dollars a million tokens of a short prompt, and of a reply; None where unknown. Quick enough for all models at once."""
     name = _without_form(name)
-    entry = find(name)
-    newer = newer_models.find(name) if entry and not _listed(name) else None
+    entry = catalogue_model(name)
+    newer = newer_models.newer_model(name) if entry and not _listed(name) else None
     if entry is None or entry.guessed:
         return None, None
     each = entry.input_cost_per_token, entry.output_cost_per_token
@@ -187,7 +187,7 @@ def usual_prices(name: str) -> tuple[float | None, float | None]:
 
 def efforts(name: str) -> tuple[str, ...] | None:
     """The levels of effort a model has, the least first; none for one that has no such thing, None where nobody says."""
-    entry = find(name)
+    entry = catalogue_model(name)
     if entry is None:
         return None
     if entry.reasoning_effort_levels is not None:

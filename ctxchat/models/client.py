@@ -165,7 +165,7 @@ class ModelClient:
 
     def count_image(self, width: int, height: int) -> int:
         """Tokens of an image as its provider counts them; 0 where the model takes none."""
-        return images.count(self._dialect, self.settings.model, width, height) if self._sees else 0
+        return images.token_count(self._dialect, self.settings.model, width, height) if self._sees else 0
 
     def stated(self) -> Window:
         """What is set, else what its provider's list or the catalogue says; reads those the first time."""
@@ -257,7 +257,7 @@ class ModelClient:
 
     async def _arguments(self, request: ModelRequest) -> dict[str, object]:
         settings = self.settings
-        await asyncio.to_thread(network.check, settings)
+        await asyncio.to_thread(network.check_network_settings, settings)
         messages = await asyncio.to_thread(self._messages, request)
         messages = _with_texts(messages) if self._wants_text else messages
         arguments: dict[str, object] = {**settings.extra, "model": settings.name, "messages": messages}
@@ -308,7 +308,7 @@ class ModelClient:
     def _output(self, room: int) -> int:
         """The tokens a reply may have: what the model can write, what there is `room` for, what is set, whichever is least; 0
         where nothing is known of any."""
-        entry = catalogue.find(self.settings.name)
+        entry = catalogue.catalogue_model(self.settings.name)
         able = self._able or self._listed.output or (entry.output if entry else 0)
         needed = ANTHROPIC_OUTPUT_TOKENS if self._dialect is dialects.ANTHROPIC else 0
         return min(filter(None, (able, room, self.settings.max_output)), default=needed)

@@ -12,7 +12,7 @@ import msgspec
 
 from ctxchat.core.budget import Window, WindowSource
 from ctxchat.models import catalogue, windows
-from ctxchat.models.probes import ask, listens
+from ctxchat.models.probes import listens, probe
 from ctxchat.models.providers import PROVIDERS, Provider
 from ctxchat.models.settings import ModelSettings, lookup, where
 
@@ -181,16 +181,16 @@ async def _served(place: LocalServer) -> list[FoundModel]:
 
 
 async def _ollama(root: str) -> list[str]:
-    tags = await ask(f"{root}/api/tags")
+    tags = await probe(f"{root}/api/tags")
     return _ids(tags, "models", "name")
 
 
 async def _openai_style(place: LocalServer) -> list[str]:
     if place.prefix == "lm_studio":
-        new, old = await asyncio.gather(ask(f"{place.root}/api/v1/models"), ask(f"{place.root}/api/v0/models"))
+        new, old = await asyncio.gather(probe(f"{place.root}/api/v1/models"), probe(f"{place.root}/api/v0/models"))
         if names := _ids(new, "models", "key", {"llm"}) or _ids(old, "data", "id", {"llm", "vlm"}):
             return names
-    return _ids(await ask(f"{place.root}/v1/models"), "data", "id")
+    return _ids(await probe(f"{place.root}/v1/models"), "data", "id")
 
 
 async def _local(place: LocalServer, name: str) -> FoundModel:

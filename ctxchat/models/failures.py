@@ -133,7 +133,7 @@ def failure(error: BaseException, *, began: bool) -> ModelError:
         return cut_off() if began else nothing_came("")
     status, code, body = said.status(chain), said.code(chain), said.body(chain)
     kind = _kind(chain, status, code, body, began)
-    text = said.unreached(chain) if kind == "connection" else said.words(kind, error, body)
+    text = said.unreached(chain) if kind == "connection" else said.failure_words(kind, error, body)
     if kind == "connection" and said.NOBODY in text:
         code = REFUSED
     return ModelError(

@@ -12,7 +12,7 @@ from typing import Any
 from ctxchat.core.tokens import image_tokens
 from ctxchat.models import catalogue
 from ctxchat.models.dialects import ANTHROPIC, GEMINI, OPENAI, Dialect
-from ctxchat.models.probes import ask
+from ctxchat.models.probes import probe
 from ctxchat.models.settings import ModelSettings, lookup
 
 
@@ -24,10 +24,10 @@ async def taken_there(settings: ModelSettings) -> bool | None:
     root = re.sub(r"/v\d+$", "", settings.base)
     key = await asyncio.to_thread(lookup, settings.api_key_env) if settings.api_key_env else ""
     shown, props, studio, older = await asyncio.gather(
-        ask(f"{root}/api/show", post={"model": settings.model}, key=key),
-        ask(f"{root}/props", key=key),
-        ask(f"{root}/api/v1/models", key=key),
-        ask(f"{root}/api/v0/models", key=key),
+        probe(f"{root}/api/show", post={"model": settings.model}, key=key),
+        probe(f"{root}/props", key=key),
+        probe(f"{root}/api/v1/models", key=key),
+        probe(f"{root}/api/v0/models", key=key),
     )
     lm_studio = from_lm_studio(studio, settings.model), from_older_lm_studio(older, settings.model)
     said = (from_ollama_show(shown), from_props(props), *lm_studio)
@@ -93,11 +93,11 @@ def takes_images(settings: ModelSettings) -> bool:
     that says it itself (`vision`) is believed instead of the catalogue."""
     if settings.vision is not None:
         return settings.vision
-    entry = catalogue.find(settings.name)
+    entry = catalogue.catalogue_model(settings.name)
     return bool(entry and entry.supports_vision)
 
 
-def count(dialect: Dialect, name: str, width: int, height: int) -> int:
+def token_count(dialect: Dialect, name: str, width: int, height: int) -> int:
     """Tokens of an image of so many pixels, as the family of the model counts them; 0 × 0 is an unknown size."""
     if width <= 0 or height <= 0:
         width, height = UNKNOWN

@@ -14,7 +14,7 @@ from ctxchat.models.openai_servers import address_elsewhere
 from ctxchat.models.settings import ModelSettings
 
 
-def check(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> None:
+def check_network_settings(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> None:
     """Raises ModelError (`settings`) that names what cannot work, whoever carries the request. Looks at files."""
     variable, address = _address(settings, environment)
     try:

@@ -73,7 +73,7 @@ _FAMILIES = (
 """How the names of a family begin, behind whoever serves them, and the listed model that stands for it."""
 
 
-def find(name: str) -> NewerModel | None:
+def newer_model(name: str) -> NewerModel | None:
     """A model of the table, by litellm's name, asked of whoever made it: other houses have prices of their own."""
     head, slash, rest = name.replace("/responses/", "/").partition("/")
     if not slash:

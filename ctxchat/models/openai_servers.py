@@ -230,7 +230,7 @@ def _in_another_form(settings: ModelSettings) -> bool:
         return True
     if not _OPENAIS.match(model):
         return False
-    entry = catalogue.find(settings.name)
+    entry = catalogue.catalogue_model(settings.name)
     if (entry and entry.mode == "responses") or not model.startswith("gpt-"):
         return True
     if not _REASONING.search(model):

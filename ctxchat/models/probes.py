@@ -25,7 +25,7 @@ MAX_ANSWER_BYTES = 8 << 20
 """Bytes of an answer that are read at most."""
 
 
-async def ask(
+async def probe(
     url: str,
     *,
     post: dict[str, object] | None = None,

@@ -18,7 +18,7 @@ import msgspec
 
 from ctxchat.core.prices import TOKENS_PER_PRICE, ModelPrices, Rates
 from ctxchat.models.anthropic import authorised
-from ctxchat.models.probes import ask
+from ctxchat.models.probes import probe
 from ctxchat.models.settings import ModelSettings
 
 MAX_AGE_S = 86_400.0
@@ -106,7 +106,7 @@ class ProviderLists:
     async def _renewed(self, prefix: str, key: str) -> None:
         # OpenRouter's list is open to all: no key is sent where none is wanted.
         headers = {**authorised(key), "anthropic-version": "2023-06-01"} if prefix == "anthropic" else {}
-        answer = await ask(self._addresses[prefix], headers=headers, seconds=TIMEOUT_S)
+        answer = await probe(self._addresses[prefix], headers=headers, seconds=TIMEOUT_S)
         rows = answer.get("data") if isinstance(answer, Mapping) else None
         read = _anthropic if prefix == "anthropic" else _openrouter
         models = {

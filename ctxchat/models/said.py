@@ -164,7 +164,7 @@ def _unquoted(text: str) -> str:
     return text
 
 
-def words(kind: str, error: BaseException, body: str) -> str:
+def failure_words(kind: str, error: BaseException, body: str) -> str:
     """One line for people: the provider's message without litellm's wrapping."""
     message = _sentence(_parse_json(named[2] if (named := _NAMED.match(body)) else body))
     message = _PREFIX.sub("", message.strip()).split("\n", 1)[0].partition(" Original exception:")[0][:500]
@@ -214,7 +214,7 @@ def unreached(chain: list[BaseException]) -> str:
             )
         if found := _not_let_in(error):
             return found
-    said = words("connection", chain[0], body(chain))
+    said = failure_words("connection", chain[0], body(chain))
     return "The connection was lost before the reply began." if _LOST.search(said) else said
 
 

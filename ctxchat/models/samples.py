@@ -14,7 +14,7 @@ import msgspec
 from ctxchat.core.calibration import DOUBT, Calibration
 from ctxchat.core.tokens import TokenCounter
 from ctxchat.models.dialects import Dialect
-from ctxchat.models.probes import ask
+from ctxchat.models.probes import probe
 from ctxchat.models.settings import ModelSettings
 from ctxchat.models.tokenizers import counter
 from ctxchat.models.vocabularies import assumed, table_of, vocabulary_of, vocabulary_told
@@ -66,7 +66,7 @@ async def sampled(settings: ModelSettings, dialect: Dialect) -> Calibration:
 async def _asked(root: str, model: str, text: str) -> Any:
     """llama.cpp reads `content`, vLLM the rest; neither minds the other's."""
     body: dict[str, object] = {"content": text, "model": model, "prompt": text, "add_special_tokens": False}
-    return await ask(f"{root}/tokenize", post=body)
+    return await probe(f"{root}/tokenize", post=body)
 
 
 def tokens_in(answer: Any) -> int:

@@ -49,7 +49,7 @@ class ModelSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def base(self) -> str:
         """The address requests go to, with a scheme and without a slash at the end; empty for the provider's own. One that is
-        none is given as it is: `network.check` says what is wrong with it."""
+        none is given as it is: `network.check_network_settings` says what is wrong with it."""
         try:
             return whole_address(self.api_base) or self.provider.base.rstrip("/")
         except ValueError:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ctxchat.core.budget import Window
 from ctxchat.models import catalogue
-from ctxchat.models.probes import ask
+from ctxchat.models.probes import probe
 from ctxchat.models.settings import ModelSettings, lookup
 
 ASSUMED_WINDOW_TOKENS = 32_768
@@ -60,7 +60,7 @@ def without_server(settings: ModelSettings, listed: int = 0) -> Window:
         return Window(settings.window, "configured")
     if listed:
         return Window(listed, "provider")
-    entry = None if names_anything(settings) else catalogue.find(settings.name)
+    entry = None if names_anything(settings) else catalogue.catalogue_model(settings.name)
     if entry is None or not entry.window:
         return Window(ASSUMED_WINDOW_TOKENS, "assumed")
     return Window(entry.window, "family" if entry.guessed else "catalogue")
@@ -85,7 +85,7 @@ async def loaded(settings: ModelSettings) -> Window | None:
     key = await asyncio.to_thread(lookup, settings.api_key_env) if settings.api_key_env else ""
     lists = (f"{root}/api/v1/models", f"{root}/api/v0/models", f"{root}/props", listing(settings))
     pages = (*lists, f"{root}/api/ps")
-    studio, older, props, listed, running = await asyncio.gather(*(ask(page, key=key) for page in pages))
+    studio, older, props, listed, running = await asyncio.gather(*(probe(page, key=key) for page in pages))
     if isinstance(running, Mapping) and "models" in running:
         return await _ollama_openai_style(settings, root, running)
     tokens = from_lm_studio(studio, settings.model) or from_older_lm_studio(older, settings.model)
@@ -96,7 +96,7 @@ async def loaded(settings: ModelSettings) -> Window | None:
 async def _ollama_openai_style(settings: ModelSettings, root: str, running: Any) -> Window | None:
     """A request has no say in the window here: it is what runs, else what the model's own file says, else Ollama's default."""
     tokens = from_ollama_ps(running, settings.model)
-    tokens = tokens or from_modelfile(await ask(f"{root}/api/show", post={"model": settings.model}))
+    tokens = tokens or from_modelfile(await probe(f"{root}/api/show", post={"model": settings.model}))
     if tokens:
         return Window(tokens, "loaded")
     return None if settings.window else Window(OLLAMA_DEFAULT_TOKENS, "assumed")
@@ -104,7 +104,7 @@ async def _ollama_openai_style(settings: ModelSettings, root: str, running: Any)
 
 async def _ollama_native(settings: ModelSettings) -> Window:
     shown, running = await asyncio.gather(
-        ask(f"{settings.place}/api/show", post={"model": settings.model}), ask(f"{settings.place}/api/ps")
+        probe(f"{settings.place}/api/show", post={"model": settings.model}), probe(f"{settings.place}/api/ps")
     )
     most = trained_for(shown)
     if settings.window > 0:

@@ -45,7 +45,7 @@ class Stopped(Exception):
     """The copy was not wanted any more."""
 
 
-def listed(folder: Path) -> list[Backup]:
+def list_backups(folder: Path) -> list[Backup]:
     """The copies of a data folder, the newest first by what their names say. Raises StorageError."""
     place = folder / FOLDER
     with faults(place):
@@ -100,7 +100,7 @@ def restore(folder: Path, name: str) -> tuple[Path, list[str]]:
     """Put a copy in the place of the present database, which is kept: where, and the titles of sessions that only it has. `name`
     is that of one copy in the folder, or how it begins, never a path. Raises UsageError for one that is none, StorageError where
     the copy is damaged or another ctxchat has the store open; nothing is changed then."""
-    wanted = [row.name for row in listed(folder) if name and row.name.startswith(name)]
+    wanted = [row.name for row in list_backups(folder) if name and row.name.startswith(name)]
     if not wanted:
         raise UsageError(f"There is no backup {name!r}.", "`ctxchat doctor --backups` lists them.")
     if len(wanted) > 1 and name not in wanted:

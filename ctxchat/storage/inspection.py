@@ -111,7 +111,7 @@ class _SessionInspection:
         """`listed` is the count of messages that lists show, None where the session is in none."""
         try:
             records, problems = loading.read_entries(self._database, self._session, self._keys)
-            loaded = loading.load(self._database, self._session, keys=self._keys)
+            loaded = loading.load_state(self._database, self._session, keys=self._keys)
         except CtxchatError as problem:
             yield Fault(f"session {self._session} cannot be read: {problem}", self._session)
             return

@@ -111,7 +111,7 @@ def open_journal(database: Database, session: str, keep_empty: bool = False) -> 
     """Open a session (a full id) for writing, and close in its record what a kill left open. `keep_empty`: somebody else has its
     id, and may come back to it before anything is written.
 
-    Raises SessionBusy while another window or command writes to it: `loading.load` reads it all the same. Call it in the
+    Raises SessionBusy while another window or command writes to it: `loading.load_state` reads it all the same. Call it in the
     storage thread (`database.run`) where an event loop is running.
     """
     sessions.row(database, session)
@@ -125,7 +125,7 @@ def open_journal(database: Database, session: str, keep_empty: bool = False) -> 
 
 
 def _opened(database: Database, session: str, lock: private_files.Lock, keep_empty: bool) -> Opened:
-    loaded = loading.load(database, session, owned=True)
+    loaded = loading.load_state(database, session, owned=True)
     if loaded.repairs:
         sessions.append(database, session, *loaded.repairs, clear=True)
     return Opened(Journal(database, session, lock, keep_empty), loaded.state, loaded.problems)

@@ -47,7 +47,7 @@ class LoadedSession(msgspec.Struct, frozen=True):
     repairs: tuple[Record, ...] = ()
 
 
-def load(
+def load_state(
     database: Database, session: str, *, owned: bool = False, keys: around.BySession | None = None
 ) -> LoadedSession:
     """The session `session` (a full id). `owned` says that nobody else has it open, so that a compaction without an end has

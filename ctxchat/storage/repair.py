@@ -99,7 +99,7 @@ def _write_files(database: Database) -> None:
     keys = around.BySession(database.query)
     for row in sessions.around_damage(database):
         with suppress(CtxchatError):
-            ledger = loading.load(database, row.id, keys=keys).state.ledger
+            ledger = loading.load_state(database, row.id, keys=keys).state.ledger
             known = {m.id: m for m in ledger.messages()}
             folder = private_files.session_folder(database.folder, row.id)
             for path in inspection.wanting(database, row.id, ledger):

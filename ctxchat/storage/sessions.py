@@ -163,7 +163,7 @@ def around_damage(database: Database) -> list[SessionRow]:
 
 def _from_journal(database: Database, session: str) -> SessionRow:
     """A session without a row of its own."""
-    state = loading.load(database, session).state
+    state = loading.load_state(database, session).state
     messages = [m for m in state.ledger.messages() if not m.synthetic]
     times = [m.at for m in messages if m.at] or [database.now()]
     opening = next((" ".join((own_words(m) or m.text)[:400].split())[:80] for m in messages if m.role == "user"), "")
@@ -194,7 +194,7 @@ def row(database: Database, session: str) -> SessionRow:
     return found[0]
 
 
-def find(database: Database, prefix: str) -> str:
+def find_session(database: Database, prefix: str) -> str:
     """The id that begins with `prefix`, which must tell it from all others. Raises UsageError for a crafted one, for
     none and for several."""
     wanted = prefix.strip().lower()
@@ -340,7 +340,7 @@ def fork(database: Database, session: str, up_to: str = "") -> str:
 
 def hand_off(database: Database, session: str, title: str) -> str:
     """A new session for the work of another, with its model, agent and folder, and nothing said yet; its id."""
-    source, state = row(database, session), loading.load(database, session).state
+    source, state = row(database, session), loading.load_state(database, session).state
     records: list[Record] = [Continues(session), Named(title)]
     records += [ModelChosen(state.model, state.address)] if state.model else []
     records += [AgentChosen(state.agent)] if state.agent is not None else []

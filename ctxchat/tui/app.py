@@ -25,7 +25,8 @@ from textual.events import Event, Key, Paste
 from textual.screen import Screen
 from textual.worker import Worker, WorkerFailed, WorkerState, get_current_worker
 
-from ctxchat.config.effective import Loaded, load
+from ctxchat.config import effective
+from ctxchat.config.effective import Loaded
 from ctxchat.config.keys import Action
 from ctxchat.config.paths import config_dir, user_file
 from ctxchat.config.schema import Settings
@@ -118,7 +119,7 @@ class CtxchatApp(InOrder):
         super().__init__([textual_theme(theme) for theme in themes.values()], settings.theme, driver)
         self.services, self.settings, self.now = services, settings, now
         self.keys: commands.Keys = loaded.keys.keys if loaded else commands.default_keys()
-        self.load_settings = load_settings or partial(load, services.workspace)
+        self.load_settings = load_settings or partial(effective.load_settings, services.workspace)
         self.edits = Edits(self, self.load_settings, loaded, settings_folder or config_dir()) if loaded else None
         self.settings_file = settings_file or user_file(config_dir())
         self._session_id = session_id

@@ -246,7 +246,7 @@ class Life(RuleBasedStateMachine):
     @rule()
     def fork(self) -> None:
         new = sessions.fork(self.database, self.journal.session)
-        copied = loading.load(self.database, new).state.ledger.messages()
+        copied = loading.load_state(self.database, new).state.ledger.messages()
         assert [m.text for m in copied] == [m.text for m in self.stored()]
 
     @rule(text=texts, plan=st.lists(replies, max_size=2), steps=st.integers(0, 60))
@@ -278,7 +278,7 @@ class Life(RuleBasedStateMachine):
         self.open(open_journal(self.database, self.journal.session) if kept else begin_journal(self.database, "m", "/"))
 
     def stored(self) -> tuple[Message, ...]:
-        return loading.load(self.database, self.journal.session).state.ledger.messages()
+        return loading.load_state(self.database, self.journal.session).state.ledger.messages()
 
     @invariant()
     def holds(self) -> None:

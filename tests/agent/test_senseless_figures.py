@@ -54,7 +54,7 @@ async def test_a_turn_with_odd_figures_ends_is_stored_and_the_next_one_works(tmp
                 and context_usage.cost_usd == 0
             )
         await opened.journal.close()
-        stored = loading.load(database, opened.journal.session).state
+        stored = loading.load_state(database, opened.journal.session).state
         assert [m.text for m in stored.ledger.messages()] == ["go on", "one", "go on", "two"]
         assert stored.used == desk.state.used
 

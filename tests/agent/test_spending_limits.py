@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.agent.spending_budget import SpendingBudget, TaskBudget
-from ctxchat.agent.turn.model_calls import ask
+from ctxchat.agent.turn.model_calls import stream_reply
 from ctxchat.bootstrap.remembered import StoredDayTotal
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Failed, Notice, ToolStarted, TurnFinished, Usage
@@ -97,7 +97,7 @@ def test_no_request_passes_a_limit(limits, life, overcount, prices, at_once) -> 
         async def call(tokens: int, written: int, most: int) -> None:
             model = Priced(prices, overcount, written)
             with suppress(ModelError):
-                async for _ in ask(model, ModelRequest(view(tokens), most), StillClock(), 0, budget=budget):  # type: ignore[arg-type]
+                async for _ in stream_reply(model, ModelRequest(view(tokens), most), StillClock(), 0, budget=budget):  # type: ignore[arg-type]
                     pass
             turn.extend(model.made)
             every.extend(model.made)
@@ -225,7 +225,9 @@ def test_a_task_passes_neither_its_own_limit_nor_its_callers(task: float, sessio
 
         async def call(n: int, tokens: int, most: int) -> None:
             with suppress(ModelError):
-                async for _ in ask(models[n], ModelRequest(view(tokens), most), StillClock(), 0, budget=tasks[n]):  # type: ignore[arg-type]
+                async for _ in stream_reply(
+                    models[n], ModelRequest(view(tokens), most), StillClock(), 0, budget=tasks[n]
+                ):  # type: ignore[arg-type]
                     pass
 
         for tokens, most in life:

@@ -140,7 +140,7 @@ async def test_no_key_that_a_tool_came_upon_is_sent_written_printed_or_exported(
     assert sum("typed before" in text for text in printed) >= 9, "what was typed is to be seen where it may leak"
     printed.append(ending.written_down(ValueError(f"odd value {typed}")))
     database = Database(home.data)
-    state = (await database.run(loading.load, database, session)).state
+    state = (await database.run(loading.load_state, database, session)).state
     database.close()
     printed += [flight_recorder(state), masked(as_markdown(state))]
     sent = "\n".join(str(seen.body) for seen in double.requests)

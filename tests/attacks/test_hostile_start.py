@@ -92,9 +92,9 @@ HOSTILE: dict[str, Made] = {
 LOAD = """
 import json, sys
 from pathlib import Path
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 for kind, root in json.loads(sys.argv[1]).items():
-    print(f"<{kind}>", load(Path(root), config=Path("none")).project.lines[:1], flush=True)
+    print(f"<{kind}>", load_settings(Path(root), config=Path("none")).project.lines[:1], flush=True)
 """
 MEMORY_BYTES = 2_000_000_000
 

@@ -19,15 +19,15 @@ READERS = {
     "memory": ("AGENTS.md", "from ctxchat.context.memory_files import load_memory as read; print(read(root).blocks)"),
     "skill": (
         ".ctxchat/skills/deploy.md",
-        "from ctxchat.config.effective import load; print(load(root, config=root / 'none').project.lines)",
+        "from ctxchat.config.effective import load_settings; print(load_settings(root, config=root / 'none').project.lines)",
     ),
     "skill in a folder": (
         ".ctxchat/skills/deploy/SKILL.md",
-        "from ctxchat.config.effective import load; print(load(root, config=root / 'none').project.lines)",
+        "from ctxchat.config.effective import load_settings; print(load_settings(root, config=root / 'none').project.lines)",
     ),
     "settings": (
         ".ctxchat/config.toml",
-        "from ctxchat.config.effective import load; print(load(root, config=root / 'none').settings.theme)",
+        "from ctxchat.config.effective import load_settings; print(load_settings(root, config=root / 'none').settings.theme)",
     ),
     "names for completion": (
         ".gitignore",

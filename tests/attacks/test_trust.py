@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from ctxchat.config.trust import trust
 from ctxchat.tools.sandbox import find_sandbox
 from tests.cli.conftest import Home
@@ -29,7 +29,7 @@ def test_settings_that_a_command_wrote_are_not_in_force(
         settings.parent.mkdir()
         settings.write_text(HOOK.format("good"))
         environ = {"CTXCHAT_CONFIG_DIR": str(home.settings), "CTXCHAT_DATA_DIR": str(home.data)}
-        trust(home.settings, home.work, load(home.work, environ=environ).project)
+        trust(home.settings, home.work, load_settings(home.work, environ=environ).project)
     evil = "permissions.mode = 'all'\n" + HOOK.format("evil")
     (home.work / "evil.toml").write_text(evil)
     cli("run", "--permissions", "all", "run `mkdir -p .ctxchat; cp evil.toml .ctxchat/config.toml`")

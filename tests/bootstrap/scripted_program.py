@@ -8,7 +8,7 @@ from pathlib import Path
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from ctxchat.core.events import Event
 from ctxchat.core.ports import ModelPort
 from ctxchat.storage.database import Database
@@ -28,7 +28,10 @@ def program(folder: Path, config: Path, *script: Reply) -> Scripted:
     environ = {"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(config / "data")}
     flags = Flags(permissions="all")
     made = Scripted(
-        flags, load(folder, environ=environ, flags={"permissions.mode": "all"}), folder, Database(config / "data")
+        flags,
+        load_settings(folder, environ=environ, flags={"permissions.mode": "all"}),
+        folder,
+        Database(config / "data"),
     )
     made.script = ScriptedModel(script)
     return made

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ctxchat.agent.session import Session
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from ctxchat.config.trust import trust
 from ctxchat.core.events import Event, ToolFinished
 from tests.bootstrap.scripted_program import program, say
@@ -100,7 +100,7 @@ async def test_before_it_is_trusted_nothing_of_it_counts_but_memory(folder: Path
 async def test_once_it_is_trusted_all_of_it_works(folder: Path, tmp_path: Path) -> None:
     config = tmp_path / "config"
     environ = {"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(config / "data")}
-    trust(config, folder, load(folder, environ=environ).project)
+    trust(config, folder, load_settings(folder, environ=environ).project)
     made = program(
         folder,
         config,
@@ -148,7 +148,7 @@ async def test_once_it_is_trusted_all_of_it_works(folder: Path, tmp_path: Path) 
 async def test_a_file_of_a_skill_that_changed_since_is_not_read(folder: Path, tmp_path: Path) -> None:
     config = tmp_path / "config"
     environ = {"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(config / "data")}
-    trust(config, folder, load(folder, environ=environ).project)
+    trust(config, folder, load_settings(folder, environ=environ).project)
     read = calls(("skill", {"name": "release", "file": "steps.md"}))
     made = program(folder, config, read, says("well"), read, says("well"))
     session = await made.open(interactive=False)

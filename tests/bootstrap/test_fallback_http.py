@@ -8,7 +8,7 @@ from pathlib import Path
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import Event, Failed, Notice, Retry, TurnFinished, Usage
 from ctxchat.storage.database import Database
@@ -23,7 +23,9 @@ DOWN = "http://127.0.0.1:9/v1"
 async def talking(tmp_path: Path, toml: str):
     tmp_path.joinpath("config.toml").write_text(toml)
     environ = {"CTXCHAT_CONFIG_DIR": str(tmp_path), "CTXCHAT_DATA_DIR": str(tmp_path)}
-    program = Program(Flags(cwd=str(tmp_path)), load(tmp_path, environ=environ), tmp_path, Database(tmp_path / "data"))
+    program = Program(
+        Flags(cwd=str(tmp_path)), load_settings(tmp_path, environ=environ), tmp_path, Database(tmp_path / "data")
+    )
     session = await program.open()
     try:
         yield session

@@ -9,7 +9,7 @@ import pytest
 
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
-from ctxchat.config.effective import Loaded, load
+from ctxchat.config.effective import Loaded, load_settings
 from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.journal import ModelChosen, Named
 from ctxchat.storage import loading, sessions
@@ -25,7 +25,7 @@ def settings(folder: Path, model: str, address: str) -> Loaded:
         f'model = "{model}"\n'
         + "".join(f'[models."openai/{m}"]\napi_base = "{address}"\n' for m in ("first", "second"))
     )
-    return load(folder, environ={"CTXCHAT_CONFIG_DIR": str(folder), "CTXCHAT_DATA_DIR": str(folder / "data")})
+    return load_settings(folder, environ={"CTXCHAT_CONFIG_DIR": str(folder), "CTXCHAT_DATA_DIR": str(folder / "data")})
 
 
 @asynccontextmanager
@@ -108,7 +108,7 @@ def edited(folder: Path, address: str, more: str) -> Loaded:
     settings(folder, "openai/second", address)
     file, head = folder / "config.toml", '[models."openai/first"]\n'
     file.write_text(file.read_text().replace(head, f"{head}{more}\n"))
-    return load(folder, environ={"CTXCHAT_CONFIG_DIR": str(folder), "CTXCHAT_DATA_DIR": str(folder / "data")})
+    return load_settings(folder, environ={"CTXCHAT_CONFIG_DIR": str(folder), "CTXCHAT_DATA_DIR": str(folder / "data")})
 
 
 async def test_editing_the_models_settings_leaves_it_where_it_is_unless_its_address_was_edited(tmp_path: Path) -> None:
@@ -159,6 +159,6 @@ async def test_an_address_with_a_login_is_not_kept_and_nobody_else_is_asked_inst
         opened = await made.open()
         await opened.rename("kept")
         await opened.close()
-        state = (await made.database.run(loading.load, made.database, opened.id)).state
+        state = (await made.database.run(loading.load_state, made.database, opened.id)).state
         assert state.model == "openai/first" and state.address is None, "not empty: that is the provider's own"
     assert not any(b"me:word" in file.read_bytes() for file in (tmp_path / "data").glob("*.db*"))

@@ -22,7 +22,7 @@ from ctxchat.bootstrap.flags import Flags, in_force, unknown_tools
 from ctxchat.bootstrap.hooks import HookCommands, hooks_of
 from ctxchat.bootstrap.program import Program
 from ctxchat.bootstrap.session_settings import agent_options
-from ctxchat.config.effective import Loaded, load
+from ctxchat.config.effective import Loaded, load_settings
 from ctxchat.config.schema import DEFAULTS, AgentSettings, Condition, HookSettings
 from ctxchat.config.themes import make_theme, unreadable
 from ctxchat.config.trust import trust
@@ -52,7 +52,7 @@ def loaded(folder: Path, text: str, **variables: str) -> Loaded:
     config.mkdir(exist_ok=True)
     (config / "config.toml").write_text(text, encoding="utf-8")
     environ = {"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(folder / "data"), **variables}
-    return load(folder, environ=environ, known=lambda _: ())
+    return load_settings(folder, environ=environ, known=lambda _: ())
 
 
 # ── hooks ──
@@ -339,7 +339,7 @@ class TrustedProject:
         self.action = hook.action
 
     def load(self) -> Loaded:
-        return load(self.work, environ=self._environ)
+        return load_settings(self.work, environ=self._environ)
 
     def change(self, name: str = "lint.sh") -> None:
         """What the hook comes to is another thing now, and the settings are not."""

@@ -12,7 +12,7 @@ import pytest
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.lazy_program import LazyProgram
 from ctxchat.bootstrap.program import Program
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from ctxchat.core.errors import UsageError
 from ctxchat.core.events import Notice
 from ctxchat.models.client import ModelClient
@@ -24,7 +24,7 @@ from ctxchat.tui.services import Services
 def program(tmp_path: Path, toml: str, flags: Flags | None = None) -> Program:
     tmp_path.joinpath("config.toml").write_text(toml)
     environ = {"CTXCHAT_CONFIG_DIR": str(tmp_path), "CTXCHAT_DATA_DIR": str(tmp_path)}
-    return Program(flags or Flags(), load(tmp_path, environ=environ), tmp_path, Database(tmp_path / "data"))
+    return Program(flags or Flags(), load_settings(tmp_path, environ=environ), tmp_path, Database(tmp_path / "data"))
 
 
 async def test_a_summary_model_nobody_serves_costs_a_notice_and_no_session(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def read(folder: Path, text: str) -> Loaded:
     config = folder / "config"
     config.mkdir(parents=True, exist_ok=True)
     (config / "config.toml").write_text(text, encoding="utf-8")
-    loaded = load(folder, environ={"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(folder / "d")})
+    loaded = load_settings(folder, environ={"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(folder / "d")})
     assert loaded.problems == (), [p.text for p in loaded.problems]
     return loaded
 
@@ -209,7 +209,7 @@ def test_providers_and_transforms_keep_their_order(tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.mkdir()
     (config / "config.toml").write_text(f"context.providers = {order}\n")
-    loaded = load(tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(tmp_path / "d")})
+    loaded = load_settings(tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(tmp_path / "d")})
     program = Program(Flags(), loaded, tmp_path, Database(tmp_path / "data"))
     made = Configuring(program, Extensions(), lasting=False)(None, "x")
     assert [p.source_id for p in made.context_sources._providers._providers] == order

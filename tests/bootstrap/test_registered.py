@@ -10,7 +10,7 @@ import pytest
 
 from ctxchat.bootstrap.extensions import broken_plugins, with_plugins
 from ctxchat.bootstrap.session_settings import agent_options, compiler_of
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from ctxchat.config.schema import DEFAULTS, own_names
 from ctxchat.context.standard import standard_providers
 from ctxchat.core.compilers import ConversationSection
@@ -29,7 +29,7 @@ COMPILERS = ['"all_sections"', '"current_tool_trace"', str(list(get_args(Convers
 def wrong(folder: Path, toml: str) -> list[str]:
     """What is said against these settings."""
     folder.joinpath("config.toml").write_text(toml, encoding="utf-8")
-    loaded = load(folder, environ={"CTXCHAT_CONFIG_DIR": str(folder), "CTXCHAT_DATA_DIR": str(folder)})
+    loaded = load_settings(folder, environ={"CTXCHAT_CONFIG_DIR": str(folder), "CTXCHAT_DATA_DIR": str(folder)})
     return [problem.text for problem in loaded.problems]
 
 

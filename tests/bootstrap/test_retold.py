@@ -56,7 +56,7 @@ async def test_what_was_handed_off_is_reached_as_ones_own(tmp_path: Path) -> Non
         records = [said("the harbour gate opens at nine"), ModelChosen("openai/gpt-4o", "http://here/v1")]
         first = sessions.create(database, records=records, folder="/home/me/tide", title="The gate")
         fresh = sessions.hand_off(database, first, "mend the gate")
-        state = loading.load(database, fresh).state
+        state = loading.load_state(database, fresh).state
         assert (state.continues, state.title, state.model) == (first, "mend the gate", "openai/gpt-4o")
         assert state.address == "http://here/v1" and not state.ledger.groups
         assert sessions.row(database, fresh).parent == first

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ctxchat.bootstrap.servers import address_of
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from ctxchat.config.schema import McpSettings
 from ctxchat.core.errors import UsageError
 from ctxchat.core.events import ToolFinished, TurnFinished
@@ -120,7 +120,7 @@ async def test_edited_settings_begin_and_end_them(tmp_path: Path):
         session = await program.open()
         await program.mcp_servers(wait=True)
         (tmp_path / "config" / "config.toml").write_text(HARBOUR)
-        program.adopt(load(tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(tmp_path / "config")}))
+        program.adopt(load_settings(tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(tmp_path / "config")}))
         rows = await program.mcp_servers(wait=True)
         assert [(row.name, row.state) for row in rows] == [("harbour", "ready")]
         await session.setup.adapt()

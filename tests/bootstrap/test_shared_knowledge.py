@@ -13,7 +13,7 @@ from ctxchat.bootstrap.model_choice import Overrides, price
 from ctxchat.bootstrap.program import Program
 from ctxchat.bootstrap.remembered import StoredModelKnowledge
 from ctxchat.bootstrap.session_settings import Configuring
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from ctxchat.core.calibration import level
 from ctxchat.core.guarded import guarded
 from ctxchat.core.journal import WindowLearned
@@ -49,7 +49,7 @@ async def test_the_list_of_models_says_which_window_a_refusal_taught(tmp_path: P
 def program(tmp_path: Path) -> Program:
     from ctxchat.bootstrap.flags import Flags
 
-    loaded = load(tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(tmp_path), "CTXCHAT_DATA_DIR": str(tmp_path)})
+    loaded = load_settings(tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(tmp_path), "CTXCHAT_DATA_DIR": str(tmp_path)})
     return Program(Flags(), loaded, tmp_path, Database(tmp_path / "data"))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from ctxchat.config.schema import BUILTIN_AGENTS
 from ctxchat.core.events import Delegated, ToolFinished, ToolStarted, Usage
 from ctxchat.core.ports import ModelRequest
@@ -35,7 +35,7 @@ async def started(folder: Path, text: str = "") -> AsyncIterator[Program]:
     (folder / "config" / "config.toml").write_text(text)
     (folder / "notes.md").write_text("The retry limit is 7.\n")
     environ = {"CTXCHAT_CONFIG_DIR": str(folder / "config"), "CTXCHAT_DATA_DIR": str(folder / "data")}
-    program = Program(Flags(), load(folder, environ=environ), folder, Database(folder / "data"))
+    program = Program(Flags(), load_settings(folder, environ=environ), folder, Database(folder / "data"))
     try:
         yield program
     finally:

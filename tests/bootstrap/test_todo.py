@@ -9,7 +9,7 @@ import msgspec
 
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Message, ToolCall
@@ -34,7 +34,9 @@ def record() -> list[Message]:
 async def test_the_list_outlives_a_compaction_and_the_program(tmp_path: Path):
     database = Database(tmp_path / "data")
     session = sessions.create(database, records=[Sealed(group_messages(record()))])
-    loaded = load(tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(tmp_path), "CTXCHAT_DATA_DIR": str(tmp_path / "data")})
+    loaded = load_settings(
+        tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(tmp_path), "CTXCHAT_DATA_DIR": str(tmp_path / "data")}
+    )
     program = Program(Flags(), loaded, tmp_path, database)
     opened = await program.open(session, interactive=False)
     await opened.measure()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.config.effective import Loaded, load
+from ctxchat.config.effective import Loaded, load_settings
 
 
 class Home:
@@ -22,7 +22,7 @@ class Home:
 
     def load(self, flags: Mapping[str, object] | None = None, **variables: str) -> Loaded:
         environ = {"CTXCHAT_CONFIG_DIR": str(self.config), "CTXCHAT_DATA_DIR": str(self.data), **variables}
-        return load(self.workspace, environ=environ, flags=flags)
+        return load_settings(self.workspace, environ=environ, flags=flags)
 
 
 @pytest.fixture

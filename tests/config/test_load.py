@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.config.effective import changes, load
+from ctxchat.config.effective import changes, load_settings
 from ctxchat.config.schema import DEFAULTS
 from ctxchat.config.trust import trust
 
@@ -220,11 +220,11 @@ def test_variables_and_flags_are_checked_like_files(home: Home) -> None:
 def test_a_named_config_file_must_be_there_and_is_not_remembered(home: Home, tmp_path: Path) -> None:
     environ = {"CTXCHAT_CONFIG_DIR": str(home.config), "CTXCHAT_DATA_DIR": str(home.data)}
     other = tmp_path / "other.toml"
-    assert "is not there" in load(config=other, environ=environ).notices[0]
+    assert "is not there" in load_settings(config=other, environ=environ).notices[0]
     other.write_text('model = "a/b"')
-    assert load(config=other, environ=environ).settings.model == "a/b"
+    assert load_settings(config=other, environ=environ).settings.model == "a/b"
     home.file.write_text("broken")
-    assert load(environ=environ).settings.model == ""
+    assert load_settings(environ=environ).settings.model == ""
 
 
 def test_a_data_folder_that_cannot_be_written_stops_nothing(home: Home) -> None:
@@ -255,8 +255,8 @@ def test_changes_say_what_an_edit_did(home: Home) -> None:
 
 def test_loading_settings_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from ctxchat.config.effective import load;"
-        " load(environ={'CTXCHAT_CONFIG_DIR': '/nowhere',"
+        "import sys; from ctxchat.config.effective import load_settings;"
+        " load_settings(environ={'CTXCHAT_CONFIG_DIR': '/nowhere',"
         " 'CTXCHAT_DATA_DIR': '/nowhere'}); print([m for m in ('tomlkit', 'tomli_w', 'textual', 'litellm',"
         " 'difflib', 'tempfile', 'asyncio') if m in sys.modules])"
     )

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from ctxchat.config import paths
-from ctxchat.config.check import check
+from ctxchat.config.check import check_settings
 from ctxchat.config.consistency import build, contradictions, for_agent
 from ctxchat.config.explain import rows
 from ctxchat.config.keys import ACTION_IDS
@@ -79,13 +79,13 @@ def test_what_is_shipped_is_found_in_an_installed_package(tmp_path: Path) -> Non
 
 def test_the_reference_as_shipped_sets_nothing() -> None:
     tree = tomllib.loads(render())
-    clean, faults = check(tree, nothing)
+    clean, faults = check_settings(tree, nothing)
     assert faults == [] and build(clean) == DEFAULTS
 
 
 def test_the_reference_uncommented_holds_every_option_at_its_default_and_good_examples() -> None:
     tree = tomllib.loads(re.sub(r"^#(?! |$)", "", render(), flags=re.MULTILINE))
-    clean, faults = check(tree, nothing)
+    clean, faults = check_settings(tree, nothing)
     assert faults == []
     settings = build(clean)
     assert contradictions(settings) == []
@@ -194,6 +194,6 @@ def test_an_agents_context_is_checked_like_the_applications(home: Home) -> None:
 
 def test_plug_ins_add_to_the_open_lists() -> None:
     tree = {"context": {"strategy": "mine", "transforms": ["theirs"]}}
-    assert len(check(tree, nothing)[1]) == 2
-    clean, faults = check(tree, lambda names: {"strategies": ("mine",), "transforms": ("theirs",)}[names])
+    assert len(check_settings(tree, nothing)[1]) == 2
+    clean, faults = check_settings(tree, lambda names: {"strategies": ("mine",), "transforms": ("theirs",)}[names])
     assert faults == [] and clean == {"context": {"strategy": "mine", "transforms": ["theirs"]}}

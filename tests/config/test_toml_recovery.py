@@ -107,7 +107,7 @@ def test_settings_name_both_kinds_of_mistake(home: Home, fresh_home: Callable[[]
     home.file.write_text(
         "[context]\nkeep_recnt = 3\nkeep_recent =\n[[hooks]\nevent = 3\n[hooks.x]\n[shell\nfoo = 1\n[notes]\nx = 1\n"
     )
-    loaded = effective.load(None, config=home.file, environ={})
+    loaded = effective.load_settings(None, config=home.file, environ={})
     assert [p.line for p in loaded.problems] == [2, 3, 4, 7, 9]
     assert all(p.allowed or p.nearest for p in loaded.problems if p.line != 9), loaded.problems
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from tests.cli.conftest import Home
 from tests.e2e.conftest import READY, Open
 
@@ -89,7 +89,7 @@ def test_each_problem_is_told_with_its_place(tmp_path: Path, name: str) -> None:
     write, said = LIKEWISE[name]
     file = tmp_path / "config.toml"
     write(file)
-    told = "\n".join(problem.text for problem in load(config=file, environ={}, known=lambda _: ()).problems)
+    told = "\n".join(problem.text for problem in load_settings(config=file, environ={}, known=lambda _: ()).problems)
     assert all(words in told for words in said), told
 
 

@@ -43,7 +43,7 @@ def put(file: Path, lines: Iterable[object]) -> Path:
 
 def state(database: Database, session: str) -> SessionState:
     """The session as its journal says, which must be whole, with every group in view or behind a change exactly once."""
-    loaded = loading.load(database, session)
+    loaded = loading.load_state(database, session)
     assert loaded.problems == ()
     ledger = loaded.state.ledger
     covered = [g for entry in ledger.live() for g in entry.covers]

@@ -16,7 +16,7 @@ from ctxchat.certificates import VARIABLES, named_context
 from ctxchat.core.errors import ModelError, ToolError, UsageError
 from ctxchat.models.client import ModelClient
 from ctxchat.models.direct import Connections
-from ctxchat.models.network import check
+from ctxchat.models.network import check_network_settings
 from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
 from ctxchat.tools.fetching import Fetched, Fetcher
@@ -135,12 +135,14 @@ async def test_what_cannot_be_read_is_told_by_the_variable(
         monkeypatch.delenv(name, raising=False)
     for value in wrong.values():
         with pytest.raises(ModelError, match=f"^{variable} names {value}") as raised:
-            check(settings, {variable: value})
+            check_network_settings(settings, {variable: value})
         assert raised.value.kind == "settings" and raised.value.text.count(". ") == 0
         monkeypatch.setenv(variable, value)
         with pytest.raises(ToolError, match=f"^{variable} names"):
             await Fetcher(allowed=lambda _: True).fetch(httpx.URL(f"{double.root}/page"))
-        check(ModelSettings("openai/double", api_base="http://localhost:1"), {variable: value})  # no TLS: not looked at
+        check_network_settings(
+            ModelSettings("openai/double", api_base="http://localhost:1"), {variable: value}
+        )  # no TLS: not looked at
     assert not double.requests
 
 
@@ -151,13 +153,13 @@ async def test_what_litellm_alone_reads_is_looked_at_before_a_call_too(variable:
     without_key = [str(pem)] if variable == "SSL_CERTIFICATE" else []
     for value in (*_wrong(tmp_path).values(), *without_key):
         with pytest.raises(ModelError, match=f"^{variable} names {value}"):
-            check(bedrock, {variable: value})
+            check_network_settings(bedrock, {variable: value})
     own = str(tmp_path / "server.pem")
     good = {"SSL_VERIFY": ("True", "false", str(pem)), "SSL_CERTIFICATE": (own,), "AWS_CA_BUNDLE": (str(pem),)}
     for value in good[variable]:
-        check(bedrock, {variable: value})
+        check_network_settings(bedrock, {variable: value})
     if variable == "AWS_CA_BUNDLE":  # nobody else's concern
-        check(ModelSettings("openai/gpt-5"), {variable: "/none"})
+        check_network_settings(ModelSettings("openai/gpt-5"), {variable: "/none"})
 
 
 async def test_the_first_that_is_set_counts_and_an_empty_one_is_none(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ async def test_a_thousand_turns_of_it_with_a_fifth_cancelled(way: Way, tmp_path:
                 while len(asyncio.all_tasks()) > tasks + 1 or open_files() > files + 4:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
         assert server.invalid == [] and not ends["internal"]
-        stored = loading.load(database, journal.session)
+        stored = loading.load_state(database, journal.session)
         assert stored.problems == () and stored.state.ledger.messages() == desk.state.ledger.messages()
         passes = len(stored.state.compactions)
         print(

@@ -184,7 +184,7 @@ def test_who_takes_images(name: str, vision: bool | None, takes: bool) -> None:
 def test_each_family_counts_its_own_way(
     dialect: dialects.Dialect, name: str, size: tuple[int, int], tokens: int
 ) -> None:
-    assert images.count(dialect, name, *size) == tokens
+    assert images.token_count(dialect, name, *size) == tokens
 
 
 @given(
@@ -194,7 +194,7 @@ def test_each_family_counts_its_own_way(
     st.text(max_size=10_000),
 )
 def test_the_bytes_never_matter(dialect: dialects.Dialect, width: int, height: int, body: str) -> None:
-    counter = TokenCounter(image=partial(images.count, dialect, "model"))
+    counter = TokenCounter(image=partial(images.token_count, dialect, "model"))
     assert (
         counter.part(Image(f"data:image/png;base64,{body}", width, height))
         == counter.part(Image("x", width, height))

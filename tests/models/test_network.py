@@ -13,7 +13,7 @@ from aiohttp import web
 from ctxchat.core.errors import ModelError
 from ctxchat.models.client import ModelClient
 from ctxchat.models.direct import Connections
-from ctxchat.models.network import check
+from ctxchat.models.network import check_network_settings
 from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings, key_for
 from tests.doubles.http_model import ModelDouble
@@ -128,9 +128,9 @@ async def test_what_cannot_work_fails_at_once_and_by_its_name() -> None:
         (ModelSettings("openai/double", extra={"extra_headers": {"x-a": "ü"}}), {}, "extra_headers"),
     ):
         with pytest.raises(ModelError) as raised:
-            check(settings, environment)
+            check_network_settings(settings, environment)
         assert named in str(raised.value) and raised.value.kind == "settings" and not raised.value.transient
-    check(at("http://localhost:8080"), {"HTTP_PROXY": "gopher://x"})  # it is not asked for
+    check_network_settings(at("http://localhost:8080"), {"HTTP_PROXY": "gopher://x"})  # it is not asked for
 
 
 async def test_a_key_that_no_header_can_hold_is_named_and_not_sent(connections: Connections) -> None:

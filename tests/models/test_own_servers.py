@@ -11,7 +11,7 @@ import pytest_asyncio
 from ctxchat.core.errors import ModelError
 from ctxchat.models.client import ModelClient
 from ctxchat.models.direct import Connections
-from ctxchat.models.probes import ask, listens
+from ctxchat.models.probes import listens, probe
 from ctxchat.models.process import ModelProcess
 from ctxchat.models.settings import ModelSettings
 from tests.doubles.http_model import ModelDouble
@@ -76,7 +76,7 @@ async def test_models_through_litellm(proxy: ModelDouble) -> None:
 async def test_questions_about_windows(proxy: ModelDouble) -> None:
     async with ModelDouble(pages={"/props": {"n_ctx": 4096}}) as double:
         for host in [*NAMES, SHORT]:
-            assert await ask(f"http://{host}:{double.port}/props") == {"n_ctx": 4096}, host
+            assert await probe(f"http://{host}:{double.port}/props") == {"n_ctx": 4096}, host
             assert await listens(f"http://{host}:{double.port}/"), host
 
 

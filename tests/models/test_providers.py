@@ -44,7 +44,7 @@ def test_wrong_names_are_told_the_nearest(name: str, nearest: str) -> None:
 
 def test_what_is_offered_is_in_the_catalogue() -> None:
     known = [f"{p.prefix}/{offer}" for p in PROVIDERS.values() for offer in p.offers]
-    missing = [name for name in known if not catalogue.find(name)]
+    missing = [name for name in known if not catalogue.catalogue_model(name)]
     assert missing == ["openrouter/openrouter/auto"]  # it chooses among all, so it has no entry of its own
 
 
@@ -70,10 +70,14 @@ def test_prices_are_by_the_million() -> None:
 
 
 def test_a_model_is_known_by_each_of_its_providers_names() -> None:
-    claude = catalogue.find("bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0")
+    claude = catalogue.catalogue_model("bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0")
     assert claude is not None and claude.window == 200_000
-    assert catalogue.find("cohere/command-a-03-2025") == catalogue.find("cohere_chat/command-a-03-2025") is not None
-    assert catalogue.find("openai/anthropic.claude-sonnet-4-5-20250929-v1:0") is None
+    assert (
+        catalogue.catalogue_model("cohere/command-a-03-2025")
+        == catalogue.catalogue_model("cohere_chat/command-a-03-2025")
+        is not None
+    )
+    assert catalogue.catalogue_model("openai/anthropic.claude-sonnet-4-5-20250929-v1:0") is None
 
 
 def test_nothing_here_imports_litellm() -> None:
@@ -81,7 +85,7 @@ def test_nothing_here_imports_litellm() -> None:
         "import sys\n"
         "import ctxchat.models.client, ctxchat.models.discovery\n"
         "from ctxchat.models import catalogue, providers\n"
-        "assert catalogue.find('gpt-4o') and providers.provider_of('gpt-4o')\n"
+        "assert catalogue.catalogue_model('gpt-4o') and providers.provider_of('gpt-4o')\n"
         "print(*({'litellm', 'httpx', 'tiktoken', 'openai'} & set(sys.modules)))\n"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == ""

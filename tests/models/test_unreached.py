@@ -35,5 +35,5 @@ PORTS = st.one_of(st.integers(-9, 2_000_000).map(str), st.text("0123456789:x-", 
 
 @given(st.sampled_from(["127.0.0.1", "[::1", "[::1]", "localhost", "", "exa_mple.invalid"]), PORTS)
 async def test_no_address_brings_down_who_asks(host: str, port: str) -> None:
-    found: Any = await probes.ask(f"http://{host}:{port}/v1", seconds=0.05)
+    found: Any = await probes.probe(f"http://{host}:{port}/v1", seconds=0.05)
     assert found is None or isinstance(found, dict | list)

@@ -57,7 +57,7 @@ def test_what_is_redone_or_narrowed_is_listed_once_as_it_stands(database: Databa
     assert archive.search(database, "tide", session)[0].compaction == ""
     sessions.append(database, session, whole)
     assert (sessions.row(database, session).compactions, archive.load_compaction(database, "c1").undone) == (1, False)
-    assert loading.load(database, session).state.undone == ()
+    assert loading.load_state(database, session).state.undone == ()
     part = compaction("c1", *ids(1))
     sessions.append(database, session, Undone("c1"), part)
     (row,) = archive.compactions(database, session)
@@ -73,12 +73,12 @@ def test_what_is_redone_or_narrowed_is_listed_once_as_it_stands(database: Databa
     )
     assert sessions.row(database, session).used == used + 300
     assert [g.id for g in archive.load_compaction(database, "c1").groups] == ids(1)
-    state = loading.load(database, session).state
+    state = loading.load_state(database, session).state
     assert (state.ledger.compactions, state.undone) == ((part.change,), ())
     hits = {hit.message: hit.compaction for hit in archive.search(database, "tide", session, limit=50)}
     assert hits["m3"] == "c1" and hits["m7"] == "", "what came back is no longer told as put away"
     branch = sessions.fork(database, session, "c1")
-    assert [c.id for c in loading.load(database, branch).state.ledger.compactions] == ["c1"]
+    assert [c.id for c in loading.load_state(database, branch).state.ledger.compactions] == ["c1"]
 
 
 def test_ids_are_found_by_their_beginning(database: Database) -> None:

@@ -61,7 +61,7 @@ def stored(database: Database) -> str:
 
 
 def exported(database: Database, session: str) -> list[dict[str, object]]:
-    state = loading.load(database, session).state
+    state = loading.load_state(database, session).state
     groups = exporting.with_images(database, session, state.ledger.groups)
     ledger = msgspec.structs.replace(state.ledger, groups=groups)
     return json.loads(exporting.export_record(msgspec.structs.replace(state, ledger=ledger), "openai"))
@@ -75,13 +75,13 @@ def test_an_export_holds_the_image_and_comes_back_equal(database: Database, tmp_
     (tmp_path / "chat.json").write_text(json.dumps(wires))
     again = chat_import.import_file(database, tmp_path / "chat.json")
     assert exported(database, again) == wires
-    part = loading.load(database, again).state.ledger.groups[0].first.content[1]
+    part = loading.load_state(database, again).state.ledger.groups[0].first.content[1]
     assert isinstance(part, Image) and (part.width, part.height) == (40, 30)
 
 
 def test_no_export_damages_an_image_and_a_missing_file_costs_only_itself(database: Database) -> None:
     session = stored(database)
-    groups = exporting.with_images(database, session, loading.load(database, session).state.ledger.groups)
+    groups = exporting.with_images(database, session, loading.load_state(database, session).state.ledger.groups)
     assert exporting.masked_json(to_wire(groups[0].first)) == to_wire(groups[0].first)
     (private_files.session_folder(database.folder, session) / "attachments" / "shot.png").unlink()
     assert "[image shot.png 40×30]" in json.dumps(exported(database, session), ensure_ascii=False)

@@ -43,7 +43,7 @@ def test_one_a_day_when_something_changed(tmp_path: Path) -> None:
         newest = max((tmp_path / "backups").glob("daily-*"), key=lambda p: p.name)
         os.utime(newest, (now, now))
         sessions.append(database, session, *turns(5)[-3:])
-        assert [row.kind for row in backups.listed(tmp_path)] == ["daily", "daily"]
+        assert [row.kind for row in backups.list_backups(tmp_path)] == ["daily", "daily"]
 
 
 def test_few_are_kept_and_a_damaged_store_pushes_none_out(tmp_path: Path) -> None:
@@ -51,10 +51,10 @@ def test_few_are_kept_and_a_damaged_store_pushes_none_out(tmp_path: Path) -> Non
     with Database(tmp_path, now=lambda: next(stamps)) as database:
         sessions.create(database, records=turns(3))
         names = [copy.name for _ in range(4) if (copy := backups.daily(database, 2, MUCH))]
-        assert [row.name for row in backups.listed(tmp_path)] == [names[3], names[2]]
+        assert [row.name for row in backups.list_backups(tmp_path)] == [names[3], names[2]]
         assert backups.daily(database, 2, 1000) is None
         assert backups.daily(database, 3, int(database.path.stat().st_size * 1.5))
-        assert len(backups.listed(tmp_path)) == 1
+        assert len(backups.list_backups(tmp_path)) == 1
     clean = (tmp_path / FILE).read_bytes()
     (tmp_path / FILE).write_bytes(clean[:8192] + b"\xa5" * 4096 + clean[12288:])
     with Database(tmp_path) as database:
@@ -89,13 +89,13 @@ def test_the_way_back_keeps_what_is_there(tmp_path: Path) -> None:
     assert missing == ["new"]
     with Database(tmp_path) as database:
         assert [row.id for row in sessions.rows(database)] == [old]
-        assert len(loading.load(database, old).state.ledger.messages()) == 12
+        assert len(loading.load_state(database, old).state.ledger.messages()) == 12
         assert database.check() == []
     kept_again, _ = backups.restore(tmp_path, kept.name)
     assert kept_again != kept
     with Database(tmp_path) as database:
         assert {row.id for row in sessions.rows(database)} == {old, new}
-        assert len(loading.load(database, old).state.ledger.messages()) == 20
+        assert len(loading.load_state(database, old).state.ledger.messages()) == 20
 
 
 def test_a_damaged_or_foreign_copy_is_refused_and_nothing_changes(tmp_path: Path) -> None:

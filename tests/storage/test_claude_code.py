@@ -26,7 +26,7 @@ PICTURE = f"data:image/png;base64,{wild.PNG}"
 
 
 def there_and_back(database: Database, brought: Bring, session: str, file: Path) -> tuple[ClaudeCodeLines, Imported]:
-    loaded = loading.load(database, session).state
+    loaded = loading.load_state(database, session).state
     whole = exporting.with_images(database, session, loaded.ledger.groups)
     ledger = type(loaded.ledger)(whole, loaded.ledger.changes)
     lines = ClaudeCodeLines(session, SessionState(ledger, loaded.title, loaded.model, imported=loaded.imported), "/w")

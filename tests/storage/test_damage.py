@@ -30,7 +30,7 @@ def test_a_damaged_entry_costs_itself_and_is_named(tmp_path: Path, body: object)
                 connection.execute("DELETE FROM journal WHERE seq = 5")
             else:
                 connection.execute("UPDATE journal SET body = ? WHERE seq = 5", (body,))
-        loaded = loading.load(database, session)
+        loaded = loading.load_state(database, session)
         assert loaded.state.title == "title"
         assert len(loaded.state.ledger.compactions) == 1
         assert (body is None) or "entry 5" in loaded.problems[0]
@@ -47,7 +47,7 @@ def test_the_words_of_a_damaged_entry_come_back_from_the_index(database: Databas
     )
     with database.transaction() as connection:
         connection.execute("UPDATE journal SET body = '!' WHERE seq IN (1, 2)")
-    state = loading.load(database, session).state
+    state = loading.load_state(database, session).state
     question = state.ledger.groups[0]
     assert (question.id, question.kind, question.first.text) == ("g1", "user", "question 1 about harbour 7")
     assert "contents 1 of the tide gauge" in state.ledger.groups[1].first.text
@@ -65,7 +65,7 @@ def test_a_bad_page_costs_what_is_on_it(tmp_path: Path) -> None:
     for page in leaves[:3]:
         (tmp_path / "ctxchat.db").write_bytes(clean[: (page - 1) * size] + b"\xa5" * size + clean[page * size :])
         with Database(tmp_path) as database:
-            loaded = loading.load(database, session)
+            loaded = loading.load_state(database, session)
             assert 500 < len(loaded.state.ledger.messages()) <= 600
             assert loaded.problems
             assert database.check() != []
@@ -90,7 +90,7 @@ def test_a_session_on_a_bad_page_is_deleted_and_the_others_are_whole(tmp_path: P
         assert [row.id for row in sessions.rows(database)] == [last, first]
         assert sessions.latest(database) == last
         for session in (first, last):
-            loaded = loading.load(database, session)
+            loaded = loading.load_state(database, session)
             assert len(loaded.state.ledger.messages()) == 160 and not loaded.problems
 
 
@@ -112,12 +112,12 @@ def test_a_bad_page_of_the_index_costs_no_word(tmp_path: Path, first: str, fill:
                 sessions.delete(database, other)
             if first == "begin":
                 begun = sessions.create(database, records=(record for record in [said]))
-                assert len(loading.load(database, begun).state.ledger.groups) == 1
+                assert len(loading.load_state(database, begun).state.ledger.groups) == 1
             sessions.append(database, session, said)
             sessions.append(database, session, Named("title"))
         with Database(tmp_path) as database:
             assert database.fts
-            loaded = loading.load(database, session)
+            loaded = loading.load_state(database, session)
             assert not loaded.problems and loaded.state.title == "title"
             assert [g.id for g in loaded.state.ledger.groups] == [*(g.id for r in turns(60) for g in r.groups), "g500"]
             assert database.query("SELECT count(*) FROM messages WHERE session = ?", (session,)) == [(241,)]
@@ -166,7 +166,7 @@ def test_the_index_among_the_tables_of_the_journal_moves_out(tmp_path: Path) -> 
             assert database.query("SELECT count(*) FROM main.sqlite_master WHERE name LIKE 'search%'") == [(0,)]
             assert len(search(database, "question", limit=99)) == 60
             sessions.append(database, session, *turns(62)[-6:])
-            loaded = loading.load(database, session)
+            loaded = loading.load_state(database, session)
             assert not loaded.problems and len(loaded.state.ledger.messages()) == 248
             assert database.check() == []
 
@@ -233,7 +233,7 @@ def test_writes_that_went_with_the_log_are_told(tmp_path: Path, left: str) -> No
         assert not database.missed()
     for _ in range(2):
         with Database(data) as database:
-            assert len(loading.load(database, session).state.ledger.messages()) < 11
+            assert len(loading.load_state(database, session).state.ledger.messages()) < 11
             (told,) = database.missed()
             assert "what was written last is missing" in told and "writes or more" in told
             assert told in [fault.what for fault in inspection.inspect(database).faults]

@@ -77,7 +77,7 @@ class Store:
 
 
 def said(database: Database, session: str) -> list[str]:
-    return [m.text for m in loading.load(database, session).state.ledger.messages() if not m.synthetic]
+    return [m.text for m in loading.load_state(database, session).state.ledger.messages() if not m.synthetic]
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def look(store: Store, content: bytes, what: object) -> None:
     with Database(store.folder) as database:
         faults = inspection.inspect(database).faults
         for session in store.sessions:
-            opened = loading.load(database, session)
+            opened = loading.load_state(database, session)
             now = [m.text for m in opened.state.ledger.messages() if not m.synthetic]
             missing = [text for text in store.texts[session] if not any(text in one for one in now)]
             assert not missing or (opened.problems and any(f.session == session for f in faults)), (what, missing[:3])
@@ -103,7 +103,7 @@ def look(store: Store, content: bytes, what: object) -> None:
     with Database(store.folder) as database:
         assert {row.id for row in sessions.rows(database)} == set(store.sessions), what
         for session in store.sessions:
-            state = loading.load(database, session).state
+            state = loading.load_state(database, session).state
             now = [m.text for m in state.ledger.messages()]
             missing = [text for text in store.texts[session] if not any(text in one for one in now)]
             assert not missing or any(g.id.startswith(LOST) for g in state.ledger.groups), (what, missing[:3])
@@ -232,7 +232,9 @@ def test_the_journal_is_gone_through_once_for_all_sessions_that_are_damaged(stor
         assert {s: said(database, s) for s in store.sessions} == store.texts and database.passes == len(store.sessions)
         database.passes = 0
         keys = around.BySession(database.query)
-        loaded = [loading.load(database, session, keys=keys).state.ledger.messages() for session in store.sessions]
+        loaded = [
+            loading.load_state(database, session, keys=keys).state.ledger.messages() for session in store.sessions
+        ]
         assert [len(messages) for messages in loaded] == [len(store.texts[session]) for session in store.sessions]
         assert database.passes == 1
 

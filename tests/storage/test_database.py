@@ -195,7 +195,7 @@ from ctxchat.storage.database import Database
 os.geteuid() or os.seteuid(65534)  # root may write anywhere
 with Database(pathlib.Path(sys.argv[1])) as database:
     (session,) = [row.id for row in sessions.rows(database)]
-    print(len(loading.load(database, session).state.ledger.messages()), len(search.search(database, "harbour")))
+    print(len(loading.load_state(database, session).state.ledger.messages()), len(search.search(database, "harbour")))
     print(database.check(), bool(database.only_read))
     try: sessions.rename(database, session, "x")
     except StorageError as problem: print(problem)

@@ -55,10 +55,10 @@ def test_a_session_can_be_deleted_on_a_full_disk_and_gives_its_room(disk: Path) 
         sessions.delete(database, gone)
         assert [row.id for row in sessions.rows(database)] == [kept]
     with Database(data) as database:
-        assert len(loading.load(database, kept).state.ledger.messages()) == 80
+        assert len(loading.load_state(database, kept).state.ledger.messages()) == 80
         assert database.query("SELECT count(*) FROM journal WHERE session = ?", (gone,)) == [(0,)]
         sessions.append(database, kept, *turns(25)[60:])
-        assert len(loading.load(database, kept).state.ledger.messages()) == 100
+        assert len(loading.load_state(database, kept).state.ledger.messages()) == 100
         assert database.check() == [] and database.cramped()
 
 

@@ -134,7 +134,7 @@ def test_a_session_is_the_fold_of_what_was_written(
     session = sessions.create(database, records=records[:cut])
     begun = loading.read_news(database, session)
     sessions.append(database, session, *records[cut:])
-    loaded = loading.load(database, session, owned=True)
+    loaded = loading.load_state(database, session, owned=True)
     assert loaded.state == fold(records)
     assert fold(loading.read_news(database, session, begun.last).records, fold(begun.records)) == loaded.state
     assert loaded.repairs == ()
@@ -150,7 +150,7 @@ def test_many_groups_are_covered_by_place_and_come_back_by_name(database: Databa
     second = compaction("c2", *ids[30:70:2], *ids[100:140])
     records += [compaction("c1", *ids[:90]), msgspec.structs.replace(second, scale=1.5)]
     session = sessions.create(database, records=records)
-    assert loading.load(database, session).state == fold(records)
+    assert loading.load_state(database, session).state == fold(records)
     bodies = database.query("SELECT length(body) FROM journal WHERE session = ? ORDER BY seq DESC LIMIT 2", (session,))
     assert all(size < 1200 for (size,) in bodies)
 
@@ -160,7 +160,7 @@ async def test_what_is_acknowledged_can_be_read_by_another_window(database: Data
     journal = open_journal(database, session).journal
     await journal.write(Sealed((user(1, "hello"),)), Named("greeting"))
     with Database(database.folder) as other:
-        state = loading.load(other, session).state
+        state = loading.load_state(other, session).state
     assert state.title == "greeting"
     assert [m.text for m in state.ledger.messages()] == ["hello"]
     await journal.close()
@@ -170,7 +170,7 @@ async def test_writes_keep_their_order(database: Database) -> None:
     session = sessions.create(database)
     journal = open_journal(database, session).journal
     await asyncio.gather(*(journal.write(Sealed((user(seq, str(seq)),))) for seq in range(1, 60)))
-    state = loading.load(database, session).state
+    state = loading.load_state(database, session).state
     assert [m.seq for m in state.ledger.messages()] == list(range(1, 60))
 
 
@@ -178,7 +178,7 @@ async def test_halves_of_surrogate_pairs_cost_a_sign_and_not_the_message(databas
     session = sessions.create(database)
     journal = open_journal(database, session).journal
     await journal.write(Sealed((reply(1, "cut \ud83d off"),)), Named("\udc00"))
-    state = loading.load(database, session).state
+    state = loading.load_state(database, session).state
     assert state.ledger.messages()[0].text == "cut \ufffd off"
     assert sessions.row(database, session).title == "\ufffd"
 
@@ -193,10 +193,10 @@ async def reopened(database: Database, partial: Partial) -> tuple[str, tuple[str
     await journal.keep(Partial(Message(2, "assistant", "older")))
     await journal.keep(partial)
     await journal.close()
-    seen = loading.load(database, session)
+    seen = loading.load_state(database, session)
     opened = open_journal(database, session)
     assert seen.state == opened.state
-    again = loading.load(database, session)
+    again = loading.load_state(database, session)
     assert (again.state, again.problems) == (opened.state, ())
     await opened.journal.close()
     return session, opened.problems, list(opened.state.ledger.groups[1:])
@@ -227,7 +227,7 @@ async def test_a_round_cut_off_is_closed(database: Database) -> None:
 async def test_what_a_round_that_was_cut_off_had_cost_is_counted_once(database: Database, said: str) -> None:
     noted = (Measured("m", Usage(100, 5, cost_usd=0.25), 105), Spent("m", 0.5))
     session, _, _ = await reopened(database, Partial(Message(2, "assistant", said), turn=1, noted=noted))
-    assert loading.load(database, session).state.cost_usd == 0.75
+    assert loading.load_state(database, session).state.cost_usd == 0.75
 
 
 async def test_a_write_forgets_the_partial_round(database: Database) -> None:
@@ -236,14 +236,14 @@ async def test_a_write_forgets_the_partial_round(database: Database) -> None:
     await journal.keep(Partial(Message(1, "assistant", "half")))
     await journal.write(Sealed((reply(1, "whole"),)))
     await journal.close()
-    assert [m.text for m in loading.load(database, session).state.ledger.messages()] == ["whole"]
+    assert [m.text for m in loading.load_state(database, session).state.ledger.messages()] == ["whole"]
 
 
 async def test_a_pass_without_an_end_is_closed_once(database: Database) -> None:
     session = sessions.create(
         database, records=[*turns(2), CompactionBegun("c1", reason="manual", strategy="summarize")]
     )
-    assert loading.load(database, session).problems == ()  # another window may be at it
+    assert loading.load_state(database, session).problems == ()  # another window may be at it
     opened = open_journal(database, session)
     assert "c1" in opened.problems[0]
     assert [(p.id, p.outcome, p.reason) for p in opened.state.compactions] == [("c1", "failed", "manual")]
@@ -277,7 +277,7 @@ async def test_what_older_versions_wrote_twice_is_one_pass_paid_once(database: D
             ended("c2"),
         ],
     )
-    state = loading.load(database, session, owned=True).state
+    state = loading.load_state(database, session, owned=True).state
     assert [(p.id, p.cost_usd) for p in state.compactions] == [("c1", 0.75), ("c2", 0.01)]
     assert state.cost_usd == pytest.approx(0.51) and len(state.endings) == 2
 
@@ -293,7 +293,7 @@ async def test_a_figure_that_no_column_holds_is_an_error_and_changes_nothing(dat
     assert problem.value.hint == "Nothing was changed."
     await opened.journal.write(precious)
     await opened.journal.close()
-    assert loading.load(database, opened.journal.session).state.ledger.messages()[-1].text == "precious"
+    assert loading.load_state(database, opened.journal.session).state.ledger.messages()[-1].text == "precious"
 
 
 # ── followed by another ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -303,7 +303,7 @@ async def test_what_came_since_is_read_while_another_works_on_it(database: Datab
     session = sessions.create(database, records=[Sealed((user(1, "go"),))])
     journal = open_journal(database, session).journal
     first = loading.read_news(database, session)
-    assert fold(first.records) == loading.load(database, session).state and first.under_way is None
+    assert fold(first.records) == loading.load_state(database, session).state and first.under_way is None
     assert loading.read_news(database, session, first.last) == loading.JournalNews((), first.last, None)
 
     await journal.keep(Partial(Message(2, "assistant", "half an ans"), turn=1))
@@ -313,7 +313,7 @@ async def test_what_came_since_is_read_while_another_works_on_it(database: Datab
     await journal.write(Sealed((reply(2, "whole"),)), compaction("k1", "g1"))
     news = loading.read_news(database, session, half.last)
     assert (news.under_way, news.last) == (None, first.last + 2)
-    assert fold(news.records, fold(first.records)) == loading.load(database, session).state
+    assert fold(news.records, fold(first.records)) == loading.load_state(database, session).state
     await journal.close()
 
 

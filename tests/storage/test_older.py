@@ -28,7 +28,7 @@ def test_it_opens_and_everything_is_there(file: Path, tmp_path: Path) -> None:
         assert database.query("PRAGMA user_version")[0][0] == len(schema.MIGRATIONS)
         (row,) = sessions.rows(database)
         assert row.title.startswith("Which logger does Pier 7 report to?") and row.compactions == 1
-        loaded = loading.load(database, row.id)
+        loaded = loading.load_state(database, row.id)
         assert loaded.problems == ()
         messages = loaded.state.ledger.messages()
         assert len(messages) == row.messages

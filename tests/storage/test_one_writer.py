@@ -56,13 +56,13 @@ async def test_a_second_window_is_told_and_may_read(database: Database) -> None:
         for forbidden in (lambda: sessions.delete(other, session), lambda: sessions.rename(other, session, "x")):
             with pytest.raises(SessionBusy):
                 forbidden()
-        assert len(loading.load(other, session).state.ledger.messages()) == 4
+        assert len(loading.load_state(other, session).state.ledger.messages()) == 4
         sessions.rename(other, other_session, "mine")
         await first.close()
         second = open_journal(other, session).journal
         await second.write(Named("second"))
         await second.close()
-    assert loading.load(database, session).state.title == "second"
+    assert loading.load_state(database, session).state.title == "second"
 
 
 CHILD = """
@@ -119,7 +119,7 @@ def test_kill_9_in_the_middle_of_writing_loses_nothing_acknowledged(tmp_path: Pa
             ids = {g.id for g in state.ledger.groups} | {c.id for c in state.ledger.changes}
             assert acknowledged <= ids
             assert state.skipped == ()
-            assert loading.load(database, session).state == state
+            assert loading.load_state(database, session).state == state
             assert {p.outcome for p in state.compactions} <= {"compacted", "failed"}
             asyncio.run(opened.journal.close())
         assert len(acknowledged) > 20
@@ -145,7 +145,7 @@ def test_two_processes_write_two_sessions_at_once(tmp_path: Path) -> None:
             child.wait()
             child.stdout.close()
         for session, lines in zip(both, said, strict=True):
-            state = loading.load(database, session).state
+            state = loading.load_state(database, session).state
             ids = {g.id for g in state.ledger.groups} | {c.id for c in state.ledger.changes}
             assert lines - {"ready"} <= ids
         assert database.check() == []

@@ -142,7 +142,7 @@ def test_one_under_way_is_left_alone_by_others_that_start(tmp_path: Path) -> Non
 
         session, _ = origins.bring(database, ORIGIN, lambda _: long_talk(), lambda: SessionListing(LONG), going_on)
         assert sessions.row(database, session).messages == LONG
-        assert len(loading.load(database, session).state.ledger.groups) == LONG
+        assert len(loading.load_state(database, session).state.ledger.groups) == LONG
 
 
 def test_stopped_between_two_pieces_it_leaves_nothing(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_of_one_that_has_grown_only_what_differs_is_written(tmp_path: Path, chan
         assert (again, new) == (session, False)
         after = dict(database.query("SELECT seq, id FROM messages"))
         assert {seq for seq, row in after.items() if before.get(seq) == row} >= set(range(1, change + 1))
-        assert [g.first.text for g in loading.load(database, session).state.ledger.groups] == [
+        assert [g.first.text for g in loading.load_state(database, session).state.ledger.groups] == [
             r.groups[0].first.text for r in newer if isinstance(r, Sealed)
         ]
         while database.take_in_more():

@@ -66,7 +66,7 @@ def rounds(folder: Path, many: int, seed: int) -> int:
             for session, count in told.items():
                 if count is not None:
                     assert session in known
-                    loaded = loading.load(database, session)
+                    loaded = loading.load_state(database, session)
                     assert not loaded.problems and len(loaded.state.ledger.groups) in {count, count + 1}
             assert known <= {*told} or len(known - {*told}) <= number + 1  # one that was made and not yet told
             assert inspection.inspect(database).faults == ()

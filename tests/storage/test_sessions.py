@@ -78,7 +78,7 @@ def test_the_list_says_what_the_sessions_are(database: Database) -> None:
     assert sessions.latest(database) == second
     sessions.rename(database, first, "  two\nlines ")
     assert sessions.rows(database)[0].title == "two lines"
-    assert loading.load(database, first).state.title == "two lines"
+    assert loading.load_state(database, first).state.title == "two lines"
     sessions.append(database, second, Undone("c1"))
     assert sessions.row(database, second).compactions == 0
 
@@ -101,12 +101,12 @@ def test_what_a_session_holds_is_told_before_any_reply_and_after_a_pass(database
 
 def test_a_unique_beginning_is_enough(database: Database) -> None:
     ids = [sessions.create(database) for _ in range(3)]
-    assert [sessions.find(database, id) for id in ids] == ids
-    assert sessions.find(database, f" {ids[0].upper()} ") == ids[0]
+    assert [sessions.find_session(database, id) for id in ids] == ids
+    assert sessions.find_session(database, f" {ids[0].upper()} ") == ids[0]
     with pytest.raises(UsageError, match="several"):
-        sessions.find(database, "0")
+        sessions.find_session(database, "0")
     with pytest.raises(UsageError, match="no session 'zzzz'"):
-        sessions.find(database, "zzzz")
+        sessions.find_session(database, "zzzz")
 
 
 CRAFTED = ["", "../../x", "..", "/etc", "0" * 13, "%", "_", "0' OR 1", "a/b", "a\0b", "..\\x", "\u202e", "AAAAAAAAAAA!"]
@@ -116,7 +116,7 @@ CRAFTED = ["", "../../x", "..", "/etc", "0" * 13, "%", "_", "0' OR 1", "a/b", "a
 def test_crafted_ids_go_nowhere(database: Database, tmp_path: Path, crafted: str) -> None:
     kept = sessions.create(database, records=turns(1))
     before = sorted(tmp_path.rglob("*"))
-    for verb in (sessions.find, sessions.delete, sessions.fork, open_journal, sessions.row):
+    for verb in (sessions.find_session, sessions.delete, sessions.fork, open_journal, sessions.row):
         with pytest.raises(CtxchatError):
             verb(database, crafted)
     with pytest.raises(CtxchatError):
@@ -218,7 +218,7 @@ async def test_a_fork_is_equal_and_goes_its_own_way(database: Database) -> None:
     await journal.close()
     fork = sessions.fork(database, session)
     assert sessions.row(database, fork).parent == session
-    assert loading.load(database, fork).state == loading.load(database, session).state
+    assert loading.load_state(database, fork).state == loading.load_state(database, session).state
     sessions.delete(database, session)
     assert (database.folder / "sessions" / fork / path).read_text() == "large"
     assert archive.load_compaction(database, "c1").session == fork
@@ -226,13 +226,13 @@ async def test_a_fork_is_equal_and_goes_its_own_way(database: Database) -> None:
 
 def test_a_fork_from_a_message_takes_its_group_whole(database: Database) -> None:
     session = sessions.create(database, records=[*turns(2), compaction("c1", "g1", "g2"), *turns(4)[6:]])
-    state = loading.load(database, sessions.fork(database, session, "m2")).state
+    state = loading.load_state(database, sessions.fork(database, session, "m2")).state
     assert [g.id for g in state.ledger.groups] == ["g1", "g2"]
     assert state.ledger.changes == ()
-    state = loading.load(database, sessions.fork(database, session, "m9")).state
+    state = loading.load_state(database, sessions.fork(database, session, "m9")).state
     assert [g.id for g in state.ledger.groups][-1] == "g9"
     assert [c.id for c in state.ledger.changes] == ["c1"]
-    state = loading.load(database, sessions.fork(database, session, "c1")).state
+    state = loading.load_state(database, sessions.fork(database, session, "c1")).state
     assert [c.id for c in state.ledger.changes] == ["c1"]
     assert len(state.ledger.groups) == 6
     with pytest.raises(UsageError, match="m99"):

@@ -31,7 +31,7 @@ def imported(database: Database, tmp_path: Path, text: str | bytes) -> str:
 
 
 def record(database: Database, session: str) -> list[dict[str, Any]]:
-    return json.loads(exporting.export_record(loading.load(database, session).state, "openai"))
+    return json.loads(exporting.export_record(loading.load_state(database, session).state, "openai"))
 
 
 def test_the_nastiest_transcript_comes_back_equal(database: Database, tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_the_nastiest_transcript_comes_back_equal(database: Database, tmp_path: 
     assert record(database, session) == wires
     row = sessions.row(database, session)
     assert row.messages == len(wires)
-    state = loading.load(database, session).state
+    state = loading.load_state(database, session).state
     view = compile(state.ledger, Head(system="sys"), TokenCounter(), all_sections)
     assert problems(view) == []
     fork = sessions.fork(database, session)
@@ -157,7 +157,7 @@ def test_a_title_is_given_or_taken_from_the_first_question(database: Database, t
     session = imported(database, tmp_path, json.dumps([HELLO, THERE]))
     assert sessions.row(database, session).title == "hello"
     session = chat_import.import_file(database, tmp_path / "chat.json", " My\n chat ")
-    assert sessions.row(database, session).title == loading.load(database, session).state.title == "My chat"
+    assert sessions.row(database, session).title == loading.load_state(database, session).state.title == "My chat"
 
 
 # ── exports ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -165,7 +165,7 @@ def test_a_title_is_given_or_taken_from_the_first_question(database: Database, t
 
 def test_json_lines_come_back_as_an_import(database: Database, tmp_path: Path) -> None:
     session = sessions.create(database, records=[*turns(3), compaction("c1", "g1", "g2")])
-    lines = exporting.export_record(loading.load(database, session).state, "jsonl")
+    lines = exporting.export_record(loading.load_state(database, session).state, "jsonl")
     again = imported(database, tmp_path, lines)
     assert record(database, again) == record(database, session)
     assert [json.loads(line)["turn"] for line in lines.splitlines()] == [1] * 4 + [2] * 4 + [3] * 4
@@ -173,7 +173,7 @@ def test_json_lines_come_back_as_an_import(database: Database, tmp_path: Path) -
 
 def test_markdown_reads_well_and_does_nothing(database: Database) -> None:
     records = [*turns(2), Sealed((reply(9, "```\ncode\n```\n\x1b[2J \u202eend\u2066"),)), compaction("c1", "g1")]
-    state = loading.load(database, sessions.create(database, records=records)).state
+    state = loading.load_state(database, sessions.create(database, records=records)).state
     text = exporting.export_record(state, "markdown")
     assert "## User (m1)\n\nquestion 1 about harbour 7\n\n## Assistant (m2)" in text
     assert '```json\n{"path": "a.py"}\n```' in text
@@ -244,7 +244,7 @@ def test_exports_for_people_hide_secrets_and_the_exact_one_does_not(database: Da
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": secret}]},
     ]
-    state = loading.load(database, imported(database, tmp_path, json.dumps(wires))).state
+    state = loading.load_state(database, imported(database, tmp_path, json.dumps(wires))).state
     items = compile(state.ledger, Head(), TokenCounter()).items
     for format in ("jsonl", "markdown"):
         assert secret not in exporting.export_record(state, format)

@@ -15,7 +15,7 @@ from textual.theme import Theme
 
 from ctxchat.agent.compaction.preview import Preview
 from ctxchat.agent.turn.approvals import Approvals
-from ctxchat.config.effective import Loaded, load
+from ctxchat.config.effective import Loaded, load_settings
 from ctxchat.config.keys import ACTIONS
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.config.themes import load_themes
@@ -240,7 +240,7 @@ def settings_of(folder: Path) -> Callable[[], Loaded]:
         f'[[hooks]]\nevent = "error"\naction = "notify"\nname = "{value}"\ntext = "{value}"\n'
         f'[keys]\nhelp = "{value}"\n[tools]\nshell_environment = ["{value}"]\n'
     )
-    return partial(load, config=file, environ={}, known=lambda _: ())
+    return partial(load_settings, config=file, environ={}, known=lambda _: ())
 
 
 async def pieces(text: str) -> AsyncGenerator[str, None]:

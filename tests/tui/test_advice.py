@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ctxchat.config.option_table import find
+from ctxchat.config.option_table import find_option
 from ctxchat.config.schema import DEFAULTS
 from ctxchat.config.trust import held_lines
 from ctxchat.core.context_usage import ContextUsage
@@ -24,7 +24,7 @@ CONTEXT = DEFAULTS.context
 
 
 def told(key: str, value: object) -> str:
-    option = find(tuple(key.split(".")))
+    option = find_option(tuple(key.split(".")))
     assert option
     return effect(option, key, value, FIGURES, DESK.view)
 

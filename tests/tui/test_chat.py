@@ -10,7 +10,7 @@ import pytest
 from textual.events import AppBlur
 from textual.widgets._toast import Toast
 
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from ctxchat.config.schema import Settings
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -255,7 +255,9 @@ async def test_in_a_narrow_window_the_palette_says_its_sentences_whole(tmp_path:
 @pytest.mark.parametrize("key", ["f1", "f3", "f4", "f9", "f10", "f12", "ctrl+f"])
 async def test_every_screen_opens_with_its_key_and_closes_with_it_or_escape(tmp_path: Path, key: str) -> None:
     session = FakeSession(messages=[Message(seq=1, role="user", content="q")])
-    loaded = partial(load, tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(tmp_path), "CTXCHAT_DATA_DIR": str(tmp_path)})
+    loaded = partial(
+        load_settings, tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(tmp_path), "CTXCHAT_DATA_DIR": str(tmp_path)}
+    )
     more = {"load_settings": loaded, "settings_file": tmp_path / "config.toml"}
     async with chatting(tmp_path, session, (100, 30), **more) as (app, pilot):
         await pilot.press(*"draft")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ctxchat.config import trust
-from ctxchat.config.effective import Loaded, load
+from ctxchat.config.effective import Loaded, load_settings
 from ctxchat.config.themes import load_themes
 from ctxchat.tools.mcp.server import ServerRow
 from ctxchat.tui.app import CtxchatApp
@@ -38,7 +38,7 @@ class Home:
         self.services = FakeServices(self.work, self.session)
 
     def load(self) -> Loaded:
-        return load(self.work, environ=self.environ, known=lambda _: ())
+        return load_settings(self.work, environ=self.environ, known=lambda _: ())
 
     def app(self) -> CtxchatApp:
         loaded = self.load()

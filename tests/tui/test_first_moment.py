@@ -12,7 +12,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from ctxchat.agent.session import Session
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from ctxchat.core.budget import Window
 from ctxchat.core.options import Options
 from ctxchat.tui.panels.archive import ArchiveScreen
@@ -50,7 +50,7 @@ async def resumed() -> Session:
 def settings(session: Session, folder: Path) -> SettingsScreen:
     file = folder / "config.toml"
     file.touch()
-    reader = partial(load, config=file, environ={}, known=lambda _: ())
+    reader = partial(load_settings, config=file, environ={}, known=lambda _: ())
     return SettingsScreen(reader(), reader, file, session)
 
 

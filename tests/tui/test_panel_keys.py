@@ -12,7 +12,7 @@ from textual.screen import Screen
 from textual.widgets._footer import FooterKey
 
 from ctxchat.agent.turn.approvals import Approvals
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.permissions import Rule
@@ -101,7 +101,7 @@ async def test_what_is_said_of_a_row_stands_right_below_a_short_list_and_is_seen
     app = PanelApp()
     rules = [Rule("shell", f"make {n}") for n in range(many)]
     async with app.run_test(size=(80, 24)) as pilot:
-        loaded = load(config=tmp_path / "config.toml", environ={})
+        loaded = load_settings(config=tmp_path / "config.toml", environ={})
         await app.push_screen(over := PermissionsScreen(Approvals(rules=rules), loaded, tmp_path))
         await until(pilot, lambda: len(over.rows.items) == many and over.rows.has_class("-few") == (many < 10))
         await pilot.pause()

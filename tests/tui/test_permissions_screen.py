@@ -12,7 +12,7 @@ import pytest
 from textual.widgets import Input
 
 from ctxchat.agent.turn.approvals import Approvals
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from ctxchat.config.rules import add_rules, read_rules, rules_file
 from ctxchat.config.trust import trust
 from ctxchat.core.errors import CtxchatError
@@ -34,7 +34,7 @@ class Home:
         self.environ = {"CTXCHAT_CONFIG_DIR": str(self.config), "CTXCHAT_DATA_DIR": str(folder / "data")}
         for name, value in self.environ.items():
             monkeypatch.setenv(name, value)
-        self.load = partial(load, self.workspace, environ=self.environ, known=lambda _: ())
+        self.load = partial(load_settings, self.workspace, environ=self.environ, known=lambda _: ())
         self.full = False
         self.approvals = Approvals(folder=str(self.workspace), store=self._store)
 

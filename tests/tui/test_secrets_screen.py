@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from textual.widgets import Input
 
-from ctxchat.config.effective import load
+from ctxchat.config.effective import load_settings
 from ctxchat.core.messages import Message, Text, ToolCall
 from ctxchat.importing.outcome import ImportNews
 from ctxchat.tui.panels.secrets import OriginalScreen, SecretsScreen
@@ -50,7 +50,7 @@ class Stage:
 
     @asynccontextmanager
     async def opened(self, size: tuple[int, int] = (100, 30)) -> AsyncIterator[tuple[Any, Any]]:
-        reader = partial(load, config=self.file, environ=self.environ, known=lambda _: ())
+        reader = partial(load_settings, config=self.file, environ=self.environ, known=lambda _: ())
         self.file.touch()
         more = {"load_settings": reader, "settings_file": self.file, "services": self.services}
         async with chatting(self.file.parent, self.session, size, **more) as (app, pilot):

@@ -58,7 +58,7 @@ class Opened(PanelApp):
 
 
 def screen(file: Path, desk: HarbourSession, **environ: str) -> SettingsScreen:
-    reader = partial(load, config=file, environ=environ, known=lambda _: ())
+    reader = partial(load_settings, config=file, environ=environ, known=lambda _: ())
     return SettingsScreen(reader(), reader, file, desk)
 
 

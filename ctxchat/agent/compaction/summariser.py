@@ -13,7 +13,7 @@ import msgspec
 
 from ctxchat.agent.prompts import prompt
 from ctxchat.agent.spending_budget import UNLIMITED, SpendingBudget
-from ctxchat.agent.turn.model_calls import ArrivingReply, ask
+from ctxchat.agent.turn.model_calls import ArrivingReply, stream_reply
 from ctxchat.core.clip import head
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Notice, Retry, TextDelta, Usage
@@ -173,7 +173,7 @@ class ModelSummariser:
 
     async def _asked(self, request: ModelRequest, draft: ArrivingReply) -> AsyncGenerator[str | Usage, None]:
         """The text of one call as it comes, and its usage; all of it is in `draft` then."""
-        async with aclosing(ask(self._model, request, self._clock, 1, budget=self._budget)) as stream:
+        async with aclosing(stream_reply(self._model, request, self._clock, 1, budget=self._budget)) as stream:
             async for news in stream:
                 if isinstance(news, Retry):
                     continue

@@ -133,7 +133,7 @@ def _field_text(value: object) -> str:
     return value if isinstance(value, str) else "" if value is None else msgspec.json.encode(value).decode()
 
 
-async def ask(
+async def stream_reply(
     model: ModelPort,
     request: ModelRequest,
     clock: Clock,

@@ -8,7 +8,7 @@ from contextlib import aclosing
 import msgspec
 
 from ctxchat.agent.conversation import Conversation
-from ctxchat.agent.turn.model_calls import ask
+from ctxchat.agent.turn.model_calls import stream_reply
 from ctxchat.core.errors import ModelError
 from ctxchat.core.head import ToolSpec
 from ctxchat.core.journal import Spent
@@ -66,7 +66,9 @@ class RefusedTools:
         weights = tuple(counter.tool(tool.schema) for tool in tools)
         view = View((asked,), tuple(tools), weights, asked.tokens + sum(weights), 0)
         request = msgspec.structs.replace(conversation.call_with(view, MAX_PROBE_TOKENS, {}), session="")
-        pieces = ask(conversation.model, request, conversation.clock, self._retries, budget=conversation.spending)
+        pieces = stream_reply(
+            conversation.model, request, conversation.clock, self._retries, budget=conversation.spending
+        )
         try:
             async with aclosing(pieces):
                 async for piece in pieces:

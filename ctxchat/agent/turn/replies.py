@@ -15,7 +15,7 @@ from ctxchat.agent.emitting import Emit
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.turn.fallback import Fallback
 from ctxchat.agent.turn.in_flight import InFlight
-from ctxchat.agent.turn.model_calls import ArrivingReply, TokenTally, ask
+from ctxchat.agent.turn.model_calls import ArrivingReply, TokenTally, stream_reply
 from ctxchat.agent.turn.refused_tools import RefusedTools
 from ctxchat.core.cache_state import NOTHING_KNOWN
 from ctxchat.core.changes import media_change
@@ -156,7 +156,7 @@ class Replies:
         conversation, draft, continuation = self._conversation, self._open.draft, Continuation(self._before)
         tally, shown = TokenTally(conversation.counter.text_mix), conversation.clock.seconds()
         request = await conversation.request(output, await images_for(conversation))
-        asked = ask(
+        asked = stream_reply(
             conversation.model,
             request,
             conversation.clock,

@@ -357,7 +357,7 @@ def head(lines: Sequence[str], most: int, tail: int = 0) -> str:
     return "\n".join(clip(line, 1_000) for line in kept)
 
 
-def listed(words: Sequence[str], most: int = 8) -> str:
+def word_list(words: Sequence[str], most: int = 8) -> str:
     """Paths one after the other, as code."""
     return ", ".join(ref(clip(w, 60)) for w in words[:most]) + _more(words, most)
 

@@ -25,12 +25,12 @@ from ctxchat.models.offline.passages import (
     file_lines,
     head,
     hits,
-    listed,
     outline,
     quote,
     ref,
     said,
     sought,
+    word_list,
 )
 from ctxchat.models.offline.transcript import Call, ReadView, Reply, Source
 from ctxchat.models.offline.words import Topic, literal, pattern, phrase_pattern, stem, terms, together_pattern, topic
@@ -495,7 +495,7 @@ def _answer(asked: Question, seen: ReadView) -> str:
         paths = list(dict.fromkeys(d.get("path") for d in seen.named("read_file") if not d.failed))
         parts.append(
             phrases.SEARCHED.format(
-                words=sought(asked.words), read=phrases.READ.format(paths=listed(paths)) if paths else ""
+                words=sought(asked.words), read=phrases.READ.format(paths=word_list(paths)) if paths else ""
             )
         )
     if not good and not told:

@@ -46,7 +46,7 @@ class Listed(msgspec.Struct, frozen=True):
     place: str
 
 
-def listed(approvals: Approvals, loaded: Loaded, stored: Sequence[Rule]) -> tuple[Listed, ...]:
+def listed_rules(approvals: Approvals, loaded: Loaded, stored: Sequence[Rule]) -> tuple[Listed, ...]:
     """The rules in force, the deny rules first: they win."""
     written = {
         parse_rule(text): origin for text, origin in zip(loaded.settings.permissions.rules, loaded.rules, strict=True)
@@ -137,7 +137,7 @@ class PermissionsScreen(Listing[None]):
     async def _list_rules(self, at: Rule | None = None) -> None:
         """The rules as they are now, with the cursor on this one."""
         stored, _ = await asyncio.to_thread(read_rules, self._config)
-        self._listed = listed(self._approvals, self._loaded, stored)
+        self._listed = listed_rules(self._approvals, self._loaded, stored)
         self.apply_filter(at)
 
     def apply_filter(self, at: Rule | None = None) -> None:
