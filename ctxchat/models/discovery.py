@@ -135,7 +135,7 @@ async def served_beside(settings: ModelSettings) -> tuple[FoundModel, ...]:
     if settings.provider.prefix == "ollama_chat":
         names, listed = await _ollama(settings.place), None
     else:
-        listed = await ask(windows.listing(settings), key=key)
+        listed = await probe(windows.listing(settings), key=key)
         names = _ids(listed, "data", "id")
     others = [name for name in names if name != settings.model and not _EMBEDS.search(name)]
     return tuple(_beside(settings, name, windows.from_models(listed, name)) for name in others[:MAX_LISTED_MODELS])

@@ -17,7 +17,7 @@ import pytest_asyncio
 from ctxchat.agent.session import Session
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
-from ctxchat.config.effective import Loaded, load
+from ctxchat.config.effective import Loaded, load_settings
 from ctxchat.config.option_table import options
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
@@ -209,7 +209,9 @@ def test_providers_and_transforms_keep_their_order(tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.mkdir()
     (config / "config.toml").write_text(f"context.providers = {order}\n")
-    loaded = load_settings(tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(tmp_path / "d")})
+    loaded = load_settings(
+        tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(tmp_path / "d")}
+    )
     program = Program(Flags(), loaded, tmp_path, Database(tmp_path / "data"))
     made = Configuring(program, Extensions(), lasting=False)(None, "x")
     assert [p.source_id for p in made.context_sources._providers._providers] == order

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from textual.widgets import Input, Static
 
-from ctxchat.config.effective import Loaded, load
+from ctxchat.config.effective import Loaded, load_settings
 from ctxchat.core.cache_state import CacheState, Hold, NextCall
 from ctxchat.core.errors import UsageError
 from ctxchat.tui.panels.panel import Confirm
