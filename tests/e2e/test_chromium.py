@@ -173,3 +173,20 @@ async def test_a_tab_is_typed_into_at_once_pasted_into_reloaded_and_ended(harbou
         assert b"Traceback" not in said[0] + said[1]
         assert len(started) >= 2 and not [each for each in started if runs(each)]
         assert await page.value("getComputedStyle(document.querySelector('.closed-dialog')).display") == "flex"
+
+
+async def test_the_chats_of_its_tabs_begin_with_the_session_that_is_named(harbour: Home) -> None:
+    for question in ("Which logger does Pier 7 report to?", "Where is INTERVAL set?"):
+        assert (await asyncio.to_thread(harbour.start, "run", question)).code == 0
+    listed = await asyncio.to_thread(harbour.start, "sessions", "list", "--json")
+    earlier = listed.json[1]["id"]
+    for options, shown, other in (
+        (("--continue",), "INTERVAL set?", "Pier 7 report"),
+        (("--session", earlier[:-1]), "Pier 7 report", "INTERVAL set?"),
+    ):
+        async with browsing(harbour, *options) as (_, address, tab):
+            page = await tab(address)
+            await page.until(lambda page=page, shown=shown: shown in page.shown)
+            beside = await tab(address)
+            await beside.until(lambda page=beside: "is open in another window" in page.shown)
+            assert other not in page.shown + beside.shown
