@@ -23,7 +23,7 @@ from ctxchat.own_processes import find_program, outside_path
 from ctxchat.tools.command_line import parts_of
 from ctxchat.tools.processes import child, environment
 from ctxchat.tools.programs import is_interpreter
-from ctxchat.tools.sandbox import Sandbox, taken_away
+from ctxchat.tools.sandbox import Sandbox, lacked_network, taken_away
 from ctxchat.tools.shut_in import shut_in
 from ctxchat.tools.text import HeadTail
 
@@ -78,6 +78,9 @@ def _action(settings: HookSettings) -> Action:
             return Notify(settings.text)
         case "inject":
             return Inject(settings.text)
+
+
+_OFFLINE = "[hooks run in the sandbox, which has no network; `permissions.network = true` gives it to them]"
 
 
 class HookCommands:
@@ -149,8 +152,10 @@ class HookCommands:
                     task.cancel()
                 await asyncio.gather(*talking, return_exceptions=True)
         notes = [taken_away(ready.taken, ready.kept)] if ready.taken else []
-        said = "\n".join((clean(kept.text()), *notes))
-        told = [await asyncio.to_thread(self._mask, text) for text in (said, clean(errors.text()))]
+        said, wrong = "\n".join((clean(kept.text()), *notes)), clean(errors.text())
+        if process.returncode and not outside and lacked_network(f"{said}\n{wrong}", sandbox):
+            said, wrong = (text and f"{text.rstrip()}\n{_OFFLINE}" for text in (said, wrong))
+        told = [await asyncio.to_thread(self._mask, text) for text in (said, wrong)]
         return Ran(process.returncode if ended else None, *told)
 
     def _check(self, command: str, sandbox: Sandbox) -> bool:

@@ -459,6 +459,11 @@ _REFUSED = expression(
 )
 
 
+def lacked_network(output: str, sandbox: Sandbox) -> bool:
+    """Whether it looks as if a command wanted the network, which the sandbox does not give."""
+    return bool(sandbox.kind) and not sandbox.network and _OFFLINE.search(output) is not None
+
+
 def stopped_by_sandbox(
     command: str,
     output: str,
@@ -475,7 +480,7 @@ def stopped_by_sandbox(
     lines = output.splitlines() if failed else output.splitlines()[-_LAST_LINES:]
     lines = [line for line in lines if len(line) <= MAX_MESSAGE_CHARS]
     output = "\n".join(lines)
-    if not (sandbox.network or allowed.network) and _OFFLINE.search(output):
+    if not allowed.network and lacked_network(output, sandbox):
         notes.append(
             "[The sandbox has no network. If the command needs it, call again with network: true and why; the user is asked.]"
         )

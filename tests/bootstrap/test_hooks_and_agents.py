@@ -410,3 +410,13 @@ async def test_ones_own_hook_is_shut_in_unless_one_says_otherwise(tmp_path: Path
         assert not (Path(root) / "out").exists() and not (Path(root) / "evil").exists()
         await run(RunCommand("echo x > ../out; cat", sandbox=False), b"")
         assert (Path(root) / "out").exists() and not (Path(root) / "evil").exists()
+
+
+@needs_sandbox
+async def test_a_hook_that_lacks_the_network_is_told_what_gives_it(tmp_path: Path) -> None:
+    ask = "echo 'dns error: failed to lookup address' >&2; exit 2"
+    shut = HookCommands(tmp_path, sandbox=lambda: find_sandbox(str(tmp_path)))
+    ran = await shut(RunCommand(ask, form="claude"), b"")
+    assert ran.exit_code == 2 and ran.errors.endswith("`permissions.network = true` gives it to them]")
+    given = HookCommands(tmp_path, sandbox=lambda: msgspec.structs.replace(find_sandbox(str(tmp_path)), network=True))
+    assert (await given(RunCommand(ask, form="claude"), b"")).errors.strip().endswith("address")
