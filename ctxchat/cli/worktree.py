@@ -13,7 +13,7 @@ from ctxchat.core.errors import UsageError
 from ctxchat.own_processes import find_program, outside_path
 from ctxchat.presentation.text import one_line
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_WORKTREE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _RUNS_NOTHING = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never")
 _MAY_RUN = r"^(filter\..*\.(smudge|process)|includeif\..*\.path)$"
 """Filters, and what may hold one that counts in the new worktree only, of which git tells nothing here."""
@@ -25,7 +25,7 @@ TIMEOUT_S = 600
 def enter_worktree(name: str) -> str:
     """Go into the worktree of that name of the repository that this folder is in, made on a branch of the same name where there
     is none yet, and there to the same place below its top; where it is and how to remove it, in a sentence. Raises UsageError."""
-    if not _NAME.fullmatch(name) or name.endswith((".", ".lock")) or ".." in name:
+    if not _WORKTREE_NAME.fullmatch(name) or name.endswith((".", ".lock")) or ".." in name:
         raise UsageError(f"{one_line(name, 60)!r} is no name for a worktree.", "Letters, digits, `.`, `_` and `-`.")
     here = Path.cwd().resolve()
     top = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), None)

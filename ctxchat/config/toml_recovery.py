@@ -22,7 +22,7 @@ NEVER_CLOSED = Problem(
 _PART = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
 _PAIR = re.compile(rf"[ \t]*{_PART}(?:[ \t]*\.[ \t]*{_PART})*[ \t]*=")
 _HEADER = re.compile(rf"[ \t]*\[{{1,2}}[ \t]*({_PART})?")
-_NAME = re.compile(rf"[ \t]*({_PART})")
+_TABLE_NAME = re.compile(rf"[ \t]*({_PART})")
 _WHOLE_HEADER = re.compile(
     rf"[ \t]*\[{{1,2}}[ \t]*[A-Za-z_-][\w-]*(?:[ \t]*\.[ \t]*{_PART})*[ \t]*\]{{0,2}}[ \t]*(?:#.*)?$"
 )
@@ -178,7 +178,7 @@ class _Recovery:
         for line in range(statement.start, end):
             self.lines[line] = ""
         if not pair:  # a header, or what was to be one
-            name = _HEADER.match(first) or _NAME.match(first)
+            name = _HEADER.match(first) or _TABLE_NAME.match(first)
             self._all_lost = self._all_lost or not (name and name[1])
             self._lost.add(name[1] if name and name[1] else "")
         if not pair or not statement.closed:

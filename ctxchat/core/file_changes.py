@@ -13,7 +13,7 @@ import msgspec
 from ctxchat.core.expressions import expression
 
 FileKind = Literal["file", "link", "folder"]
-_WORD = expression(r"[\w./@+~%-]+")
+_PATH_WORD = expression(r"[\w./@+~%-]+")
 
 ChangeWord = Literal["created", "deleted", "changed", "renamed", "mode"]
 
@@ -125,7 +125,7 @@ beside, or are restored."""
 def unnamed(changes: Sequence[FileChange], texts: Iterable[str], workspace: str) -> tuple[str, ...]:
     """The paths of files that came about or were changed while a call ran whose `texts` name neither them nor a folder that came
     about with them. Nobody knows who did that: the call, or a person meanwhile."""
-    words = {word for text in texts for word in (text, *_WORD.findall(text))}
+    words = {word for text in texts for word in (text, *_PATH_WORD.findall(text))}
     names = {word.removeprefix(f"{workspace}/").removeprefix("./").rstrip("/") for word in words}
     new = {c.path for c in changes if c.before is None and c.after and c.after.kind == "folder"}
 

@@ -27,7 +27,7 @@ PROXY_SCHEMES = {
 _PORTS = {"http": 80, "https": 443}
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
-_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_~%-]{1,63}(\.[A-Za-z0-9_~%-]{1,63})*\.?")
+_HOST_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_~%-]{1,63}(\.[A-Za-z0-9_~%-]{1,63})*\.?")
 """A host's name, as it is sent: one of another script begins with `xn--` then."""
 
 _PLACE = re.compile(r"(\[[^]]+\]|[^:]*)(:[0-9]*)?")
@@ -154,7 +154,7 @@ def _fault_of_place(parts: SplitResult) -> str:
         return "its port is none"
     if not host:
         return "there is no host in it"
-    return "" if _NAME.fullmatch(host) or (":" in host and _address(host)) else f"{host!r} is no host"
+    return "" if _HOST_NAME.fullmatch(host) or (":" in host and _address(host)) else f"{host!r} is no host"
 
 
 def _is_excepted(parts: SplitResult, told: str) -> bool:

@@ -23,7 +23,7 @@ MARK = "\ue000"
 """Begins a word of the index that is no word of a text: the language of a message, who said it, which tool."""
 
 _APART = re.compile(f"({UNSPACED})")
-_NAME = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
+_SPELLED_NAME = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
 _SEAM = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _MAX_WORD_LETTERS = 40  # letters of a word: what is longer is a key or a picture in letters
 _MAX_LANGUAGE_WORDS = 2_000  # words by which a language is told
@@ -78,7 +78,7 @@ def _base(character: str) -> str:
 
 def language_of(text: str) -> str:
     """The language whose function words stand in it most; English where there are none."""
-    return _language(_NAME.findall(text.lower())[:_MAX_LANGUAGE_WORDS])
+    return _language(_SPELLED_NAME.findall(text.lower())[:_MAX_LANGUAGE_WORDS])
 
 
 def empty(word: str, language: str = "english") -> bool:
@@ -103,7 +103,7 @@ _one_by_one = threading.Lock()
 
 def indexed(text: str, role: str = "", tools: str = "") -> str:
     """The words of the index for a message, with marks for its language, role and tools (names with blanks between them)."""
-    names = dict.fromkeys(_NAME.findall(text))
+    names = dict.fromkeys(_SPELLED_NAME.findall(text))
     language = _language([name.lower() for name in islice(names, _MAX_LANGUAGE_WORDS)])
     found: dict[str, None] = {mark("language", language): None}
     found.update(dict.fromkeys(mark("role", name) for name in role.split()))

@@ -151,7 +151,7 @@ def _alike() -> Mapping[str, frozenset[str]]:
 
 
 _OTHERS = _alike()
-_WORD = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
+_TOOL_WORD = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
 
 
 def best_tools(wanted: str, tools: Sequence[ToolSpec], most: int) -> list[ToolSpec]:
@@ -200,7 +200,7 @@ def _weights(tool: ToolSpec) -> Mapping[str, float]:
 
 
 def _words(text: str) -> Iterator[str]:
-    for name in _WORD.findall(re.sub(r"\bset up\b", "create", text)):
+    for name in _TOOL_WORD.findall(re.sub(r"\bset up\b", "create", text)):
         yield from forms(name) or ((word,) if (word := stem(name.lower())) in _OTHERS else ())
 
 

@@ -58,7 +58,7 @@ _TASKS = ("prompt", "task", "instructions")
 _ANSWERS, _IDS = frozenset({"output", "result"}), ("task_id", "agent_id", "id")
 """What a tool is called that gives what an agent in the background has answered, and what names the agent."""
 _SEARCHES = frozenset({"grep", "search", "find", "glob", "list", "ls", "rg", "tree"})
-_WORD = expression(r"[A-Z]?[a-z]+|[A-Z]+")
+_CAMEL_WORD = expression(r"[A-Z]?[a-z]+|[A-Z]+")
 _EXIT = expression(
     r"\bexit(?:ed)?(?:[ _]?(?:with|code|status))*\W{0,3}(-?\d{1,4})\b|\breturn[ _]?code\W{1,3}(-?\d{1,4})\b", re.I
 )
@@ -135,7 +135,7 @@ def use_of(call: ToolCall) -> Use:
     fields = fields_of(call.arguments)
     if fields is None:
         return Use("other", "")
-    words = {word.lower() for word in _WORD.findall(call.name)}
+    words = {word.lower() for word in _CAMEL_WORD.findall(call.name)}
     command, path = _first(fields, _COMMANDS), _first(fields, _PATHS)
     address, query = _first(fields, _ADDRESSES), _first(fields, _QUERIES)
     if words & _AGENTS and (task := _first(fields, (*_TASKS, *_IDS) if words & _ANSWERS else _TASKS)):

@@ -185,7 +185,7 @@ def _literal(text: str) -> Iterator[dict[str, Any]]:
 
 # ── calls as text ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-_NAME = r"(?P<name>[\w.:/-]+)"
+_TOOL_NAME = r"(?P<name>[\w.:/-]+)"
 _CALLS = tuple(
     regex.compile(pattern, regex.DOTALL)
     for pattern in (
@@ -193,33 +193,33 @@ _CALLS = tuple(
         r"(?:<tool_calls?>|<longcat_tool_call>|<TOOLCALL>|<\|tool_call\|>|<\|python_tag\|>)\s*(?P<json>[\[{].*?[\]}])\s*"
         r"(?:</tool_calls?>|</longcat_tool_call>|</TOOLCALL>|<\|/tool_call\|>|<\|eom_id\|>|(?=<tool_call>)|\Z)",
         # Qwen coder: <function=read_file><parameter=path>a.txt</parameter></function>
-        rf"(?:<tool_call>\s*)?<function={_NAME}>(?P<xml>.*?)(?:</function>|\Z)(?:\s*</tool_call>)?",
+        rf"(?:<tool_call>\s*)?<function={_TOOL_NAME}>(?P<xml>.*?)(?:</function>|\Z)(?:\s*</tool_call>)?",
         # GLM: <tool_call>read_file <arg_key>path</arg_key> <arg_value>a.txt</arg_value></tool_call>
-        rf"<tool_call>\s*{_NAME}\s*(?P<xml>(?:<arg_key>.*?)?)(?:</tool_call>|\Z)",
+        rf"<tool_call>\s*{_TOOL_NAME}\s*(?P<xml>(?:<arg_key>.*?)?)(?:</tool_call>|\Z)",
         # Claude's own form, learned from texts; MiniMax, DeepSeek
-        rf"<(?:｜DSML｜)?invoke name=\"{_NAME}\">(?P<xml>.*?)</(?:｜DSML｜)?invoke>",
+        rf"<(?:｜DSML｜)?invoke name=\"{_TOOL_NAME}\">(?P<xml>.*?)</(?:｜DSML｜)?invoke>",
         # DeepSeek: <｜tool▁call▁begin｜>function<｜tool▁sep｜>read_file … {…}<｜tool▁call▁end｜>
-        rf"<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?{_NAME}(?:<｜tool▁sep｜>)?\s*(?:```json\s*)?"
+        rf"<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?{_TOOL_NAME}(?:<｜tool▁sep｜>)?\s*(?:```json\s*)?"
         r"(?P<args>\{.*?\})\s*(?:```)?\s*<｜tool▁call▁end｜>",
         # Kimi: <|tool_call_begin|>functions.read_file:0<|tool_call_argument_begin|>{…}<|tool_call_end|>
-        rf"<\|tool_call_begin\|>\s*{_NAME}\s*<\|tool_call_argument_begin\|>(?P<args>.*?)<\|tool_call_end\|>",
+        rf"<\|tool_call_begin\|>\s*{_TOOL_NAME}\s*<\|tool_call_argument_begin\|>(?P<args>.*?)<\|tool_call_end\|>",
         # gpt-oss: <|channel|>commentary to=functions.read_file <|constrain|>json<|message|>{…}<|call|>
-        rf"(?:<\|start\|>assistant)?<\|channel\|>\w+ to={_NAME}\s*(?:<\|constrain\|>\s*json)?\s*"
+        rf"(?:<\|start\|>assistant)?<\|channel\|>\w+ to={_TOOL_NAME}\s*(?:<\|constrain\|>\s*json)?\s*"
         r"<\|message\|>(?P<args>.*?)(?:<\|call\|>|\Z)",
         # Mistral: [TOOL_CALLS]read_file[ARGS]{…}, or a list
-        rf"\[TOOL_CALLS\]\s*{_NAME}\s*(?:\[ARGS\])?\s*(?P<args>\{{.*?\}})\s*(?=\[TOOL_CALLS\]|\Z)",
+        rf"\[TOOL_CALLS\]\s*{_TOOL_NAME}\s*(?:\[ARGS\])?\s*(?P<args>\{{.*?\}})\s*(?=\[TOOL_CALLS\]|\Z)",
         r"\[TOOL_CALLS\]\s*(?P<json>\[.*\])\s*\Z",
         # Cohere: <|START_ACTION|>[{"tool_name": …, "parameters": …}]<|END_ACTION|>
         r"<\|START_ACTION\|>\s*(?P<json>[\[{].*?[\]}])\s*(?:<\|END_ACTION\|>|\Z)",
         # Apertus: <|tools_prefix|>[{"read_file": {…}}]<|tools_suffix|>
         r"<\|tools_prefix\|>\s*(?P<keyed>\[.*?\])\s*(?:<\|tools_suffix\|>|\Z)",
         # Gemma: <start_function_call>call:read_file{path:<escape>a.txt<escape>}<end_function_call>
-        rf"<start_function_call>\s*call:{_NAME}\{{(?P<gemma>.*?)\}}\s*(?:<end_function_call>|\Z)",
+        rf"<start_function_call>\s*call:{_TOOL_NAME}\{{(?P<gemma>.*?)\}}\s*(?:<end_function_call>|\Z)",
         # Gemini, Gemma: ```tool_code print(default_api.read_file(path="a.txt")) ```; Llama 4: [read_file(path="a.txt")]
         r"```tool_code\s*(?P<python>.*?)\s*(?:```|\Z)",
         r"\A\s*(?P<python>\[\w[\w.]*\(.*\)\])\s*\Z",
         # ReAct: Action: read_file, then Action Input: {…}, and what the model expects to see next
-        rf"Action:[ \t]*{_NAME}[ \t]*\n+[ \t]*Action Input:[ \t]*"
+        rf"Action:[ \t]*{_TOOL_NAME}[ \t]*\n+[ \t]*Action Input:[ \t]*"
         rf"(?P<args>\{{.*?\}})\s*(?=\n[ \t]*(?:Action|Observation|Thought):|\Z)",
         # nothing but the call as JSON, in a fence or not
         r"\A\s*(?:```(?:json|tool_call)?\s*)?(?P<json>[\[{].*[\]}])\s*(?:```)?\s*\Z",

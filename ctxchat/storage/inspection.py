@@ -26,7 +26,7 @@ SPILLED = re.compile(r"full (?:text|arguments): (tool-results/[A-Za-z0-9._-]+), 
 """How a message names the file that holds the whole of what it shows in part."""
 
 _CLIPPED = re.compile(r"\n\[… [^\n]* tokens left out; [^\n]* …\]\n")
-_WORD = re.compile(r"[^\W_]{4,30}")
+_SAMPLE_WORD = re.compile(r"[^\W_]{4,30}")
 
 Progress = Callable[[int, int], None]
 """Told how many sessions of how many have been looked at."""
@@ -242,7 +242,7 @@ def _tried_search(database: Database) -> Iterator[Fault]:
     try:
         rows = database.query(newest)
         for session, seq, text in rows:
-            word = _WORD.search(text) if isinstance(text, str) else None
+            word = _SAMPLE_WORD.search(text) if isinstance(text, str) else None
             if word is None:
                 continue
             hits = search(database, f'"{word[0]}"', session, limit=50)

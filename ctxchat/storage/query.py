@@ -20,7 +20,7 @@ from ctxchat.core.search import Scope
 from ctxchat.core.stems import UNSPACED, apart, empty, forms, language_of, stem
 
 _TERM = expression(r'"([^"]+)"|([^\s"]+)')
-_WORD = expression(f"{UNSPACED}+|(?:(?!{UNSPACED})[^\\W_])+(?:_+(?:(?!{UNSPACED})[^\\W_])+)*")
+_QUERY_WORD = expression(f"{UNSPACED}+|(?:(?!{UNSPACED})[^\\W_])+(?:_+(?:(?!{UNSPACED})[^\\W_])+)*")
 _RUN = expression(f"{UNSPACED}+")
 _MIN_QUESTION_WORDS = 5  # words: who gives more asks, and need not have said each of them
 
@@ -76,7 +76,7 @@ def phrase(term: str) -> str:
 
 
 def _units(term: str, languages: Sequence[str]) -> Iterator[Unit]:
-    for name in _WORD.findall(term):
+    for name in _QUERY_WORD.findall(term):
         if not _RUN.fullmatch(name):
             for word in forms(name, ""):
                 stems = tuple(dict.fromkeys(stem(word, language) for language in languages))

@@ -34,7 +34,7 @@ MAX_LINE = 2000
 NOW_BYTES, NOW_CHARS, NOW_LINES = 1_000_000, 400_000, 20_000
 """The largest file that is shown again after a compaction, and how much of it is looked at: the last edit may be at its end."""
 
-_NAME = re.compile(r"[A-Za-z_$][\w$]{2,}")
+_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]{2,}")
 
 _MAX_COUNTED_CHARS = 50_000_000
 """Characters beside the wanted ones that are still read, to learn how many lines there are and how long one is."""
@@ -117,7 +117,7 @@ class ReadNow:
                 return None
             encoding = encoding_of(data, agreed=agreed_encoding(place))
             excerpt = _excerpt(stop, io.BytesIO(data), encoding, 1, NOW_LINES, NOW_CHARS)
-            names = frozenset(_NAME.findall(data.decode(encoding.codec, "replace")))
+            names = frozenset(_IDENTIFIER.findall(data.decode(encoding.codec, "replace")))
             text = self._mask(_drawn(place, excerpt, encoding, 1))
         except (CtxchatError, OSError, UnicodeError):
             return None  # it cannot be shown; the summary still names it

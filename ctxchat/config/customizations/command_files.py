@@ -11,7 +11,7 @@ from ctxchat.config.customizations.skill_files import first_line
 from ctxchat.config.problems import Problem
 from ctxchat.core.prompt_files import PromptFile
 
-_NAME = re.compile(r"[A-Za-z0-9_][\w.:-]*")
+_COMMAND_NAME = re.compile(r"[A-Za-z0-9_][\w.:-]*")
 
 
 def find_commands(place: CustomizationFolder) -> Iterator[PromptFile | Problem]:
@@ -19,7 +19,7 @@ def find_commands(place: CustomizationFolder) -> Iterator[PromptFile | Problem]:
     `/frontend:new`."""
     for folders, path in markdown_files(place.folder / "commands"):
         parts = (*folders, path.stem)
-        if not all(_NAME.fullmatch(part) for part in parts):
+        if not all(_COMMAND_NAME.fullmatch(part) for part in parts):
             yield Problem("has a name that cannot be typed behind a slash", file=str(path))
             continue
         if path.stem.lower() == "readme":

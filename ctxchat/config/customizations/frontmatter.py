@@ -18,7 +18,7 @@ MAX_BRACKETS = 200
 
 _HEAD = re.compile(r"\A---[ \t]*\r?\n(.*?)(?:^|\n)---[ \t]*(?:\r?\n|\Z)", re.S)
 _SIMPLE = re.compile(r"([A-Za-z][\w-]*):[ \t]+([^\s\[{>|&*!%@`\"'#][^#\n]*)")
-_NAME = re.compile(r"(?:[^,(]|\([^)]*\)?)+")
+_LISTED_NAME = re.compile(r"(?:[^,(]|\([^)]*\)?)+")
 _FIELD = re.compile(r"([A-Za-z][\w-]*):[ \t]*(.*)")
 
 
@@ -82,5 +82,5 @@ def names_of(fields: dict[str, Any], name: str) -> tuple[str, ...] | None:
     value = fields.get(name)
     if value is None:
         return None
-    items = value if isinstance(value, list) else _NAME.findall(str(value))
+    items = value if isinstance(value, list) else _LISTED_NAME.findall(str(value))
     return tuple(text for item in items if (text := item.strip()))

@@ -19,7 +19,7 @@ from ctxchat.repository_files import files_below, is_file, is_folder, listed
 MAX_SKILL_FILES = 200
 """Files in the folder of a project's skill, and folders."""
 
-_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*")
+_SKILL_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*")
 
 
 def find_skills(place: CustomizationFolder) -> Iterator[PromptFile | Problem]:
@@ -74,4 +74,4 @@ def first_line(text: str, most: int = 160) -> str:
 
 
 def _is_name(name: str) -> bool:
-    return len(name) <= MAX_NAME_CHARS and bool(_NAME.fullmatch(name))
+    return len(name) <= MAX_NAME_CHARS and bool(_SKILL_NAME.fullmatch(name))

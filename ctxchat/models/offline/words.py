@@ -61,7 +61,7 @@ _HUMP = expression(r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z_\d]+|\d+")
 _QUOTED = expression(
     r"`([^`\n]{1,200})`|\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|„([^“”\n]{2,200})[“”]|«([^»\n]{2,200})»|「([^」\n]{1,200})」"
 )
-_NAME = expression(
+_IDENTIFIER = expression(
     r"(?<![\w./-])(?:[\w-]+(?:[./\\][\w.-]+)+|--?[a-z][\w-]+|\w*[a-z][A-Z]\w*|\w+_\w+"
     r"|(?<=\bthe )\w+(?= (?:class|function|method|struct|decorator)\b)"
     r"|(?<=\b[Ww]here is )(?!(?:it|this|that)\b)\w+(?= (?:defined|declared|implemented)\b))"
@@ -99,7 +99,7 @@ def topic(question: str) -> Topic:
     """What to look for."""
     question = question[:MAX_QUESTION_CHARS].strip()
     quoted = (g.strip() for groups in _QUOTED.findall(question) for g in groups if g.strip())
-    names = tuple(dict.fromkeys((*quoted, *(n.rstrip(".") for n in _NAME.findall(question)))))
+    names = tuple(dict.fromkeys((*quoted, *(n.rstrip(".") for n in _IDENTIFIER.findall(question)))))
     plain = _CLITIC.sub(" ", question)
     words = _content_words(plain)
     proper = tuple(dict.fromkeys(_PROPER.findall(plain)))

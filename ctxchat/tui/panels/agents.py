@@ -44,7 +44,7 @@ class AgentsScreen(Listing[str]):
         Column("what for", least=16, rank=1),
     )
     NOT_FOUND = "No agent is called that."
-    FIND = "part of a name or description"
+    FILTER_PLACEHOLDER = "part of a name or description"
     BINDINGS = [Binding("enter", "choose", "go on as this one", key_display="enter")]
 
     def __init__(self, settings: Settings, now: str) -> None:

@@ -63,7 +63,7 @@ class KeysScreen(EditableListing):
         Column("from", 16, rank=3),
     )
     NOT_FOUND = "No action has these words."
-    FIND = "words of an action, or a key"
+    FILTER_PLACEHOLDER = "words of an action, or a key"
     BINDINGS = [
         Binding("enter", "choose", "press another key", key_display="enter"),
         Binding("plus", "choose(True)", "one more", key_display="+"),

@@ -49,7 +49,7 @@ class MemosScreen(Listing[str]):
         Column("by", 10, rank=1),
     )
     EMPTY = "There are no memos."
-    FIND = "words of a memo"
+    FILTER_PLACEHOLDER = "words of a memo"
     BINDINGS = [
         Binding("enter", "choose", "go there", key_display="enter"),
         Binding("e", "edit", "edit"),

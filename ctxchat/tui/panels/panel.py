@@ -198,7 +198,7 @@ class Listing(Panel[Result]):
     NOT_FOUND = "Nothing found."
     """What is said where nothing holds the words in the field."""
 
-    FIND = "part of a name"
+    FILTER_PLACEHOLDER = "part of a name"
     """What the field says while it is empty."""
 
     ABOUT = True
@@ -216,7 +216,7 @@ class Listing(Panel[Result]):
 
     def body(self) -> ComposeResult:
         yield Rows(self.COLUMNS, self.cells, empty="looking …")
-        yield Field(placeholder=self.FIND, classes="find", compact=True)
+        yield Field(placeholder=self.FILTER_PLACEHOLDER, classes="find", compact=True)
         if self.ABOUT:
             yield Static(id="about", markup=False)
 

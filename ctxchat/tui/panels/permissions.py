@@ -107,7 +107,7 @@ class PermissionsScreen(Listing[None]):
     )
     EMPTY = "There are no rules yet."
     NOT_FOUND = "No rule has these words."
-    FIND = "words of a rule"
+    FILTER_PLACEHOLDER = "words of a rule"
     BINDINGS = [
         Binding("enter,e", "choose", "edit", key_display="e"),
         Binding("d,delete", "remove", "remove", key_display="d"),

@@ -57,7 +57,7 @@ class SecretsScreen(EditableListing):
     TITLE = "Secrets"
     COLUMNS = (Column("what", 20, rank=1), Column("mark", 9), Column("", 7), Column("where", least=16))
     EMPTY = "Nothing was masked in this session."
-    FIND = "words of a kind, a mark or a place"
+    FILTER_PLACEHOLDER = "words of a kind, a mark or a place"
     BINDINGS = [Binding("enter", "choose", "show", key_display="enter"), Binding("a", "allow", "allow")]
 
     def __init__(

@@ -109,7 +109,7 @@ class SessionsScreen(Listing[str]):
         Column("model", 22, rank=5),
     )
     EMPTY = "No session is stored yet. n begins one."
-    FIND = "words of a title or a model"
+    FILTER_PLACEHOLDER = "words of a title or a model"
     ABOUT = False
     BINDINGS = [
         Binding("enter", "choose", "go on with it", key_display="enter"),

@@ -122,7 +122,7 @@ class SettingsScreen(EditableListing):
     )
     EMPTY = "No option is set."
     NOT_FOUND = "No option has these words."
-    FIND = "words of an option or its help"
+    FILTER_PLACEHOLDER = "words of an option or its help"
     BINDINGS = [
         Binding("enter", "choose", "change", key_display="enter"),
         Binding("backspace,delete", "reset", "back to the default", key_display="⌫"),

@@ -76,7 +76,7 @@ class XrayScreen(Listing[str]):
         Column("from", 10, rank=7),
         Column("", 2, rank=2),
     )
-    FIND = "words to find"
+    FILTER_PLACEHOLDER = "words to find"
     ABOUT = False
     BINDINGS = [
         Binding("enter", "choose", "go there", key_display="enter"),

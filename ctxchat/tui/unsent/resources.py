@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ctxchat.tools.mcp.protocol import OfferedResource
     from ctxchat.tui.services import Services
 
-_NAME = re.compile(r"([A-Za-z0-9_-]{1,30}):([A-Za-z][A-Za-z0-9+.-]*:.+)", re.S)
+_RESOURCE_NAME = re.compile(r"([A-Za-z0-9_-]{1,30}):([A-Za-z][A-Za-z0-9+.-]*:.+)", re.S)
 _ENDS = ".,;:!?)]}'\""
 
 Found = tuple[MentionedFile, ...] | CtxchatError
@@ -27,7 +27,7 @@ Found = tuple[MentionedFile, ...] | CtxchatError
 
 def is_resource(name: str) -> bool:
     """A mention that names a server and an address: `library:book://tides`."""
-    return _NAME.fullmatch(name) is not None
+    return _RESOURCE_NAME.fullmatch(name) is not None
 
 
 class MentionedResources:

@@ -13,7 +13,7 @@ import msgspec
 Span = Literal["exclusive", "inclusive", "lines"]
 Verb = Literal["", "undo", "redo", "up", "down"]
 
-_WORD = re.compile(r"\w+|[^\w\s]+|(?<=\n)(?=\n)")
+_VI_WORD = re.compile(r"\w+|[^\w\s]+|(?<=\n)(?=\n)")
 """Words, runs of signs, and empty lines: where `w` and `b` stop."""
 
 _PAIRS = {
@@ -217,13 +217,13 @@ def _motion(name: str, times: int | None, text: str, at: int, *, operated: bool 
         case "$":
             return max(start, end - 1), "inclusive" if end > start else "exclusive"
         case "w":
-            starts = [word.start() for word in _WORD.finditer(text) if word.start() > at]
+            starts = [word.start() for word in _VI_WORD.finditer(text) if word.start() > at]
             return (starts[n - 1] if n <= len(starts) else len(text), "exclusive") if at < len(text) else None
         case "b":
-            starts = [word.start() for word in _WORD.finditer(text, 0) if word.start() < at]
+            starts = [word.start() for word in _VI_WORD.finditer(text, 0) if word.start() < at]
             return (starts[-n] if n <= len(starts) else 0, "exclusive") if at else None
         case "e":
-            ends = [word.end() - 1 for word in _WORD.finditer(text) if word.end() - 1 > at and word[0]]
+            ends = [word.end() - 1 for word in _VI_WORD.finditer(text) if word.end() - 1 > at and word[0]]
             return (
                 (ends[n - 1] if n <= len(ends) else len(text) - 1, "inclusive") if ends or at < len(text) - 1 else None
             )
@@ -241,7 +241,7 @@ def _motion(name: str, times: int | None, text: str, at: int, *, operated: bool 
 
 def _reach(operator: str, motion: str, times: int | None, text: str, at: int) -> tuple[int, int, Span] | None:
     """From where to where an operator takes a motion: not quite as far as the cursor goes where that ends in another line."""
-    words = [word for word in _WORD.finditer(text) if word.end() > at and word[0]]
+    words = [word for word in _VI_WORD.finditer(text) if word.end() > at and word[0]]
     if operator == "c" and motion == "w" and text[at : at + 1].strip():
         return at, words[min(times or 1, len(words)) - 1].end() - 1, "inclusive"
     found = _motion(motion, times, text, at, operated=True)
@@ -252,7 +252,9 @@ def _reach(operator: str, motion: str, times: int | None, text: str, at: int) ->
     to, span = found
     start, end = min(at, to), max(at, to)
     last = (
-        max((word.start() for word in _WORD.finditer(text) if word.start() < end), default=0) if motion == "w" else end
+        max((word.start() for word in _VI_WORD.finditer(text) if word.start() < end), default=0)
+        if motion == "w"
+        else end
     )
     if "\n" in text[max(start, last) : end]:  # the last word of a line takes no line end along
         end = _line_end(text, max(start, last))
