@@ -7,13 +7,15 @@ Each is one journal transaction and comes back with the gauge. Knows nothing of 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
 from ctxchat.agent.compaction.policy import AutoCompactPolicy
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.session_lock import SessionLock
+from ctxchat.core.cache import rewrite
+from ctxchat.core.cache_state import Rewrite
 from ctxchat.core.changes import (
     CAN_WAIT,
     UndoPreview,
@@ -85,12 +87,21 @@ class Changes:
         self._policy.helped()
         return self._conversation.context_usage
 
-    def thoughts_behind(self, group_id: str = "") -> int:
-        """Replies whose reasoning no longer goes back once the request changes from that group on, from its beginning without
-        one."""
+    def rewrite_of(self, group_id: str) -> Rewrite:
+        """What it does to what was sent if this group goes out otherwise, or not at all."""
         view = self._conversation.view
-        place = next((n for n, item in enumerate(view.items) if item.group == group_id), 0) if group_id else 0
-        return self._conversation.bound_thoughts(view, place)
+        place = next((n for n, item in enumerate(view.items) if item.group == group_id), len(view.items))
+        return self._rewrite(place, {group_id})
+
+    def rewrite_all(self, *, head: bool) -> Rewrite:
+        """What it does if everything goes out otherwise, the head as well or only what stands behind it."""
+        items = self._conversation.view.items
+        return self._rewrite(0 if head else next((n for n, item in enumerate(items) if item.group), len(items)), ())
+
+    def _rewrite(self, place: int, groups: Collection[str]) -> Rewrite:
+        conversation = self._conversation
+        used = conversation.context_usage.used - conversation.context_usage.tokens("draft")
+        return rewrite(conversation.view, place, used, groups, binds=conversation.model.binds_thinking)
 
     async def pin(self, group_id: str) -> ContextUsage:
         """Keep a group word for word from now on."""

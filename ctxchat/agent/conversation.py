@@ -397,10 +397,6 @@ class Conversation(JournalWriter):
         begun = total((Mix(tools=sum(view.tool_tokens)), *(item.kinds for item in view.items[: length - 1])))
         return min(1.0, known.estimate_request(begun) / max(1, known.estimate_request(view.kinds)))
 
-    def bound_thoughts(self, view: View, place: int) -> int:
-        """Replies of a view from that place on whose reasoning no longer goes back once something is changed there."""
-        return sum(i.message.reasoning is not None for i in view.items[place:]) if self.model.binds_thinking else 0
-
     def _bound_thoughts(self, broke: PrefixBreak) -> tuple[int, int] | None:
         """The numbers of the messages whose reasoning stands behind the first difference."""
         behind = self.view.items[max(0, broke.place - 1) :]

@@ -7,11 +7,11 @@ request *started*; each hit renews what was read. Where nothing is promised, wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
-from ctxchat.core.cache_state import CacheBreak, CacheState, HeldPrefix, Hold, NextCall, Warmth
+from ctxchat.core.cache_state import CacheBreak, CacheState, HeldPrefix, Hold, NextCall, Rewrite, Warmth
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Message
 from ctxchat.core.prefix_break import PrefixBreak
@@ -178,9 +178,21 @@ def cache_state(
     for each in held:
         one = each.held
         if prices is None or not one.promised or one.tokens >= prices.least_cached:
-            holds.append(Hold(one.tokens, one.until, one.promised, each.message, one.estimated, next_call(one.tokens)))
+            warm = next_call(one.tokens)
+            holds.append(Hold(one.tokens, one.until, one.promised, each.message, one.estimated, warm, one.length))
     otherwise: Warmth = "cold" if known and rules.life else "unknown"
     return CacheState(tuple(holds), otherwise, next_call(0), broke)
+
+
+def rewrite(view: View, place: int, used: int, groups: Collection[str] = (), *, binds: bool = False) -> Rewrite:
+    """A change of these groups of a view that the gauge counts as `used`; the first message that changes stands at that place.
+    `binds`: reasoning holds only behind what it was thought after."""
+    scale = used / view.raw if view.raw else 0.0
+    kept = sum(view.tool_tokens) + sum(item.tokens for item in view.items[:place])
+    gone = sum(item.tokens for item in view.items[place:] if item.group in groups)
+    behind = [item for item in view.items[place:] if item.group not in groups]
+    thoughts = sum(item.message.reasoning is not None for item in behind) if binds else 0
+    return Rewrite(place, round(kept * scale), round(gone * scale), thoughts)
 
 
 def span(seconds: float) -> str:

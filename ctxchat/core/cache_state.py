@@ -40,7 +40,7 @@ class NextCall(msgspec.Struct, frozen=True):
 class Hold(msgspec.Struct, frozen=True):
     """A beginning of the next request that a server holds: `tokens` of the gauge, up to and with the `message` of that id (empty:
     it is none of the record); `next` is what the request takes where it is read. `until` and `promised` as in HeldPrefix;
-    `estimated`: the server has not counted it by itself."""
+    `estimated`: the server has not counted it by itself. `length` counts its messages, tools being the first."""
 
     tokens: int
     until: float
@@ -48,6 +48,17 @@ class Hold(msgspec.Struct, frozen=True):
     message: str = ""
     estimated: bool = False
     next: NextCall = NextCall()
+    length: int = 0
+
+
+class Rewrite(msgspec.Struct, frozen=True):
+    """A change to what was sent, before it is made. It begins behind so many `messages` of the view, which take `kept` tokens of
+    the gauge; `gone` tokens behind are not sent any more, nor is the reasoning of `thoughts` replies that stay."""
+
+    messages: int = 0
+    kept: int = 0
+    gone: int = 0
+    thoughts: int = 0
 
 
 class CacheBreak(msgspec.Struct, frozen=True):

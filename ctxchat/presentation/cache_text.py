@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ctxchat.core.cache_state import CacheState, Hold, NextCall
+from ctxchat.core.cache_state import CacheState, Hold, NextCall, Rewrite
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.presentation.text import clock, one_line, short
 from ctxchat.presentation.usage_text import about, count, money
@@ -116,47 +116,49 @@ def cold_words(context_usage: ContextUsage, ghost: int, key: str, now: float) ->
     return f"{words} · {key} compacts first {about(call_words(NextCall(usd, seconds)))}"
 
 
-def anew_words(context_usage: ContextUsage, kept: int, now: float, thoughts: int = 0, *, at_most: bool = False) -> str:
-    """What it costs to change the request behind its first `kept` tokens, before that is done: `The server then reads 48.2k
-    tokens anew: the next message takes $0.61 instead of $0.03.`, and the replies whose reasoning is lost with it; empty where
-    nothing of it is held there. A server that promises what it holds reads it only up to where a request has ended. `at_most`:
+def anew_words(context_usage: ContextUsage, change: Rewrite, now: float, *, at_most: bool = False) -> str:
+    """What it costs to change what was sent, before that is done: `The server then reads 48.2k tokens anew: the next message
+    takes $0.61 instead of $0.03.`, and the replies whose reasoning is lost with it; empty where nothing of it is held. `at_most`:
     the change may begin later."""
-    lost = f"The reasoning of {count(thoughts, 'reply', 'replies')} is not sent back then." if thoughts else ""
+    lost, price = _lost_words(change), context_usage.price
     alive = [hold for hold in context_usage.cache.holds if now < hold.until]
-    if not alive or alive[0].tokens <= kept:
+    if not alive or alive[0].length <= change.messages + 1:
         return lost
-    read = _read_of(alive, kept)
-    held, price, cold = alive[0].tokens, context_usage.price, context_usage.cache.cold
-    up_to = "up to " if at_most else ""
-    words = f"The server then reads {up_to}{short(held - read)} tokens anew"
+    read, held, cold = _read_of(alive, change), alive[0].tokens, context_usage.cache.cold
+    anew, up_to = max(0, held - change.gone - read), "up to " if at_most else ""
+    words = f"The server then reads {up_to}{short(anew)} tokens anew"
     if price.written > price.cached:
         behind = max(0, context_usage.used - held) * price.written
-        before, anew = held * price.cached + behind, read * price.cached + (held - read) * price.written + behind
-        words += f": the next message takes {up_to}{money(anew)} instead of {money(before)}"
+        before, after = held * price.cached + behind, read * price.cached + anew * price.written + behind
+        words += f": the next message takes {up_to}{money(after)} instead of {money(before)}"
     elif cold.seconds and context_usage.used:
-        words += f", which takes {up_to}{cold.seconds * (held - read) / context_usage.used:.0f} s"
+        words += f", which takes {up_to}{cold.seconds * anew / context_usage.used:.0f} s"
     return f"{words}. {lost}".rstrip()
 
 
-def _read_of(alive: Sequence[Hold], kept: int) -> int:
-    """What a server reads of a request that begins as before for so many tokens, by what it holds, the longest first."""
-    if not alive:
-        return 0
-    return max((hold.tokens for hold in alive if hold.tokens <= kept), default=0) if alive[0].promised else kept
+def _lost_words(change: Rewrite) -> str:
+    thoughts = count(change.thoughts, "reply", "replies")
+    return f"The reasoning of {thoughts} is not sent back then." if change.thoughts else ""
 
 
-def compacted_words(before: ContextUsage, after: int, kept: int, now: float, thoughts: int = 0) -> str:
-    """What the next message takes once a compaction leaves `after` tokens, the first `kept` of them as they were, and without it:
-    `The next message takes $0.11 instead of $0.03.`; empty where nobody knows."""
+def _read_of(alive: Sequence[Hold], change: Rewrite) -> int:
+    """What a server reads of a request that is changed so, by what it holds, the longest first: one that promises what it holds
+    reads only up to where a request has ended."""
+    if not alive or not alive[0].promised:
+        return change.kept if alive else 0
+    return max((hold.tokens for hold in alive if hold.length <= change.messages + 1), default=0)
+
+
+def compacted_words(before: ContextUsage, after: int, change: Rewrite, now: float) -> str:
+    """What the next message takes once a compaction that changes so leaves `after` tokens, and without it: `The next message
+    takes $0.11 instead of $0.03.`; empty where nobody knows."""
     cache, price = before.cache, before.price
     alive = [hold for hold in cache.holds if now < hold.until]
-    lost = f"The reasoning of {count(thoughts, 'reply', 'replies')} is not sent back then." if thoughts else ""
     used, held = before.used - before.tokens("draft"), alive[0].tokens if alive else 0
-    read = min(_read_of(alive, kept), after)
+    read, words = min(_read_of(alive, change), after), ""
     if cache.warmth(now) == "unknown" or not used:
-        return lost
-    words = ""
-    if price.written > price.cached:
+        pass
+    elif price.written > price.cached:
         step = before.price_step
         cheaper = step.times if step and after <= step.above < used else 1.0
         anew = (read * price.cached + (after - read) * price.written) / cheaper
@@ -166,7 +168,7 @@ def compacted_words(before: ContextUsage, after: int, kept: int, now: float, tho
         a_token = cache.cold.seconds / before.used
         anew, as_it_is = a_token * (after - read), a_token * max(0, used - held)
         words = f"The next message is read in {anew:.0f} s instead of {as_it_is:.0f} s."
-    return f"{words} {lost}".strip()
+    return f"{words} {_lost_words(change)}".strip()
 
 
 def first_words(context_usage: ContextUsage, now: float) -> str:

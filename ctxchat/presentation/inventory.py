@@ -52,8 +52,8 @@ def summed(rows: Sequence[Row]) -> list[Row]:
 
 
 def inventory(view: View, context_usage: ContextUsage, held: int = 0) -> tuple[Row, ...]:
-    """The rows of a view: tools first, as providers place them, then message by message. `held` are the tokens that its server
-    still has.
+    """The rows of a view: tools first, as providers place them, then message by message. `held` counts the messages that
+    its server still has, tools being the first.
 
     What the figures hold beyond the view (a draft, a reply that is arriving) belongs to no row yet.
     """
@@ -62,7 +62,7 @@ def inventory(view: View, context_usage: ContextUsage, held: int = 0) -> tuple[R
     rows = [_tool_row(tool, tokens) for tool, tokens in zip(view.tools, tools, strict=True)]
     for place, (item, tokens) in enumerate(zip(view.items, weighed(view, context_usage), strict=True)):
         rows.append(_row(item, answered.get(place), tokens))
-    return _placed(rows, held)
+    return _placed(rows, held + len(view.tools) - 1 if held else 0)
 
 
 def weighed(view: View, context_usage: ContextUsage) -> list[int]:
@@ -118,12 +118,12 @@ def _section_tokens(section: SectionName, view: View, context_usage: ContextUsag
     return expected if shown > expected + len(SECTIONS) else shown
 
 
-def _placed(rows: Sequence[Row], cached: int) -> tuple[Row, ...]:
+def _placed(rows: Sequence[Row], held: int) -> tuple[Row, ...]:
     placed: list[Row] = []
     running = 0
     for number, row in enumerate(rows, 1):
         running += row.tokens
-        placed.append(msgspec.structs.replace(row, number=number, running=running, cached=0 < running <= cached))
+        placed.append(msgspec.structs.replace(row, number=number, running=running, cached=number <= held))
     return tuple(placed)
 
 

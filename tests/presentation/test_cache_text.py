@@ -8,8 +8,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.core.cache_state import CacheBreak, CacheState, Hold, NextCall
-from ctxchat.core.context_usage import PriceRise, TokenPrice
+from ctxchat.core.cache_state import CacheBreak, CacheState, Hold, NextCall, Rewrite
+from ctxchat.core.context_usage import ContextUsage, PriceRise, TokenPrice
 from ctxchat.core.times import iso
 from ctxchat.presentation.cache_text import (
     anew_words,
@@ -93,46 +93,45 @@ def test_what_both_ways_cost() -> None:
     assert cold_words(cheap, 40_000, "f9", NOW) == ""
 
 
+HELD = (Hold(90_000, NOW + 60, length=40), Hold(20_000, NOW + 60, length=5))
+ANYWHERE = CacheState((Hold(90_000, NOW + 60, False, length=40),), cold=NextCall(None, 100.0))
+
+
+def holding(cache: CacheState, price: TokenPrice = PRICE, **more: object) -> ContextUsage:
+    return msgspec.structs.replace(FIGURES, cache=cache, used=100_000, price=price, **more)
+
+
 def test_what_a_change_costs_is_said_before_it_is_made() -> None:
-    held = (Hold(90_000, NOW + 60, next=NextCall(0.1)), Hold(20_000, NOW + 60, next=NextCall(0.4)))
-    context_usage = msgspec.structs.replace(
-        FIGURES, cache=CacheState(held, "cold", NextCall(0.5)), used=100_000, price=PRICE
-    )
-    assert anew_words(context_usage, 90_000, NOW) == "", "behind what is held a change costs nothing"
-    said = anew_words(context_usage, 50_000, NOW)
+    context_usage = holding(CacheState(HELD, "cold", NextCall(0.5)))
+    assert anew_words(context_usage, Rewrite(39, 90_000), NOW) == "", "behind what is held a change costs nothing"
+    said = anew_words(context_usage, Rewrite(20, 50_000), NOW)
     assert said == "The server then reads 70.0k tokens anew: the next message takes $0.40 instead of $0.07."
-    assert "90.0k" in anew_words(context_usage, 10_000, NOW), "nothing shorter is kept by itself"
-    assert anew_words(context_usage, 50_000, NOW + 60) == "", "it is cold"
-    anywhere = CacheState((Hold(90_000, NOW + 60, False),), cold=NextCall(None, 100.0))
-    local = msgspec.structs.replace(context_usage, cache=anywhere, price=TokenPrice())
-    assert anew_words(local, 50_000, NOW) == "The server then reads 40.0k tokens anew, which takes 40 s."
+    assert "60.0k" in anew_words(context_usage, Rewrite(20, 50_000, 10_000), NOW), "what is dropped is not read"
+    assert "90.0k" in anew_words(context_usage, Rewrite(3, 95_000), NOW), "nothing shorter is kept, whatever we count"
+    assert anew_words(context_usage, Rewrite(20, 50_000), NOW + 60) == "", "it is cold"
+    local = holding(ANYWHERE, TokenPrice())
+    assert anew_words(local, Rewrite(20, 50_000), NOW) == "The server then reads 40.0k tokens anew, which takes 40 s."
 
 
 def test_the_reasoning_that_is_lost_is_said_with_the_price() -> None:
-    context_usage = msgspec.structs.replace(
-        FIGURES, cache=CacheState((Hold(90_000, NOW + 60),), "cold", NextCall(0.5)), used=100_000, price=PRICE
-    )
-    said = anew_words(context_usage, 0, NOW, 2, at_most=True)
+    context_usage = holding(CacheState(HELD[:1], "cold", NextCall(0.5)))
+    said = anew_words(context_usage, Rewrite(thoughts=2), NOW, at_most=True)
     assert said.startswith("The server then reads up to 90.0k tokens anew: the next message takes up to $0.50 instead")
     assert said.endswith(" The reasoning of 2 replies is not sent back then.")
-    assert anew_words(context_usage, 0, NOW + 60, 1) == "The reasoning of 1 reply is not sent back then.", "it is cold"
+    cold = anew_words(context_usage, Rewrite(thoughts=1), NOW + 60)
+    assert cold == "The reasoning of 1 reply is not sent back then."
 
 
 def test_what_the_next_message_takes_after_a_compaction() -> None:
-    held = (Hold(90_000, NOW + 60), Hold(20_000, NOW + 60))
-    context_usage = msgspec.structs.replace(
-        FIGURES, cache=CacheState(held, "cold", NextCall(0.5)), used=100_000, price=PRICE
-    )
-    words = "The next message takes $0.10 instead of $0.07."
-    assert compacted_words(context_usage, 40_000, 30_000, NOW) == words, "20k are read, 20k written"
-    assert compacted_words(context_usage, 40_000, 30_000, NOW + 60) == "The next message takes $0.20 instead of $0.50."
-    dearer = msgspec.structs.replace(context_usage, price_step=PriceRise(60_000, 2.0))
-    assert compacted_words(dearer, 40_000, 0, NOW) == "The next message takes $0.10 instead of $0.07.", "below the step"
-    unknown = msgspec.structs.replace(context_usage, cache=CacheState(cold=NextCall(0.5)))
-    assert compacted_words(unknown, 40_000, 30_000, NOW) == ""
-    anywhere = CacheState((Hold(90_000, NOW + 60, False),), cold=NextCall(None, 100.0))
-    local = msgspec.structs.replace(context_usage, cache=anywhere, price=TokenPrice())
-    assert compacted_words(local, 40_000, 10_000, NOW) == "The next message is read in 30 s instead of 10 s."
+    context_usage, change = holding(CacheState(HELD, "cold", NextCall(0.5))), Rewrite(9, 30_000)
+    assert compacted_words(context_usage, 40_000, change, NOW) == "The next message takes $0.10 instead of $0.07."
+    assert compacted_words(context_usage, 40_000, change, NOW + 60) == "The next message takes $0.20 instead of $0.50."
+    dearer = holding(CacheState(HELD, "cold", NextCall(0.5)), price_step=PriceRise(60_000, 2.0))
+    below = compacted_words(dearer, 40_000, Rewrite(), NOW)
+    assert below == "The next message takes $0.10 instead of $0.07.", "below the step"
+    assert compacted_words(holding(CacheState(cold=NextCall(0.5))), 40_000, change, NOW) == "", "nobody knows"
+    local = compacted_words(holding(ANYWHERE, TokenPrice()), 40_000, Rewrite(4, 10_000), NOW)
+    assert local == "The next message is read in 30 s instead of 10 s."
 
 
 def test_a_model_that_has_read_nothing_is_told_with_what_the_next_message_takes() -> None:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from ctxchat.agent.compaction.dry_run import gains
-from ctxchat.agent.compaction.preview import Preview, PreviewStep, first_changed, kept_tokens
+from ctxchat.agent.compaction.preview import Preview, PreviewStep, rewrite_of
 from ctxchat.agent.spending_budget import SpendingBudget
 from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
-from ctxchat.core.cache_state import NOTHING_KNOWN
+from ctxchat.core.cache import rewrite
+from ctxchat.core.cache_state import NOTHING_KNOWN, Rewrite
 from ctxchat.core.calibration import Calibration, Mix
 from ctxchat.core.changes import UndoPreview, find_change, lost_facts_change, partial_undo, preview_undo, redo_change
 from ctxchat.core.context_usage import ContextUsage, Counting, Past, TokenPrice, measure
@@ -198,8 +199,12 @@ class FakeSession:
     def changes(self) -> Self:
         return self
 
-    def thoughts_behind(self, group_id: str = "") -> int:
-        return 0
+    def rewrite_of(self, group_id: str) -> Rewrite:
+        place = next(n for n, item in enumerate(self.view.items) if item.group == group_id)
+        return rewrite(self.view, place, self.context_usage.used, {group_id})
+
+    def rewrite_all(self, *, head: bool) -> Rewrite:
+        return rewrite(self.view, 0 if head else 1, self.context_usage.used)
 
     @property
     def attachments(self) -> Self:
@@ -418,7 +423,7 @@ class FakeSession:
             seconds=9.0,
             cost_usd=0.04,
             model="claude-haiku-4-5",
-            kept=kept_tokens(view, first_changed(plan, view), before),
+            rewrite=rewrite_of(plan, view, before, binds=False),
             instructions=instructions,
         )
 

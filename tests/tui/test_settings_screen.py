@@ -117,7 +117,7 @@ async def test_what_an_edit_costs_the_conversation_under_way_is_asked_first(file
     app = Opened(file)
     desk = app.over._session
     assert isinstance(desk, HarbourSession)
-    desk.cache = CacheState((Hold(desk.context_usage.used, time.time() + 3_000),), "cold", NextCall(0.4))
+    desk.cache = CacheState((Hold(desk.context_usage.used, time.time() + 3_000, length=99),), "cold", NextCall(0.4))
     async with app.run_test(size=(120, 30)) as pilot:
         await app.find(pilot, "context.reactive.enabled")
         assert "anew" not in app.about()

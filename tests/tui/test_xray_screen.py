@@ -69,8 +69,8 @@ async def test_the_biggest_come_first_and_enter_goes_there() -> None:
 
 async def test_as_sent_a_line_tells_where_what_the_server_holds_ends() -> None:
     desk = HarbourSession(state(20))
-    held = ROWS[9].running
-    desk.cache = CacheState((Hold(held, time.time() + 3_000),), cold=NextCall(0.4))
+    length = 10 - len(DESK.view.tools) + 1
+    desk.cache = CacheState((Hold(1, time.time() + 3_000, length=length),), cold=NextCall(0.4))
     app = Opened(desk)
     async with app.run_test(size=(120, 40)) as pilot:
         await app.settle()
@@ -86,7 +86,9 @@ async def test_as_sent_a_line_tells_where_what_the_server_holds_ends() -> None:
 
 async def test_what_a_change_costs_is_asked_with_it() -> None:
     desk = HarbourSession(state(20))
-    desk.cache = CacheState((Hold(desk.context_usage.used - 10, time.time() + 3_000),), "cold", NextCall(0.4))
+    desk.cache = CacheState(
+        (Hold(desk.context_usage.used - 10, time.time() + 3_000, length=99),), "cold", NextCall(0.4)
+    )
     app = Opened(desk)
     async with app.run_test(size=(120, 40)) as pilot:
         await app.settle()

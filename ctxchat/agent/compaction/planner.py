@@ -12,7 +12,7 @@ from contextlib import aclosing
 import msgspec
 
 from ctxchat.agent.compaction.dry_run import doubt, estimated, gains, look_ahead, missed, seen_to_fill, unneeded
-from ctxchat.agent.compaction.preview import Preview, PreviewStep, first_changed, kept_tokens
+from ctxchat.agent.compaction.preview import Preview, PreviewStep, rewrite_of
 from ctxchat.agent.compaction.run import writing
 from ctxchat.agent.compaction.summariser import MAX_REREAD_PARTS
 from ctxchat.agent.compaction.within import ASKED_TOKENS, held_for
@@ -420,7 +420,6 @@ class Planner:
         after = conversation.expected(dry_run.view, dry_run.changes)
         less, more = (0, 0) if text else doubt(plan, snapshot.filled)
         seconds, cost = self._price(plan, snapshot)
-        place = first_changed(plan, snapshot.view)
         return Preview(
             before=snapshot.context_usage,
             after=after,
@@ -435,8 +434,7 @@ class Planner:
             cost_usd=cost,
             model=self.writer,
             other_provider=bool(self.writer) and self.writer.split("/")[0] != conversation.model.name.split("/")[0],
-            kept=kept_tokens(snapshot.view, place, snapshot.context_usage),
-            thoughts=conversation.bound_thoughts(snapshot.view, place),
+            rewrite=rewrite_of(plan, snapshot.view, snapshot.context_usage, binds=conversation.model.binds_thinking),
             instructions=instructions,
             changes=tuple(c.id for c in snapshot.ledger.changes),
             missed=missed(plan, dry_run.view, after, snapshot.scale),

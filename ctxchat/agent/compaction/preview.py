@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from ctxchat.core.cache import rewrite
+from ctxchat.core.cache_state import Rewrite
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.record import FactCount
 from ctxchat.core.strategies.base import Plan
@@ -35,12 +37,11 @@ class Preview(msgspec.Struct, frozen=True):
     summary of this model has been seen. `plan` is None when there is nothing to free; `reason` then says why in a sentence.
     `other_steps` are no part of the plan: what each would free besides, or why it frees nothing.
     `seconds` and `cost_usd` are estimates for the summary call; `model` is the one that would write it (empty: none is
-    needed), `other_provider` True when that is not the provider in use. `kept` are tokens before the first message that the
-    plan changes, `thoughts` the replies behind it whose reasoning is not sent back any more. `pinned` counts groups that stay
-    as they are. `facts_text` is what the model would read of the facts. `after_messages` counts the messages of the view
-    then, `folded_messages` those touched for the first time. `files` would be shown as they are on disk now. `changes` are
-    the ids of the changes in force: the plan holds while they stay the same. `missed` says in a sentence by how much the
-    target is missed and why; empty where it is met.
+    needed), `other_provider` True when that is not the provider in use. `rewrite` is what it does to what was sent. `pinned`
+    counts groups that stay as they are. `facts_text` is what the model would read of the facts. `after_messages` counts the
+    messages of the view then, `folded_messages` those touched for the first time. `files` would be shown as they are on disk
+    now. `changes` are the ids of the changes in force: the plan holds while they stay the same. `missed` says in a sentence
+    by how much the target is missed and why; empty where it is met.
     """
 
     before: ContextUsage
@@ -56,8 +57,7 @@ class Preview(msgspec.Struct, frozen=True):
     cost_usd: float = 0.0
     model: str = ""
     other_provider: bool = False
-    kept: int = 0
-    thoughts: int = 0
+    rewrite: Rewrite = Rewrite()
     instructions: str = ""
     changes: tuple[str, ...] = ()
     facts_text: str = ""
@@ -78,17 +78,12 @@ class Preview(msgspec.Struct, frozen=True):
         return self.before.used - self.before.tokens("draft") - self.after.used
 
 
-def first_changed(plan: Plan, view: View) -> int:
-    """The place in the view of the first message that a plan changes; behind the last where it changes none."""
+def rewrite_of(plan: Plan, view: View, context_usage: ContextUsage, *, binds: bool) -> Rewrite:
+    """What a plan does to what was sent; `binds` as in `rewrite`."""
     changed = {
         group
         for step in plan.steps
         for group in (*step.fold, *(covered for edit in step.edits for covered in edit.covers))
     }
-    return next((place for place, item in enumerate(view.items) if item.group in changed), len(view.items))
-
-
-def kept_tokens(view: View, place: int, context_usage: ContextUsage) -> int:
-    """Tokens of the gauge before that place of the view."""
-    before = sum(view.tool_tokens) + sum(item.tokens for item in view.items[:place])
-    return round(before * (context_usage.used - context_usage.tokens("draft")) / view.raw) if view.raw else 0
+    first = next((place for place, item in enumerate(view.items) if item.group in changed), len(view.items))
+    return rewrite(view, first, context_usage.used - context_usage.tokens("draft"), changed, binds=binds)

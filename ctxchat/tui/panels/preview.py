@@ -321,7 +321,7 @@ class PreviewScreen(Panel[PreviewResult]):
         preview = self._seen
         if preview.plan is None or not self.ticked:
             return []
-        words = compacted_words(preview.before, preview.after.used, preview.kept, time(), preview.thoughts)
+        words = compacted_words(preview.before, preview.after.used, preview.rewrite, time())
         return [words] if words else []
 
     # ── what is done ──

@@ -24,7 +24,7 @@ from ctxchat.config.explain import OptionRow, rows
 from ctxchat.config.option_table import NOW, Option, bare
 from ctxchat.config.toml_positions import literal, parse_key
 from ctxchat.config.write import refused, set_value, unset_value
-from ctxchat.core.context_usage import ContextUsage, overhead
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import UsageError
 from ctxchat.presentation.advice import Advice, advice
 from ctxchat.presentation.cache_text import anew_words
@@ -214,9 +214,8 @@ class SettingsScreen(EditableListing):
         others = {"models": session.context_usage.model, "agents": session.setup.agent}
         if others.get(table, name) != name:
             return ""
-        kept = overhead(session.context_usage) if rewrites == "messages" else 0
-        thoughts = session.changes.thoughts_behind()
-        return anew_words(session.context_usage, kept, time(), thoughts, at_most=rewrites == "messages")
+        change = session.changes.rewrite_all(head=rewrites == "all")
+        return anew_words(session.context_usage, change, time(), at_most=rewrites == "messages")
 
     def describe_item(self, item: OptionRow | None) -> Content:
         if item is None:

@@ -121,7 +121,7 @@ class XrayScreen(Listing[str]):
         self._context_usage = self._session.context_usage
         self.query_one(Gauge).show_usage(self._context_usage)
         hold = self._context_usage.cache.held_at(time.time())
-        self._rows = await asyncio.to_thread(inventory, view, self._context_usage, hold.tokens if hold else 0)
+        self._rows = await asyncio.to_thread(inventory, view, self._context_usage, hold.length if hold else 0)
         self._list_rows(group)
 
     def _list_rows(self, group: str = "", top: bool = False) -> None:
@@ -254,11 +254,9 @@ class XrayScreen(Listing[str]):
 
     def _price_of(self, verb: str, row: Row) -> str:
         """What the server has to read anew; a pin changes nothing that was sent."""
-        first = next((each for each in self._rows if each.group == row.group), None)
-        if verb == "pin" or first is None:
+        if verb == "pin":
             return ""
-        thoughts = self._session.changes.thoughts_behind(row.group)
-        words = anew_words(self._context_usage, first.running - first.tokens, time.time(), thoughts)
+        words = anew_words(self._context_usage, self._session.changes.rewrite_of(row.group), time.time())
         return f"\n{words} {LATER.format(verb[0].upper())}" if words else ""
 
     def action_undo(self) -> None:
