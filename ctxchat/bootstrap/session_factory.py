@@ -9,7 +9,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
@@ -55,6 +55,9 @@ from ctxchat.tools.read_file import ReadNow
 from ctxchat.tools.seen import SeenFiles
 from ctxchat.tools.skills import ReadSkill
 from ctxchat.tools.todo import Todo, TodoList
+
+if TYPE_CHECKING:
+    from ctxchat.bootstrap.telemetry import SpanWriter
 
 
 def tools_for(
@@ -172,8 +175,8 @@ class Stored(msgspec.Struct, frozen=True):
 
 class Opening:
     """How sessions of a program are put together. `interactive` says that somebody can be asked, `approvals` is what stands
-    between a sub-agent and what it does, `checkpoints` where that is kept, `spending` what it may spend: its caller's; `editor`
-    gives the files of the editor that has the session of that id open."""
+    between a sub-agent and what it does, `checkpoints` where that is kept, `spending` what it may spend and `reports` whom it
+    tells its events: its caller's; `editor` gives the files of the editor that has the session of that id open."""
 
     def __init__(
         self,
@@ -183,10 +186,12 @@ class Opening:
         checkpoints: Checkpoints | None = None,
         spending: SpendingBudget | None = None,
         editor: Callable[[str], EditorFiles] | None = None,
+        reports: SpanWriter | None = None,
     ) -> None:
         self._shared = shared
         self._editor = editor
         self._spending = spending
+        self._reports, self._reports_above = reports, reports
         self._interactive = interactive
         self._extensions = Extensions()
         self._clock = SystemClock()
@@ -284,8 +289,8 @@ class Opening:
             telemetry = self._shared.telemetry
         except UsageError as problem:
             return config, (str(problem),)
-        listener = telemetry and telemetry.of_session(config.agent)
-        return msgspec.structs.replace(config, listener=listener), ()
+        self._reports = telemetry and telemetry.of_session(config.agent, self._reports_above)
+        return msgspec.structs.replace(config, listener=self._reports), ()
 
     async def _begin_conversation(
         self, stored: Stored, model: ModelPort, config: SessionConfig, tools: Sequence[ToolSpec]
@@ -418,7 +423,13 @@ class Opening:
             return files
 
         return await Opening(
-            self._shared, self._interactive, approvals, checkpoints, spending, editor if files else None
+            self._shared,
+            self._interactive,
+            approvals,
+            checkpoints,
+            spending,
+            editor if files else None,
+            self._reports,
         ).open(session)
 
     async def _keep_rules(self, rules: Sequence[Rule]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from time import time_ns
 
 from opentelemetry import trace
@@ -26,6 +25,7 @@ from ctxchat import __version__
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import (
     CompactionStarted,
+    Delegated,
     Failed,
     Retry,
     Stamped,
@@ -65,10 +65,13 @@ class Telemetry:
         reader = PeriodicExportingMetricReader(OTLPMetricExporter(f"{base}/v1/metrics", timeout=SENDING_TIMEOUT_S))
         self._metrics = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
 
-    def of_session(self, agent: str) -> Callable[[Stamped], None]:
-        """Whom a session is to tell its events."""
+    def of_session(self, agent: str, above: SpanWriter | None = None) -> SpanWriter:
+        """Whom a session is to tell its events; a sub-agent's are a part of the turn that its caller tells `above`."""
         return SpanWriter(
-            self._traces.get_tracer("ctxchat", __version__), self._metrics.get_meter("ctxchat", __version__), agent
+            self._traces.get_tracer("ctxchat", __version__),
+            self._metrics.get_meter("ctxchat", __version__),
+            agent,
+            above,
         )
 
     async def close(self) -> None:
@@ -80,8 +83,8 @@ class Telemetry:
 class SpanWriter:
     """The events of one session as spans: a turn, in it model calls, tool calls and compactions. Never raises."""
 
-    def __init__(self, tracer: Tracer, meter: Meter, agent: str = "") -> None:
-        self._tracer, self._agent = tracer, agent
+    def __init__(self, tracer: Tracer, meter: Meter, agent: str = "", above: SpanWriter | None = None) -> None:
+        self._tracer, self._agent, self._above = tracer, agent, above
         self._tokens = meter.create_histogram("gen_ai.client.token.usage", "{token}", "Tokens of a request, by kind")
         self._seconds = meter.create_histogram("gen_ai.client.operation.duration", "s", "Time of a model call")
         self._model = ""
@@ -115,6 +118,8 @@ class SpanWriter:
                     "gen_ai.tool.call.id": event.call_id,
                 }
                 self._calls[event.call_id] = self._begin(f"execute_tool {event.name}", attributes)
+            case Delegated() if span := self._calls.get(event.call_id):
+                span.set_attribute("ctxchat.sub_agent.conversation.id", event.sub_session)
             case ToolFinished():
                 self._end_call(event)
             case CompactionStarted():
@@ -135,7 +140,8 @@ class SpanWriter:
 
     def _begin(self, name: str, attributes: dict[str, str]) -> Span:
         self._since = time_ns()
-        context = trace.set_span_in_context(self._turn) if self._turn else None
+        around = self._turn or (self._above and self._above._turn)
+        context = trace.set_span_in_context(around) if around else None
         return self._tracer.start_span(name, context, SpanKind.INTERNAL, attributes)
 
     def _model_call(self, usage: Usage) -> None:

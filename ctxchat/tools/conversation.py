@@ -135,6 +135,7 @@ class Recall(Tool[RecallArguments]):
     name = "recall"
     about = "This conversation's archive: what was summarised or shortened, word for word. Give query or id."
     arguments = RecallArguments
+    reads_only = True
 
     def __init__(self, search: Search, show: Show) -> None:
         super().__init__()

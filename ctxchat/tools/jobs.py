@@ -19,7 +19,7 @@ from ctxchat.core.jobs import JobRow
 from ctxchat.core.patterns import Word
 from ctxchat.core.permissions import AccessRequest, Grant, Part
 from ctxchat.core.ports import ToolContext, ToolOutput
-from ctxchat.tools.processes import child
+from ctxchat.tools.processes import child, listening_apart
 from ctxchat.tools.redraws import Redraws
 from ctxchat.tools.sandbox import taken_away
 from ctxchat.tools.shut_in import ShutIn
@@ -43,6 +43,11 @@ AFTERGLOW_S = 0.3
 
 _EAGER_BYTES = 1_000_000
 """Read at full speed; a job that writes more is slowed down so that nothing else is."""
+
+SHUT_OFF = (
+    "[it listens on port {ports}, in a network of its own: neither you nor the user reach it. Let it be reached by beginning it "
+    "with `network`]"
+)
 
 ReadyCommand = AbstractAsyncContextManager[ShutIn]
 
@@ -143,6 +148,12 @@ class Job:
         self._unseen, self._redraws = HeadTail(self._cap), Redraws()
         return text
 
+    def ports_shut_off(self) -> Sequence[int]:
+        """Ports that it listens on in a network of its own, where nothing else reaches them."""
+        if not self.running or self.process is None:
+            return ()
+        return tuple(sorted(listening_apart(self.process.pid)))
+
     async def wait(self, seconds: float, *, for_output: bool = False) -> None:
         """Until it has ended or the time is up; `for_output`: or something new came."""
         deadline = time.monotonic() + seconds
@@ -232,8 +243,9 @@ def report(job: Job) -> str:
     """What there is to know of a job, for a model: its state, then what is new of its output."""
     job.told = job.told or not job.running
     output = job.take_output()
+    shut_off = SHUT_OFF.format(ports=", ".join(map(str, ports))) if (ports := job.ports_shut_off()) else ""
     head = f"[{job.id}: {job.state}, {job.seconds:.0f} s, {job.received:,} bytes of output in tool-results/{job.file.name}]"
-    return "\n".join((head, output or "[no new output]", *([job.moved] if job.moved else [])))
+    return "\n".join((head, output or "[no new output]", *filter(None, (shut_off, job.moved))))
 
 
 def _beyond(allowed: Grant, *, foreign: bool) -> str:

@@ -53,6 +53,7 @@ class ReadFile(Tool[ReadArguments]):
         "every fifth with its number. Read before you edit. Results too large to show lie under tool-results/."
     )
     arguments = ReadArguments
+    reads_only = True
 
     def __init__(self, seen: SeenFiles | None = None, shows_images: Callable[[], bool] = lambda: False) -> None:
         """`shows_images` says whether the model in use is shown images."""

@@ -447,6 +447,9 @@ def known_needs(command: str, workspace: str) -> tuple[str, ...]:
 _MISSING = expression(r"(?i)no such file|cannot open")
 _HIDDEN = expression(r"(?i)([^\s'\"`‘:]+)['\"`’]?: (?:no such file|cannot open)|no such file[^:]*: ['\"]?([^\s'\"]+)")
 
+_HERE = expression(r"\blocalhost\b|\b127\.0\.0\.1\b|\[?::1\b|\b0\.0\.0\.0\b")
+_NOBODY = expression(r"(?i)connection refused|econnrefused|(?:couldn't|failed to|unable to|cannot) connect")
+
 _KEYS = expression(
     r"\b(?:ssh|scp|sftp|ssh-add|gpg2?|pass|docker|podman|docker-compose)\b|(?m:^)(?>.*?\bgit\b).*\s(?:-S|--gpg-sign)\b"
 )
@@ -483,6 +486,11 @@ def stopped_by_sandbox(
     if not allowed.network and lacked_network(output, sandbox):
         notes.append(
             "[The sandbox has no network. If the command needs it, call again with network: true and why; the user is asked.]"
+        )
+    elif not (sandbox.network or allowed.network) and _HERE.search(command + output) and _NOBODY.search(output):
+        notes.append(
+            "[In the sandbox each command has a network of its own, without what else listens on this machine. To reach a "
+            "server, call again with network: true and why; one that runs in the background needs it as well.]"
         )
     if _KEYS.search(command) and _REFUSED.search(output):
         notes.append(

@@ -56,6 +56,8 @@ class GrepArguments(Arguments, frozen=True):
 class _SearchTool(Tool[A]):
     """`seconds` is what a search may take."""
 
+    reads_only = True
+
     def __init__(self, seconds: float = SEARCH_TIMEOUT_S) -> None:
         super().__init__()
         self._seconds = seconds

@@ -40,6 +40,7 @@ class ReadSkill(Tool[SkillArguments]):
     name = SKILL_TOOL
     about = "Read a skill (named at the beginning of this conversation) before doing what it is for, and follow it."
     arguments = SkillArguments
+    reads_only = True
 
     def __init__(
         self,

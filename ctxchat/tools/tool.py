@@ -39,7 +39,8 @@ class Tool(ABC, Generic[A]):
     name: ClassVar[str]
     about: ClassVar[str]
     arguments: type[A]
-    reads_only: ClassVar[bool] = True
+    reads_only: ClassVar[bool] = False
+    """Its calls change nothing, so that several may run at once."""
 
     def __init__(self, about: str = "") -> None:
         """`about` where it depends on what is there."""

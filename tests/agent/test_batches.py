@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 
 from hypothesis import given
@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from ctxchat.core.budget import Window
 from ctxchat.core.events import ApprovalRequested, ApprovalResolved, Event, ToolFinished, ToolStarted
-from ctxchat.core.permissions import Answer, Rule
+from ctxchat.core.permissions import AccessRequest, Answer, Rule
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.core.view import problems
+from ctxchat.tools.tool import Arguments, Pieces, Tool
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_turn import of
 from tests.doubles.scripted import ScriptedModel, calls, says
@@ -57,6 +58,36 @@ def told(events: list[Event]) -> list[str]:
             case _:
                 pass
     return words
+
+
+class Unsaid(Watched):
+    """A tool of another package that cannot say whether it changes something."""
+
+    def reads(self, arguments: Mapping[str, object]) -> bool:
+        raise KeyError("path")
+
+
+async def test_a_tool_that_cannot_say_whether_it_reads_runs_alone_and_the_turn_goes_on():
+    running, spans = list[str](), list[tuple[str, tuple[str, ...]]]()
+    tools = [Unsaid("theirs", running, spans, writes=False), Watched("echo", running, spans, writes=False)]
+    model = ScriptedModel(
+        [calls(("echo", {"text": "0"}), ("theirs", {"text": "1"}), ("echo", {"text": "2"})), says("ok")]
+    )
+    ended = of(await Desk(model, tools=tools).say("go"), ToolFinished)
+    assert [e.status for e in ended] == ["ok"] * 3 and not any(beside for _, beside in spans)
+
+
+def test_a_tool_changes_something_unless_it_says_otherwise():
+    class Theirs(Tool[Arguments]):
+        name, about, arguments = "theirs", "Something.", Arguments
+
+        def access_needed(self, arguments: Arguments, context: ToolContext) -> AccessRequest:
+            return AccessRequest("none")
+
+        async def execute(self, arguments: Arguments, context: ToolContext) -> Pieces:
+            yield ToolOutput("")
+
+    assert not Theirs().reads({})
 
 
 async def test_reading_calls_run_while_another_waits_for_a_person():

@@ -107,6 +107,20 @@ async def test_a_turn_its_calls_and_its_tools_are_spans_without_a_word(tmp_path:
     assert not [path for path, body in collector.came if b"SECRET" in body]
 
 
+async def test_a_sub_agents_turn_is_a_part_of_its_callers(tmp_path: Path, collector: Collector) -> None:
+    delegates = calls(("delegate", {"agent": "explore", "task": "SECRET-TASK"}))
+    made = reporting(tmp_path, collector.address, delegates, says("SECRET-PORT"), says("done"))
+    session = await made.open(interactive=False)
+    await say(session, "ask")
+    await session.close()
+    await made.close()
+
+    above, below, tool = (collector.spans[n] for n in ("invoke_agent", "invoke_agent explore", "execute_tool delegate"))
+    assert below.trace_id == above.trace_id and below.parent_span_id == above.span_id == tool.parent_span_id
+    assert values(tool)["ctxchat.sub_agent.conversation.id"] == values(below)["gen_ai.conversation.id"] != session.id
+    assert not [path for path, body in collector.came if b"SECRET" in body]
+
+
 async def test_a_collector_that_is_away_holds_nobody_up(tmp_path: Path) -> None:
     made = reporting(tmp_path, "http://127.0.0.1:9", says("fine"))
     session = await made.open(interactive=False)

@@ -123,6 +123,24 @@ async def test_so_many_at_once_and_no_more(context: ToolContext) -> None:
     assert not any(row.running for row in desk.jobs.rows)
 
 
+@pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="needs a network of its own")
+@pytest.mark.parametrize("network", [False, True])
+async def test_a_server_that_nobody_reaches_is_told_as_such(context: ToolContext, network: bool) -> None:
+    desk = Desk(msgspec.structs.replace(context, allowance=Grant(network=network)), find_sandbox())
+    serve = f"{sys.executable} -u -m http.server 0 --bind 127.0.0.1"
+    text = await desk(desk.shell, command=serve, background=True)
+    while "http://127.0.0.1:" not in text:
+        text = await desk(desk.job, id="j1", action="wait", seconds=1)
+    port = text.partition("http://127.0.0.1:")[2].partition("/")[0]
+    shut_off = f"[it listens on port {port}, in a network of its own: neither you nor the user reach it."
+    assert (shut_off in text) is not network
+    asked = await desk(
+        desk.shell, command=f"{sys.executable} -c 'import socket; socket.create_connection((\"localhost\", {port}))'"
+    )
+    assert ("each command has a network of its own" in asked) is not network and ("[exit code" in asked) is not network
+    await desk.jobs.close()
+
+
 def desk_ready(desk: Desk):
     from ctxchat.tools.shut_in import shut_in
 

@@ -6,7 +6,7 @@ Knows no tool by name.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from enum import IntEnum
 from typing import Protocol, cast
@@ -250,7 +250,7 @@ class ToolRunner:
         `cut_at`: the reply reached its output limit of so many tokens in its last call; 0 where it did not."""
         tools = self._tools
         calls = [self._meant(call) for call in calls]
-        batch = Batch([c.name not in tools or tools[c.name].reads(fields_of(c.arguments) or {}) for c in calls])
+        batch = Batch([c.name not in tools or _only_reads(tools[c.name], fields_of(c.arguments) or {}) for c in calls])
         news: News = asyncio.Queue()
         cut = [0] * (len(calls) - 1) + [cut_at]
         tasks = [asyncio.create_task(self._carry(c, n, batch, news, cut[n])) for n, c in enumerate(calls)]
@@ -475,7 +475,7 @@ class ToolRunner:
         it was allowed."""
         if (
             self._files is None
-            or job.tool.reads(job.arguments)
+            or _only_reads(job.tool, job.arguments)
             or job.context.read_only
             or job.access_request.access not in {"write", "run", "network"}
         ):
@@ -569,3 +569,11 @@ def _fault(call: ToolCall, problem: BaseException) -> str:
         if isinstance(problem, CtxchatError)
         else f"{call.name} failed: {type(problem).__name__}: {problem}"
     )
+
+
+def _only_reads(tool: ToolPort, arguments: Mapping[str, object]) -> bool:
+    """Such a call changes nothing. A tool of another package that cannot say may change something."""
+    try:
+        return bool(tool.reads(arguments))
+    except Exception:
+        return False

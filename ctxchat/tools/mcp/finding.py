@@ -29,6 +29,7 @@ class FindTools(Tool[FindArguments]):
     name = FIND_TOOL
     about = f"Describes tools that this conversation only names: the {MAX_FOUND} that fit best what you want to do."
     arguments = FindArguments
+    reads_only = True
 
     def __init__(self, specs: Callable[[], Sequence[ToolSpec]]) -> None:
         super().__init__()
