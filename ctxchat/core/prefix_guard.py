@@ -56,25 +56,31 @@ class SentRequest(msgspec.Struct, frozen=True):
     def first_difference(self, before: SentRequest) -> PrefixBreak | None:
         """Where this request does not go on with the one before; None where it begins with all of it."""
         place = self._first_difference(before)
+        other_effort = self.effort != before.effort
         if place is None:
-            return None if self.effort == before.effort else self._with_other_effort(before)
+            return self._with_other_effort(len(before.tokens)) if other_effort else None
         behind = before.messages[max(0, place - 1) :]
         known, heads = {m.seq for m in behind if m.seq}, [m.content for m in behind if not m.seq]
         said = zip(self.tokens[1:], self.messages, strict=True)
         read_anew = [t for t, m in said if (m.seq in known if m.seq else m.content in heads)]
-        at = self.messages[place - 1] if 0 < place <= len(self.messages) else None
+        at = self.messages[place - 1] if 0 < place <= len(self.messages) and not other_effort else None
+        kept, lost = sum(self.tokens[:place]), sum(read_anew) if place else sum(read_anew) + self.tokens[0]
+        cause = explanation(before.explanations, self.explanations)
         return PrefixBreak(
             place=place,
-            cause=explanation(before.explanations, self.explanations),
+            cause=f"{cause}, {self._effort_in_words}" if cause and other_effort else cause,
             message=at.id if at and at.seq else "",
-            kept=sum(self.tokens[:place]),
-            lost=sum(read_anew) if place else sum(read_anew) + self.tokens[0],
+            kept=0 if other_effort else kept,
+            lost=kept + lost if other_effort else lost,
             thoughts=self._thoughts(place),
         )
 
-    def _with_other_effort(self, before: SentRequest) -> PrefixBreak:
-        cause = f"effort {self.effort or 'as usual'}"
-        return PrefixBreak(0, cause, lost=sum(self.tokens[: len(before.tokens)]))
+    @property
+    def _effort_in_words(self) -> str:
+        return f"effort {self.effort or 'as usual'}"
+
+    def _with_other_effort(self, length: int) -> PrefixBreak:
+        return PrefixBreak(0, self._effort_in_words, lost=sum(self.tokens[:length]))
 
     def _first_difference(self, before: SentRequest) -> int | None:
         if self.tools != before.tools:
@@ -87,7 +93,7 @@ class SentRequest(msgspec.Struct, frozen=True):
     def differs_from(self, before: SentPrefix) -> PrefixBreak | None:
         """As `first_difference`, for one that an earlier process sent."""
         if len(self.messages) + 1 >= before.length and _digests(self)[0][before.length - 1] == before.digest:
-            return None
+            return None if self.effort == before.effort else self._with_other_effort(before.length)
         cause = explanation(before.explanations, self.explanations)
         return PrefixBreak(UNKNOWN_PLACE, cause, lost=sum(self.tokens), thoughts=self._thoughts(0))
 

@@ -92,5 +92,19 @@ def test_another_effort_is_read_anew_and_leaves_the_reasoning() -> None:
     broke = backoff.check("m", other)
     assert broke and broke.cause == "effort high" and broke.thoughts == 0
     assert broke.lost == sum(first.tokens) and broke.kept == 0
-    backoff.remember("m", other)
+    later = PrefixGuard({"m": backoff.remember("m", other)})
     assert backoff.check("m", other) is None
+    again = later.check("m", msgspec.structs.replace(other, effort=""))
+    assert again and again.cause == "effort as usual" and again.lost == sum(other.tokens), (
+        "told after a restart as well"
+    )
+
+
+def test_several_breaks_are_one_sum() -> None:
+    backoff = PrefixGuard({})
+    first = request(["one", "two", "three"])
+    backoff.remember("m", first)
+    changed = msgspec.structs.replace(request(["one", "other", "three"], **{"pin p1": ""}), effort="high")
+    broke = backoff.check("m", changed)
+    assert broke and broke.cause == "pin p1, effort high"
+    assert (broke.kept, broke.lost) == (0, sum(changed.tokens))
