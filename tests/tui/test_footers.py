@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 from textual.widgets._footer import FooterKey
 
+from ctxchat.core.events import ApprovalRequested, QuestionAsked, TextDelta, ToolFinished, ToolStarted
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.chat.edges import IDLE_KEYS
+from ctxchat.tui.transcript.blocks import SPINNER
 from tests.tui import hostile
-from tests.tui.chatting import chatting, until
-from tests.tui.fakes import FakeSession
+from tests.tui.chatting import chatting, until, words
+from tests.tui.fakes import FakeSession, Pause, ScriptStep
 from tests.tui.hostile import Hostile
 from tests.tui.test_transcript import long_talk
 
@@ -61,6 +65,89 @@ async def test_each_key_below_the_chat_does_something(tmp_path: Path) -> None:
                 await pilot.press(key)
                 await until(pilot, lambda before=before: seen(app) != before)
                 assert does
+
+
+ASKS = ApprovalRequested("c1", "shell", "run make", "run", "make", ("shell: make", "shell: make **"))
+WANTS = QuestionAsked("c1", "Which one?", ("this", "that"))
+CALLS = (
+    ToolStarted("c0", "grep", {"pattern": "gauge"}),
+    ToolFinished("c0", "grep", "ok", "a.py:1: gauge", 5, 0.1),
+    TextDelta("I look."),
+    ToolStarted("c1", "shell", {"command": "make"}),
+)
+
+AT_WORK: Mapping[str, tuple[Sequence[ScriptStep], Sequence[str]]] = {
+    "idle, a command half typed": ((), [*"/com"]),
+    "idle, a command typed whole": ((), [*"/undo"]),
+    "idle, on the button": ((), ["tab"]),
+    "idle, on a compaction": ((), ["tab", "tab"]),
+    "busy": ((*CALLS, Pause()), [*"words"]),
+    "busy, a command half typed": ((*CALLS, Pause()), [*"/com"]),
+    "busy, on the button": ((*CALLS, Pause()), ["tab"]),
+    "busy, on a block": ((*CALLS, Pause()), ["tab", "tab", "tab"]),
+    "a call waits": ((*CALLS, ASKS, Pause("answer:c1"), Pause()), []),
+    "a question waits": ((*CALLS, WANTS, Pause("answer:c1"), Pause()), []),
+}
+"""What the agent does, and what is pressed to come to where the keys are tried."""
+
+
+def at_rest(app: CtxchatApp) -> tuple[object, ...]:
+    """All that a key may change, without what moves by itself."""
+    shown = re.sub(rf"[{SPINNER}]|\d+ s\b", "", words(app))
+    _, *more = seen(app)
+    return shown, *more, app.chat.transcript._focused, app.chat.key_line._wanted
+
+
+async def come_to(
+    app: CtxchatApp, pilot: Pilot[int], script: Sequence[ScriptStep], keys: Sequence[str]
+) -> list[tuple[str, str]]:
+    """That state; the keys that are named below the chat there, with what they do."""
+    await until(pilot, lambda: app.session is not None and app.chat.composer.prompt.has_focus)
+    if script:
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: app.controller.busy)
+        await pilot.pause(0.2)
+    await pilot.press(*keys)
+    before: tuple[object, ...] = ()
+    for _ in range(LOOKS):
+        await pilot.pause(0.02)
+        if before == (before := (tuple(app.chat.key_line._wanted), app.focused)) and not app.taking_input:
+            break
+    await pilot.pause(0.3)
+    return [
+        (key, does)
+        for action, does in app.chat.key_line._wanted
+        if (key := action[1:] if action.startswith("=") else next(iter(app.keys.get(action, ())), ""))
+    ]
+
+
+@pytest.mark.parametrize("state", AT_WORK)
+async def test_each_key_below_the_chat_does_something_whatever_has_the_focus(tmp_path: Path, state: str) -> None:
+    script, keys = AT_WORK[state]
+    names = {"esc": "escape", "←": "left", "→": "right"}
+    dead: list[str] = []
+    tried = 0
+    named: list[tuple[str, str]] = [("", "")]
+    while tried < len(named):
+        session = FakeSession(lambda _: script, messages=long_talk(3))
+        session.fold()
+        folder = tmp_path / str(tried)
+        folder.mkdir()
+        async with chatting(folder, session, (140, 40)) as (app, pilot):
+            named = await come_to(app, pilot, script, keys)
+            key, does = named[tried]
+            before = at_rest(app)
+            await pilot.press(names.get(key, key))
+            for _ in range(LOOKS):
+                if at_rest(app) != before:
+                    break
+                await pilot.pause(0.01)
+            else:
+                dead.append(f"{key} {does}")
+            session.approvals().set()
+            session.approvals("answer:c1").set()
+        tried += 1
+    assert not dead, named
 
 
 @pytest.mark.parametrize("name", hostile.SCREENS)

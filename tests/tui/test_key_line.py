@@ -63,3 +63,17 @@ async def test_the_line_of_keys_says_what_those_of_the_block_with_the_focus_do(t
         await until(pilot, lambda: said().startswith("enter fold"))
         await tab_until(pilot, lambda: app.chat.focused is app.chat.composer.prompt)
         await until(pilot, lambda: said().startswith("enter send"))
+
+
+async def test_while_a_word_can_be_completed_enter_takes_it_and_the_line_says_so(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(), (110, 24)) as (app, pilot):
+
+        def said() -> str:
+            return app.chat.key_line.draw_line(110).plain
+
+        await pilot.press(*"/arch")
+        await until(pilot, lambda: said().startswith("enter take it  esc close the list") and "send" not in said())
+        await pilot.press("escape")
+        await until(pilot, lambda: said().startswith("enter send") and "take it" not in said())
+        await pilot.press(*"ive")
+        await until(pilot, lambda: "enter send" in said())  # typed whole, it is run

@@ -35,6 +35,7 @@ class BranchOffer(Pressable):
     """A session that can only be read: `b` goes on in a copy, too."""
 
     BINDINGS = [("b", "press", "Branch")]
+    key_words = (("b", "branch"),)
 
     class Pressed(Message):
         """Go on in a copy."""

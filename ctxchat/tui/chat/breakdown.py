@@ -166,6 +166,12 @@ class Offenders(Line):
         return Content("\n").join(lines)
 
 
+class FreeUpButton(Button):
+    """Opens the preview."""
+
+    key_words = (("enter", "free up"),)
+
+
 class Breakdown(VerticalScroll):
     """Everything about the window in one column, 26 columns wide and up; scrolls where it is short."""
 
@@ -186,7 +192,7 @@ class Breakdown(VerticalScroll):
         yield Offenders()
         yield Words(classes="cache")
         yield Words(classes="money")
-        yield Button(Content("Free up context  F8"), classes="free-up", compact=True)
+        yield FreeUpButton(Content("Free up context  F8"), classes="free-up", compact=True)
         yield Words(classes="legend")
 
     def show_breakdown(

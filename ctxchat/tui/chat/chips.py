@@ -48,6 +48,7 @@ class Chip(Static, can_focus=True):
         Binding("enter,e", "choose('edit')", "Edit"),
         Binding("f", "choose('file')", "As a file"),
     ]
+    key_words = (("enter", "edit"), ("x", "remove"), ("f", "as a file"))
 
     class Chosen(Message):
         """`drop` it, `edit` it, or change whether it goes as a `file`."""
@@ -80,6 +81,8 @@ class Mentioned(Static):
 
 class MentionToAgree(Pressable):
     """A file the message mentions that goes along only when this is pressed."""
+
+    key_words = (("enter", "send it along"),)
 
     class Agreed(Message):
         """It goes along."""

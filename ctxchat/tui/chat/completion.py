@@ -121,6 +121,9 @@ class CompletionList(AnySizeList, can_focus=False):
             super().__init__()
             self.choice = choice
 
+    class Shown(Message):
+        """Other choices are shown, or none any more."""
+
     def __init__(self) -> None:
         super().__init__(id="completion", markup=False)
         self.choices: list[Completion] = []
@@ -133,6 +136,8 @@ class CompletionList(AnySizeList, can_focus=False):
 
     def offer(self, choices: Sequence[Completion]) -> None:
         """Show these; none closes the list."""
+        if choices or self.choices:
+            self.post_message(self.Shown())
         self.choices = list(choices)
         self.display = bool(choices)
         self.clear_options()

@@ -89,6 +89,9 @@ class Composer(Widget):
     """Writes, attaches, queues. Calls `submit` and `take_back`; says `Changed`; is told figures, the queue and whose attachments
     these are."""
 
+    class KeysChanged(Message):
+        """Keys do something else now, where one writes."""
+
     class Changed(Message):
         """The draft is another one, some 100 ms ago."""
 
@@ -193,6 +196,10 @@ class Composer(Widget):
         event.stop()
         self.prompt.offer_completions()
         self._changed()
+
+    def on_completion_list_shown(self, event: CompletionList.Shown) -> None:
+        event.stop()
+        self.post_message(self.KeysChanged())
 
     def on_completion_list_taken(self, event: CompletionList.Taken) -> None:
         event.stop()

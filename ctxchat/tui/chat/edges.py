@@ -105,6 +105,9 @@ FRESH_KEYS = (*IDLE_KEYS[:-1], ("undo_compaction", "undo"), IDLE_KEYS[-1])
 """Right after a compaction: the way back."""
 
 BUSY_KEYS = (("interrupt", "stop"), ("send", "send next"), ("send_later", "after the turn"), *IDLE_KEYS[2:])
+OF_PROMPT = frozenset({"send", "send_later", "newline"})
+"""What does something only where one writes."""
+
 FOREMOST = (
     "interrupt",
     "send",

@@ -297,6 +297,7 @@ class ImportLine(Pressable):
     """`importing 34 % of 1.2 GB, 120 sessions`; pressed, or by `x`, it stops, once."""
 
     BINDINGS = [("x,delete", "press", "Stop")]
+    key_words = (("x", "stop"),)
 
     def __init__(self, stop: Callable[[], object]) -> None:
         super().__init__("importing …", id="import-line", markup=False)

@@ -195,6 +195,14 @@ class Prompt(TextEditor):
             self.post_message(self.Scrolled(self._scroll_keys[key]))
         return key in self._scroll_keys
 
+    @property
+    def key_words(self) -> Sequence[tuple[str, str]]:
+        """What keys do while a word can be completed; empty while none can."""
+        if not self._completion.is_open:
+            return ()
+        close = ("esc", "close the list")
+        return (close,) if self._complete_already() else (("enter", "take it"), close)
+
     def _completing(self, key: str) -> bool:
         if self._completion.is_open and self._word() != self._wanted:
             self.offer_completions()  # keys came faster than news of the text

@@ -41,7 +41,7 @@ from ctxchat.tools.todo import last_list
 from ctxchat.tui.chat.asked import TO_IT
 from ctxchat.tui.chat.banner import Banner
 from ctxchat.tui.chat.composer import Composer
-from ctxchat.tui.chat.edges import BUSY_KEYS, FRESH_KEYS, IDLE_KEYS, Header, HeaderState, KeyLine
+from ctxchat.tui.chat.edges import BUSY_KEYS, FRESH_KEYS, IDLE_KEYS, OF_PROMPT, Header, HeaderState, KeyLine
 from ctxchat.tui.chat.empty_chat import TOUR, EmptyChat, Example
 from ctxchat.tui.chat.gauges import Gauges, PrefetchWatch
 from ctxchat.tui.chat.outlook_line import OutlookLine
@@ -405,6 +405,10 @@ class ChatScreen(CurrentSizeScreen[None]):
         """The keys that work are others where a question waits."""
         self.call_after_refresh(self._show_keys)
 
+    def on_composer_keys_changed(self, event: Composer.KeysChanged) -> None:
+        event.stop()
+        self.call_after_refresh(self._show_keys)
+
     def on_transcript_keys_changed(self, event: Transcript.KeysChanged) -> None:
         event.stop()
         self.call_after_refresh(self._show_keys)
@@ -415,9 +419,12 @@ class ChatScreen(CurrentSizeScreen[None]):
             keys = (("interrupt", "back"), *(pair for pair in keys if pair[0] not in ("interrupt", "context")))
         if not self.questions.says_tab:
             keys = (TO_IT, *keys)
-        of_block = [(f"={key}", words) for key, words in self.transcript.key_words]
-        if of_block:
-            keys = (*of_block, ("=tab", "next"), *(pair for pair in keys if pair[0] not in ("send", "newline")))
+        own = [(f"={key}", words) for key, words in getattr(self.focused, "key_words", ())]
+        if self.focused not in (None, self.composer.prompt):
+            keys = (*own, ("=tab", "next"), *(pair for pair in keys if pair[0] not in OF_PROMPT))
+        elif own:  # it completes a word
+            told = {"interrupt", *(["send", "send_later"] if own[0][0] == "=enter" else [])}
+            keys = (*own, *(pair for pair in keys if pair[0] not in told))
         self.key_line.show_keys(self.questions.keys or keys)
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual.events import Click
 from textual.widgets import Static
 
@@ -10,6 +12,9 @@ class Pressable(Static, can_focus=True):
     """What pressing it does is its `action_press`."""
 
     BINDINGS = [("enter,space", "press", "Press")]
+
+    key_words: Sequence[tuple[str, str]] = (("enter", "choose"),)
+    """Its keys, and what each does in a word or two."""
 
     def action_press(self) -> None:
         """It was pressed."""
