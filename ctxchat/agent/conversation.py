@@ -286,7 +286,8 @@ class Conversation(JournalWriter):
         head = self.ledger.head
         if head is None or self._head_is_outdated(head):
             self._instructed_anew = False
-            await self._write_or_note(HeadSet(without_tool_told(self.next_head, self.ledger)))
+            head = without_tool_told(self.next_head, self.ledger)
+            await self._write_or_note(HeadSet(head, await asyncio.to_thread(self._head_tokens, head)))
             return
         text, context = await asyncio.to_thread(self._pending_note, self.ledger, head)
         if text:
@@ -372,8 +373,12 @@ class Conversation(JournalWriter):
         records: list[Record] = [ToolRefused(model, name, reduced) for name in names]
         if head:
             tools = accepted_tools(head.tools, () if reduced else names, names if reduced else ())
-            records.append(HeadSet(msgspec.structs.replace(head, tools=tools)))
+            head = msgspec.structs.replace(head, tools=tools)
+            records.append(HeadSet(head, await asyncio.to_thread(self._head_tokens, head)))
         await self.write(*records)
+
+    def _head_tokens(self, head: Head) -> int:
+        return compile(Ledger(), head, self.counter).raw
 
     async def leave_out_thoughts(self) -> bool:
         """A provider refused reasoning because of what stands before it: none so far goes back from now on. False where none

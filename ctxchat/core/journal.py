@@ -97,10 +97,12 @@ class Deferred(msgspec.Struct, frozen=True, tag="deferred", omit_defaults=True):
     kind: DeferredKind | Literal[""] = ""
 
 
-class HeadSet(msgspec.Struct, frozen=True, tag="head_set"):
-    """Requests begin with this head from now on: the first one of the session, or another agent or other instructions."""
+class HeadSet(msgspec.Struct, frozen=True, tag="head_set", omit_defaults=True):
+    """Requests begin with this head from now on: the first one of the session, or another agent or other instructions. `tokens`
+    are what it holds by the counter of the model then; 0 where nobody counted."""
 
     head: Head
+    tokens: int = 0
 
 
 class ThoughtsLeftOut(msgspec.Struct, frozen=True, tag="thoughts_left_out"):

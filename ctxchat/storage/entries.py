@@ -16,7 +16,6 @@ from typing import cast
 import msgspec
 
 from ctxchat.core.group_ids import GroupIds, Runs, pairs, runs
-from ctxchat.core.head import Head
 from ctxchat.core.journal import Changed, HeadSet, Measured, ModelChosen, Named, Partial, Record, Sealed, Undone
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message, own_words
@@ -117,8 +116,8 @@ class _Writer:
                 self._set("title = ?", whole_text(title))
             case ModelChosen(model=model):
                 self._set("model = ?", whole_text(model))
-            case HeadSet(head=head):
-                self._take_head(head)
+            case HeadSet():
+                self._take_head(record)
             case _:
                 pass
         self._entries.append((self._session, self._seq, self._at, encode(stored)))
@@ -130,12 +129,12 @@ class _Writer:
         self._add_since_measured()
         self._set("updated = ?, messages = messages + ?", self._at, self._counted)
 
-    def _take_head(self, head: Head) -> None:
+    def _take_head(self, record: HeadSet) -> None:
         """What a session that no server has counted yet holds: this and its messages. Its first turn may be broken off."""
         self._flush()
         self._add_since_measured()
         said = "(SELECT coalesce(sum(tokens), 0) FROM messages WHERE session = sessions.id)"
-        tokens = compile(Ledger(), head, TokenCounter(self._count)).raw
+        tokens = record.tokens or compile(Ledger(), record.head, TokenCounter(self._count)).raw
         self._set(f"estimated = iif(used, estimated, 1), used = iif(used, used, ? + {said})", tokens)
 
     def _add_since_measured(self) -> None:

@@ -229,6 +229,9 @@ def test_ctrl_c_ends_with_130_keeps_what_was_said_and_leaves_a_valid_session(har
         said = "".join(line["text"] for line in before if line["type"] == "text_delta")
         assert (end["status"], end["text"], end["rounds"]) == ("cancelled", said, 0)
         assert end["seconds"] > 0 and end["at"] > before[0]["at"]
+        (listed,) = cli("sessions", "list", "--json").json
+        gauge = cli("context", "--json", *model_options(double)).json
+        assert listed["used"] == pytest.approx(gauge["used"], rel=0.02) and listed["estimated"] and gauge["estimated"]
         for _ in range(3000):  # a minute is for what never comes
             if double.requests[0].dropped:
                 break

@@ -311,6 +311,8 @@ def test_a_first_turn_that_was_broken_off_counts_with_what_stands_around_it(data
         row = sessions.row(database, session)
         assert row.estimated
         assert row.used == pytest.approx(compile(ledger, head, TokenCounter(database.count)).raw, rel=0.1)
+    weighed = sessions.create(database, records=[HeadSet(head, 77), Sealed(ledger.groups)])
+    assert 77 < sessions.row(database, weighed).used < 110, "by the model's own counter, which the gauge goes by"
     counted = sessions.create(database, records=[*records, Measured("m", Usage(90, 10), 100)])
     assert (sessions.row(database, counted).used, sessions.row(database, counted).estimated) == (100, False)
     sessions.append(database, counted, Sealed((single("user", Message(3, "user", "word " * 100), 2),)))
