@@ -18,6 +18,9 @@ SECTIONS = (
 )
 """The headings of a record, in their order."""
 
+STATES = frozenset({"Goal", "Progress", "Next steps"})
+"""Those of which only the newest holds: what is written takes their place. What is written of the others is added."""
+
 MIN_SECTIONS = 3
 """Of these headings, how many a text has that was written as a record."""
 
@@ -27,8 +30,9 @@ MAX_FILLED_SHARE = 0.8
 MAX_UPDATE_SHARE = 0.4
 """Of the room, what an update may take at most."""
 
-_HEADING = re.compile(r"^#{1,3} +(.+?) *:? *$", re.MULTILINE)
-_AS_BEFORE = re.compile(r"^\W*as before(?:\W+without\W*(?P<gone>.*?))?[\])]?\W*$", re.IGNORECASE)
+_HEADING = re.compile(r"^##? +(.+?) *:? *$", re.MULTILINE)
+_AS_BEFORE = re.compile(r"^\W*as before\W*$", re.IGNORECASE)
+_WITHOUT = re.compile(r"^\W*(?:\[\s*(?:as before\W+)?without\b|without:)\W*(?P<gone>.*?)\]?\W*$", re.IGNORECASE)
 _NONE = re.compile(r"\W*none\W*", re.IGNORECASE)
 _MIN_NAMED_CHARS = 4
 """Characters of a line's beginning by which it is found."""
@@ -37,7 +41,7 @@ _MIN_NAMED_CHARS = 4
 def room_for_update(record: str, max_tokens: int, count: Count) -> int:
     """Tokens that what changes in a record may take; 0 for a text that is no record, or that has to be written anew since little
     room is left."""
-    if len({title for title, _ in _sections(record)} & set(SECTIONS)) < MIN_SECTIONS:
+    if len(_sections(record).keys() & set(SECTIONS)) < MIN_SECTIONS:
         return 0
     tokens = count(record)
     if tokens > max_tokens * MAX_FILLED_SHARE:
@@ -47,25 +51,34 @@ def room_for_update(record: str, max_tokens: int, count: Count) -> int:
 
 def updated(record: str, update: str) -> str:
     """The record with what changes in it; empty where `update` has no section, so that nothing tells what it is about."""
-    changes = dict(_sections(update))
+    changes = _sections(update)
     changes.pop("", None)
     if not changes:
         return ""
-    before = dict(_sections(record))
+    before = _sections(record)
     opening = before.pop("", "")
-    now = {title: _section(before.get(title, ""), changes[title]) if title in changes else before[title]
+    now = {title: _section(title, before.get(title, ""), changes[title]) if title in changes else before[title]
            for title in _in_order([*before, *changes])}  # fmt: skip
     parts = [f"## {title}\n{body}" for title, body in now.items() if body]
     return "\n\n".join([opening, *parts] if opening else parts)
 
 
-def _sections(text: str) -> list[tuple[str, str]]:
-    """Headings and what stands below; what stands before the first under an empty one."""
+def _sections(text: str) -> dict[str, str]:
+    """What stands below each heading, that of one which comes twice together; what stands before the first under an empty one."""
     found = list(_HEADING.finditer(text))
     ends = [*(match.start() for match in found[1:]), len(text)]
-    parts = [(match[1].strip("*"), text[match.end() : end].strip()) for match, end in zip(found, ends, strict=False)]
     opening = text[: found[0].start()].strip() if found else text.strip()
-    return [("", opening), *parts] if opening else parts
+    sections = {"": opening} if opening else {}
+    for match, end in zip(found, ends, strict=False):
+        title, body = _known(match[1].strip("* ")), text[match.end() : end].strip()
+        sections[title] = f"{sections[title]}\n{body}" if title in sections else body
+    return sections
+
+
+def _known(title: str) -> str:
+    """The heading of a record that is meant, where it was written shorter or longer."""
+    low = title.lower()
+    return next((one for one in SECTIONS if low.startswith(one.lower()) or one.lower().startswith(low)), title)
 
 
 def _in_order(titles: list[str]) -> list[str]:
@@ -74,21 +87,39 @@ def _in_order(titles: list[str]) -> list[str]:
     return sorted(dict.fromkeys(titles), key=lambda title: known.get(title, len(known)))
 
 
-def _section(before: str, change: str) -> str:
+def _section(title: str, before: str, change: str) -> str:
     """A section as it is once this was written of it."""
     if _NONE.fullmatch(change):
         return ""
     first, _, rest = change.partition("\n")
-    kept = _AS_BEFORE.match(first)
-    if kept is None:
+    mark = _WITHOUT.match(first) or _AS_BEFORE.match(first)
+    if mark is None and title in STATES:
         return change
-    gone = [_bare(words) for words in (kept["gone"] or "").split(";")]
-    lines = [line for line in before.split("\n") if not _is_named(line, gone)]
-    return "\n".join([*lines, rest.strip()]).strip()
+    gone = [_bare(words) for words in (mark.groupdict().get("gone") or "" if mark else "").split(";")]
+    items = {_subject(item): item for item in _items(before) if not _is_named(item, gone)}
+    items |= {_subject(item): item for item in _items(rest if mark else change)}
+    return "\n".join(items.values())
 
 
-def _is_named(line: str, beginnings: list[str]) -> bool:
-    return any(len(words) >= _MIN_NAMED_CHARS and _bare(line).startswith(words) for words in beginnings)
+def _items(section: str) -> list[str]:
+    """The lines of a section, each with the lines below it that are set in."""
+    items: list[str] = []
+    for line in filter(str.strip, section.split("\n")):
+        if items and line[0].isspace():
+            items[-1] += f"\n{line}"
+        else:
+            items.append(line)
+    return items
+
+
+def _subject(item: str) -> str:
+    """What an item is about, by which a newer one takes its place: its words before the colon, else all of them."""
+    head, _, value = item.partition("\n")[0].partition(": ")
+    return _bare(head if value else item)
+
+
+def _is_named(item: str, beginnings: list[str]) -> bool:
+    return any(len(words) >= _MIN_NAMED_CHARS and _bare(item).startswith(words) for words in beginnings)
 
 
 def _bare(line: str) -> str:

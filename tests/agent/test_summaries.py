@@ -220,9 +220,9 @@ async def test_of_a_record_with_room_only_what_changes_is_asked_for_and_put_in()
     full, asked = writer_of(says(UPDATE))
     assert await summary_of(full, groups, RECORD, most=50) == UPDATE, "a record without room is written anew"
     assert sent(asked).endswith("Write the record now.")
-    lost, _ = writer_of(says("Nothing new happened."))
-    with pytest.raises(ModelError):
-        await summary_of(lost, groups, RECORD, most=900)
+    lost, asked = writer_of(says("Nothing new happened."), says(RECORD))
+    assert await summary_of(lost, groups, RECORD, most=900) == RECORD, "no section: the whole record is asked for"
+    assert sent(asked, 1).endswith("Write the record now.") and "Write only what changes" not in str(asked.requests[1])
 
 
 async def test_instructions_hidden_in_a_result_reach_the_model_only_inside_the_summary_block():

@@ -73,15 +73,16 @@ class ModelSummariser:
             _checked(draft)
             return
         if task.within is not None and self._own:
-            draft = ArrivingReply()
+            draft, written = ArrivingReply(), False
             try:
                 async with aclosing(self._within(task, task.within, draft)) as news:
                     async for each in news:
+                        written = written or isinstance(each, str)
                         yield each
             except ModelError:
-                if _is_record(draft.text):
+                if written:
                     raise
-            if _is_record(draft.text):
+            if written:
                 _checked(draft)
                 return
         told = False
@@ -132,8 +133,10 @@ class ModelSummariser:
                 if not room and len(draft.text) >= OPENING_CHARS:
                     yield "".join(held)
                     held.clear()
-        if room and _is_record(draft.text):
-            yield _whole(task.previous, draft)
+        if room:
+            held = [updated(task.previous, _checked(draft))] if _is_record(draft.text) else []
+        if _is_record(draft.text) and (rest := "".join(held)):
+            yield rest
 
     def _prompt(self, opening: str, task: SummaryTask, previous: str = "") -> str:
         """The prompt, with the room in words as long as this model's are in this conversation. Of a record that has room for more
@@ -154,22 +157,26 @@ class ModelSummariser:
 
     async def _merged(self, task: SummaryTask, pieces: Sequence[str], output: int) -> AsyncGenerator[str | Usage, None]:
         """The pieces one after the other, each with what was made of the ones before. What is only an update is told once it is
-        put in."""
-        previous = task.previous
+        put in; where a reply is none, the whole record is asked for."""
+        record = task.previous
         for number, piece in enumerate(pieces, 1):
-            draft, last = ArrivingReply(), number == len(pieces)
-            update = bool(self._update_room(task, previous))
-            asked = request_text(
-                piece, previous, task.beside, task.instructions, number=number, of=len(pieces), update=update
-            )
-            request = _saying(self._prompt("summary", task, previous), asked, output)
-            async with aclosing(self._asked(request, draft)) as stream:
-                async for news in stream:
-                    if (last and not update) or isinstance(news, Usage):
-                        yield news
-            previous = _whole(previous, draft) if update else _checked(draft)
-            if last and update:
-                yield previous
+            last, whole = number == len(pieces), ""
+            for update in (True, False) if self._update_room(task, record) else (False,):
+                draft = ArrivingReply()
+                asked = request_text(
+                    piece, record, task.beside, task.instructions, number=number, of=len(pieces), update=update
+                )
+                request = _saying(self._prompt("summary", task, record if update else ""), asked, output)
+                async with aclosing(self._asked(request, draft)) as stream:
+                    async for news in stream:
+                        if (last and not update) or isinstance(news, Usage):
+                            yield news
+                whole = updated(record, _checked(draft)) if update else _checked(draft)
+                if whole:
+                    if last and update:
+                        yield whole
+                    break
+            record = whole
 
     async def _asked(self, request: ModelRequest, draft: ArrivingReply) -> AsyncGenerator[str | Usage, None]:
         """The text of one call as it comes, and its usage; all of it is in `draft` then."""
@@ -196,13 +203,6 @@ def _saying(system: str, text: str, output: int) -> ModelRequest:
 def _is_record(text: str) -> bool:
     """A reply that is a record, or an update of one, and no remark on the work."""
     return len(text) >= OPENING_CHARS or text.lstrip().startswith("#")
-
-
-def _whole(record: str, draft: ArrivingReply) -> str:
-    """The record with the update that a reply is. Raises ModelError for one that is none."""
-    if whole := updated(record, _checked(draft)):
-        return whole
-    raise ModelError("The summary model wrote no section of the record.", kind="bad_summary")
 
 
 def _checked(draft: ArrivingReply) -> str:
