@@ -126,6 +126,8 @@ async def test_once_it_is_trusted_all_of_it_works(folder: Path, tmp_path: Path) 
     opening = "\n".join(item.message.text for item in head.items)
     assert "Speak plainly." in opening and "Tabs are for ropes." in opening
     assert "- release: Use it when: a release is cut." in opening and "- tides: How tide tables are read." in opening
+    (index,) = [item for item in head.items if item.source == "skills"]  # a row with a price in the X-ray
+    assert index.section == "injected" and 10 < index.tokens < 200
     assert {"harbour__add", "skill", "delegate"} <= {tool.name for tool in head.tools}
     text = shown(session)
     assert (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -143,3 +145,13 @@ async def test_where_the_editor_refuses_or_says_nothing_the_disk_counts(harbour:
             session = await begun(editor, harbour.work)
             assert await editor.say(session, "Mend it.") == "end_turn"
             assert "Heron" in (harbour.work / "README.md").read_text()
+
+
+def test_nothing_is_used_that_the_library_will_take_away() -> None:
+    every = (
+        "import importlib, pkgutil, ctxchat.acp as ours\n"
+        "for found in pkgutil.iter_modules(ours.__path__, 'ctxchat.acp.'): importlib.import_module(found.name)"
+    )
+    line = [sys.executable, "-W", "error::DeprecationWarning", "-c", every]
+    ran = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr

@@ -57,6 +57,7 @@ SHELF = {
     "book://tides": {"text": "high water at six\r\n"},
     "book://\x1b[2Jred [b] x": {"text": "odd"},
     "book://cover": {"blob": PIXEL, "mimeType": "image/png"},
+    "book://plate": {"blob": PIXEL, "mimeType": "text/plain"},
     "book://scan": {"blob": "AAAA", "mimeType": "application/pdf"},
     "book://long": {"text": "long " * 20_000},
     "book://huge": {"text": "x" * 50_000_000},

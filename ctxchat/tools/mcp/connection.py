@@ -19,7 +19,7 @@ from typing import Any, Literal, TextIO, cast
 import msgspec
 
 from ctxchat.core.errors import ToolError
-from ctxchat.core.images import fault_of, from_base64
+from ctxchat.core.images import fault_of, from_base64, kind_of
 from ctxchat.core.prompt_files import PromptArgument
 from ctxchat.core.secrets import MaskedLines, masked
 from ctxchat.tools.mcp.http_transport import HttpSession, ShowPage, http_transport
@@ -279,7 +279,7 @@ class Connection:
             if hasattr(part, "text"):
                 words.append(part.text)
                 shown = True
-            elif kind.startswith("image/"):
+            elif kind.startswith("image/") or kind_of(from_base64(part.blob)):  # some call every blob text
                 _take_image(part.blob, words, images)
             else:
                 words.append(f"[{part.uri}: {kind}, not shown]")
