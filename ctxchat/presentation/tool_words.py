@@ -136,7 +136,7 @@ def counted(tool: str, output: str) -> str:
         and 0 < len(words := text.strip()) <= MAX_SPOKEN_CHARS
         and "\n" not in words
     ):
-        return one_line(words.removesuffix("."))  # what it says is shorter than that it says a line
+        return one_line(words.strip("[.]"))  # what it says is shorter than that it says a line
     return lines_of(text, unit)
 
 

@@ -91,6 +91,7 @@ def test_a_call_without_arguments_has_nothing_behind_its_name() -> None:
         ("grep", "a.py\n1:x\n2-y\n--\n9:x\n[only the first 2 hits are shown]", "2 hits"),
         ("read_file", "[a.py is empty]", "1 line"),
         ("todo", "Kept: 1 of 3 done.", "Kept: 1 of 3 done"),
+        ("shell", "[no output]", "no output"),
         ("weather", "9 degrees\nwind from the west", "2 lines"),
     ],
 )

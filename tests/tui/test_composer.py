@@ -6,6 +6,7 @@ import stat
 from contextlib import nullcontext
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +36,8 @@ from ctxchat.tui.unsent.outside_editor import edited
 from ctxchat.tui.unsent.workspace_files import examples, files_of
 from ctxchat.tui.widgets.field import Field
 from tests.tui.chatting import chatting, until, words
-from tests.tui.fakes import FakeSession
+from tests.tui.fakes import FakeServices, FakeSession
+from tests.tui.harbour import ROW
 
 
 async def test_enter_sends_and_ctrl_j_makes_a_line(tmp_path: Path) -> None:
@@ -235,6 +237,17 @@ async def test_an_example_is_reached_by_tab_and_sent_by_two_enters(tmp_path: Pat
         await until(pilot, lambda: app.chat.composer.draft == "What is this folder about? @README.md")
         await pilot.press("enter")
         await until(pilot, lambda: session.sent == ["What is this folder about? @README.md"])
+
+
+async def test_one_writes_behind_a_screen_that_a_first_line_opened(tmp_path: Path) -> None:
+    session = FakeSession()
+    services = FakeServices(tmp_path, session, rows=[msgspec.structs.replace(ROW, id="s2")])
+    async with chatting(tmp_path, session, services=services) as (app, pilot):
+        await until(pilot, lambda: any(each.key == "s" for each in app.chat.empty.query(Example)))
+        await pilot.press("tab", "s")
+        await until(pilot, lambda: app.screen is not app.chat)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.chat and app.focused is app.chat.composer.prompt)
 
 
 @pytest.mark.parametrize(

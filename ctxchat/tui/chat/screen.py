@@ -471,6 +471,7 @@ class ChatScreen(CurrentSizeScreen[None]):
 
     async def on_example_pressed(self, event: Example.Pressed) -> None:
         event.stop()
+        self.composer.prompt.focus()  # the lines go as soon as something is said
         if event.command == TOUR:
             await self.app.run_action("app.tour")
         elif event.command:
