@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import get_args
 
@@ -113,7 +116,20 @@ def test_each_broken_plug_in_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     groups = ("tools", "strategies", "providers", "transforms")
     (made / "entry_points.txt").write_text("".join(f"[ctxchat.{g}]\n{g}_no = not_there:make\n" for g in groups))
     monkeypatch.syspath_prepend(str(made.parent))
-    assert [text.split(" was")[0] for text in broken_plugins(tmp_path)] == [f"Plug-in {g}_no of broken" for g in groups]
+    named = [f"Plug-in {g}_no of broken" for g in groups]
+    assert [text.split(" was")[0] for text in broken_plugins(tmp_path)] == named
+    monkeypatch.setenv("CTXCHAT_CONFIG_DIR", str(tmp_path / "settings"))
+    monkeypatch.setenv("CTXCHAT_DATA_DIR", str(tmp_path / "data"))
+    for command in ("config", "check"), ("doctor",):
+        ended = subprocess.run(
+            [sys.executable, "-m", "ctxchat", *command],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(made.parent)},
+            check=False,
+        )
+        told = ended.stdout + ended.stderr
+        assert ended.returncode and not [name for name in named if name not in told], told
 
 
 def test_every_wrong_name_of_a_list_is_told(tmp_path: Path) -> None:

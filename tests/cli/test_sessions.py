@@ -75,6 +75,8 @@ def test_every_format_says_what_was_said(cli: Cli, home: Home, view: str) -> Non
     lines = cli("sessions", "export", id, "--view", view, "--format", "jsonl").lines
     assert "It sets x to 1." in [line["content"] for line in lines]
     assert "It sets x to 1." in cli("sessions", "export", id, "--view", view, "--format", "markdown").out
+    refused = cli("sessions", "export", id, "--view", view, "--format", "markdown", "--json")
+    assert refused.code == 2 and not refused.out and "not the same thing" in refused.err
 
 
 def test_show_fork_rename_and_delete(cli: Cli, home: Home) -> None:
