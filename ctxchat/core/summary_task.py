@@ -154,7 +154,7 @@ def _newest(groups: Sequence[Group], count: Count) -> list[str]:
             continue  # it says that the list was kept; the call before it has the list
         text = gist(call, message, RESULT) if call else " ".join(message.text.split())
         words = clip(text, EACH, count, " […] ")
-        if call and whole and use_of(call).kind == "run":
+        if call and whole and use_of(call).kind in {"run", "ask"}:
             whole -= 1
             words = clip(_folded(message.text), LAST_TOKENS, count)
         role = "note" if group.kind == "note" else message.role  # as a message it is the person's, who never said it

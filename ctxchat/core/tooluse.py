@@ -110,6 +110,10 @@ LOOKS = expression(
     r"|git (?:status|log|diff|show|branch|remote|rev-parse|ls-files|blame)|test -\w|\[{1,2} -\w)\b"
 )
 """A command that only looks around: nothing was done, and its troubles are no errors of the work."""
+_FOUND = expression(r"Found \d+ (?:files?|match(?:es)?|lines?|results?)\b.{0,40}")
+"""How many hits a search has, above them."""
+_SMALL_TALK = expression(r"(?:Excellent|Perfect|Great|Good|Okay|OK|Now)\b.*\b(?:I have|I can|[Ll]et me|I'll|I will)\b")
+"""How a report begins that has not begun yet."""
 _NUMBERED = expression(r"^\s*(\d+)[\t→]")
 _HIT_BELOW = expression(r"\d{1,8}:")
 _HIT_BESIDE = expression(r"(?:[A-Za-z]:[\\/])?[^:\n]{1,400}:\d{1,8}:")
@@ -266,8 +270,10 @@ def gist(call: ToolCall | None, result: Message, width: int) -> str:
             where = _lines_read(result.text) or f"{len(said)} lines"
             told = f"{where} of {use.target}" + (f": {names}" if names else "")
         case "search" if not failed(result) and len(said) > 1 and "\n\n" not in result.text:
-            many, first = hits_in(said)
+            many, first = hits_in(said[1:] if _FOUND.fullmatch(said[0]) else said)
             told = f"{count(many, 'hit')}, the first {first}"
+        case "ask" if not failed(result) and len(said) > 1:
+            told = " ".join(line for place, line in enumerate(said) if place or not _SMALL_TALK.match(line))
         case "change" if call and not failed(result) and (changed := _changed(call)):
             told = changed
         case _:

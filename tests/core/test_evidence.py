@@ -84,6 +84,12 @@ def test_a_run_of_some_tests_stands_beside_the_last_of_all() -> None:
     }
 
 
+def test_what_names_begin_with_is_no_name() -> None:
+    assert by_kind(collect([said("We rename `old_deps_*` to `head_deps_state`.", "assistant")]), "symbol") == {
+        "head_deps_state": ""
+    }
+
+
 def test_where_was_searched_and_looked_is_known() -> None:
     evidence = collect([
         ran("Grep", '{"pattern": "rates", "path": "/w/src/rates.py"}', "3: rates = 1"),

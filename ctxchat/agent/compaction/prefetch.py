@@ -23,8 +23,9 @@ from ctxchat.core.prepared import Prepared, bearing
 from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.summaries import too_little, too_long
 
-MIN_ADDED_SHARE = 0.3
-"""What is prepared is added to once this share of the limit has come to it."""
+MIN_ADDED_SHARE, MIN_NEEDED_SHARE = 0.3, 0.1
+"""What is prepared is added to once this share of the limit has come to it; less is enough where it would leave the window
+nearer to the trigger than to the target."""
 
 MAX_AHEAD_TOKENS = 20_000
 """Inside a turn nothing is prepared before so many tokens are left until it is needed: more than come while it is written."""
@@ -150,7 +151,11 @@ class Prefetch:
     def _adds(self, step: Step, before: Prepared) -> bool:
         """A summary of this step would stand for so much more than the one there is that it is worth a call."""
         more = set(step.fold).difference(before.covers)
-        return self._weight(more) >= self._conversation.budget.limit * MIN_ADDED_SHARE
+        context_usage = self._conversation.context_usage
+        left = max(context_usage.used, context_usage.trigger_tokens) - before.freed
+        needed = left > (context_usage.trigger_tokens + context_usage.target_tokens) / 2
+        share = MIN_NEEDED_SHARE if needed else MIN_ADDED_SHARE
+        return self._weight(more) >= self._conversation.budget.limit * share
 
     def _weight(self, groups: set[str]) -> int:
         """Tokens of these groups in the view."""

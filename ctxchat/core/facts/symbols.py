@@ -126,6 +126,8 @@ def _names(match: re.Match[str], text: str) -> bool:
     word = match.group()
     if word in _OF_THE_LANGUAGE or _NO_NAME.match(word) or (word[:2] == word[-2:] == "__"):
         return False
+    if word.endswith("_") and text[match.end() : match.end() + 1] == "*":
+        return False  # `old_names_*`: what several begin with
     before = text[max(0, match.start() - 30) : match.start()]
     if before.endswith(".") and (owner := _OWNER.search(before)) and owner[0][:-1] in _MODULES:
         return False

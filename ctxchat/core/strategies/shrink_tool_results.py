@@ -9,8 +9,15 @@ from ctxchat.core.prompt_files import SKILL_TOOL
 from ctxchat.core.strategies.base import Plan, Spill
 from ctxchat.core.strategies.planning import Basis, PlanOptions, one_step
 from ctxchat.core.strategies.results import MAX_RECENT_SHARE, shorten, spill_of
-from ctxchat.core.tooluse import gist
+from ctxchat.core.tooluse import gist, use_of
 from ctxchat.core.view import View
+
+LINE_CHARS, REPORT_CHARS = 160, 600
+"""Characters that stand for a result, and for the report of an agent."""
+
+MAX_OUTPUT_RATIO, OUTPUT_SHARE = 3, 1 / 400
+"""How many times longer than another result the output of a command or an agent's report may be before it is cut, up to this
+share of the limit: what a file says can be read again, what they said cannot."""
 
 
 class ShrinkToolResults:
@@ -29,22 +36,28 @@ class ShrinkToolResults:
         kept = recent_results(view, self.options, int(budget.limit * MAX_RECENT_SHARE))
 
         def line(entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
-            return None if message.seq in kept else self._stub_line(entry, place, message)
+            return None if message.seq in kept else self._stub_line(entry, place, message, budget.limit)
 
         step = shorten(self.name, basis, basis.old(), line, view.raw - budget.target, self.options.argument_tokens)
         return one_step(self.name, basis, step)
 
-    def _stub_line(self, entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
+    def _stub_line(
+        self, entry: Entry, place: int, message: Message, limit: int
+    ) -> tuple[str, tuple[Spill, ...]] | None:
         counter = self.options.counter
         tokens = counter.message(message)
-        if tokens <= self.options.result_tokens or message.name == SKILL_TOOL:  # how the work is to be done
-            return None
-        pointer, spills = spill_of(message, tokens)
         round_of = entry.group if entry.group and entry.group.kind == "round" else None
         call = round_of.first.calls[place - 1] if round_of and 0 < place <= len(round_of.first.calls) else None
+        kind = use_of(call).kind if call else "other"
+        enough = self.options.result_tokens
+        if kind in {"run", "ask"}:
+            enough = max(enough, min(enough * MAX_OUTPUT_RATIO, int(limit * OUTPUT_SHARE)))
+        if tokens <= enough or message.name == SKILL_TOOL:  # how the work is to be done
+            return None
+        pointer, spills = spill_of(message, tokens)
         if entry.group:
             message = self.options.memory.shown(entry.group).messages[place]
-        return f"{gist(call, message, 160)}\n[{pointer}]", spills
+        return f"{gist(call, message, REPORT_CHARS if kind == 'ask' else LINE_CHARS)}\n[{pointer}]", spills
 
 
 def recent_results(view: View, options: PlanOptions, max_tokens: int) -> frozenset[int]:
