@@ -141,7 +141,7 @@ class EventSender:
                 own = self._editor.able.compactions
                 await self.tell(updates.compaction_begun(event) if own else updates.making_room(event))
             case CompactionRecord() if self._editor.able.compactions:
-                await self.tell(updates.compaction_over(event))
+                await self.tell(updates.compaction_over(event, self._session.attachments.mask))
                 self._compactions.discard(event.id)
                 self._in_vain = "" if event.outcome == "compacted" else event.detail
             case CompactionRecord():

@@ -261,12 +261,12 @@ def compaction_begun(event: CompactionStarted) -> JsonObject:
     return _compaction(event.id, "in_progress", {})
 
 
-def compaction_over(record: CompactionRecord) -> JsonObject:
+def compaction_over(record: CompactionRecord, mask: Mask) -> JsonObject:
     """As `compacted`, with the summary that took the place of what was said, where there is one."""
     well = record.outcome in {"compacted", "noop"}
     more: JsonObject = {"_meta": {"ctxchat": compaction_words(record)}}
     if well and record.summary.strip():
-        more["summary"] = [{"type": "text", "text": clean(record.summary)}]
+        more["summary"] = [{"type": "text", "text": mask(clean(record.summary))}]
     elif not well:
         more["error"] = compaction_words(record)
     return _compaction(record.id, "completed" if well else "failed", more)
@@ -390,7 +390,7 @@ def retold(
         yield thought(REWOUND)
     elif shown.change:
         record = shown.change.record or CompactionRecord(shown.change.id, "manual", "", "compacted")
-        yield compaction_over(record) if compactions else compacted(record, begun=False)
+        yield compaction_over(record, mask) if compactions else compacted(record, begun=False)
     elif shown.group and shown.group.kind == "user":
         yield update_user_message_text(mask(_asked(shown.group.first)))
     elif shown.group and shown.group.kind in {"reply", "round"}:

@@ -94,7 +94,7 @@ async def test_one_that_its_server_does_not_list_is_read_by_its_address(tmp_path
         says("well"),
     ]
     async with working(tmp_path, *script) as (_, session):
-        await asked(session, "look", Answer("once"))
+        assert len(await asked(session, "look", Answer("once"))) == 3
         hidden, nowhere, no_skill = results(session)
         assert "Look behind the shelf." in hidden and "no such skill" in nowhere and "Dear" not in no_skill
 

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from ctxchat.acp.updates import compaction_over
+from ctxchat.core.record import CompactionRecord
+from ctxchat.core.secrets import masked
 from tests.cli.conftest import Cli, Home
 from tests.cli.test_acp import Editor, begun, editing, harbour
 from tests.doubles.replies import call, calls, says
@@ -78,6 +81,11 @@ async def test_a_sub_agent_is_a_child_session_that_is_announced_told_and_idle_at
         assert (task["senderSessionId"], task["recipientSessionId"]) == (session, child)
         assert task["content"][0]["text"] == "Which logger is it?"
     assert before[[each["sessionUpdate"] for each in before].index("subagent_update")]["title"] == "explore"
+
+
+def test_a_summary_is_told_without_the_secrets_of_a_person() -> None:
+    record = CompactionRecord("c1", "manual", "", "compacted", summary=f"The key is sk-ant-api03-{'a' * 93}AA")
+    assert "sk-ant" not in json.dumps(compaction_over(record, masked))
 
 
 FILES = {"fs": {"readTextFile": True, "writeTextFile": True}}
