@@ -503,3 +503,11 @@ def test_a_brief_message_stands_whole_or_gives_way(lengths: list[int], room: int
     assert "[…" not in said
     whole = {f"- {m.id}: {m.text}" for m in messages if m.role == "user"}
     assert all(line in whole for line in said.splitlines()[1:] if "left out here" not in line)
+
+
+def test_what_a_call_was_allowed_reaches_the_summariser() -> None:
+    arguments = '{"command": "make", "timeout": 600, "network": true, "folders": ["/srv/data"]}'
+    call = Message(1, "assistant", calls=(ToolCall("a", "shell", arguments),))
+    stopped = "half of it\n[stopped after the time-out of 600 s]"
+    text = render_input(group_messages([call, Message(2, "tool", stopped, call_id="a")])[0], rough_count)
+    assert all(words in text for words in ("timeout=600", "network=True", "/srv/data", "time-out of 600 s"))
