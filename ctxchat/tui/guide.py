@@ -70,15 +70,15 @@ STEPS: Sequence[TourStep] = (
         _been_in(ArchiveScreen),
     ),
     TourStep(
-        "Press ctrl+f and type `silted`: everything ever said is found, in view or not. Esc comes back.",
+        "Press ctrl+f and type silted: everything ever said is found, in view or not. Esc comes back.",
         _been_in(SearchScreen),
     ),
     TourStep(
-        "And it can be taken back, exactly: type /undo and press Enter.",
+        "And it can be taken back, exactly: press alt+u, or type /undo and press Enter.",
         lambda app, seen: not _compacted(app, seen) and not app.controller.busy,
     ),
 )
-END = "{full} again, word for word. That is all: ctrl+q leaves, and `ctxchat` in a folder of yours begins for real."
+END = "{full} again, word for word. That is all: ctrl+q leaves, and ctxchat in a folder of yours begins for real."
 
 
 class Guide(Static):

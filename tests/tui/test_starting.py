@@ -147,7 +147,7 @@ async def test_of_a_session_that_has_a_model_nothing_is_asked_or_said(tmp_path: 
 
 def test_a_place_in_words() -> None:
     (words,) = place_lines([Offer(LLAMA, 2)])
-    assert "[b]qwen.gguf +2" in words and "16.4k loaded" in words and "$" not in words
+    assert "[b]qwen.gguf +2" in words and "16.4k window" in words and "$" not in words
     assert "$2 / $10 per M" in place_lines([Offer(CLAUDE)])[0]
 
 
@@ -157,7 +157,7 @@ async def test_the_places_stand_in_columns(tmp_path: Path) -> None:
         await until(pilot, lambda: app.query(FirstChoice))
         lines = [str(a.render()) for a in app.query(AnswerButton)][:3]
         assert {line.index(name) for line, name in zip(lines, ("[b]qwen", "qwen3-c", "claude-x"), strict=True)} == {16}
-        assert lines[0].index("k loaded") == lines[2].index("k window")
+        assert lines[0].index("k window") == lines[2].index("k window")
         assert lines[0].index("at 127") == lines[1].index("at 127") == lines[2].index("$2 / $10")
         assert {
             str(a.render()).index(word)
