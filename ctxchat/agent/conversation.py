@@ -589,7 +589,7 @@ class Conversation(JournalWriter):
             prices=self._prices,
             reply=state.replied,
             prefill=state.prefill.get(name, 0.0),
-            broke=state.cache_break,
+            broke=state.cache_breaks[-1] if state.cache_breaks else None,
         )
 
     def _breaking(self, context_usage: ContextUsage, breaks: PrefixBreak) -> ContextUsage:

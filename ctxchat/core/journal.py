@@ -243,6 +243,10 @@ MAX_COUNTED_VIEWS = 8
 """Views whose count is remembered after a change."""
 
 
+MAX_CACHE_BREAKS = 100
+"""Breaks of the cache that are remembered of a session."""
+
+
 class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session as its journal says. `fills` are tokens used at the end of each turn that was counted at its end, `filled` the
     numbers of those turns; `skipped` are entries that could not be taken, in words; `agent` is None where none was ever chosen;
@@ -253,12 +257,11 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     long as the same view goes to the same model; `checkpoints` what was done to files; `imported` is the last place in the
     record that came from a file, 0 for none; `continues` the id of the session whose work was handed off to this one; `sent` is
     the last request to each model, by its name, `held` what its server was left holding and `prefill` the tokens a second in
-    which it reads a prompt; `cache_break` is the newest request of which a server did not read what it might have, `replied` the
-    tokens of the last reply, `spending` what was paid for what;
-    `refused_tools` those that a model is not told of, by model, `reduced_tools` those whose arguments it has in words;
-    `prepared` the summary that was made ahead last, whether it still fits or not; `deferred` what waits for the next
-    compaction, by group; `asked_at` where each model was asked last; `counted` the newest count of each view that a change
-    ended, by the changes in force in it.
+    which it reads a prompt; `cache_breaks` are the newest requests of which a server did not read what it might have,
+    `replied` the tokens of the last reply, `spending` what was paid for what; `refused_tools` those that a model is not told
+    of, by model, `reduced_tools` those whose arguments it has in words; `prepared` the summary that was made ahead last,
+    whether it still fits or not; `deferred` what waits for the next compaction, by group; `asked_at` where each model was
+    asked last; `counted` the newest count of each view that a change ended, by the changes in force in it.
     """
 
     ledger: Ledger = Ledger()
@@ -292,7 +295,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     sent: dict[str, SentPrefix] = {}
     held: dict[str, tuple[HeldPrefix, ...]] = {}
     prefill: dict[str, float] = {}
-    cache_break: CacheBreak | None = None
+    cache_breaks: tuple[CacheBreak, ...] = ()
     replied: int = 0
     spending: Spending = Spending()
     prepared: Prepared | None = None
@@ -448,10 +451,11 @@ def _cached(state: SessionState, record: Measured) -> SessionState:
     sent, usage = record.sent, record.usage
     assert sent is not None
     held, before = state.held.get(sent.model, ()), state.sent.get(sent.model)
-    broke = break_of(held, before, sent, usage, record.broke, record.cache_miss, record.at) or state.cache_break
+    broke = break_of(held, before, sent, usage, record.broke, record.cache_miss, record.at)
+    breaks = (*state.cache_breaks, broke)[-MAX_CACHE_BREAKS:] if broke else state.cache_breaks
     prefill = {**state.prefill, sent.model: record.prefill} if record.prefill else state.prefill
     held_now = {**state.held, sent.model: held_after(held, sent, usage)}
-    return msgspec.structs.replace(state, held=held_now, cache_break=broke, prefill=prefill)
+    return msgspec.structs.replace(state, held=held_now, cache_breaks=breaks, prefill=prefill)
 
 
 def _moved(state: SessionState, model: str, address: str | None) -> SessionState:

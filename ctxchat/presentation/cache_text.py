@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ctxchat.core.cache_state import CacheState, Hold, NextCall, Rewrite
+from ctxchat.core.cache_state import CacheBreak, CacheState, Hold, NextCall, Rewrite
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.presentation.text import clock, one_line, short
 from ctxchat.presentation.usage_text import about, count, money
@@ -50,11 +50,21 @@ def next_words(cache: CacheState, now: float) -> str:
 
 def broke_words(cache: CacheState) -> str:
     """When and why a server did not read what it might have: `broke 14:02: pin of m12`; empty for never."""
-    broke = cache.broke
-    if broke is None:
-        return ""
+    return f"broke {_break_words(cache.broke)}" if cache.broke else ""
+
+
+def _break_words(broke: CacheBreak) -> str:
     cause = one_line(broke.cause, MAX_CAUSE_CHARS) or "for no reason known here"
-    return f"broke {clock(broke.at)}: {cause}"
+    return f"{clock(broke.at)}: {cause}"
+
+
+def breaks_line(breaks: Sequence[CacheBreak]) -> str:
+    """All breaks of a session in a line, the newest first: `The cache broke twice, 14:02: pin of m12; 13:40: its 5 minutes were
+    over`; empty where there was none."""
+    if not breaks:
+        return ""
+    times = {1: "once", 2: "twice"}.get(len(breaks), f"{len(breaks)} times")
+    return f"The cache broke {times}, {'; '.join(_break_words(each) for each in reversed(breaks))}"
 
 
 def cache_lines(cache: CacheState, now: float) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ def flight_recorder(state: SessionState, facts: Mapping[str, str] | None = None)
         "\n".join(f"- {name}: {value}" for name, value in (facts or {}).items()),
         f"Tokens used at the end of each turn: {fills}",
         f"Cost: ${state.cost_usd:.4f}",
+        *_cache_breaks(state),
         *flight(state),
         *_differences(state),
     ]
@@ -60,6 +61,14 @@ def flight(state: SessionState) -> list[str]:
     names = "when|id|reason|strategy|model|outcome|before|after|messages|facts|seconds|cost|detail"
     head = ["| " + names.replace("|", " | ") + " |", "|" + "---|" * (names.count("|") + 1)]
     return ["## Compactions", "\n".join([*head, *_rows(state)])]
+
+
+def _cache_breaks(state: SessionState) -> list[str]:
+    """When the server did not read what it might have, and why."""
+    if not state.cache_breaks:
+        return []
+    lines = [f"- {each.at}: {' '.join(each.cause.split()) or 'unexplained'}" for each in state.cache_breaks]
+    return ["## Breaks of the cache", "\n".join(lines)]
 
 
 def _differences(state: SessionState) -> list[str]:

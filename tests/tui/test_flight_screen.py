@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.widgets import Static
 
+from ctxchat.core.cache_state import CacheBreak
 from ctxchat.core.events import Usage
 from ctxchat.core.journal import Changed, CompactionFinished, Measured, Sealed, SessionState, Undone, fold
 from ctxchat.core.record import PutBack
@@ -231,3 +232,21 @@ async def test_every_size_and_nothing_yet(size: tuple[int, int], begun: SessionS
             assert any("24.4k → 9.2k" in line or size[0] < 30 for line in app.drawn(Rows))
         await pilot.press("escape")
         assert app.result is None
+
+
+def report_in(folder: Path) -> str:
+    [report] = folder.glob("*.md")
+    return report.read_text()
+
+
+async def test_when_and_why_the_cache_broke_is_told_and_stands_in_the_report(tmp_path: Path) -> None:
+    breaks = (CacheBreak("its 5 minutes were over", "", at(40)), CacheBreak(f"pin of m12 {KEY}\n", "m12", at(62)))
+    app = Opened(msgspec.structs.replace(flight(), cache_breaks=breaks), tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        said = str(app.over.query_one("#breaks", Static).render())
+        assert said.startswith("The cache broke twice, ") and said.index("pin of m12") < said.index("5 minutes")
+        await pilot.press("x")
+        await app.over.workers.wait_for_complete()
+    text = report_in(tmp_path)
+    assert "## Breaks of the cache" in text and "its 5 minutes were over" in text and KEY not in text

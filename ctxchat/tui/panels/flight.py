@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.widgets import Static
 
 from ctxchat import __version__
 from ctxchat.core.secrets import masked
+from ctxchat.presentation.cache_text import breaks_line
 from ctxchat.presentation.compactions import REASONS, CompactionEntry, compaction_entries, tally
 from ctxchat.presentation.fill import moments
 from ctxchat.presentation.text import clock, elapsed, one_line, short
@@ -55,12 +57,15 @@ class FlightScreen(Panel[str]):
 
     def body(self) -> ComposeResult:
         yield FillChart()
+        yield Static(id="breaks", markup=False)
         yield Rows(COLUMNS, self._cells, id="passes", empty=EMPTY)
         yield CompactionReport()
 
     def on_mount(self) -> None:
         state, context_usage = self._session.state, self._session.context_usage
         self.query_one(FillChart).show_flight(moments(state), context_usage.limit, context_usage.trigger_tokens)
+        self.query_one("#breaks", Static).update(breaks_line(state.cache_breaks))
+        self.query_one("#breaks").display = bool(state.cache_breaks)
         found = compaction_entries(state)
         self.rows.show_items(found, at=0)
         turns, (whole, *shorter) = count(state.ledger.turn, "turn"), tally(found)
