@@ -43,8 +43,9 @@ async def write_title(conversation: Conversation) -> str:
     model, counter = conversation.model, conversation.counter
     texts = (head(masked(text), MAX_READ_TOKENS, counter.count_text) for text in (said, answer))
     asked = "<person>\n{}\n</person>\n<agent>\n{}\n</agent>".format(*texts)
+    wanted = prompt("title")
     items = (
-        Item(Message(0, "system", prompt("title")), "system", 0, "system"),
+        Item(Message(0, "system", wanted), "system", counter.count_text(wanted), "system"),
         Item(Message(0, "user", asked), "user", counter.count_text(asked), "user"),
     )
     request = ModelRequest(View(items, (), (), sum(item.tokens for item in items), 0), MAX_TITLE_TOKENS)

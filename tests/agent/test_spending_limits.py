@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing, suppress
+from itertools import repeat
 from pathlib import Path
 
 import msgspec
@@ -11,20 +12,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxchat.agent.compaction.summariser import ModelSummariser
+from ctxchat.agent.session import Session
 from ctxchat.agent.spending_budget import SpendingBudget, TaskBudget
 from ctxchat.agent.turn.model_calls import stream_reply
 from ctxchat.bootstrap.remembered import StoredDayTotal
+from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import Failed, Notice, ToolStarted, TurnFinished, Usage
 from ctxchat.core.limits import MIN_OUTPUT, SpendingLimits, dearest
-from ctxchat.core.ports import ModelRequest
+from ctxchat.core.ports import ModelRequest, SummaryTask
 from ctxchat.core.prices import ModelPrices, Rates, cost
 from ctxchat.core.view import View
 from ctxchat.presentation.spending_text import limit_lines, wanted_limit
 from ctxchat.storage.database import Database
+from ctxchat.tools.delegating import Delegate
 from tests.agent.desk import Desk, Echo, StillClock
 from tests.agent.test_delegating import TASK, of
 from tests.doubles.scripted import ScriptedModel, calls, says
+from tests.examples import examples
 
 PRICES = ModelPrices(Rates(3.0, 15.0, 0.3, 3.75, 6.0))
 
@@ -147,6 +153,17 @@ async def test_a_turn_stops_before_the_limit_says_so_and_goes_on_when_it_is_rais
     await desk.session.close()
 
 
+async def test_a_summarys_prompt_counts_before_it_is_asked_for() -> None:
+    """What it reads is most of what it costs."""
+    model = ScriptedModel([says("## Goal\nA record of all that was said so far, and of what is open.")], prices=PRICES)
+    budget = SpendingBudget(SpendingLimits(session_tokens=6_000))
+    summariser = ModelSummariser(model, StillClock(), budget)
+    with pytest.raises(ModelError, match="limit is reached"):
+        async for _ in summariser.summarise(SummaryTask((), shorten="word " * 9_000, max_tokens=500)):
+            pass
+    assert not model.requests
+
+
 async def test_a_limit_in_tokens_is_no_window_that_is_too_small() -> None:
     model = ScriptedModel([says("Well.", usage=Usage(28_000, 10)), says("And on.")])
     desk = Desk(model)
@@ -192,8 +209,6 @@ async def test_a_limit_that_is_lowered_under_a_turn_holds_for_its_next_call() ->
 
 
 async def test_a_sub_agents_calls_count_and_its_turn_is_the_callers() -> None:
-    from ctxchat.tools.delegating import Delegate
-
     paid = Usage(8_000, 2_000, cost_usd=0.09)
     lower = ScriptedModel([says("The port is 8123.", usage=paid)], prices=PRICES)
     upper = ScriptedModel([calls(TASK), says("It is 8123.")], prices=PRICES)
@@ -237,6 +252,91 @@ def test_a_task_passes_neither_its_own_limit_nor_its_callers(task: float, sessio
         assert above.in_force()[0].spent == pytest.approx(sum(sums)), "nothing is held back when all is over"
 
     asyncio.run(live())
+
+
+@examples(15, 1_000)
+@given(
+    st.builds(
+        SpendingLimits,
+        turn=st.floats(0.02, 0.6) | st.just(0.0),
+        session=st.floats(0.05, 1.5) | st.just(0.0),
+        task=st.floats(0.02, 0.4) | st.just(0.0),
+        turn_tokens=st.integers(2_000, 60_000) | st.just(0),
+        session_tokens=st.integers(5_000, 150_000) | st.just(0),
+        task_tokens=st.integers(2_000, 40_000) | st.just(0),
+    ),
+    st.floats(0.6, 1.35),
+    st.randoms(use_true_random=False),
+)
+def test_a_session_with_sub_agents_and_summaries_passes_no_limit(limits, overcount, random) -> None:
+    """Whole sessions: turns with calls, sub-agents side by side, summaries by a model, limits that are raised on the way."""
+    asyncio.run(_spend(limits, overcount, random))
+
+
+async def _spend(limits: SpendingLimits, overcount: float, random) -> tuple[int, int, int, int]:
+    """One session; how many requests, sub-agents, summaries and refusals there were."""
+    refused = summaries = 0
+    session, turn, tasks = list[Usage](), list[Usage](), list[list[Usage]]()
+    most = {"limits": limits}
+
+    def paid(request: ModelRequest, *along: list[Usage]) -> Usage:
+        usage = Usage(int(request.view.raw * overcount), random.randint(1, min(9_000, request.max_output or 9_000)))
+        usage = msgspec.structs.replace(usage, cost_usd=cost(PRICES, usage))
+        for one in (session, turn, *along):
+            one.append(usage)
+        now = most["limits"]
+        for usd, tokens, one in (
+            (now.session, now.session_tokens, session),
+            (now.turn, now.turn_tokens, turn),
+            *((now.task, now.task_tokens, each) for each in along),
+        ):
+            assert not usd or sum(u.cost_usd for u in one) <= usd * 1.000001
+            assert not tokens or sum(u.prompt + u.completion for u in one) <= tokens
+        return usage
+
+    def above(request: ModelRequest):
+        nonlocal summaries
+        summaries += not request.view.tools
+        usage, said = paid(request), "Well, then. " * random.randint(1, 300)
+        if random.random() < 0.4 and request.view.tools:
+            return calls(*random.sample([TASK, TASK, ("echo", {"text": said})], random.randint(1, 3)), usage=usage)
+        return says(said, usage=usage)
+
+    async def below(agent: str, session: str) -> Session:
+        task: list[Usage] = []
+        tasks.append(task)
+
+        def work(request: ModelRequest):
+            usage = paid(request, task)
+            return (
+                calls(("echo", {"text": "on and on " * 60}), usage=usage)
+                if random.random() < 0.6
+                else says("8123", usage=usage)
+            )
+
+        small = Desk(ScriptedModel(repeat(work), prices=PRICES), tools=[Echo()], mode="all")
+        small.session._conversation.spending = TaskBudget(budget)
+        return small.session
+
+    model = ScriptedModel(repeat(above), prices=PRICES, window=Window(9_000, "configured"))
+    budget = SpendingBudget(limits, session="s1")
+    delegate = Delegate(below, only_reads=lambda agent, session: True)
+    desk = Desk(model, tools=[delegate, Echo()], mode="all", summariser=ModelSummariser(model, StillClock(), budget))
+    desk.session._conversation.spending = budget
+    for _ in range(random.randint(1, 6)):
+        turn.clear()
+        last = (await desk.say("one more thing " * random.randint(1, 200)))[-1]
+        assert isinstance(last, TurnFinished)
+        refused += budget.reached is not None
+        if budget.reached and random.random() < 0.5:
+            scope, tokens = budget.reached.scope, budget.reached.in_tokens
+            budget.raise_limit(scope, budget.reached.extended, in_tokens=tokens)
+            most["limits"] = budget.limits
+    await desk.session.close()
+    booked = desk.session.state.cost_usd
+    if not model.cut_short:  # of a summary that was being prepared at the end nobody says what it cost
+        assert booked == pytest.approx(sum(u.cost_usd for u in session)), "each call is booked once"
+    return len(session), len(tasks), summaries, refused
 
 
 async def test_the_day_is_counted_by_all_programs(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from ctxchat.core.jobs import JobRow
 from ctxchat.core.permissions import AccessRequest, Grant, parse_rule
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.command_line import leaves_something_running
-from ctxchat.tools.jobs import MAX_FILE_BYTES, MAX_RUNNING, JobList, Jobs, JobTool
+from ctxchat.tools.jobs import MAX_FILE_BYTES, MAX_RUNNING, Job, JobList, Jobs, JobTool
 from ctxchat.tools.sandbox import Sandbox, find_sandbox
 from ctxchat.tools.shell import ENDED_WITH_CALL, Shell
 from tests.tools.test_shell import alive, gone, pids
@@ -111,6 +111,43 @@ async def test_very_much_output_costs_little_and_a_held_pipe_nothing(desk: Desk,
     assert len(kept(desk.jobs.rows[0])[0]) < MAX_FILE_BYTES + 100_000
     held = await desk(desk.shell, command="sleep 300 & echo gone", background=True)
     assert "ended with exit code 0" in held or "ended" in await desk(desk.job, id="j2", action="wait", seconds=20)
+
+
+def open_files() -> int:
+    """How many this process has open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+ENDS = (
+    "exit {n}",
+    "kill -9 $$",
+    "sleep 71{n:03} & echo held",  # ends, and leaves somebody who holds the pipe
+    "trap '' TERM; while :; do sleep 71{n:03}; done",  # deaf, until it is stopped
+    "setsid sleep 71{n:03} & head -c 300000 /dev/zero; sleep 71{n:03}",
+    "stty raw -echo < /dev/tty; cat > /dev/null; sleep 71{n:03}",
+)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+@pytest.mark.parametrize("many", [32, pytest.param(200, marks=pytest.mark.long)])
+async def test_many_come_and_go_and_leave_nothing(desk: Desk, context: ToolContext, many: int) -> None:
+    """Ended by themselves, killed, stopped, deaf, with a held pipe; no process, pipe, task or setting of a terminal is left."""
+    open_before, tasks_before = open_files(), len(asyncio.all_tasks())
+    for first in range(0, many, MAX_RUNNING):
+        begun: list[Job] = []
+        for n in range(first, min(many, first + MAX_RUNNING)):
+            command = ENDS[n % len(ENDS)].format(n=n)
+            ready = desk.shell.ready(["/bin/bash", "-c", command], context)
+            begun.append(await desk.jobs.start(command, ready, context, foreign=not desk.shell.sandbox, seconds=None))
+        by_themselves = [job for n, job in enumerate(begun, first) if n % len(ENDS) < 3]
+        await asyncio.gather(*(job.wait(60) for job in by_themselves))
+        await asyncio.gather(*(desk.jobs.stop(job.id) for job in begun))
+    assert len(desk.jobs.rows) == many and not any(row.running for row in desk.jobs.rows)
+    killed = "ended with exit code 137" if desk.shell.sandbox else "ended by signal 9"
+    assert {"stopped", "ended with exit code 6", killed} <= {row.state for row in desk.jobs.rows}
+    await desk.jobs.close()
+    assert not [line for line in running_commands() if b"sleep 71" in line]
+    assert open_files() <= open_before and len(asyncio.all_tasks()) <= tasks_before
 
 
 async def test_so_many_at_once_and_no_more(context: ToolContext) -> None:

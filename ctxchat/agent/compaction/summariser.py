@@ -24,6 +24,7 @@ from ctxchat.core.ports import Clock, ModelPort, ModelRequest, SummaryNews, Summ
 from ctxchat.core.summaries import room_in_words
 from ctxchat.core.summary_task import chunks, output_room, request_text, shortened, shorter_text, within_text
 from ctxchat.core.summary_update import room_for_update, updated
+from ctxchat.core.tokens import Count
 from ctxchat.core.view import Item, View
 
 MAX_FILLED_SHARE = 0.75
@@ -67,7 +68,8 @@ class ModelSummariser:
         if task.shorten:
             asked = shorter_text(task.shorten, task.max_tokens, self._model.count)
             system, draft = self._prompt("summary", task), ArrivingReply()
-            async with aclosing(self._asked(_saying(system, asked, output_room(task, window)), draft)) as news:
+            request = await asyncio.to_thread(_saying, system, asked, output_room(task, window), self._model.count)
+            async with aclosing(self._asked(request, draft)) as news:
                 async for each in news:
                     yield each
             _checked(draft)
@@ -166,7 +168,8 @@ class ModelSummariser:
                 asked = request_text(
                     piece, record, task.beside, task.instructions, number=number, of=len(pieces), update=update
                 )
-                request = _saying(self._prompt("summary", task, record if update else ""), asked, output)
+                system = self._prompt("summary", task, record if update else "")
+                request = await asyncio.to_thread(_saying, system, asked, output, self._model.count)
                 async with aclosing(self._asked(request, draft)) as stream:
                     async for news in stream:
                         if (last and not update) or isinstance(news, Usage):
@@ -191,13 +194,14 @@ class ModelSummariser:
             yield draft.end.usage
 
 
-def _saying(system: str, text: str, output: int) -> ModelRequest:
-    """A call that says this, for a reply of at most `output` tokens."""
+def _saying(system: str, text: str, output: int, count: Count) -> ModelRequest:
+    """A call that says this, for a reply of at most `output` tokens. Counted: a limit holds for it, and a server's figures are
+    judged by it."""
     items = (
-        Item(Message(seq=0, role="system", content=system), "system", 0, "system"),
-        Item(Message(seq=0, role="user", content=text), "user", 0, "user"),
+        Item(Message(seq=0, role="system", content=system), "system", count(system), "system"),
+        Item(Message(seq=0, role="user", content=text), "user", count(text), "user"),
     )
-    return ModelRequest(View(items, (), (), 0, 0), output)
+    return ModelRequest(View(items, (), (), sum(item.tokens for item in items), 0), output)
 
 
 def _is_record(text: str) -> bool:
