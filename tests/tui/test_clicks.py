@@ -16,6 +16,7 @@ from ctxchat.tui.unsent.outside_editor import visit
 from tests.tui.chatting import chatting, until
 from tests.tui.fakes import FakeSession, reply
 from tests.tui.test_chat import words
+from tests.tui.test_reading import Copied
 
 
 async def click_on(app: CtxchatApp, pilot: Pilot[int], said: str) -> None:
@@ -47,6 +48,31 @@ async def test_keys_model_and_mode_do_what_they_say(tmp_path: Path) -> None:
         await pilot.press("escape")
         await click_on(app, pilot, session.context_usage.model.rsplit("/", 1)[-1])
         await until(pilot, lambda: type(app.screen).__name__ == "ModelsScreen")
+
+
+async def test_the_head_of_a_column_orders_by_it(tmp_path: Path) -> None:
+    session = FakeSession(lambda _: reply("A long answer. " * 400))
+    async with chatting(tmp_path, session, (140, 44)) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: not app.controller.busy)
+        await pilot.press("f4")
+        await until(pilot, lambda: "biggest first" in words(app) and "tokens ▾" in words(app))
+        await click_on(app, pilot, "turn")
+        await until(pilot, lambda: "as sent" in words(app) and "tokens ▾" not in words(app))
+        await click_on(app, pilot, "tokens")
+        await until(pilot, lambda: "biggest first" in words(app))
+
+
+async def test_an_address_that_no_window_opens_is_copied_shown_and_told_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 1 10.0.0.2 22")
+    async with chatting(tmp_path, FakeSession(), (120, 40), app=Copied) as (app, pilot):
+        app.open_url("https://example.org/a")
+        await until(pilot, lambda: "Copied, as over SSH" in words(app) and "example.org/a" in words(app))
+        assert app.copied == "https://example.org/a"
 
 
 async def test_what_holds_most_is_gone_to(tmp_path: Path) -> None:
