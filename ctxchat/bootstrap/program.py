@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import hashlib
+import shlex
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -203,8 +204,21 @@ class Program(Shared):
         missing = () if interactive else await self.servers_awaited()
         opening = Opening(self, interactive, editor=editor)
         session = await opening.open(session_id, only_read=only_read, keep_empty=keep_empty)
-        session.notices = (*session.notices, *missing, *await self._others_hooks())
+        begun = await self._begun_elsewhere(session) if interactive and not editor else ()
+        session.notices = (*session.notices, *begun, *missing, *await self._others_hooks())
         return session
+
+    async def _begun_elsewhere(self, session: Session) -> Sequence[str]:
+        """That a stored session is of another folder than the one it is opened in, and how to go on with it there."""
+        if not session.state.ledger.groups:
+            return ()
+        folder = (await self.database.run(sessions.row, self.database, session.id)).folder
+        if not folder or folder == str(self.workspace):
+            return ()
+        there = f"cd {shlex.quote(folder)} && ctxchat --session {session.id}"
+        return (
+            f"This session was begun in {folder}. Files, memory and rules are those of this folder. There: {there}",
+        )
 
     async def _others_hooks(self) -> Sequence[str]:
         """That hooks of another agent run here, too: a sentence, the first time and whenever they are others."""

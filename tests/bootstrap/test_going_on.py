@@ -162,3 +162,19 @@ async def test_an_address_with_a_login_is_not_kept_and_nobody_else_is_asked_inst
         state = (await made.database.run(loading.load_state, made.database, opened.id)).state
         assert state.model == "openai/first" and state.address is None, "not empty: that is the provider's own"
     assert not any(b"me:word" in file.read_bytes() for file in (tmp_path / "data").glob("*.db*"))
+
+
+async def test_that_a_session_is_of_another_folder_is_told_with_the_way_there(tmp_path: Path) -> None:
+    async with ModelDouble([says("One.")]) as model:
+        async with program(tmp_path, "openai/first", model.base_url) as made:
+            session = await asked(made)
+            again = await made.open(session)
+            assert not again.notices
+            await again.close()
+        (other := tmp_path / "other").mkdir()
+        loaded = settings(tmp_path, "openai/first", model.base_url)
+        elsewhere = Program(Flags(), loaded, other, Database(tmp_path / "data"))
+        opened = await elsewhere.open(session)
+        assert f"cd {tmp_path} && ctxchat --session {session}" in opened.notices[0]
+        await opened.close()
+        await elsewhere.close()

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from textual.widgets import Input, OptionList, Static
 from textual.widgets._footer import FooterKey
@@ -23,7 +24,7 @@ from ctxchat.storage import archive, sessions
 from ctxchat.storage.database import Database
 from ctxchat.tui.panels.filters import Choice
 from ctxchat.tui.panels.reader import ReaderScreen
-from ctxchat.tui.panels.search import SearchScreen
+from ctxchat.tui.panels.search import SearchScreen, once
 from ctxchat.tui.panels.search_results import CLOSE, OPEN, highlighted, passage_of
 from tests.storage.samples import compaction
 from tests.tui.chatting import sure, until
@@ -292,3 +293,9 @@ def test_what_was_found_stands_out() -> None:
     shown = highlighted(f"a {OPEN}b{CLOSE} [c] {OPEN}d{CLOSE}")
     assert shown.plain == "a b [c] d"
     assert [shown.plain[s.start : s.end] for s in shown.spans if "bold" in str(s.style)] == ["b", "d"]
+
+
+def test_a_message_that_branches_have_too_is_found_once() -> None:
+    hit = Hit("s1", "m1", "user", "hub", 3, "", 1, at(1), "g1", "harbour")
+    branch, other = msgspec.structs.replace(hit, session="s2"), msgspec.structs.replace(hit, message="m2")
+    assert once([hit, branch, other], "s2") == [branch, other] and once([branch, hit], "s9") == [branch]

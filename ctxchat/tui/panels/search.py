@@ -43,6 +43,16 @@ class SearchField(Field):
     BINDINGS = [Binding("down", "screen.into", "to the hits", key_display="enter")]
 
 
+def once(hits: Sequence[Hit], here: str) -> list[Hit]:
+    """Each message once: a branch has those of the session it came from. That of the session on screen, else the best."""
+    kept: dict[tuple[str, ...], Hit] = {}
+    for hit in hits:
+        said = (hit.message, hit.role, hit.at, hit.snippet)
+        if said not in kept or hit.session == here:
+            kept[said] = hit
+    return list(kept.values())
+
+
 class SearchScreen(Panel[tuple[str, str]]):
     """Comes back with a session's id and the group to go to there, or None."""
 
@@ -130,10 +140,10 @@ class SearchScreen(Panel[tuple[str, str]]):
         """These hits; or what is `wrong` with a filter, which may still be being typed. `partly`: how far the index is."""
         fewer = " Fewer filters may help: s, w, o, t." if self.scope != Scope() else ""
         nothing = wrong or (f"Nothing found for {one_line(words, 60)}.{fewer}" if words else START)
-        self.query_one(SearchResults).show_hits(hits, words, nothing)
+        self.query_one(SearchResults).show_hits(shown := once(hits, self._session.id), words, nothing)
         self.query_one("#partly", Static).update(partly)
         self.set_class(bool(partly), "-partly")
-        tail = f"the {len(hits)} best" if len(hits) == MAX_HITS else count(len(hits), "hit") if hits else ""
+        tail = f"the {len(hits)} best" if len(hits) == MAX_HITS else count(len(shown), "hit") if shown else ""
         self.head(tail)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
