@@ -292,6 +292,10 @@ class Hooks:
                 if event is None or isinstance(event, TurnStarted)
                 else conversation.context_usage
             )
+        return self._moment_of(context_usage, tool)
+
+    def _moment_of(self, context_usage: ContextUsage, tool: str = "") -> Moment:
+        conversation = self._conversation
         groups = conversation.ledger.groups_in_force
         return Moment(
             context_pressure=round((context_usage.used + (self._results if tool else 0)) / context_usage.limit, 4),
@@ -415,11 +419,12 @@ class Hooks:
         return said
 
     async def _asked_moment(self, tool: str) -> Moment:
-        if tool:
-            moment = await self._moment(ToolStarted("", tool, {}))
-            return msgspec.structs.replace(moment, tool_calls=self._asked_calls)
-        usage, ledger = self._seen or self._conversation.context_usage, self._conversation.ledger
-        return Moment(round(usage.used / usage.limit, 4), ledger.turn, self._calls)
+        """The moment of an answer that counts. A call that is asked about has not started: it is counted with those before."""
+        if not tool:
+            return self._moment_of(self._seen or self._conversation.context_usage)
+        moment, asked = await self._moment(ToolStarted("", tool, {})), self._asked_calls
+        before = moment.session_calls - moment.tool_calls
+        return msgspec.structs.replace(moment, tool_calls=asked, session_calls=before + asked)
 
     def _claude_line(self, fields: Mapping[str, object]) -> bytes:
         """What a hook in Claude Code's form reads. There is no file of the conversation in its form."""

@@ -100,7 +100,7 @@ def needed_names(known: Sequence[Group], later: Sequence[Group]) -> tuple[list[N
     found: dict[tuple[str, str], NeededName] = {}
     for group in later:
         for message in group.messages:
-            said += message.text if message.role == "user" else ""
+            said += f"\n{message.text}" if message.role == "user" else ""
             for call in message.calls:
                 calls += 1
                 for name in names_of(call):
@@ -110,7 +110,7 @@ def needed_names(known: Sequence[Group], later: Sequence[Group]) -> tuple[list[N
                     if is_in(before, name) and not is_in(said, name):
                         seen = msgspec.structs.replace(name, message=message.id, read_again=again)
                         found[name.kind, name.name] = seen
-            said += message.text if message.role == "tool" else ""  # no longer needed from before
+            said += f"\n{message.text}" if message.role == "tool" else ""  # no longer needed from before
         if calls >= MAX_CALLS:
             break
     return list(found.values()), calls

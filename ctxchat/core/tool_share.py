@@ -1,8 +1,9 @@
-"""Which tools a request describes: those of servers may take a share of the window. Beyond it they are named only, and found and
-called on demand. Pure; knows no server."""
+"""Which tools are described in a request: all of ours, and those of MCP servers up to a share of the window. The others are named
+only, and found and called on demand. Pure; knows no server."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import msgspec
@@ -93,5 +94,5 @@ def _listings(servers: Mapping[str, Sequence[ToolSpec]]) -> Iterator[str]:
 def first_line(description: str) -> str:
     """What a tool does, in some words of its description."""
     text = " ".join(description.split())
-    sentence = text.partition(". ")[0]
+    sentence = re.split(r"\. (?=[^a-z])", text, maxsplit=1)[0]  # not behind "e.g."
     return sentence if len(sentence) <= MAX_LINE_CHARS else f"{sentence[: MAX_LINE_CHARS - 1]}…"

@@ -1,4 +1,4 @@
-"""What a server's figures are worth: counts and costs that make no sense are told from those that do. Pure.
+"""Checks the token counts and costs that servers report, and drops those that cannot be true. Pure.
 
 What was sent and what came back is known; figures that cannot be of it are treated as if none had been given.
 """
@@ -12,7 +12,7 @@ MAX_HIDDEN_THOUGHT_TOKENS = 200_000
 """Tokens that a reply may hold beyond what was shown of it: what a model thought in silence."""
 
 MAX_CALL_USD = 1_000
-"""What no call costs."""
+"""US dollars. A single call that is said to cost more is a mistake."""
 
 MAX_TOKEN_USD = 0.01
 """US dollars a token, ten times what the dearest models take."""
@@ -29,7 +29,7 @@ def tokens(value: object) -> int:
 
 
 def dollars(value: object) -> float | None:
-    """What something cost; None where it makes no sense, as NaN, which JSON cannot even say."""
+    """What something cost; None where that is no sensible amount: negative, NaN, or more than a call costs."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_CALL_USD:
         return None
     return float(value)
@@ -39,21 +39,21 @@ def sound(usage: Usage, sent: int, received: int) -> Usage:
     """The usage with figures that fit together, and fit what was `sent` (our raw tokens) and `received` (characters).
 
     Where prompt or completion cannot be true both are 0, which says that nothing was counted, and a cost made from them is 0
-    too. Where none was given the cost stays where it is one: then the server said so itself.
+    too. If no counts were given, a plausible cost is kept: then the server named it itself.
     """
     prompt, completion = tokens(usage.prompt), tokens(usage.completion)
-    true = (
+    plausible = (
         0 < prompt <= most_tokens(sent) and completion == usage.completion <= 4 * received + MAX_HIDDEN_THOUGHT_TOKENS
     )
-    cost = _cost(usage.cost_usd, prompt + completion if true else most_tokens(sent))
-    if not true:
-        return Usage(0, 0, cost_usd=0.0 if prompt else cost, estimated=usage.estimated)
+    cost = _cost(usage.cost_usd, prompt + completion if plausible else most_tokens(sent))
+    if not plausible:
+        return Usage(0, 0, cost_usd=0.0 if usage.prompt else cost, estimated=usage.estimated)
     cached, reasoning = min(tokens(usage.cached), prompt), min(tokens(usage.reasoning), completion)
     written = min(tokens(usage.written), prompt - cached)
     long = min(tokens(usage.written_long), written)
     return Usage(prompt, completion, cached, reasoning, cost, usage.estimated, written, long)
 
 
-def _cost(said: object, counted: int) -> float:
-    cost = dollars(said) or 0.0
-    return cost if cost <= counted * MAX_TOKEN_USD + MAX_EXTRAS_USD else 0.0
+def _cost(reported: object, tokens_of_it: int) -> float:
+    cost = dollars(reported) or 0.0
+    return cost if cost <= tokens_of_it * MAX_TOKEN_USD + MAX_EXTRAS_USD else 0.0

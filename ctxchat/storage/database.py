@@ -319,12 +319,13 @@ class Database:
             return True
 
     def _forget_rows(self, session: str) -> None:
-        """A little at a time, so that others can write between."""
+        """A little at a time, so that others can write between. A row that only a damaged index still names is left."""
         for table, key in schema.OF_A_SESSION.items():
             some = f"SELECT {key} FROM {table} WHERE session = ? LIMIT {_DELETED_ROWS_AT_ONCE}"
             with contextlib.suppress(StorageError):
                 while rows := self.query(some, (session,)):
-                    self.write(lambda c, table=table, key=key, rows=rows: _forget(c, table, key, session, rows))
+                    if not self.write(lambda c, table=table, key=key, rows=rows: _forget(c, table, key, session, rows)):
+                        break
 
     def close(self) -> None:
         """Finish what was asked for, then close. A second time does nothing."""
@@ -396,11 +397,13 @@ class Database:
         return copy
 
 
-def _forget(connection: sqlite3.Connection, table: str, key: str, session: str, rows: Sequence[tuple[Any]]) -> None:
+def _forget(connection: sqlite3.Connection, table: str, key: str, session: str, rows: Sequence[tuple[Any]]) -> int:
+    """Remove these rows; how many there were."""
     if table == "messages":
         for (row,) in rows:
             index.remove_row(connection, row)
-    connection.executemany(f"DELETE FROM {table} WHERE session = ? AND {key} = ?", ((session, row) for (row,) in rows))
+    some = f"DELETE FROM {table} WHERE session = ? AND {key} = ?"
+    return connection.executemany(some, ((session, row) for (row,) in rows)).rowcount
 
 
 def _wrong(line: str) -> bool:

@@ -17,6 +17,10 @@ def as_edited(place: ResolvedPath, saved: bytes, editor: EditorFiles | None) -> 
     encoding = encoding_of(saved, agreed=agreed_encoding(place))
     text = editor.text(str(place.path)) if encoding.codec.startswith("utf-8") else None
     old = encoding.decode(saved)
-    if text is None or len(text) > MAX_BYTES or LINE_END.sub("\n", text) == LINE_END.sub("\n", old):
+    if (
+        text is None
+        or len(text.encode("utf-8", "replace")) > MAX_BYTES
+        or LINE_END.sub("\n", text) == LINE_END.sub("\n", old)
+    ):
         return saved
     return encoding.encode(with_line_ends_of(old, text))

@@ -145,3 +145,23 @@ async def test_a_steering_message_whose_command_a_hook_stops_is_left_out_and_the
     assert any("no dates" in notice.text and "It was: /state" in notice.text for notice in of(events, Notice))
     assert of(events, TurnFinished)[-1].status == "done" and not any("State:" in text for text in sent(model))
     await work.session.close()
+
+
+@pytest.mark.parametrize("when", [When(message_count=1), When(session_messages=1), When(session_calls=1)])
+async def test_every_condition_can_hold_where_the_answer_counts(tmp_path: Path, when: When):
+    model = ScriptedModel(x for _ in range(9) for x in [calls(("grep", {"text": "x"})), says("well")])
+    work = desk(tmp_path, model, hook("compaction_started", "touch ran", form="ctxchat", when=when))
+    for _ in range(3):
+        await work.say(LONG * 2)
+    await work.free_up()
+    assert (tmp_path / "ran").exists()
+    await work.session.close()
+
+
+async def test_a_call_that_is_asked_about_counts_among_the_sessions(tmp_path: Path):
+    model = ScriptedModel([calls(("grep", {"text": "x"})), says("well")])
+    work = desk(tmp_path, model, hook("tool_started", "cat > moment", form="ctxchat"))
+    await work.say("go")
+    moment = json.loads((tmp_path / "moment").read_text())["moment"]
+    assert (moment["tool_calls"], moment["session_calls"]) == (1, 1)
+    await work.session.close()

@@ -86,3 +86,8 @@ def test_only_names_of_the_next_calls_that_were_known_count_each_once(paths: lis
     names = [name.name for name in audit.needed]
     assert len(set(names)) == len(names) and set(names) == set(paths[:MAX_CALLS]) & {"src/a.py", "src/b.py"}
     assert all(name.in_view == (name.name in summary) for name in audit.needed)
+
+
+def test_a_name_at_the_end_of_what_was_said_is_found() -> None:
+    after = messages("please open src/logger.py", "now", ("read_file", "src/logger.py", "x"), start=7)
+    assert audited(BEFORE, "Nothing.", after).needed == ()

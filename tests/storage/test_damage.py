@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,7 @@ import pytest
 from ctxchat.core.errors import StorageError
 from ctxchat.core.journal import Named, Sealed
 from ctxchat.storage import inspection, loading, private_files, repair, schema, sessions
-from ctxchat.storage.database import Database
+from ctxchat.storage.database import FILE, Database
 from ctxchat.storage.journal import open_journal
 from ctxchat.storage.search import search
 from ctxchat.storage.session_files import attach
@@ -240,3 +244,21 @@ def test_writes_that_went_with_the_log_are_told(tmp_path: Path, left: str) -> No
     repair.repair(data)
     with Database(data) as database:
         assert not database.missed() and not inspection.inspect(database).faults, "who repaired it was told"
+
+
+def test_a_row_that_only_a_damaged_index_names_keeps_no_store_from_opening(tmp_path: Path) -> None:
+    with Database(tmp_path) as database:
+        session = sessions.create(database, records=turns(1))
+    index = ("SELECT * FROM sqlite_master WHERE name = 'messages_by_seq'",)
+    with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as raw:
+        raw.execute("PRAGMA writable_schema = ON")
+        (row,) = raw.execute(*index).fetchall()
+        raw.execute("DELETE FROM sqlite_master WHERE name = 'messages_by_seq'")
+    with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as raw:  # which knows no index
+        for table in ("messages", "journal", "sessions"):
+            raw.execute(f"DELETE FROM {table}")
+        raw.execute("INSERT INTO doomed VALUES (?)", (session,))
+        raw.execute("PRAGMA writable_schema = ON")
+        raw.execute("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", row)
+    opening = "import sys, pathlib; from ctxchat.storage.database import Database; Database(pathlib.Path(sys.argv[1])).close()"
+    subprocess.run([sys.executable, "-c", opening, tmp_path], check=True, timeout=60)

@@ -12,10 +12,12 @@ import pytest
 from textual.widgets import Input, Static
 
 from ctxchat.config.effective import Loaded, load_settings
+from ctxchat.config.option_table import Option
+from ctxchat.config.schema.option import Facts
 from ctxchat.core.cache_state import CacheState, Hold, NextCall
 from ctxchat.core.errors import UsageError
 from ctxchat.tui.panels.panel import Confirm
-from ctxchat.tui.panels.settings import ChangeScreen, SettingsScreen
+from ctxchat.tui.panels.settings import ChangeScreen, SettingsScreen, parsed
 from ctxchat.tui.transcript.blocks import ErrorBlock
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Rows
@@ -264,3 +266,17 @@ async def test_settings_that_cannot_be_read_are_said_in_the_chat(tmp_path: Path,
         await until(pilot, lambda: blocks(app, ErrorBlock))
         (said,) = blocks(app, ErrorBlock)
         assert said.text == "mine.toml: there is no such settings file." and app.screen is app.chat
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        ('code --wait "$FILE"', 'code --wait "$FILE"'),
+        ("'abc'", "abc"),
+        ('"a\\tb"', "a\tb"),
+        (' "', '"'),
+        ('"a" "b"', '"a" "b"'),
+    ],
+)
+def test_text_is_what_was_typed_unless_all_of_it_is_quoted(typed: str, value: str) -> None:
+    assert parsed(typed, Option(("interface", "editor"), str, "", Facts())) == value

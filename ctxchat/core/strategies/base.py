@@ -1,6 +1,6 @@
-"""What every strategy is: a small pure object that turns a view into a plan, and can neither mutate, wait nor fail halfway.
+"""What every compaction strategy is: a small pure object that turns a view into a plan, changes nothing and waits for nothing.
 
-A preview is a plan drawn, a dry run is a plan printed; `ctxchat.agent.compaction.compactor` is the one executor.
+A preview shows a plan, a dry run works out what it would leave; `ctxchat.agent.compaction.run` is the one executor.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Strategy(Protocol):
-    """A way to make room."""
+    """A compaction strategy."""
 
     @property
     def name(self) -> str:

@@ -109,8 +109,13 @@ class StripReasoning:
         return one_step(self.name, basis, step)
 
 
+CLIP = "token_budget: clip"
+"""The step of `TokenBudget` that cuts messages."""
+
+
 class TokenBudget:
-    """Folds whole groups, and whole turns where that is near, until the target is met. Then clips, if it still is not."""
+    """Replaces the oldest groups by a recap until the target is met, whole turns where that is near; cuts long messages if it
+    still is not."""
 
     name = "token_budget"
     label = "oldest messages until it fits"
@@ -121,27 +126,18 @@ class TokenBudget:
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
         if view.raw <= budget.target:
             return None
-        cap = max(MIN_CLIP_TOKENS, budget.target // 2)
-        steps: list[Step] = []
-        now, state = view, ledger
-        for make in (_fold, _clip):
-            step = make(self.name, Basis(now, state, self.options), budget, cap)
-            if step is not None:
-                steps.append(step)
-                now, state = after_step(now, state, step, self.options.counter)
-            if now.raw <= budget.target:
-                break
+        now, state, counter = view, ledger, self.options.counter
+        if recap := recap_to_target(self.name, Basis(now, state, self.options), budget):
+            now, state = after_step(now, state, recap, counter)
+        clip: Step | None = None
+        if now.raw > budget.target:
+            basis, cap = Basis(now, state, self.options), max(MIN_CLIP_TOKENS, budget.target // 2)
+            if clip := clip_step(CLIP, basis, basis.entries, cap, now.raw - budget.target):
+                now, state = after_step(now, state, clip, counter)
         if now.raw >= view.raw:
             return None
-        return Plan(self.name, tuple(steps), before=view.raw, after=now.raw, keep_recent=self.options.keep_recent)
-
-
-def _fold(name: str, basis: Basis, budget: Budget, cap: int) -> Step | None:
-    return recap_to_target(name, basis, budget)
-
-
-def _clip(name: str, basis: Basis, budget: Budget, cap: int) -> Step | None:
-    return clip_step(f"{name}: clip", basis, basis.entries, cap, basis.view.raw - budget.target)
+        steps = tuple(step for step in (recap, clip) if step)
+        return Plan(self.name, steps, before=view.raw, after=now.raw, keep_recent=self.options.keep_recent)
 
 
 _SINGLE = (
@@ -161,6 +157,7 @@ _SINGLE = (
 LABELS: Mapping[str, str] = {strategy.name: strategy.label for strategy in _SINGLE} | {
     KEPT: KEPT_LABEL,
     DEFERRED: "what you put off until now",
+    CLIP: "long messages cut to head and tail",
 }
 """What each does, for people; a step of a plan has the name of its strategy."""
 

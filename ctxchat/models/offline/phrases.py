@@ -1,4 +1,6 @@
-"""What the assistant says in its own words. English; what it finds and quotes is in any language."""
+"""The fixed sentences of the offline assistant, all in English; what it quotes may be in any language."""
+
+import re
 
 FOUND = "The best match is {ref}:"
 PARTLY = "Nothing I found covers all of this; the closest is {ref}:"
@@ -18,12 +20,6 @@ TOLD = "From this conversation ({label}):"
 BEGINS = "{ref} begins:"
 HAS = "{ref} holds:"
 HOLDS = "It holds:"
-
-BEGINNINGS = tuple(
-    phrase.split("{")[0]
-    for phrase in (FOUND, PARTLY, ALSO, MISSING, SEARCHED, NOTHING, LIMITS, DENIED, FAILED, TOLD, HOLDS)
-)
-"""How its sentences begin, so that they are not taken for news later."""
 
 WHO = (
     "I am ctxchat's built-in offline assistant, not a language model. I search this folder with the same tools a model would "
@@ -52,3 +48,11 @@ NOTED = (
 )
 NO_TOOL = "I was not given the tool for that here ({name})."
 NO_QUESTION = "There is no question for me yet. Ask me something about this folder, or say `help`."
+
+_FIXED = (FOUND, PARTLY, ALSO, MISSING, SEARCHED, NOTHING, NOTHING_SAID, LIMITS, DENIED, FAILED, TOLD, HOLDS, WHO, WINDOW,
+          GREETING, THANKS, NOTED, NO_TOOL, NO_QUESTION)  # fmt: skip
+# BEGINS and HAS begin with a place: no text can be told by that
+BEGINNINGS = tuple(
+    sentence.split("{")[0] for phrase in _FIXED for sentence in re.split(r"(?<=[.:]) (?=[A-Z`])", phrase)
+)
+"""How its own sentences begin: what sums up a conversation leaves out such ones, since they say nothing about the project."""

@@ -55,13 +55,15 @@ def following(row: OptionRow) -> Any:
 
 
 def parsed(text: str, option: Option) -> Any:
-    """What a person typed as a plain value: as TOML reads it, else as the words they are."""
-    if bare(option.type) is str:
-        return text.strip().strip('"')
+    """What a person typed as a plain value: as TOML reads it, else as the words they are. Text is words unless all of it is
+    quoted."""
+    text = text.strip()
+    if bare(option.type) is str and not (len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"):
+        return text
     try:
-        return tomllib.loads(f"value = {text.strip()}")["value"]
+        return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        return text.strip()
+        return text
 
 
 class ChangeScreen(Dialog[Any]):
