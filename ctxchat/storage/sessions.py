@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta
+from itertools import count
 from types import MappingProxyType
 from typing import Any
 
@@ -34,6 +36,7 @@ from ctxchat.core.sanitize import whole_text
 from ctxchat.storage import around, entries, loading, private_files, removal
 from ctxchat.storage.database import Database
 
+_BRANCH = re.compile(r"^Branch (\d+ )?of ")
 _ID_TICK_MS = 8  # milliseconds between two ids that sort by time
 EMPTY_KEPT = timedelta(days=1)
 """How long a session in which nothing was written is kept where somebody else has its id, as an editor does."""
@@ -322,7 +325,9 @@ def fork(database: Database, session: str, up_to: str = "") -> str:
     records, _ = loading.read_records(database, session)
     records += loading.cut_off(database, session, fold(records))[0]
     copied = fitting(cut(records, up_to) if up_to else records)
-    new = create(database, title=source.title, model=source.model, parent=session, folder=source.folder, records=copied)
+    title = _branch_title(database, source.title)
+    copied = [*copied, Named(title)] if title else copied
+    new = create(database, title=title, model=source.model, parent=session, folder=source.folder, records=copied)
     try:
         old_folder, new_folder = (private_files.session_folder(database.folder, s) for s in (session, new))
         private_files.copy_folder(old_folder / "tool-results", new_folder / "tool-results")
@@ -336,6 +341,15 @@ def fork(database: Database, session: str, up_to: str = "") -> str:
     if source.estimated and not up_to:
         reckon(database, new, source.used)
     return new
+
+
+def _branch_title(database: Database, title: str) -> str:
+    """What a branch of a session is called: `Branch 2 of …`, so that neither is taken for the other; empty for one without a
+    title."""
+    whole = _BRANCH.sub("", title)
+    names = {name for (name,) in database.query("SELECT title FROM sessions WHERE title LIKE 'Branch %'")}
+    numbered = (f"Branch {n} of {whole}" if n > 1 else f"Branch of {whole}" for n in count(1))
+    return next(name for name in numbered if name not in names) if whole else ""
 
 
 def hand_off(database: Database, session: str, title: str) -> str:

@@ -4,6 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -211,14 +212,17 @@ async def test_writing_to_a_session_deleted_elsewhere_is_told(database: Database
 
 
 async def test_a_fork_is_equal_and_goes_its_own_way(database: Database) -> None:
-    session = sessions.create(database, records=[*turns(3), compaction("c1", "g1", "g2"), Named("first")])
+    records = [*turns(3), compaction("c1", "g1", "g2"), Named("first")]
+    session = sessions.create(database, title="first", records=records)
     journal = open_journal(database, session).journal
     path = await journal.spill("m3.txt", "large")
     await journal.keep(Partial(Message(13, "assistant", "half"), turn=3))
     await journal.close()
     fork = sessions.fork(database, session)
     assert sessions.row(database, fork).parent == session
-    assert loading.load_state(database, fork).state == loading.load_state(database, session).state
+    state = msgspec.structs.replace(loading.load_state(database, session).state, title="Branch of first")
+    assert loading.load_state(database, fork).state == state and sessions.row(database, fork).title == state.title
+    assert sessions.row(database, sessions.fork(database, fork)).title == "Branch 2 of first"
     sessions.delete(database, session)
     assert (database.folder / "sessions" / fork / path).read_text() == "large"
     assert archive.load_compaction(database, "c1").session == fork
