@@ -11,13 +11,13 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 _CANNOT_BE_REPLACED = {
     errno.EBUSY,  # something is mounted on it
     errno.EXDEV,
     errno.EROFS,  # it is mounted into a folder that nobody can write in
-    errno.EACCES,  # the folder, or whose file it is, cannot be ours
+    errno.EACCES,  # the folder cannot be written in, or the old owner cannot be given
     errno.EPERM,
     errno.ENOTSUP,
     errno.EINVAL,  # an owner the file system does not know
@@ -27,14 +27,14 @@ _CANNOT_BE_REPLACED = {
 def write_atomically(
     path: Path, data: bytes, mode: int | None = None, *, new_mode: int = 0o600, folder: int | None = None
 ) -> None:
-    """Put `data` in place of the file at `path`, or make it.
+    """Replace the content of the file at `path`, or create it.
 
     The new file is written beside the old one and takes its place in one step, with its owner, `mode` (its own where None;
     `new_mode` for a new file) and extended attributes. Where that would part it from its other names, or cannot be done (a file
     that is mounted, another's file, a folder that is read-only), the data is written into the file that is there; that keeps all
     of these too, and if it fails on the way, what was there is written back.
 
-    `path` must be no link; with `folder`, an open one, it is a name in it. Raises OSError.
+    `path` must not be a symbolic link. With `folder`, the handle of an open one, it is a name in that. Raises OSError.
     """
     try:
         found = os.stat(path, dir_fd=folder, follow_symlinks=False)
@@ -55,7 +55,7 @@ def write_atomically(
 
 def _replace(path: Path, data: bytes, found: os.stat_result | None, mode: int, folder: int | None) -> None:
     beside = path.with_name(f".{path.name[:50]}.{secrets.token_hex(6)}.tmp")
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600, dir_fd=folder)
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN_FLAGS, 0o600, dir_fd=folder)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -80,7 +80,7 @@ def _take_over(new: int, path: Path, found: os.stat_result, folder: int | None) 
             os.fchown(new, found.st_uid, found.st_gid)
     if not hasattr(os, "listxattr"):
         return
-    old = os.open(path, os.O_RDONLY | _NO_LINK, dir_fd=folder)
+    old = os.open(path, os.O_RDONLY | _OPEN_FLAGS, dir_fd=folder)
     try:
         wanted = {name: os.getxattr(old, name) for name in _attributes(old)}
         there = {name: os.getxattr(new, name) for name in _attributes(new)}
@@ -105,9 +105,9 @@ def _attributes(handle: int) -> list[str]:
 def _write_into(path: Path, data: bytes, found: os.stat_result, mode: int, folder: int | None) -> None:
     before: bytes | None = None
     try:
-        handle = os.open(path, os.O_RDWR | _NO_LINK, dir_fd=folder)
+        handle = os.open(path, os.O_RDWR | _OPEN_FLAGS, dir_fd=folder)
     except PermissionError:  # one that can be written, but not read
-        handle = os.open(path, os.O_WRONLY | _NO_LINK, dir_fd=folder)
+        handle = os.open(path, os.O_WRONLY | _OPEN_FLAGS, dir_fd=folder)
     else:
         before = _all_of(handle)
     try:

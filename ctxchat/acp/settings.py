@@ -29,7 +29,7 @@ from ctxchat.presentation.modes import MODES
 
 MODE: Literal["mode"] = "mode"
 MODEL: Literal["model"] = "model"
-"""The ids of the two options, which are the protocol's words for what they are."""
+"""Ids of our two options; the protocol has the same words for their categories."""
 
 ConfigOption = SessionConfigOptionSelect | SessionConfigOptionBoolean
 
@@ -73,11 +73,11 @@ def _select(
 
 
 def servers(given: Sequence[EditorServer], known: Mapping[str, McpSettings]) -> dict[str, McpSettings]:
-    """The editor's MCP servers beside those `known` here, which keep their names. Raises UsageError for a kind that cannot be
-    reached."""
+    """The editor's MCP servers as our settings, under another name where a `known` server has theirs. Raises UsageError for a
+    kind that cannot be reached."""
     found: dict[str, McpSettings] = {}
     for server in given:
-        name = _free(server.name, {*known, *found})
+        name = _free_name(server.name, {*known, *found})
         match server:
             case McpServerStdio(command=command, args=args, env=env):
                 found[name] = McpSettings(command=command, args=tuple(args), env={e.name: e.value for e in env})
@@ -91,8 +91,8 @@ def servers(given: Sequence[EditorServer], known: Mapping[str, McpSettings]) -> 
     return found
 
 
-def _free(wanted: str, taken: Collection[str]) -> str:
-    """A name as servers of ours have them, whose tools cannot be taken for another's."""
+def _free_name(wanted: str, taken: Collection[str]) -> str:
+    """A free name for a server. No other may begin with it and `_`: the names of tools are built that way."""
     plain = re.sub(r"[^A-Za-z0-9-]+", "-", wanted).strip("-")[:24] or "server"
     names = chain([plain], (f"{plain}-{number}" for number in count(2)))
     return next(name for name in names if name not in taken and not any(t.startswith(f"{name}_") for t in taken))

@@ -105,7 +105,7 @@ class Notes:
 NOT_RUN = frozenset({126, 127})
 """Exit codes by which a shell says that it could not run the command."""
 
-MAX_STOPS = 5
+MAX_CONTINUATIONS = 5
 """Times in a turn that hooks can have the model go on though it is done."""
 
 MAX_FAILURE_CHARS = 300
@@ -113,8 +113,8 @@ MAX_FAILURE_CHARS = 300
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """A command that ended. `exit_code` is None where it had to be ended because its time was up. What it wrote on standard error
-    is in `output` as well, but for a hook in Claude Code's form."""
+    """A command that ended. `exit_code` is None where it was ended because its time was up. `output` holds standard error too,
+    except for a hook in Claude Code's form, which has that in `errors`."""
 
     exit_code: int | None
     output: str
@@ -128,7 +128,7 @@ class CommandRunner(Protocol):
 
 
 class Hooks:
-    """The hooks of one session; none is false."""
+    """The hooks of one session; false where there are none."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Hooks:
         self._calls = 0
         self._begun = False
         self._asked_calls = 0  # calls of the turn that hooks were asked about before they ran
-        self._stops = 0  # times in the turn that a hook had the model go on
+        self._continuations = 0  # times in the turn that a hook had the model go on
 
     def __len__(self) -> int:
         return len(self._hooks)
@@ -234,7 +234,7 @@ class Hooks:
         """What hooks do at once about an event, told."""
         match event:
             case TurnStarted():
-                self._calls, self._results, self._asked_calls, self._stops = 0, 0, 0, 0
+                self._calls, self._results, self._asked_calls, self._continuations = 0, 0, 0, 0
             case ToolStarted():
                 self._calls += 1
             case ToolFinished(tokens=tokens):
@@ -337,14 +337,14 @@ class Hooks:
 
     async def wants_more(self, answer: str, emit: Emit) -> bool:
         """Whether the model is to go on though it is done: a hook's reason for that waits as a note then."""
-        fields = {"stop_hook_active": self._stops > 0, "last_assistant_message": answer}
+        fields = {"stop_hook_active": self._continuations > 0, "last_assistant_message": answer}
         said: list[Event] = []
         verdict = await self._decide("turn_finished", said.append, fields=fields)
         for event in said:
             await emit(event)
-        if not verdict.blocks or verdict.stops or self._stops >= MAX_STOPS:
+        if not verdict.blocks or verdict.stops or self._continuations >= MAX_CONTINUATIONS:
             return False
-        self._stops += 1
+        self._continuations += 1
         self._notes.add_note(verdict.by, verdict.reason or "Not done yet.")
         return True
 

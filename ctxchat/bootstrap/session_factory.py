@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 def tools_for(
     shared: Shared, session: str, seen: SeenFiles, jobs: Jobs, shows_images: Callable[[], bool], continues: str = ""
 ) -> tuple[ToolPort, ...]:
-    """Every tool the session offers, in the order a model is told of them."""
+    """The built-in tools, in the order a model is told of them."""
     recall = Recollection(shared.database, session, continues)
     return standard_tools(
         sandbox=shared.sandbox,
@@ -80,10 +80,10 @@ def tools_for(
 
 
 FIRST_WAIT_S = 1.0
-"""Seconds that a first message waits for MCP servers on their way: every later request begins with the tools it was sent with."""
+"""Seconds that a first message waits for MCP servers that start: tools that come later would change how requests begin."""
 
 OpenBelow = Callable[[str, Approvals], Awaitable[Session]]
-"""The session of that id, under these approvals."""
+"""Opens the sub-agent's session of that id, under these approvals."""
 
 
 class SubAgents:

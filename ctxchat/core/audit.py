@@ -22,7 +22,7 @@ from ctxchat.core.tooluse import Use, use_of
 from ctxchat.core.view import View, compile
 
 MAX_CALLS = 20
-"""Calls after a compaction whose names are looked for in what it left."""
+"""Calls after a compaction whose names are looked for in what it left; the group that reaches it is finished."""
 
 MAX_ARGUMENT_CHARS = 4_000
 """Characters of an argument in which names are looked for."""

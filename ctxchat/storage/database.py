@@ -28,13 +28,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FILE = "ctxchat.db"
-RESERVE = ".room"
+RESERVE_FILE = ".room"
 """A file that is there to be removed on a full disk, so that a session can be deleted then."""
 
-_RESERVED_BYTES = 512_000  # bytes: what a deletion writes before it gives room
+_RESERVE_FILE_BYTES = 512_000  # bytes: what a deletion writes before it gives room
 MAX_BACKUPS = 5
 INDEX_MENDED = "the search index was damaged; it has been made anew from the messages"
-_RESERVE_BYTES = 2_000_000  # bytes, for a few long replies
+_LOW_DISK_BYTES = 2_000_000  # free bytes below which the disk counts as full: a few long replies
 _MAX_WAL_BYTES = 4_000_000  # bytes that the write-ahead log may keep once it is written back
 _DELETED_ROWS_AT_ONCE = 400  # rows, of a deletion that is finished later
 _LOCK_TIMEOUT_S = 30.0  # seconds another process may write before we give up
@@ -192,14 +192,14 @@ class Database:
         makes them again."""
         with self._mutex:
             with contextlib.suppress(OSError):
-                (self.folder / RESERVE).unlink(missing_ok=True)
+                (self.folder / RESERVE_FILE).unlink(missing_ok=True)
             index.drop_index(self._connection)
 
     def _reserve(self) -> None:
         with contextlib.suppress(OSError):
-            place = self.folder / RESERVE
-            if not place.exists() and shutil.disk_usage(self.folder).free > 4 * _RESERVED_BYTES:
-                private_files.write_private(place, bytes(_RESERVED_BYTES))
+            place = self.folder / RESERVE_FILE
+            if not place.exists() and shutil.disk_usage(self.folder).free > 4 * _RESERVE_FILE_BYTES:
+                private_files.write_private(place, bytes(_RESERVE_FILE_BYTES))
 
     @contextlib.contextmanager
     def _links(self, wanted: bool) -> Generator[None]:
@@ -253,7 +253,7 @@ class Database:
     def cramped(self) -> str:
         """That the disk is all but full, in words; empty where it is not."""
         free = shutil.disk_usage(self.folder).free
-        return f"the disk has only {free // 1000:,} kB left" if free < _RESERVE_BYTES else ""
+        return f"the disk has only {free // 1000:,} kB left" if free < _LOW_DISK_BYTES else ""
 
     def check(self) -> list[str]:
         """What SQLite finds wrong with the file, in words; empty when all is well. A damaged index is made anew, and told."""
@@ -292,7 +292,7 @@ class Database:
             return set()
 
     def finish_deletions(self) -> None:
-        """Remove what is still there of these, unless another process is bringing it in; what cannot be removed is tried again
+        """Finish deleting the `doomed` sessions, unless another process is bringing one in; what cannot be removed is tried again
         next time. Rows on a damaged page keep no file from going."""
         for session in self.doomed():
             # UsageError: what stands there is no session's id
@@ -311,7 +311,7 @@ class Database:
                         connection.execute("DELETE FROM doomed WHERE session = ?", (session,))
 
     def _rows_left(self, session: str) -> bool:
-        """In any table; true as well where that cannot be told."""
+        """Whether a table still has rows of the session, or cannot be read."""
         some = (f"SELECT 1 FROM {table} WHERE session = ? LIMIT 1" for table in schema.OF_A_SESSION)
         try:
             return any(self.query(one, (session,)) for one in some)
@@ -347,7 +347,7 @@ class Database:
         if self.only_read:
             raise NotWritable(self.only_read)
         short = not self.alone and self._connection.execute("PRAGMA locking_mode").fetchone()[0] == "exclusive"
-        if short and shutil.disk_usage(self.folder).free > _RESERVE_BYTES:
+        if short and shutil.disk_usage(self.folder).free > _LOW_DISK_BYTES:
             wanted = self.fts
             self._connection.close()
             self._connection = _connect(self.path)

@@ -1,4 +1,5 @@
-"""From the path a model writes to the place it means: resolved first, judged then, looked at once more when it is opened."""
+"""Resolves the paths a model writes, and opens them: a path is resolved, then permission is decided, then it is looked at again
+when it is opened."""
 
 from __future__ import annotations
 
@@ -22,13 +23,13 @@ from ctxchat.tools.resemblance import same_name
 from ctxchat.tools.walking import SYSTEM
 
 MAX_BYTES = 20_000_000
-"""Bytes of a file that can be written or edited."""
+"""The largest file, in bytes, that is read whole, written or edited."""
 
 SPILLED = "tool-results"
 """The folder of a session where large results are kept; reachable under this name from every workspace."""
 
-COMMANDS_OWN = "/tmp"
-"""What commands write there, in the sandbox, no tool sees."""
+SANDBOX_TMP = "/tmp"
+"""In the sandbox commands have a folder of their own here, and tools do not see what is in it."""
 
 _DRIVE = re.compile(r"^(?:[A-Za-z]:[\\/]|\\\\)")
 
@@ -191,10 +192,10 @@ def unmoved(path: Path) -> bool:
 def missing(place: ResolvedPath) -> ToolError:
     """The error for a file that is not there, naming what resembles it."""
     parent = place.path.parent
-    if place.path.is_relative_to(COMMANDS_OWN) and not place.inside:
+    if place.path.is_relative_to(SANDBOX_TMP) and not place.inside:
         return ToolError(
             f"{place.shown} does not exist.",
-            f"In the sandbox commands have a {COMMANDS_OWN} of their own, which only they see: look at it with shell, or write "
+            f"In the sandbox commands have a {SANDBOX_TMP} of their own, which only they see: look at it with shell, or write "
             "into the workspace instead.",
         )
     if not parent.is_dir():

@@ -83,15 +83,15 @@ _MEMORY_LINE = re.compile(r"#(me)? +\S.*")
 _OWN_COMMAND = re.compile(r"!!?\s*[^!\s].*", re.DOTALL)
 """What is run instead of being sent."""
 
-PAUSE_SHARE = 10
-"""How many times as long as it took to bring in other agents' sessions nobody looks for more."""
+FOLLOW_PAUSE_FACTOR = 10
+"""The pause before the next look for other agents' sessions, in times of how long the last look took."""
 
 MAX_FAULTS = 20
-"""Faults after which the interface ends: what fails with every frame goes on failing."""
+"""Faults in one run after which the interface ends: what fails with every frame goes on failing."""
 
 
 class CtxchatApp(InOrder):
-    """Thin: keys, commands, screens, settings, and what widgets have to say."""
+    """The application: brings keys, commands and what widgets say to the code that deals with it."""
 
     TITLE = "ctxchat"
     COMMANDS = {commands.CommandSource}
@@ -203,7 +203,7 @@ class CtxchatApp(InOrder):
 
     async def _follow_others(self) -> None:
         took = await self._others.look()
-        self.set_timer(max(self._follow_interval, PAUSE_SHARE * took), self._bring_in)
+        self.set_timer(max(self._follow_interval, FOLLOW_PAUSE_FACTOR * took), self._bring_in)
 
     async def action_quit(self) -> None:
         self.run_command(commands.BY_NAME["quit"])

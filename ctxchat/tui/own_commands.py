@@ -23,12 +23,12 @@ from ctxchat.tui.unsent.draft import Paste
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
 
-MARK, OUTSIDE = "!", "!!"
-"""What such a line begins with."""
+IN_SANDBOX, OUTSIDE = "!", "!!"
+"""The signs before a command that runs in the sandbox, and before one that runs outside of it."""
 
 
 class OwnCommands:
-    """The one that runs, where one does."""
+    """Runs the person's commands in a chat, one at a time."""
 
     def __init__(self, chat: ChatScreen) -> None:
         self._chat = chat
@@ -36,7 +36,7 @@ class OwnCommands:
 
     @property
     def running(self) -> bool:
-        """One has not ended yet."""
+        """A command runs."""
         return self._worker is not None and not self._worker.is_finished
 
     def start(self, session: Session, typed: str) -> None:
@@ -48,7 +48,7 @@ class OwnCommands:
         self._worker = self._chat.run_worker(partial(self._run, session, typed), exit_on_error=False)
 
     def stop(self) -> bool:
-        """End the one that runs; False where none does."""
+        """Stop the command that runs; False where none does."""
         if not self.running or self._worker is None:
             return False
         asyncio.get_running_loop().call_soon(self._worker.cancel)
@@ -57,8 +57,8 @@ class OwnCommands:
     async def _run(self, session: Session, typed: str) -> None:
         assert session.person_commands is not None
         outside = typed.startswith(OUTSIDE)
-        line = typed.removeprefix(OUTSIDE if outside else MARK).strip()
-        block = ToolBlock("", OUTSIDE if outside else MARK, {"command": line})
+        line = typed.removeprefix(OUTSIDE if outside else IN_SANDBOX).strip()
+        block = ToolBlock("", OUTSIDE if outside else IN_SANDBOX, {"command": line})
         block.unfolded, began = True, monotonic()
         self._chat.remove_class("-empty")
         self._chat.presenter.add_block(block)

@@ -1,4 +1,4 @@
-"""The screens about files: what turns did to them, to before which message to go back, and what to do about files the person
+"""The screens about files: what turns changed in them, the message to rewind to, and what to do with files that the person
 changed since."""
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from ctxchat.agent.session import Session
 
 MAX_NAMED_FILES = 8
-"""Files that are named one by one."""
+"""Files listed by name; of those beyond it the number is shown."""
 
 
 class RewindChoice(msgspec.Struct, frozen=True):
-    """To before which message, and what goes back; neither: everything up to it is to be compacted instead."""
+    """The message to go back to before, and what goes back. Both False: everything up to it is to be compacted instead."""
 
     group: Group
     conversation: bool = True
@@ -77,14 +77,14 @@ class RewindScreen(Panel[RewindChoice]):
         )
 
     def action_choose(self, talk: bool = True, with_files: bool = True) -> None:
-        """There."""
+        """Go back to before the chosen message, with what the key says."""
         group = self.rows.current
         if group is not None:
             self.dismiss(RewindChoice(group, talk, with_files))
 
 
 class MineScreen(Dialog[Keep]):
-    """Files that the person changed, or may have, would be taken back: comes back with what is to become of them, or None."""
+    """Asks what to do with files that would be taken back and that the person changed, or may have; None for not now."""
 
     BINDINGS = [
         Binding("k", "say('mine')", "keep them"),
@@ -107,7 +107,7 @@ class MineScreen(Dialog[Keep]):
             yield self._list(one, several, unnamed)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What a person changed for sure is not lost sight of: there is a copy then."""
+        """What a person changed for sure is not overwritten without a copy."""
         return not (parameters == ("none",) and self._wanted.mine) and super().check_action(action, parameters)
 
     def _list(self, one: str, several: str, names: Sequence[str]) -> Static:
