@@ -5,7 +5,6 @@ Knows no provider, no settings file and no store: the day's sum over all session
 
 from __future__ import annotations
 
-import asyncio
 from typing import ClassVar, Protocol
 
 import msgspec
@@ -61,8 +60,6 @@ class SpendingBudget:
         self._spent: dict[Scope, Spend] = {"session": Spend(cost_usd)}
         self._day = day
         self._reserved = Spend()  # the most that calls under way can come to
-        self._under_way = 0  # calls that were admitted and are not paid yet
-        self._one_paid = asyncio.Event()
         self._told: set[tuple[Scope, bool, float]] = set()
         self.reached: Limit | None = None
         """The limit that the last call of this turn was not made for."""
@@ -90,21 +87,15 @@ class SpendingBudget:
 
     async def admit(self, model: ModelPort, request: ModelRequest) -> tuple[ModelRequest, Spend]:
         """The request, its reply made as short as the limits want it, and what it can cost at most; `pay` it when it has ended.
-        Waits for calls under way where they hold back what it needs: they mostly cost far less. Raises ModelError (`limit`)
-        where not even a short reply would keep to the limits."""
+        Raises ModelError (`limit`) where not even a short reply would keep to the limits."""
         prices, prompt = model.prices(), int(request.view.raw * MAX_COUNT_RATIO) + 1
         wanted = request.max_output or USUAL_OUTPUT_TOKENS
-        while True:
-            if self._day and self.limits.day:
-                self._spent["day"] = Spend(await self._day.today())
-            room, passed = self._longest_reply(prices, prompt, wanted)
-            if passed is None:
-                break
-            if not self._under_way:
-                self.reached = passed
-                raise _refusal(passed)
-            await self._one_paid.wait()
-        self._under_way += 1
+        if self._day and self.limits.day:
+            self._spent["day"] = Spend(await self._day.today())
+        room, passed = self._longest_reply(prices, prompt, wanted)
+        if passed is not None:
+            self.reached = passed
+            raise _refusal(passed)
         if self.limits == SpendingLimits():
             return request, Spend()
         reserved = dearest(prices, prompt, room)
@@ -128,13 +119,10 @@ class SpendingBudget:
             if self._day and paid.usd:
                 self._spent["day"] = Spend(await self._day.add(paid.usd))
         finally:
-            self._under_way -= 1
             self._reserved = Spend(self._reserved.usd - reserved.usd, self._reserved.tokens - reserved.tokens)
             for scope in self._SCOPES:
                 if scope != "day":
                     self._spent[scope] = self._spent.get(scope, Spend()) + paid
-            self._one_paid.set()
-            self._one_paid = asyncio.Event()
 
     def raise_limit(self, scope: Scope, most: float, *, in_tokens: bool = False) -> None:
         """So many US dollars (or tokens) from now on, for this session; 0 for no limit."""

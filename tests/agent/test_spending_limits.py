@@ -176,22 +176,6 @@ async def test_a_limit_in_tokens_is_no_window_that_is_too_small() -> None:
     await desk.session.close()
 
 
-async def test_a_call_waits_for_those_under_way_that_hold_back_what_it_needs() -> None:
-    budget = SpendingBudget(SpendingLimits(session=0.1))
-    model = ScriptedModel([], prices=PRICES)
-    _, reserved = await budget.admit(model, ModelRequest(view(1_000), 32_000))
-    second = asyncio.create_task(budget.admit(model, ModelRequest(view(1_000), 32_000)))
-    await asyncio.sleep(0.01)
-    assert not second.done()
-    await budget.pay(reserved, Usage(1_000, 10, cost_usd=0.01), begun=True)
-    asked, reserved = await second
-    assert asked.max_output >= MIN_OUTPUT and budget.reached is None
-    refused = asyncio.create_task(budget.admit(model, ModelRequest(view(1_000), 32_000)))
-    await budget.pay(reserved, None, begun=True)  # it may have cost all
-    with pytest.raises(ModelError, match="limit is reached"):
-        await refused
-
-
 async def test_a_limit_that_is_lowered_under_a_turn_holds_for_its_next_call() -> None:
     model = ScriptedModel([calls(("echo", {"text": "x"}), usage=Usage(8_000, 2_000, cost_usd=0.09)), says("Done.")])
     lowered = SpendingLimits(session_tokens=9_000)
@@ -254,6 +238,7 @@ def test_a_task_passes_neither_its_own_limit_nor_its_callers(task: float, sessio
     asyncio.run(live())
 
 
+@pytest.mark.long
 @examples(15, 1_000)
 @given(
     st.builds(
