@@ -285,9 +285,10 @@ class Conversation(JournalWriter):
         await self._afford_tools()
         head = self.ledger.head
         if head is None or self._head_is_outdated(head):
-            self._instructed_anew = False
             head = without_tool_told(self.next_head, self.ledger)
-            await self._write_or_note(HeadSet(head, await asyncio.to_thread(self._head_tokens, head)))
+            tokens = await asyncio.to_thread(self._head_tokens, head)
+            self._instructed_anew = False  # behind what a cancel may cut off
+            await self._write_or_note(HeadSet(head, tokens))
             return
         text, context = await asyncio.to_thread(self._pending_note, self.ledger, head)
         if text:
