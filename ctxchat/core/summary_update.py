@@ -27,7 +27,7 @@ MIN_SECTIONS = 3
 MAX_FILLED_SHARE = 0.8
 """Of its room, what a record may fill that is added to; a fuller one is written anew, in fewer words."""
 
-MAX_UPDATE_SHARE = 0.4
+MAX_UPDATE_SHARE = 0.5
 """Of the room, what an update may take at most."""
 
 _HEADING = re.compile(r"^##? +(.+?) *:? *$", re.MULTILINE)
@@ -91,13 +91,15 @@ def _section(title: str, before: str, change: str) -> str:
     """A section as it is once this was written of it."""
     if _NONE.fullmatch(change):
         return ""
-    first, _, rest = change.partition("\n")
-    mark = _WITHOUT.match(first) or _AS_BEFORE.match(first)
-    if mark is None and title in STATES:
+    gone: list[str] = []
+    rest, marked = change, False
+    while mark := _WITHOUT.match(first := rest.partition("\n")[0]) or _AS_BEFORE.match(first):
+        gone += [_bare(words) for words in (mark.groupdict().get("gone") or "").split(";")]
+        rest, marked = rest.partition("\n")[2].lstrip("\n"), True
+    if title in STATES and not marked:
         return change
-    gone = [_bare(words) for words in (mark.groupdict().get("gone") or "" if mark else "").split(";")]
     items = {_subject(item): item for item in _items(before) if not _is_named(item, gone)}
-    items |= {_subject(item): item for item in _items(rest if mark else change)}
+    items |= {_subject(item): item for item in _items(rest)}
     return "\n".join(items.values())
 
 
@@ -124,4 +126,4 @@ def _is_named(item: str, beginnings: list[str]) -> bool:
 
 def _bare(line: str) -> str:
     """A line by its words alone, without what a list or emphasis puts around them."""
-    return " ".join(re.sub(r"[^\w\s]", " ", line).split()).lower()
+    return " ".join(re.sub(r"^\s*\d+[.)]\s|[^\w\s]", " ", line).split()).lower()

@@ -30,6 +30,7 @@ Moor it.
         ("## Files\n[as before]\n- b.py: the new mole", RECORD.replace("**`b.py`**: the mole", "b.py: the new mole")),
         ("## Files\n- without `a.py` no pier", RECORD.replace("gone soon", "gone soon\n- without `a.py` no pier")),
         ("## Next steps\n[as before]\n2. Ship it.", RECORD.replace("1. Test it.", "1. Test it.\n2. Ship it.")),
+        ("## Next steps\n[as before]\n[without: Test it]\n2. Ship it.", RECORD.replace("1. Test it.", "2. Ship it.")),
         ("## Next\nShip it.\n## Next steps\nThen rest.", RECORD.replace("1. Test it.", "Ship it.\nThen rest.")),
         ("## Files\n[As before, without: `b.py`; c.py]\n", RECORD.replace("\n- **`b.py`**: the mole\n- `c.py`: gone soon", "")),
         ("## Failed attempts\n- oars", RECORD.replace("## Files", "## Failed attempts\n- oars\n\n## Files")),
