@@ -124,11 +124,9 @@ def append_line(path: Path, line: str, mode: int = 0o600) -> bool:
 
 class RecallArguments(Arguments, frozen=True):
     query: Annotated[str, msgspec.Meta(description="A question, or words; who:user tool:shell since:2d narrow it")] = ""
-    id: Annotated[str, msgspec.Meta(description="m12, m12-m20, or an id from a summary: shown whole")] = ""
+    id: Annotated[str, msgspec.Meta(description="m12, m12-m20, or an id of a summary: shown whole")] = ""
     scope: Annotated[Literal["session", "folder"], msgspec.Meta(description="folder: its other sessions")] = "session"
-    room: Annotated[Literal["small", "large"], msgspec.Meta(description="Of the answer: 2,000 tokens, or 6,000")] = (
-        "small"
-    )
+    room: Annotated[Literal["small", "large"], msgspec.Meta(description="2,000 or 6,000 tokens")] = "small"
 
 
 class Recall(Tool[RecallArguments]):

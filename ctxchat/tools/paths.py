@@ -201,6 +201,8 @@ def missing(place: ResolvedPath) -> ToolError:
     if not parent.is_dir():
         return ToolError(f"{place.shown} does not exist, nor does its folder.", "Find it with glob or list_files.")
     names = _names(parent)
+    if place.path.name in names:  # in a circle: any other link was resolved
+        return ToolError(f"{place.shown} is a link that leads nowhere.")
     folded = {name.lower(): name for name in names}
     near = [folded[name] for name in difflib.get_close_matches(place.path.name.lower(), folded, 3)]
     beside = Path(place.shown).parent

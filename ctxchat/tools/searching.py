@@ -43,13 +43,11 @@ class GlobArguments(Arguments, frozen=True):
 
 
 class GrepArguments(Arguments, frozen=True):
-    pattern: Annotated[
-        str, msgspec.Meta(description="Python regular expression, by line; one with \\n or (?s) over lines")
-    ]
+    pattern: Annotated[str, msgspec.Meta(description="Python regular expression, by line; over lines with \\n or (?s)")]
     path: Annotated[str, msgspec.Meta(description="Folder or file; default the workspace")] = "."
     glob: Annotated[str, msgspec.Meta(description="Only files matching this, as in glob")] = ""
     ignore_case: bool = False
-    context: Annotated[int, msgspec.Meta(description="Lines around each hit")] = 0
+    context: Annotated[int, msgspec.Meta(description="Lines around hits")] = 0
     max_hits: Annotated[int, msgspec.Meta(description="Default 100")] = 100
 
 
@@ -139,8 +137,8 @@ class Glob(_SearchTool[GlobArguments]):
 class Grep(_SearchTool[GrepArguments]):
     name = "grep"
     about = (
-        "Search file contents; hits stand as line:text below their path. Respects .gitignore, skips hidden and binary files and "
-        "those over 20 MB. Prefer it to reading whole files."
+        "Search file contents; hits stand as line:text below their path. Respects .gitignore; skips hidden, binary and "
+        "huge files. Prefer it to reading whole files."
     )
     arguments = GrepArguments
 

@@ -56,11 +56,9 @@ ENDED_WITH_CALL = (
 
 class ShellArguments(Arguments, frozen=True):
     command: str
-    timeout: Annotated[int | None, msgspec.Meta(description="Seconds, at most 600; usually left out")] = None
-    background: Annotated[bool, msgspec.Meta(description="It goes on after the call; see `job`")] = False
-    network: Annotated[
-        bool, msgspec.Meta(description="It needs the network, or is a server that others are to reach")
-    ] = False
+    timeout: Annotated[int | None, msgspec.Meta(description="Seconds, at most 600")] = None
+    background: Annotated[bool, msgspec.Meta(description="Goes on after the call; see `job`")] = False
+    network: Annotated[bool, msgspec.Meta(description="It needs the network, or serves others")] = False
     folders: Annotated[tuple[str, ...], msgspec.Meta(description="Other folders it must write in")] = ()
     why: Annotated[str, msgspec.Meta(description="Why it needs them, for the user")] = ""
 

@@ -55,7 +55,7 @@ def program(tmp_path: Path) -> Program:
 
 async def test_summaries_are_written_by_the_model_one_talks_to(tmp_path: Path):
     made = program(tmp_path)
-    summariser_of = Configuring(made, Extensions(), ahead=False)(None, "").summariser_of
+    summariser_of = Configuring(made, Extensions(), lasting=False)(None, "").summariser_of
     assert isinstance(summariser_of(OfflineAssistant()), OfflineSummariser)
     assert summariser_of(made.model("openai/gpt-4o")).model == "openai/gpt-4o"
     await made.close()
@@ -80,7 +80,7 @@ async def test_effort_and_the_longest_reply_are_the_agents_else_the_models_else_
         '[agents.quick]\neffort = "low"\n[agents.quick.context]\nmax_output = 9000\n[agents.plain]\ndescription = "x"\n'
     )
     made = program(tmp_path)
-    configuring = Configuring(made, Extensions(), ahead=False)
+    configuring = Configuring(made, Extensions(), lasting=False)
     sol, other = "openai/gpt-6.2-sol", "openai/gpt-6-luna"
     efforts = {
         (agent, model): configuring(agent, model).effort for agent in ("", "quick", "plain") for model in (sol, other)
