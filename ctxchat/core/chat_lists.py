@@ -92,6 +92,8 @@ def compact(
     """
     given: list[MessageT] = as_list(messages)
     _check(window, reserved, trigger, target, keep_recent)
+    if not callable(cast("object", count)):
+        raise ValueError(f"count is {count!r}, not a function of a text")
     lead = [m.text for m in takewhile(_instructs, (read_message(m, n) for n, m in enumerate(given, 1)))]
     schemas = as_list(tools, "tools")
     head = Head(system="\n\n".join(lead), tools=tuple(_tool(schema, n) for n, schema in enumerate(schemas, 1)))

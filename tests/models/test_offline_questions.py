@@ -276,3 +276,14 @@ async def test_what_a_word_means_is_answered_by_its_explanation(tmp_path: Path) 
 def test_a_plain_no_is_not_told_to_who_said_it() -> None:
     assert trouble(True, "The user did not allow this. They gave no reason; do not try it again.", 6) == phrases.DENIED
     assert "not on a Friday" in trouble(True, "The user did not allow this. They said: not on a Friday", 6)
+
+
+@pytest.mark.parametrize("question", ["what is this?", "what is here?"])
+async def test_of_an_empty_folder_nothing_is_read(tmp_path: Path, question: str) -> None:
+    talk = Talk(tmp_path)
+    assert (await talk.ask(question)).startswith(phrases.NOTHING)
+    assert {call.name for call in talk.calls} == {"list_files", "glob"}
+
+
+async def test_without_a_word_to_look_for_none_is_told(root: Path) -> None:
+    assert "for ." not in await Talk(root).ask("how do I run it?")

@@ -186,7 +186,7 @@ _KINDS = (
 
 _OVERVIEW = expression(
     r"""^\W*(?:what\ (?:does|is|do)\ (?:this|the)\s+(?:whole\s+)?(?:{0})(?:\s+(?:do|does|about|for|all\ about))?
-    | what(?:'s|\ is)\ this(?:\ (?:all\ )?about)? | overview
+    | what(?:'s|\ is)\ (?:this(?:\ (?:all\ )?about)?|(?:in\ )?here) | overview
     | (?:describe|summari[sz]e|explain|give\ (?:me\ )?an\ overview\ of)\ (?:this|the)\ (?:whole\ )?(?:{0}))\W*$""".format(
         "project|repo(?:sitory)?|code\\ ?base|code|program|folder|app(?:lication)?|package|library|tool"
     ),
@@ -339,7 +339,8 @@ def _overview(seen: ReadView) -> Reply | None:
     if not seen.named("read_file"):
         text = "\n".join([listing, *(d.text for d in seen.named("glob") if not d.failed)])
         readmes = sorted(
-            {p.removeprefix("./") for p in re.findall(r"[\w./-]*README[\w.]*", text)}, key=lambda p: (p.count("/"), p)
+            {p.removeprefix("./") for p in re.findall(r"(?m)^\s*([\w./-]*README[\w.]*)", text)},
+            key=lambda p: (p.count("/"), p),
         )
         manifests = [m for m in _MANIFEST_NAMES if re.search(rf"(?m)(?<![\w/]){re.escape(m)}", text)]
         if step := seen.calls(
@@ -372,7 +373,7 @@ def _next_step(asked: Question, seen: ReadView) -> Reply | None:
         return step
     searched = {d.round for d in seen.named("grep", "glob", "list_files")}
     if not searched:
-        return seen.calls(f"Looking for {words}.", *_searches(asked, seen))
+        return seen.calls(f"Looking for {words}." if words else "", *_searches(asked, seen))
     ranking, best = asked.ranked(_pool(seen))
     covered = max((ranking.coverage(p) for p in best), default=0.0)
     if (
@@ -491,7 +492,7 @@ def _answer(asked: Question, seen: ReadView) -> str:
         parts += begun or [phrases.NOTHING if seen.offered else phrases.NOTHING_SAID, *_refusals(seen)]
     if missing and (good or told):
         parts.append(phrases.MISSING.format(words=sought(missing)))
-    if seen.done:
+    if seen.done and asked.words:
         paths = list(dict.fromkeys(d.get("path") for d in seen.named("read_file") if not d.failed))
         parts.append(
             phrases.SEARCHED.format(
