@@ -15,7 +15,7 @@ from ctxchat.agent.compaction.policy import AutoCompactPolicy
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.core.cache import rewrite
-from ctxchat.core.cache_state import Rewrite
+from ctxchat.core.cache_state import PrefixRewrite
 from ctxchat.core.changes import (
     CAN_WAIT,
     UndoPreview,
@@ -87,18 +87,18 @@ class Changes:
         self._policy.helped()
         return self._conversation.context_usage
 
-    def rewrite_of(self, group_id: str) -> Rewrite:
+    def rewrite_of(self, group_id: str) -> PrefixRewrite:
         """What it does to what was sent if this group goes out otherwise, or not at all."""
         view = self._conversation.view
         place = next((n for n, item in enumerate(view.items) if item.group == group_id), len(view.items))
         return self._rewrite(place, {group_id})
 
-    def rewrite_all(self, *, head: bool) -> Rewrite:
+    def rewrite_all(self, *, head: bool) -> PrefixRewrite:
         """What it does if everything goes out otherwise, the head as well or only what stands behind it."""
         items = self._conversation.view.items
         return self._rewrite(0 if head else next((n for n, item in enumerate(items) if item.group), len(items)), ())
 
-    def _rewrite(self, place: int, groups: Collection[str]) -> Rewrite:
+    def _rewrite(self, place: int, groups: Collection[str]) -> PrefixRewrite:
         conversation = self._conversation
         used = conversation.context_usage.used - conversation.context_usage.tokens("draft")
         return rewrite(conversation.view, place, used, groups, binds=conversation.model.binds_thinking)

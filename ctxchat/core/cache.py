@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from ctxchat.core.cache_state import CacheBreak, CacheState, HeldPrefix, Hold, NextCall, Rewrite, Warmth
+from ctxchat.core.cache_state import CacheBreak, CacheState, HeldPrefix, Hold, NextCall, PrefixRewrite, Warmth
 from ctxchat.core.events import Usage
 from ctxchat.core.messages import Message
 from ctxchat.core.prefix_break import PrefixBreak
@@ -184,7 +184,7 @@ def cache_state(
     return CacheState(tuple(holds), otherwise, next_call(0), broke)
 
 
-def rewrite(view: View, place: int, used: int, groups: Collection[str] = (), *, binds: bool = False) -> Rewrite:
+def rewrite(view: View, place: int, used: int, groups: Collection[str] = (), *, binds: bool = False) -> PrefixRewrite:
     """A change of these groups of a view that the gauge counts as `used`; the first message that changes stands at that place.
     `binds`: reasoning holds only behind what it was thought after."""
     scale = used / view.raw if view.raw else 0.0
@@ -192,7 +192,7 @@ def rewrite(view: View, place: int, used: int, groups: Collection[str] = (), *, 
     gone = sum(item.tokens for item in view.items[place:] if item.group in groups)
     behind = [item for item in view.items[place:] if item.group not in groups]
     thoughts = sum(item.message.reasoning is not None for item in behind) if binds else 0
-    return Rewrite(place, round(kept * scale), round(gone * scale), thoughts)
+    return PrefixRewrite(place, round(kept * scale), round(gone * scale), thoughts)
 
 
 def span(seconds: float) -> str:

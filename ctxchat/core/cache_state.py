@@ -51,7 +51,7 @@ class Hold(msgspec.Struct, frozen=True):
     length: int = 0
 
 
-class Rewrite(msgspec.Struct, frozen=True):
+class PrefixRewrite(msgspec.Struct, frozen=True):
     """A change to what was sent, before it is made. It begins behind so many `messages` of the view, which take `kept` tokens of
     the gauge; `gone` tokens behind are not sent any more, nor is the reasoning of `thoughts` replies that stay."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ctxchat.core.cache_state import CacheBreak, CacheState, Hold, NextCall, Rewrite
+from ctxchat.core.cache_state import CacheBreak, CacheState, Hold, NextCall, PrefixRewrite
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.presentation.text import clock, one_line, short
 from ctxchat.presentation.usage_text import about, count, money
@@ -126,7 +126,7 @@ def cold_words(context_usage: ContextUsage, ghost: int, key: str, now: float) ->
     return f"{words} · {key} compacts first {about(call_words(NextCall(usd, seconds)))}"
 
 
-def anew_words(context_usage: ContextUsage, change: Rewrite, now: float, *, at_most: bool = False) -> str:
+def anew_words(context_usage: ContextUsage, change: PrefixRewrite, now: float, *, at_most: bool = False) -> str:
     """What it costs to change what was sent, before that is done: `The server then reads 48.2k tokens anew: the next message
     takes $0.61 instead of $0.03.`, and the replies whose reasoning is lost with it; empty where nothing of it is held. `at_most`:
     the change may begin later."""
@@ -146,12 +146,12 @@ def anew_words(context_usage: ContextUsage, change: Rewrite, now: float, *, at_m
     return f"{words}. {lost}".rstrip()
 
 
-def _lost_words(change: Rewrite) -> str:
+def _lost_words(change: PrefixRewrite) -> str:
     thoughts = count(change.thoughts, "reply", "replies")
     return f"The reasoning of {thoughts} is not sent back then." if change.thoughts else ""
 
 
-def _read_of(alive: Sequence[Hold], change: Rewrite) -> int:
+def _read_of(alive: Sequence[Hold], change: PrefixRewrite) -> int:
     """What a server reads of a request that is changed so, by what it holds, the longest first: one that promises what it holds
     reads only up to where a request has ended."""
     if not alive or not alive[0].promised:
@@ -159,7 +159,7 @@ def _read_of(alive: Sequence[Hold], change: Rewrite) -> int:
     return max((hold.tokens for hold in alive if hold.length <= change.messages + 1), default=0)
 
 
-def compacted_words(before: ContextUsage, after: int, change: Rewrite, now: float) -> str:
+def compacted_words(before: ContextUsage, after: int, change: PrefixRewrite, now: float) -> str:
     """What the next message takes once a compaction that changes so leaves `after` tokens, and without it: `The next message
     takes $0.11 instead of $0.03.`; empty where nobody knows."""
     cache, price = before.cache, before.price

@@ -327,7 +327,8 @@ def test_wrong_tools_are_named(tool: Any) -> None:
 
 @pytest.mark.parametrize(
     "sizes",
-    [{"window": 0}, {"window": 9, "count": 3}, {"window": -5}, {"window": 9, "trigger": 0.3, "target": 0.5}, {"window": 9, "trigger": 1.5},
+    [{"window": 9, "count": 3}, {"window": 0}, {"window": -5}, {"window": 9, "trigger": 0.3, "target": 0.5},
+     {"window": 9, "trigger": 1.5},
      {"window": 9, "target": -1}, {"window": 9, "reserved": -1}, {"window": 9, "keep_recent": -1},
      {"window": "9"}, {"window": None}, {"window": 9, "trigger": "0.3"}, {"window": 9, "keep_recent": None}],
 )  # fmt: skip

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.core.cache_state import CacheBreak, CacheState, Hold, NextCall, Rewrite
+from ctxchat.core.cache_state import CacheBreak, CacheState, Hold, NextCall, PrefixRewrite
 from ctxchat.core.context_usage import ContextUsage, PriceRise, TokenPrice
 from ctxchat.core.times import iso
 from ctxchat.presentation.cache_text import (
@@ -103,34 +103,39 @@ def holding(cache: CacheState, price: TokenPrice = PRICE, **more: object) -> Con
 
 def test_what_a_change_costs_is_said_before_it_is_made() -> None:
     context_usage = holding(CacheState(HELD, "cold", NextCall(0.5)))
-    assert anew_words(context_usage, Rewrite(39, 90_000), NOW) == "", "behind what is held a change costs nothing"
-    said = anew_words(context_usage, Rewrite(20, 50_000), NOW)
+    assert anew_words(context_usage, PrefixRewrite(39, 90_000), NOW) == "", "behind what is held a change costs nothing"
+    said = anew_words(context_usage, PrefixRewrite(20, 50_000), NOW)
     assert said == "The server then reads 70.0k tokens anew: the next message takes $0.40 instead of $0.07."
-    assert "60.0k" in anew_words(context_usage, Rewrite(20, 50_000, 10_000), NOW), "what is dropped is not read"
-    assert "90.0k" in anew_words(context_usage, Rewrite(3, 95_000), NOW), "nothing shorter is kept, whatever we count"
-    assert anew_words(context_usage, Rewrite(20, 50_000), NOW + 60) == "", "it is cold"
+    assert "60.0k" in anew_words(context_usage, PrefixRewrite(20, 50_000, 10_000), NOW), "what is dropped is not read"
+    assert "90.0k" in anew_words(context_usage, PrefixRewrite(3, 95_000), NOW), (
+        "nothing shorter is kept, whatever we count"
+    )
+    assert anew_words(context_usage, PrefixRewrite(20, 50_000), NOW + 60) == "", "it is cold"
     local = holding(ANYWHERE, TokenPrice())
-    assert anew_words(local, Rewrite(20, 50_000), NOW) == "The server then reads 40.0k tokens anew, which takes 40 s."
+    assert (
+        anew_words(local, PrefixRewrite(20, 50_000), NOW)
+        == "The server then reads 40.0k tokens anew, which takes 40 s."
+    )
 
 
 def test_the_reasoning_that_is_lost_is_said_with_the_price() -> None:
     context_usage = holding(CacheState(HELD[:1], "cold", NextCall(0.5)))
-    said = anew_words(context_usage, Rewrite(thoughts=2), NOW, at_most=True)
+    said = anew_words(context_usage, PrefixRewrite(thoughts=2), NOW, at_most=True)
     assert said.startswith("The server then reads up to 90.0k tokens anew: the next message takes up to $0.50 instead")
     assert said.endswith(" The reasoning of 2 replies is not sent back then.")
-    cold = anew_words(context_usage, Rewrite(thoughts=1), NOW + 60)
+    cold = anew_words(context_usage, PrefixRewrite(thoughts=1), NOW + 60)
     assert cold == "The reasoning of 1 reply is not sent back then."
 
 
 def test_what_the_next_message_takes_after_a_compaction() -> None:
-    context_usage, change = holding(CacheState(HELD, "cold", NextCall(0.5))), Rewrite(9, 30_000)
+    context_usage, change = holding(CacheState(HELD, "cold", NextCall(0.5))), PrefixRewrite(9, 30_000)
     assert compacted_words(context_usage, 40_000, change, NOW) == "The next message takes $0.10 instead of $0.07."
     assert compacted_words(context_usage, 40_000, change, NOW + 60) == "The next message takes $0.20 instead of $0.50."
     dearer = holding(CacheState(HELD, "cold", NextCall(0.5)), price_step=PriceRise(60_000, 2.0))
-    below = compacted_words(dearer, 40_000, Rewrite(), NOW)
+    below = compacted_words(dearer, 40_000, PrefixRewrite(), NOW)
     assert below == "The next message takes $0.10 instead of $0.07.", "below the step"
     assert compacted_words(holding(CacheState(cold=NextCall(0.5))), 40_000, change, NOW) == "", "nobody knows"
-    local = compacted_words(holding(ANYWHERE, TokenPrice()), 40_000, Rewrite(4, 10_000), NOW)
+    local = compacted_words(holding(ANYWHERE, TokenPrice()), 40_000, PrefixRewrite(4, 10_000), NOW)
     assert local == "The next message is read in 30 s instead of 10 s."
 
 

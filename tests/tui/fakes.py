@@ -18,7 +18,7 @@ from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.cache import rewrite
-from ctxchat.core.cache_state import NOTHING_KNOWN, Rewrite
+from ctxchat.core.cache_state import NOTHING_KNOWN, PrefixRewrite
 from ctxchat.core.calibration import Calibration, Mix
 from ctxchat.core.changes import UndoPreview, find_change, lost_facts_change, partial_undo, preview_undo, redo_change
 from ctxchat.core.context_usage import ContextUsage, Counting, Past, TokenPrice, measure
@@ -199,11 +199,11 @@ class FakeSession:
     def changes(self) -> Self:
         return self
 
-    def rewrite_of(self, group_id: str) -> Rewrite:
+    def rewrite_of(self, group_id: str) -> PrefixRewrite:
         place = next(n for n, item in enumerate(self.view.items) if item.group == group_id)
         return rewrite(self.view, place, self.context_usage.used, {group_id})
 
-    def rewrite_all(self, *, head: bool) -> Rewrite:
+    def rewrite_all(self, *, head: bool) -> PrefixRewrite:
         return rewrite(self.view, 0 if head else 1, self.context_usage.used)
 
     @property

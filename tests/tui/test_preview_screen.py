@@ -10,7 +10,7 @@ import pytest
 from textual.events import Key
 from textual.widgets import Input, Static
 
-from ctxchat.core.cache_state import CacheState, Hold, NextCall, Rewrite
+from ctxchat.core.cache_state import CacheState, Hold, NextCall, PrefixRewrite
 from ctxchat.core.context_usage import TokenPrice
 from ctxchat.core.errors import LedgerError
 from ctxchat.presentation.usage_text import gain
@@ -259,7 +259,7 @@ async def test_what_the_next_message_takes_with_it_and_without_follows_the_ticks
     asked = desk()
     asked.price = TokenPrice(3e-6, 0.3e-6, 3.75e-6)
     asked.cache = CacheState((Hold(asked.context_usage.used, time.time() + 3_000, length=99),), "cold", NextCall(0.4))
-    app = Opened(asked, rewrite=Rewrite(2, 1_000, 0, 3))
+    app = Opened(asked, rewrite=PrefixRewrite(2, 1_000, 0, 3))
     async with app.run_test(size=(100, 30)) as pilot:
         assert "The next message takes $0.0" in app.text("#sent") and "reasoning of 3 replies" in app.text("#sent")
         await pilot.press("space", "down", "space")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ctxchat.core.cache import rewrite
-from ctxchat.core.cache_state import Rewrite
+from ctxchat.core.cache_state import PrefixRewrite
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.record import FactCount
 from ctxchat.core.strategies.base import Plan
@@ -57,7 +57,7 @@ class Preview(msgspec.Struct, frozen=True):
     cost_usd: float = 0.0
     model: str = ""
     other_provider: bool = False
-    rewrite: Rewrite = Rewrite()
+    rewrite: PrefixRewrite = PrefixRewrite()
     instructions: str = ""
     changes: tuple[str, ...] = ()
     facts_text: str = ""
@@ -78,7 +78,7 @@ class Preview(msgspec.Struct, frozen=True):
         return self.before.used - self.before.tokens("draft") - self.after.used
 
 
-def rewrite_of(plan: Plan, view: View, context_usage: ContextUsage, *, binds: bool) -> Rewrite:
+def rewrite_of(plan: Plan, view: View, context_usage: ContextUsage, *, binds: bool) -> PrefixRewrite:
     """What a plan does to what was sent; `binds` as in `rewrite`."""
     changed = {
         group

@@ -23,7 +23,7 @@ NOTHING_STAYS = (
 )
 
 
-class QuestionField(Field):
+class AsideField(Field):
     """The field of the next question: the footer says that enter asks it."""
 
     BINDINGS = [Binding("enter", "submit", "ask", key_display="enter")]
@@ -48,7 +48,7 @@ class AsideScreen(Panel[None]):
 
     def body(self) -> ComposeResult:
         yield Transcript()
-        yield QuestionField(placeholder="ask about what was said so far", compact=True)
+        yield AsideField(placeholder="ask about what was said so far", compact=True)
 
     def on_mount(self) -> None:
         super().on_mount()
