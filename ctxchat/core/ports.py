@@ -64,7 +64,8 @@ Finish = Literal["stop", "tool_calls", "length", "content_filter", "refusal"]
 class ReplyNotes(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a server tells about a request besides the reply. `message_id` is its id of the reply; `thoughts_dropped` counts
     earlier thoughts it left out, for `drop_reason`; `cache_miss` names why its cache was not read, with `cache_missed` tokens
-    of it; `prefill` is how many tokens a second it read of the prompt, 0 where it does not say."""
+    of it; `prefill` is how many tokens a second it read of the prompt, 0 where it does not say. `remark` is for a person: what of
+    the request was made otherwise, since the server refused it."""
 
     message_id: str = ""
     thoughts_dropped: int = 0
@@ -72,6 +73,7 @@ class ReplyNotes(msgspec.Struct, frozen=True, omit_defaults=True):
     cache_miss: str = ""
     cache_missed: int = 0
     prefill: float = 0.0
+    remark: str = ""
 
 
 class ReplyEnd(msgspec.Struct, frozen=True, tag="end"):

@@ -34,7 +34,13 @@ MAX_LINE_CHARS = 80
 BETWEEN = "__"
 """Between a server's name and its tool's."""
 
-_OPENING = f"Further tools, not described here: find out what they take with {FIND_TOOL}, run them with {CALL_TOOL}."
+_OPENING = (
+    f"Further tools, not described here: find out what they take with {FIND_TOOL}, run them with {CALL_TOOL}, or by their own "
+    "names where these are among your tools then."
+)
+
+_FOUND = f"[call them with {CALL_TOOL}(name, arguments)]"
+"""The first line of what is told of tools that were found."""
 
 
 class Afforded(msgspec.Struct, frozen=True):
@@ -96,3 +102,19 @@ def first_line(description: str) -> str:
     text = " ".join(description.split())
     sentence = re.split(r"\. (?=[^a-z])", text, maxsplit=1)[0]  # not behind "e.g."
     return sentence if len(sentence) <= MAX_LINE_CHARS else f"{sentence[: MAX_LINE_CHARS - 1]}…"
+
+
+def description(found: Sequence[ToolSpec]) -> str:
+    """What a model is told of tools that were found: one a line, whole."""
+    return "\n".join([_FOUND, *(tool.schema for tool in found)])
+
+
+def described_in(text: str) -> tuple[ToolSpec, ...]:
+    """The tools of such a text; none where it holds anything else besides."""
+    first, _, rest = text.partition("\n")
+    if first != _FOUND:
+        return ()
+    try:
+        return tuple(msgspec.json.decode(line, type=ToolSpec) for line in rest.split("\n"))
+    except (msgspec.DecodeError, RecursionError):
+        return ()

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -19,6 +20,7 @@ from ctxchat.core.openai import Wire
 from ctxchat.core.ports import ReplyNotes
 from ctxchat.core.usage import tokens
 from ctxchat.models import catalogue
+from ctxchat.models.deferred_tools import DEFERRED, REFERENCE
 from ctxchat.models.openai_servers import TLS_BY_LITELLM, WireRequest, address_elsewhere
 from ctxchat.models.protocol import encode
 from ctxchat.models.received import THOUGHTS, with_ids
@@ -33,6 +35,7 @@ _HEADERS = {
     "accept": "text/event-stream, application/json",
     "anthropic-version": "2023-06-01",
 }
+_OWN = "https://api.anthropic.com"
 _BETA = "anthropic-beta"
 _LOGIN = "sk-ant-oat"
 """What a key begins with that stands for a person's login: it goes out as such, under a beta."""
@@ -80,7 +83,7 @@ class AnthropicServer(msgspec.Struct, frozen=True):
             body["system"] = system
         tools = arguments.get("tools") or ([_NO_TOOL] if any(m.get("tool_calls") for m in messages) else [])
         if tools:
-            body["tools"] = [_tool(tool["function"]) for tool in tools]
+            body["tools"] = [_tool(tool) for tool in tools]
         body |= arguments.get("extra_body") or {}
         headers = _HEADERS | authorised(str(arguments.get("api_key") or ""))
         given = {str(name).lower(): str(value) for name, value in (arguments.get("extra_headers") or {}).items()}
@@ -105,10 +108,18 @@ def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.envir
     elsewhere = address_elsewhere("anthropic", environment)[1].rstrip("/")
     with suppress(ValueError):  # `network.check_network_settings` says what is wrong with one that is none
         elsewhere = whole_address(elsewhere)
-    base = settings.base or elsewhere or "https://api.anthropic.com"
+    base = settings.base or elsewhere or _OWN
     entry = catalogue.catalogue_model(settings.name)
     samples = entry is None or entry.supports_sampling_params is not False
     return AnthropicServer(base, samples, adaptive=bool(entry and entry.supports_adaptive_thinking))
+
+
+def loads_tools_late(settings: ModelSettings) -> bool:
+    """Whether the model knows references to tools: every Claude of the list does (Haiku 4.5, Sonnet and Opus 4 and later) at
+    Anthropic's own address. What passes requests on mostly knows none, and may leave them out without a word."""
+    entry, server = catalogue.catalogue_model(settings.name), server_of(settings)
+    own = server is not None and urlsplit(server.base).hostname == urlsplit(_OWN).hostname
+    return own and entry is not None and entry.provider == "anthropic"
 
 
 def _translated(settings: ModelSettings) -> bool:
@@ -187,8 +198,10 @@ def _call(call: Wire) -> Wire:
 
 
 def _wire_part(part: Wire) -> Wire:
-    """A text or an image; what this form has no place for is named."""
+    """A text, an image or a reference to a tool; what this form has no place for is named."""
     kind = part.get("type")
+    if kind == REFERENCE:
+        return part
     if kind == "text":
         return _marked({"type": "text", "text": str(part["text"])}, part)
     address = part.get("image_url") if kind == "image_url" else _inside(part, "file").get("file_data")
@@ -214,9 +227,12 @@ def _marked(block: Wire, given: Wire) -> Wire:
     return {**block, "cache_control": given["cache_control"]} if given.get("cache_control") else block
 
 
-def _tool(function: Wire) -> Wire:
+def _tool(given: Wire) -> Wire:
+    function = given["function"]
     tool: Wire = {"name": function["name"], "input_schema": _schema(function.get("parameters") or {}), "type": "custom"}
-    return tool if function.get("description") is None else {**tool, "description": function["description"]}
+    if function.get("description") is not None:
+        tool["description"] = function["description"]
+    return {**tool, DEFERRED: True} if given.get(DEFERRED) else tool
 
 
 def _schema(schema: Wire) -> Wire:

@@ -25,7 +25,7 @@ from ctxchat.core.openai import Wire
 from ctxchat.core.ports import ModelPiece, ModelRequest, ReplyEnd
 from ctxchat.core.prices import ModelPrices, cost
 from ctxchat.core.view import Item
-from ctxchat.models import catalogue, dialects, images, network, responses, samples, windows
+from ctxchat.models import anthropic, catalogue, deferred_tools, dialects, images, network, responses, samples, windows
 from ctxchat.models.failures import allowed_output, remedy
 from ctxchat.models.probes import PROBE_TIMEOUT_S, listens
 from ctxchat.models.provider_lists import ListedModel, ProviderLists
@@ -65,10 +65,14 @@ _WANTS_TEXT = re.compile(
 )
 """How servers refuse a message without a text, calls or not."""
 
+IN_WORDS = "The server takes no references to tools: those that are found are told in words from now on, for call_tool."
+"""What a person is told where a Claude's own way to tools on demand is refused."""
+
 
 class ModelClient:
     """One model. Raises UsageError when made for a name nobody serves. `find` looks keys up, at the moment of a call; `lists` is
-    what providers say of their models, None where nobody is asked."""
+    what providers say of their models, None where nobody is asked; `loads_late`: its server takes references to tools, None for
+    what is known of its address."""
 
     def __init__(
         self,
@@ -76,8 +80,10 @@ class ModelClient:
         transport: ModelTransport,
         find: Lookup = lookup,
         lists: ProviderLists | None = None,
+        loads_late: bool | None = None,
     ) -> None:
         self.settings = settings
+        self._loads_late = loads_late
         self._lists = lists
         provider = settings.provider
         own_server = bool(settings.api_base) or provider.local
@@ -87,6 +93,8 @@ class ModelClient:
         self._find = find
         self._count = counter(settings.name)
         self._wants_text = False  # empty texts beside calls, where others take null
+        self._describes = False  # tools that were found in words, where a model of this kind takes references
+        self._remark = ""  # what a person is told with the next reply
         self._able = 0  # tokens of the longest reply, where a refusal told it
         self._told_of_sight: bool | None = None  # by its server, when it was asked for its window
         self._loaded: Window | None = None  # what Ollama was asked to load: another figure would load the model again
@@ -209,7 +217,8 @@ class ModelClient:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         """Pieces, then exactly one ReplyEnd. Raises ModelError. Closing it closes the connection within a second. A request
-        that was refused for the length of the reply, or for a message without a text, is made again as its server wants it."""
+        that was refused for the length of the reply, for a message without a text or for references to tools is made again as its
+        server wants it."""
         arguments = await self._arguments(request)
         try:
             async with aclosing(self._sent(arguments)) as pieces:
@@ -230,6 +239,10 @@ class ModelClient:
         if allowed := allowed_output(problem, asked if isinstance(asked, int) else 0):
             self._able = allowed
             return {**arguments, "max_tokens": allowed}
+        if not self._describes and self._loads_tools_late and deferred_tools.refused(arguments, problem):
+            self._describes = True
+            self._remark = f"{IN_WORDS} {problem.text}"
+            return dict(arguments)
         messages = cast("list[Wire]", arguments["messages"])
         if problem.kind != "bad_request" or self._wants_text or not _WANTS_TEXT.search(problem.body or problem.text):
             return None
@@ -239,13 +252,21 @@ class ModelClient:
         return {**arguments, "messages": _with_texts(messages)}
 
     async def _sent(self, arguments: dict[str, object]) -> AsyncGenerator[ModelPiece, None]:
+        sent = arguments if self._describes else await asyncio.to_thread(self._by_reference, arguments)
         try:
-            async with aclosing(self._transport.stream(arguments, self.settings.timeout)) as pieces:
+            async with aclosing(self._transport.stream(sent, self.settings.timeout)) as pieces:
                 async for piece in pieces:
                     yield await self._completed_end(piece, arguments) if isinstance(piece, ReplyEnd) else piece
         except ModelError as problem:
             problem.hint = remedy(self.settings, problem) or problem.hint
             raise
+
+    def _by_reference(self, arguments: dict[str, object]) -> dict[str, object]:
+        return deferred_tools.by_reference(arguments) if self._loads_tools_late else arguments
+
+    @cached_property
+    def _loads_tools_late(self) -> bool:
+        return anthropic.loads_tools_late(self.settings) if self._loads_late is None else self._loads_late
 
     async def _completed_end(self, end: ReplyEnd, arguments: Mapping[str, object]) -> ReplyEnd:
         """The end of a reply with what it cost, where its server did not say, and what it was allowed."""
@@ -253,7 +274,9 @@ class ModelClient:
         prices = None if usage is None or end.priced else await asyncio.to_thread(self.prices)
         if usage and prices:
             usage = msgspec.structs.replace(usage, cost_usd=cost(prices, usage))
-        return msgspec.structs.replace(end, usage=usage, limit=limit if isinstance(limit, int) else 0)
+        remark, self._remark = self._remark, ""
+        notes = msgspec.structs.replace(end.notes, remark=remark) if remark else end.notes
+        return msgspec.structs.replace(end, usage=usage, limit=limit if isinstance(limit, int) else 0, notes=notes)
 
     async def _arguments(self, request: ModelRequest) -> dict[str, object]:
         settings = self.settings

@@ -265,7 +265,7 @@ class Replies:
 def remarks(end: ReplyEnd, message: Message, cut: int, *, goes_on: bool = False) -> list[str]:
     """What a person should know of a reply that came, in sentences. `cut`: tokens its server left out of the prompt; `goes_on`:
     it will be asked for the rest."""
-    said: list[str] = []
+    said = [end.notes.remark] if end.notes.remark else []
     if cut:
         said.append(server_cut(cut))
     if end.finish == "length":

@@ -11,7 +11,7 @@ from ctxchat.core.head import ToolSpec
 from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.core.tool_search import best_tools
-from ctxchat.core.tool_share import CALL_TOOL, FIND_TOOL
+from ctxchat.core.tool_share import FIND_TOOL, description
 from ctxchat.tools.text import clip_line
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 
@@ -46,4 +46,4 @@ class FindTools(Tool[FindArguments]):
         if not found:
             yield ToolOutput(f"None of {len(specs)} tools fits. Say it in other words, or name one.")
             return
-        yield ToolOutput("\n".join([f"[call them with {CALL_TOOL}(name, arguments)]", *(s.schema for s in found)]))
+        yield ToolOutput(description(found))

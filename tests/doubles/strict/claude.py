@@ -1,7 +1,8 @@
 """Anthropic's Messages as its documentation has them, strictly: what came before a signed thought may not change, nor the order
 of thoughts; caches are read where marks find them.
 
-platform.claude.com/docs: "Prefix checks on thinking blocks", "Prompt caching", "Mid-conversation system messages".
+platform.claude.com/docs: "Prefix checks on thinking blocks", "Prompt caching", "Mid-conversation system messages", "Tool search
+tool".
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ class Signed:
 
 class StrictClaude(StrictServer):
     """The server. `binds` False: only records (`mismatches`) what it would refuse; `system_inside` False: `role: system` among
-    the messages is refused; `smallest` is the least prefix in tokens that is cached."""
+    the messages is refused; `loads_late` False: so are tools that are deferred, and references to them; `smallest` is the least
+    prefix in tokens that is cached."""
 
     ROUTES = ("/v1/messages",)
 
@@ -72,6 +74,7 @@ class StrictClaude(StrictServer):
         models: Sequence[Body] = (),
         binds: bool = True,
         system_inside: bool = True,
+        loads_late: bool = True,
         smallest: int = 512,
     ) -> None:
         listed = models or [{"type": "model", "id": "claude-fable-5-2", "display_name": "Claude Fable 5.2"}]
@@ -79,6 +82,7 @@ class StrictClaude(StrictServer):
         self.mismatches: list[str] = []
         self._binds = binds
         self._system_inside = system_inside
+        self._loads_late = loads_late
         self._smallest = smallest
         self._signed: dict[str, Signed] = {}
         self._cache = PrefixCache(clock)
@@ -93,6 +97,7 @@ class StrictClaude(StrictServer):
             if name not in body:
                 raise Refused(f"{name}: Field required")
         self._shape(body)
+        self._tools(body)
         exchange.usage = {"dropped": self._bindings(exchange)}
         self._count(exchange)
 
@@ -153,6 +158,22 @@ class StrictClaude(StrictServer):
         if waiting:
             raise Refused(f"messages.{number}: a system message must not stand between `tool_use` and `tool_result`")
 
+    def _tools(self, body: Body) -> None:
+        """Tools that are loaded late, and what refers to them."""
+        tools: list[Body] = body.get("tools") or []
+        late = {tool["name"]: tool for tool in tools if tool.get("defer_loading")}
+        for number, tool in enumerate(tools):
+            if tool["name"] in late and not self._loads_late:
+                raise Refused(f"tools.{number}.custom.defer_loading: Extra inputs are not permitted")
+            if tool["name"] in late and tool.get("cache_control"):
+                raise Refused(f"Tool '{tool['name']}' cannot have both defer_loading=true and cache_control set.")
+        if late and len(late) == len(tools):
+            raise Refused("All tools have defer_loading set. At least one tool must be non-deferred.")
+        for message in body["messages"]:
+            for name in _references(_blocks(message)):
+                if name not in late:
+                    raise Refused(f"Tool reference '{name}' not found in available tools")
+
     # ── what thoughts are bound to ──────────────────────────────────────────────────────────────────────────────────
 
     def _bindings(self, exchange: Exchange) -> list[Body]:
@@ -202,11 +223,11 @@ class StrictClaude(StrictServer):
     def _count(self, exchange: Exchange) -> None:
         """Read at the mark that finds most, write at those behind it."""
         body = exchange.body
-        blocks: list[Body] = list(body.get("tools") or [])
+        blocks, late = _parted_tools(body)
         system = body.get("system") or []
         blocks += [{"type": "text", "text": system}] if isinstance(system, str) else system
         for message in body["messages"]:
-            blocks += [{**block, "role": message["role"]} for block in _blocks(message)]
+            blocks += [{**block, "role": message["role"]} for block in _loaded(_blocks(message), late)]
         marks = [(place, block["cache_control"]) for place, block in enumerate(blocks) if block.get("cache_control")]
         if body.get("cache_control"):
             marks.append((len(blocks) - 1, body["cache_control"]))
@@ -311,7 +332,7 @@ class StrictClaude(StrictServer):
             return {"cache_miss_reason": {"type": kind} if kind else None}
         missed = {"cache_missed_input_tokens": exchange.prompt - exchange.read}
         for name in ("model", "system", "tools"):
-            if _canonical(before.get(name)) != _canonical(exchange.body.get(name)):
+            if _told(before, name) != _told(exchange.body, name):
                 return {"cache_miss_reason": {"type": f"{name}_changed", **missed}}
         sent = exchange.body["messages"][: len(before["messages"])]
         if _canonical(sent) != _canonical(before["messages"]):
@@ -338,8 +359,40 @@ def _canonical(value: object) -> str:
 def _prefix(body: Body, messages: Sequence[Body], blocks: Sequence[Body]) -> str:
     """All that stands before a thought, by value: system, tools, messages and what of its own message comes first; marks and
     thoughts left out."""
-    told = [[message["role"], _spoken(_blocks(message))] for message in messages]
-    return _canonical([body.get("system") or [], body.get("tools") or [], told, _spoken(blocks)])
+    tools, late = _parted_tools(body)
+    told = [[message["role"], _spoken(_loaded(_blocks(message), late))] for message in messages]
+    return _canonical([body.get("system") or [], tools, told, _spoken(blocks)])
+
+
+def _parted_tools(body: Body) -> tuple[list[Body], dict[str, Body]]:
+    """The tools of the beginning, and by name those that are loaded late."""
+    tools: list[Body] = body.get("tools") or []
+    late = {tool["name"]: tool for tool in tools if tool.get("defer_loading")}
+    return [tool for tool in tools if tool["name"] not in late], late
+
+
+def _told(body: Body, name: str) -> str:
+    return _canonical(_parted_tools(body)[0] if name == "tools" else body.get(name))
+
+
+def _references(blocks: Sequence[Body]) -> list[str]:
+    return [
+        part["tool_name"]
+        for block in blocks
+        if block["type"] == "tool_result" and isinstance(block["content"], list)
+        for part in block["content"]
+        if part["type"] == "tool_reference"
+    ]
+
+
+def _loaded(blocks: Sequence[Body], late: dict[str, Body]) -> list[Body]:
+    """With the definition in the place of each reference, as the model reads it."""
+    return [
+        {**block, "content": [late.get(part.get("tool_name", ""), part) for part in block["content"]]}
+        if block["type"] == "tool_result" and isinstance(block["content"], list)
+        else block
+        for block in blocks
+    ]
 
 
 def _spoken(blocks: Sequence[Body]) -> list[Body]:

@@ -26,6 +26,9 @@ Clock = Callable[[], float]
 MARK = re.compile(rb',?"(?:cache_control|prompt_cache_breakpoint)":\{[^}]*\}')
 """A cache mark as it is encoded; it may move from request to request."""
 
+DEFERRED = b'"defer_loading":true'
+"""Marks a tool that is no part of the beginning: it is read where a result refers to it."""
+
 _CONVERSATION = ("messages", "input")
 _HEAD = ("tools", "system", "instructions")
 
@@ -55,8 +58,12 @@ class Exchange:
 
 
 def pieces(raw: bytes) -> list[bytes]:
-    """The head of a request and each of its messages (or items) as the bytes they came in, cache marks left out."""
+    """The head of a request and each of its messages (or items) as the bytes they came in, cache marks and deferred tools left
+    out."""
     parts: dict[str, msgspec.Raw] = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    if DEFERRED in raw:
+        tools = msgspec.json.decode(parts["tools"], type=list[msgspec.Raw])
+        parts["tools"] = msgspec.Raw(b"[%s]" % b",".join(bytes(t) for t in tools if DEFERRED not in bytes(t)))
     found = [b'"%s":%s' % (name.encode(), bytes(parts[name])) for name in _HEAD if name in parts]
     for name in _CONVERSATION:
         if name in parts:

@@ -305,6 +305,29 @@ async def test_the_chat_form_counts_alike() -> None:
         assert server.exchanges[-1].written > 0 and not appended(server.exchanges)
 
 
+async def test_deferred_tools_are_read_where_a_result_refers_to_them() -> None:
+    look, late = {"name": "look", "input_schema": {}}, {"name": "late", "input_schema": {}, "defer_loading": True}
+    refers = [{"type": "tool_reference", "tool_name": "late"}]
+    found = [
+        user("hi"),
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]},
+    ]
+    found += [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": refers}]}]
+    async with StrictClaude([says("ok", "hm"), says("ok", "hm")]) as server, StrictClaude(loads_late=False) as older:
+        assert "At least one tool" in (await asked(server, found, tools=[late]))[1]
+        assert "cannot have both" in (await asked(server, found, tools=[look, late | MARK]))[1]
+        assert "not found in available tools" in (await asked(server, found, tools=[look]))[1]
+        assert "Extra inputs" in (await asked(older, found, tools=[look, late]))[1]
+        before = len(server.exchanges)
+        first = (await asked(server, found[:1], tools=[look]))[1]
+        on = [found[0], {"role": "assistant", "content": first}, *found[:1], *found[1:]]
+        status, more = await asked(server, on, tools=[look, late])
+        assert status == 200 and not appended(server.exchanges[before:]), "it is no part of the beginning"
+        on += [{"role": "assistant", "content": more}, user("and")]
+        other = late | {"description": "Another."}
+        assert "bound to a different" in (await asked(server, on, tools=[look, other]))[1], "but of what refers to it"
+
+
 async def test_what_was_not_appended_is_named() -> None:
     async with StrictClaude() as server:
         await asked(server, [user("a", "tail")])
