@@ -21,13 +21,14 @@ def snippet(
 ) -> str:
     """About 200 characters around the first term found, each term between marks; one line, without control characters.
 
-    Where no term is there as a whole, `parts` (beginnings of its words) are marked instead. `near`: where the best place is.
+    Where no term is there in whole words, `parts` (beginnings of its words) are marked instead, and where these are not, terms
+    inside longer words. `near`: where the best place is.
     """
-    pattern = _pattern(wanted)
-    start = _first(text, pattern, near or 0)
-    if start is None and parts:
-        pattern = re.compile("|".join(_beginning(fold(part)) for part in parts), re.IGNORECASE)
-        start = _first(text, pattern, near or 0)
+    whole, inside = [_loose(term) for term in wanted], [_loose(term, whole=False) for term in wanted]
+    for found in (whole, [_beginning(fold(part)) for part in parts], inside):
+        pattern = re.compile("|".join(sorted(found, key=len, reverse=True)) or r"(?!)", re.IGNORECASE)
+        if (start := _first(text, pattern, near or 0)) is not None:
+            break
     place = start or 0
     begin = max(0, place - _BEFORE)
     if begin:  # on a word, where one begins near
@@ -59,20 +60,22 @@ def _bound(text: str, first_place: int, last: int, *, first: bool) -> int:
     return first_place if first else last - 1
 
 
-def _pattern(wanted: Sequence[str]) -> re.Pattern[str]:
-    terms = "|".join(_loose(term) for term in sorted(wanted, key=len, reverse=True))
-    return re.compile(terms or r"(?!)", re.IGNORECASE)
-
-
-def _loose(term: str) -> str:
-    """The term as the index reads it: whatever stands between its words."""
+def _loose(term: str, *, whole: bool = True) -> str:
+    """The term as the index reads it: whatever stands between its words; `whole`: no part of a longer word."""
     words = re.findall(r"\w+", fold(term)) or [term]
-    return r"[\W_]+".join(re.escape(word) for word in words)
+    found = r"[\W_]+".join(re.escape(word) for word in words)
+    before, after = (r"(?<![^\W_])", r"(?![^\W_])") if whole else ("", "")
+    return f"{before if _spaced(words[0][:1]) else ''}{found}{after if _spaced(words[-1][-1:]) else ''}"
 
 
 def _beginning(part: str) -> str:
     """Where a word begins so; anywhere in scripts without spaces."""
-    return rf"(?<![^\W_]){re.escape(part)}[^\W_]*" if apart(part) == part else re.escape(part)
+    return rf"(?<![^\W_]){re.escape(part)}[^\W_]*" if _spaced(part) else re.escape(part)
+
+
+def _spaced(text: str) -> bool:
+    """In a script that has spaces between its words."""
+    return apart(text) == text
 
 
 def _first(text: str, pattern: re.Pattern[str], near: int) -> int | None:

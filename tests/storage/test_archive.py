@@ -253,6 +253,15 @@ def test_a_snippet_is_one_line_without_tricks() -> None:
     assert len(line) < 220 and line.isprintable()
 
 
+def test_words_are_marked_whole() -> None:
+    """A part of a longer word only where nothing else is there."""
+    marks = ("«", "»")
+    assert snippet("the end off the list of ports", ["of", "port"], marks) == "the end off the list «of» ports"
+    assert snippet("ports are off", ["of", "port"], marks, ["port"]) == "«ports» are off"
+    assert snippet("imports", ["port"], marks, ["port"]) == "im«port»s"
+    assert snippet("東京都の天気", ["京都"], marks) == "東«京都»の天気"
+
+
 @given(st.text(), st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=3))
 def test_any_snippet_holds_the_text_and_nothing_else(text: str, wanted: list[str]) -> None:
     line = snippet(text, wanted, ("\x01", "\x02"))
