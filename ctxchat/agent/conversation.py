@@ -68,11 +68,15 @@ MODE = "mode"
 """The source of what a model is told of how its calls are judged, where that is not the usual way."""
 
 MODES: Mapping[Mode, str] = {
-    "plan": (  # a sub-agent that looks something up is in it too
-        "The session is in plan mode: only calls that read are run. Where a change is asked for, answer with a plan of it."
-    ),
+    "plan": "The session is in plan mode: only calls that read are run. Where a change is asked for, answer with a plan of it.",
     "read-only": "The session is read-only: only calls that read files are run.",
 }
+
+MODES_BELOW: Mapping[Mode, str] = {
+    **MODES,
+    "plan": "Only calls that read are run: files, and commands that write nothing. Say in your answer what would have to change.",
+}
+"""The same for a sub-agent: it was mostly asked to find something out, and nobody waits for a plan."""
 
 MAX_REMEMBERED_CHANGES = 30
 """Changes that are told apart where a request differs from the one before."""
@@ -262,7 +266,8 @@ class Conversation(JournalWriter):
         around = self._around or Surroundings()
         own = [ContextBlock(MODEL, f"You are served by the model {self.model.name}.")]
         own += [ContextBlock(ON_DEMAND, names)] if (names := self._afforded.on_demand) else []
-        own += [ContextBlock(MODE, words)] if (words := MODES.get(self.mode, "")) else []
+        modes = MODES_BELOW if self._config.delegated else MODES
+        own += [ContextBlock(MODE, words)] if (words := modes.get(self.mode, "")) else []
         context = (*around.context, *own)
         return Head(self._config.system, self._afforded.tools, around.memory, context, self._config.agent)
 

@@ -68,9 +68,9 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     `serving` is what models are opened with: where it differs, the model in use is opened anew; at its address, unless
     `address`, which the settings name for it, differs, too. `effort` is the level they name for it, empty for the model's
     usual one. `tools` are the names on offer, None for all. `lasting`: a person reads and thinks between the messages, so
-    that pauses of up to an hour are to be expected. `spending` are limits of money and tokens. `prompts` are what a person can
-    call as `/name`, beside `server_prompts`, which come and go. `listener`, as it is when a session is opened, is told its
-    events. `notices` are sentences for the person.
+    that pauses of up to an hour are to be expected. `delegated`: another agent gave it its task. `spending` are limits of money
+    and tokens. `prompts` are what a person can call as `/name`, beside `server_prompts`, which come and go. `listener`, as it is
+    when a session is opened, is told its events. `notices` are sentences for the person.
     """
 
     system: str
@@ -94,6 +94,7 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     address: str = ""
     effort: str = ""
     lasting: bool = False
+    delegated: bool = False
     rewriting: tuple[str, ...] = ()
     prompts: tuple[PromptFile, ...] = ()
     server_prompts: ServerPrompts | None = None

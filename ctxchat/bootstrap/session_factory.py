@@ -200,7 +200,8 @@ class Opening:
         self._notices: list[str] = []
         self._conversation: Conversation  # from here on as soon as they are made: tools that ask for them run later
         self._policy: AutoCompactPolicy
-        self._configuring = Configuring(shared, self._extensions, lasting=interactive and approvals is None)
+        below = approvals is not None
+        self._configuring = Configuring(shared, self._extensions, lasting=interactive and not below, delegated=below)
 
     async def open(self, session_id: str, *, only_read: bool = False, keep_empty: bool = False) -> Session:
         """A new session, or a stored one: `only_read` leaves it to others to write, `keep_empty` leaves it to be opened again

@@ -110,12 +110,13 @@ WEB = frozenset({"web_fetch"})
 
 
 class Configuring:
-    """For one session. `lasting`: a person reads and thinks between its messages (`SessionConfig`)."""
+    """For one session. `lasting`: a person reads and thinks between its messages; `delegated`: it is a sub-agent's
+    (`SessionConfig`)."""
 
-    def __init__(self, shared: Shared, extensions: Extensions, *, lasting: bool) -> None:
+    def __init__(self, shared: Shared, extensions: Extensions, *, lasting: bool, delegated: bool = False) -> None:
         self._shared = shared
         self._extensions = extensions
-        self._lasting = lasting
+        self._lasting, self._delegated = lasting, delegated
         self._around: tuple[object, WorkspaceSources] | None = None
         self._edits: tuple[tuple[str, ...], tuple[Transform, ...]] = ((), ())
         self.first = ""
@@ -163,6 +164,7 @@ class Configuring:
             address=settings.of_model(model).api_base,
             effort=settings.of_model(model).effort if own.effort is None else own.effort,
             lasting=self._lasting,
+            delegated=self._delegated,
             rewriting=rewriting(settings),
             prompts=(*shared.loaded.prompts, *BUILTIN_PROMPTS),
             server_prompts=shared.servers,

@@ -174,3 +174,17 @@ async def test_two_that_only_read_work_side_by_side_also_where_one_is_asked_agai
     assert marks == [ToolStarted, ToolStarted, ToolFinished, ToolFinished]
     await session.close()
     await made.close()
+
+
+async def test_one_that_only_reads_is_asked_for_no_plan(tmp_path: Path):
+    script = (
+        calls(("delegate", {"agent": "explore", "task": "which port?"})),
+        calls(("shell", {"command": "touch x"})),
+    )
+    made = program(tmp_path, tmp_path / "config", *script, says("8123"), says("ok"))
+    session = await made.open(interactive=False)
+    await say(session, "ask")
+    told = "\n".join(item.message.text for item in made.script.views[2].items)
+    assert "Only calls that read are run" in told and "was not run" in told and " plan" not in told
+    await session.close()
+    await made.close()

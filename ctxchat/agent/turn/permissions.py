@@ -66,6 +66,16 @@ def judge(tool: str, access_request: AccessRequest, mode: Mode, rules: Sequence[
     return judgement
 
 
+BY_MODE = frozenset({"mode read-only", "mode plan"})
+"""What stands in place of a rule where a mode forbids."""
+
+DENIED_BELOW = (
+    "The session is read-only: {tool} was not run. Find out what you can by reading, and say in your answer what would have to "
+    "change."
+)
+"""Why a mode forbids a call to a sub-agent, of whom nobody waits for a plan."""
+
+
 def _by_mode(tool: str, access_request: AccessRequest, mode: Mode) -> Judgement | None:
     """What the mode decides by itself."""
     if access_request.access == "none" or (access_request.access == "read" and access_request.inside):
