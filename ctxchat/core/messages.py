@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from ctxchat.core.command_end import command_end
 from ctxchat.core.head import ContextBlock
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -194,8 +195,13 @@ def _part_text(part: Part) -> str:
             return f"[{kind}]"
 
 
+OWN_COMMAND = "$ "
+"""How the name of what went along begins where it is the output of a command of the person's own."""
+
+
 class Attached(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One of them. Pixels are 0 where they are not known, tokens where it is not in the view."""
+    """One of them. Pixels are 0 where they are not known, tokens where it is not in the view. `ended` says of the output of a
+    person's command how that ended."""
 
     name: str
     kind: Literal["image", "text", "other"]
@@ -203,6 +209,7 @@ class Attached(msgspec.Struct, frozen=True, omit_defaults=True):
     width: int = 0
     height: int = 0
     lines: int = 0
+    ended: str = ""
 
 
 def spoken(message: Message) -> str:
@@ -260,7 +267,10 @@ def attached(parts: str | Sequence[Part], tokens: Sequence[int] = ()) -> tuple[A
 def _attached_part(part: Part, tokens: int) -> Attached | None:
     match part:
         case Text(text=text, name=name):
-            return Attached(name, "text", tokens, lines=text.rstrip("\n").count("\n") + 1) if name else None
+            if not name:
+                return None
+            ended = command_end(text).words if name.startswith(OWN_COMMAND) else ""
+            return Attached(name, "text", tokens, lines=text.rstrip("\n").count("\n") + 1, ended=ended)
         case Image(width=width, height=height, name=name):
             return Attached(name or "image", "image", tokens, width, height)
         case _:

@@ -6,10 +6,12 @@ import json
 import re
 from typing import cast
 
+from ctxchat.core.command_end import command_end
 from ctxchat.core.events import ToolFinished, ToolStatus
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.quantities import count
 from ctxchat.core.secrets import marks_in
+from ctxchat.core.tool_names import SHELL
 from ctxchat.core.tooluse import failed, hits_in, refused, use_of
 from ctxchat.presentation.text import one_line
 
@@ -77,11 +79,8 @@ _RANGES = (
 )
 
 
-_LAST = re.compile(
-    r"(?m)^\[(?:(?P<cancelled>cancelled by the user|interrupted: |not run: |this ran, but )|exit code (?P<exit>-?\d+)\]"
-    r"|ended by (?P<signal>signal)|stopped after [\d.e+]+ s: (?P<timeout>time-out)\])[^\n]*\Z"
-)
-"""What stands at the end of a result where the call did not go well."""
+_CUT_SHORT = re.compile(r"(?m)^\[(?:cancelled by the user|interrupted: |not run: |this ran, but )[^\n]*\Z")
+"""What stands at the end of a result where the call did not come to its own."""
 
 
 def ending(call: ToolCall, result: Message | None) -> tuple[ToolStatus, int | None]:
@@ -90,12 +89,19 @@ def ending(call: ToolCall, result: Message | None) -> tuple[ToolStatus, int | No
         return "cancelled", None
     if refused(result):
         return "denied", None
-    last = _LAST.search(result.text.rstrip()[-200:])
-    if last and last["cancelled"]:
+    if _CUT_SHORT.search(result.text.rstrip()[-200:]):
         return "cancelled", None
-    if last and use_of(call).kind == "run":
-        return ("timeout", None) if last["timeout"] else ("error", int(last["exit"]) if last["exit"] else None)
+    if use_of(call).kind == "run":
+        end = command_end(result.text)
+        if end.code != 0:
+            return "timeout" if end.code is None else "error", end.code
+        if call.name == SHELL and not failed(result) and not _BACKGROUND.match(result.text):
+            return "ok", 0
     return ("error" if failed(result) else "ok"), None
+
+
+_BACKGROUND = re.compile(r"\[j\d+: ")
+"""How the result of a command begins that runs in the background, or has ended there."""
 
 
 def outcome(finished: ToolFinished) -> str:

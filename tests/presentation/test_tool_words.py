@@ -58,9 +58,11 @@ def test_the_heads_of_a_diff_are_no_changes() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "status", "code"),
     [
-        ("shell", "fine", "ok", None),
+        ("shell", "fine", "ok", 0),
+        ("shell", "[j1: running, 1 s, 0 bytes of output in tool-results/x.txt]\n[no new output]", "ok", None),
+        ("shell", "x\n[exit code 2]\n[The sandbox has no network.]\n[Of the home folder]", "error", 2),
         ("shell", "ls: cannot access '/nope'\n[exit code 3]", "error", 3),
-        ("shell", "[no output]\n[ended by signal 9]", "error", None),
+        ("shell", "[no output]\n[ended by signal 9]", "error", -9),
         ("shell", "some\n[stopped after 120 s: time-out]", "timeout", None),
         ("shell", f"line 1\nline 2\n{CANCELLED}", "cancelled", None),
         ("grep", CANCELLED, "cancelled", None),

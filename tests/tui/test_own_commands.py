@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.core.messages import Text
+from ctxchat.core.messages import Text, attached
 from ctxchat.tools.person_shell import PersonShell
 from ctxchat.tools.sandbox import Sandbox
 from ctxchat.tui.chat.chips import Chip
@@ -44,6 +44,7 @@ async def test_it_runs_at_once_is_shown_clean_and_goes_along_with_the_next_messa
         (along,) = session.sent_along
         (part,) = along
         assert isinstance(part, Text) and part.name.startswith("$ printf") and part.text.endswith("[exit code 3]")
+        assert attached(along)[0].ended == "exit 3", "a restart knows nothing but the record"
         await typed(app, pilot, "and now?")
         await idle(app, pilot)
         assert session.sent == ["what is this?", "and now?"] and not session.sent_along[1]

@@ -126,11 +126,12 @@ class UserBlock(Block):
 
 
 def attached_size(attached: Attached) -> str:
-    """`1280×800   1.1k`, `412 lines   3.1k`."""
+    """`1280×800   1.1k`, `exit 1   412 lines   3.1k`."""
     size = f"{attached.width}×{attached.height}" if attached.width else ""
     if attached.kind == "text":
         size = count(attached.lines, "line")
-    return "   ".join(words for words in (size, short(attached.tokens) if attached.tokens else "") if words)
+    tokens = short(attached.tokens) if attached.tokens else ""
+    return "   ".join(words for words in (attached.ended, size, tokens) if words)
 
 
 def signed(sign: str, words: Content, width: int, style: str) -> list[DrawnLine]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ctxchat.core.errors import CtxchatError
-from ctxchat.core.messages import Image, Part, Text
+from ctxchat.core.messages import OWN_COMMAND, Image, Part, Text
 from ctxchat.core.permissions import AccessRequest
 from ctxchat.tools.mentions import MAX_TEXT_CHARS, MentionRules, Verdict, look_all, part_of
 
@@ -49,7 +49,7 @@ class Paste(msgspec.Struct, frozen=True, tag="paste", omit_defaults=True):
     @property
     def whole(self) -> Text:
         """As it goes where it is no file; of a command by its line."""
-        return Text(self.text, f"$ {self.command}" if self.command else self.name)
+        return Text(self.text, f"{OWN_COMMAND}{self.command}" if self.command else self.name)
 
 
 class Picture(msgspec.Struct, frozen=True, tag="picture"):
