@@ -466,8 +466,19 @@ def _without_runner(words: list[str]) -> list[str]:
     return words
 
 
+_GIT_WITH_A_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--exec-path"})
+
+
+def without_git_options(words: list[str]) -> list[str]:
+    """`git commit` of `git -C x -c a=b commit`: what git is to do."""
+    at = 1
+    while words[:1] == ["git"] and at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in _GIT_WITH_A_VALUE else 1
+    return [*words[:1], *words[at:]]
+
+
 def _program(words: list[str]) -> str:
-    words = _without_runner(words)
+    words = without_git_options(_without_runner(words))
     name = words[0].rpartition("/")[2]
     if name in _FILE_TOOLS:
         return name

@@ -430,7 +430,8 @@ _FOLDERS = {
 """Programs with the folder below home in which they keep what they downloaded."""
 
 _GIT_WRITES = expression(
-    r"\bgit\s+(?:-\S+\s+){0,9}(?:add|am|bisect|branch|checkout|cherry-pick|clean|commit|fetch|gc|maintenance|merge|mv|notes|pull"
+    r"\bgit\s+(?P<options>(?>(?:-[Cc]|--(?:git-dir|work-tree|namespace|config-env|exec-path|attr-source))\s+"
+    r"(?:\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'|[^\s\"']){1,400}\s+|-\S+\s+){0,9})(?:add|am|bisect|branch|checkout|cherry-pick|clean|commit|fetch|gc|maintenance|merge|mv|notes|pull"
     r"|push|rebase|remote|reset|restore|revert|rm|stash|submodule|switch|tag|update-ref|worktree)\b"
 )
 
@@ -439,9 +440,24 @@ def known_needs(command: str, workspace: str) -> tuple[str, ...]:
     """Folders that a command like this writes in: git's own in the workspace, a package manager's cache where there is one."""
     words = re.findall(r"[\w.-]+", command)
     caches = (Path.home() / _FOLDERS[word] for word in dict.fromkeys(words) if word in _FOLDERS)
-    linked = linked_worktree(workspace)
-    git = [linked.repository if linked else str(Path(workspace) / ".git")] if _GIT_WRITES.search(command) else []
-    return (*git, *(str(folder.resolve()) for folder in caches if folder.is_dir()))
+    git = (_repository(workspace, found["options"]) for found in _GIT_WRITES.finditer(command))
+    return (*dict.fromkeys(filter(None, git)), *(str(folder.resolve()) for folder in caches if folder.is_dir()))
+
+
+_GIT_FOLDER = expression(r"(?<!\S)-C\s+(?:\"([^\"]+)\"|'([^']+)'|(\S+))")
+
+
+def _repository(workspace: str, options: str) -> str:
+    """The `.git` that a command with these global options writes in; empty where it goes out of the workspace."""
+    folder = workspace
+    for named in _GIT_FOLDER.finditer(options):
+        folder = os.path.realpath(Path(folder, named[1] or named[2] or named[3]))
+    if not Path(folder).is_relative_to(workspace):
+        return ""
+    while folder != workspace and not (Path(folder) / ".git").exists():
+        folder = str(Path(folder).parent)
+    linked = linked_worktree(folder)
+    return linked.repository if linked else str(Path(folder) / ".git")
 
 
 _MISSING = expression(r"(?i)no such file|cannot open")

@@ -720,8 +720,12 @@ def test_files_of_one_name_are_told_apart_where_their_symbols_stand() -> None:
 
 
 def test_commits_are_deeds_of_their_own_slips_of_a_call_no_errors_and_what_was_not_found_no_name() -> None:
-    commits = runs(("git commit -m 'a pool'", "done"), ("git commit -m 'a gauge'", "done"), ("make", "fine"))
-    assert list(by_kind(collect(commits), "command")) == ["git commit -m 'a pool'", "git commit -m 'a gauge'", "make"]
+    commits = runs(("git commit -m 'a pool'", "done"), ("git -C . commit -m 'a gauge'", "done"), ("make", "fine"))
+    assert list(by_kind(collect(commits), "command")) == [
+        "git commit -m 'a pool'",
+        "git -C . commit -m 'a gauge'",
+        "make",
+    ]
     slip = runs(("npx tsc --nope", "error TS5023: Unknown compiler option '--nope'.\nerror: unknown option '--nope'"))
     assert "error: unknown option '--nope'" not in by_kind(collect(slip), "error")
     for result, found in (
@@ -1270,6 +1274,7 @@ def test_values_and_names_are_those_that_stand_in_the_file_now() -> None:
     [
         (["git checkout -- src/a.py"], ["src/b.py"]),
         (["git restore src/a.py src/b.py"], []),
+        (["git --no-pager -C src -c a.b=c restore a.py"], ["src/b.py"]),
         (["git restore --staged src/a.py"], ["src/a.py", "src/b.py"]),
         (["git checkout ."], []),
         (["git checkout -b new.branch"], ["src/a.py", "src/b.py"]),

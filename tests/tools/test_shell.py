@@ -321,13 +321,19 @@ def test_what_a_call_asks_for_beyond_the_sandbox_is_in_the_question(context: Too
     assert not open_.access_request({"command": "x", "network": True}, context).asks
 
 
-def test_what_commands_are_known_to_need() -> None:
+def test_what_commands_are_known_to_need(tmp_path: Path) -> None:
     assert known_needs("git add . && git commit -m x", "/w") == ("/w/.git",)
     assert known_needs("git status; git -C x log", "/w") == known_needs("ls", "/w") == ()
     assert known_needs("git --no-pager -P push", "/w") == ("/w/.git",)
+    assert known_needs("git -c user.name='A B' --git-dir .git commit -m x", "/w") == ("/w/.git",)
+    assert known_needs("git -C .. commit -m x", "/w") == ()
+    for folder in ("src/sub", "own/.git", "own/src"):
+        (tmp_path / folder).mkdir(parents=True)
+    needs = known_needs("git -C src/sub commit -m x && git -C own -C 'src' add .", str(tmp_path))
+    assert needs == (f"{tmp_path}/.git", f"{tmp_path}/own/.git")
 
 
-@pytest.mark.parametrize("line", ["git -", "git ", "git -S;", "git -a ", "git -;"])
+@pytest.mark.parametrize("line", ["git -", "git ", "git -S;", "git -a ", "git -;", "git -C ", "git -C 'a", "git -c x "])
 def test_what_a_command_as_long_as_any_needs_is_found_at_once(line: str) -> None:
     """Some of these took ten seconds and more."""
     command = line * (MAX_COMMAND_CHARS // len(line))

@@ -20,7 +20,17 @@ from ctxchat.core.facts.shared import FILES, name_in, plain
 from ctxchat.core.facts.symbols import defined
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.record import Fact, FactKind, Gone
-from ctxchat.core.tooluse import BETWEEN, command_line, exchanges, exit_code, failed, patched, refused, use_of
+from ctxchat.core.tooluse import (
+    BETWEEN,
+    command_line,
+    exchanges,
+    exit_code,
+    failed,
+    patched,
+    refused,
+    use_of,
+    without_git_options,
+)
 
 MAX_GONE = 300
 """Things gone that are carried on, the newest."""
@@ -240,14 +250,17 @@ def _by_command(command: str, folder: str, seq: int) -> Iterator[Gone]:
             continue
         words = words[words.index("xargs") + 1 :] if "xargs" in words else words
         words = words[1:] if words[:1] == ["sudo"] else words
-        yield from _by_git(words, folder, seq)
-        words = words[1:] if words[:1] == ["git"] else words
+        bare = without_git_options(words)
+        options = words[1 : 1 + len(words) - len(bare)]
+        there = _below(folder, options[options.index("-C") + 1]) if "-C" in options[:-1] else folder
+        yield from _by_git(bare, there, seq)
+        words = bare[1:] if bare[:1] == ["git"] else bare
         program, rest = (words or [""])[0], [word for word in words[1:] if not word.startswith(("-", ">", "2>", "|"))]
-        paths = [_below(folder, path) for path in rest]
+        paths = [_below(there, path) for path in rest]
         if program == "rm":
             yield from (Gone("file", path, seq) for path in paths if not re.search(r"[*?\[$]", path))
         elif program == "mv" and len(paths) > 1:
-            into = _below(folder, "") if rest[-1] == "." else paths[-1]
+            into = _below(there, "") if rest[-1] == "." else paths[-1]
             for path in paths[:-1]:
                 inside = (
                     len(paths) > 2
