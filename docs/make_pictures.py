@@ -186,7 +186,7 @@ async def archive(pilot: Pilot[int], desk: Desk) -> None:
 async def messages(pilot: Pilot[int], desk: Desk) -> None:
     await archive(pilot, desk)
     await pilot.pause()
-    await pilot.press("3", "enter", "down")
+    await pilot.press("3", "down")
 
 
 async def diff(pilot: Pilot[int], desk: Desk) -> None:
@@ -564,7 +564,8 @@ SCENES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("F8: a look before anything is sent or changed", ("f8",)),
     ("enter: room is made, and what was kept is said", ("enter",)),
     ("F3: the archive has every message that went", ("f3",)),
-    ("u: and takes it back, exactly", ("u",)),
+    ("u takes it back, once you say yes", ("u",)),
+    ("enter: undone, exactly", ("enter",)),
     ("Everything is as it was", ("escape",)),
 )
 """What the moving picture shows one after another: a caption, and the keys that lead there from the scene before."""

@@ -66,20 +66,38 @@ def desk() -> HarbourSession:
     return HarbourSession(state(30), window=24_000)
 
 
-async def test_the_timeline_tells_when_why_and_what_it_freed(tmp_path: Path) -> None:
+async def test_each_compaction_is_told_in_three_lines(tmp_path: Path) -> None:
     app = Opened(desk(), tmp_path)
-    async with app.run_test(size=(120, 30)):
+    async with app.run_test(size=(120, 30)) as pilot:
         lines = app.rows("#passes")
-        assert "failed, auto" in lines[1]
-        assert "by hand" in lines[2] and "24.4k → 9.2k" in lines[2] and "−15.2k" in lines[2]
-        assert len([line for line in lines if line.strip()]) == 4
+        assert "auto" in lines[0] and "failed" in lines[0] and "came back empty" in lines[1] and not lines[3].strip()
+        assert all(words in lines[4] for words in ("by hand", "24.4k → 9.2k", "−15.2k", "active"))
+        assert "→ a summary of" in lines[5] and "and 41 facts" in lines[5]
+        assert lines[6].strip() == "written by claude-haiku-4-5 in 8.7 s for $0.05"
+        assert [len([line for line in lines if line.strip()]), app.screen.query_one("#detail").display] == [9, False]
+        await pilot.resize_terminal(40, 20)
+        await until(pilot, lambda: "by hand; claude-haiku-4-5, $0.05" in app.rows("#passes")[6])
+        assert "by hand" not in app.rows("#passes")[4] and app.rows("#passes")[4].rstrip().endswith("active")
+
+
+async def test_a_click_on_any_line_of_one_chooses_it(tmp_path: Path) -> None:
+    app = Opened(desk(), tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for line, chosen in ((4, "k2"), (10, "k1"), (6, "k2"), (1, "k3")):
+            await pilot.click("#passes", offset=(9, line))
+            screen = app.screen
+            assert isinstance(screen, ArchiveScreen) and screen.chosen is not None and screen.chosen.id == chosen
+        await pilot.resize_terminal(80, 9)
+        await pilot.press("end")
+        await until(pilot, lambda: "written by" in app.rows("#passes")[-1])
 
 
 async def test_the_tabs_show_summary_facts_difference_and_record(tmp_path: Path) -> None:
     app = Opened(desk(), tmp_path)
     async with app.run_test(size=(120, 30)) as pilot:
-        await pilot.press("down")
+        await pilot.press("down", "enter")
         assert app.screen.query_one(Markdown).source == SUMMARY_B
+        assert "24.4k → 9.2k   −15.2k" in app.screen.query_one(Heading).render().plain
         await pilot.press("2")
         await app.at_rest(pilot)
         assert "reporting interval: 90 s" in app.text("#facts-text")
@@ -93,7 +111,7 @@ async def test_the_tabs_show_summary_facts_difference_and_record(tmp_path: Path)
 async def test_messages_are_as_they_were_and_earlier_compactions_open_in_place(tmp_path: Path) -> None:
     app = Opened(desk(), tmp_path)
     async with app.run_test(size=(120, 30)) as pilot:
-        await pilot.press("down", "3", "enter")
+        await pilot.press("down", "3")
         await app.at_rest(pilot)
         assert "compaction of" in app.rows("#archived")[0]
         await pilot.press("down", "down", "down", "enter")
@@ -116,14 +134,17 @@ async def test_an_undone_pass_stays_whole_on_screen_and_can_be_redone(tmp_path: 
     before, start = app.desk.context_usage.used, app.desk.view.items
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
         await pilot.press("down")
-        line = app.rows("#passes")[2]
+        line = app.rows("#passes")[4]
         await sure(pilot, "u")
         await app.at_rest(pilot)
         assert [c.id for c in app.desk.state.ledger.compactions] == ["k1"]
         assert app.desk.context_usage.used > before
-        undone = app.rows("#passes")[2]
-        assert "undone, by hand" in undone and undone.split()[0] == line.split()[0], "with the time it was made"
+        undone = app.rows("#passes")[4]
+        assert undone.rstrip().endswith("undone") and undone.split()[0] == line.split()[0], "with the time it was made"
+        assert "all of it is in the window again" in app.rows("#passes")[6]
         assert "1 compaction, 1 undone, 1 without effect" in app.screen.query_one(Heading).render().plain
+        await pilot.press("enter")
+        await app.at_rest(pilot)
         assert (
             app.screen.query_one(Markdown).source.endswith(SUMMARY_B)
             and "Undone" in app.screen.query_one(Markdown).source
@@ -139,7 +160,9 @@ async def test_an_undone_pass_stays_whole_on_screen_and_can_be_redone(tmp_path: 
         await sure(pilot, "u")
         await app.at_rest(pilot)
         assert app.desk.view.items == start, "it is redone exactly"
-        assert "undone" not in app.rows("#passes")[2]
+        await pilot.press("escape")
+        await app.at_rest(pilot)
+        assert "undone" not in app.rows("#passes")[4]
 
 
 async def test_a_word_typed_in_the_archive_undoes_and_redoes_nothing(tmp_path: Path) -> None:
@@ -180,7 +203,7 @@ async def test_a_session_that_is_open_elsewhere_offers_nothing_that_would_change
     of.read_only = "This session is open in another window."
     app = Opened(of, tmp_path)
     async with app.run_test(size=(120, 30)) as pilot:
-        await pilot.press("down", "u", "3", "enter")
+        await pilot.press("down", "u", "3")
         await app.at_rest(pilot)
         await pilot.press("down", "r")
         await app.at_rest(pilot)
@@ -196,21 +219,10 @@ def tight() -> HarbourSession:
     return HarbourSession(fold([Changed(digest(begun.ledger, "k2", ids, SUMMARY_B, minute=200))], begun), window=20_000)
 
 
-async def test_where_there_is_room_a_story_stands_beside_what_it_is_of(tmp_path: Path) -> None:
+async def test_what_would_come_back_stands_beside_what_was_written_of_it(tmp_path: Path) -> None:
     app = Opened(tight(), tmp_path)
     async with app.run_test(size=(120, 36)) as pilot:
         await app.at_rest(pilot)
-        beneath = app.screen.query_one("#beneath")
-        assert beneath.region.height > 10 and "All of it is here, whole." in app.text("#beneath Static")
-        lines = app.text("#beneath Static").splitlines()
-        assert 50 < max(map(len, lines)) <= beneath.size.width - 2, "a cell is free beside the scrollbar"
-        await pilot.resize_terminal(40, 20)
-        await until(pilot, lambda: beneath.region.width < 40 and beneath.region.height > 5)
-        await pilot.resize_terminal(120, 36)
-        await until(pilot, lambda: beneath.region.width > 40)
-        await pilot.press("5")
-        await app.at_rest(pilot)
-        assert not beneath.region.height, "it is said once"
         await sure(pilot, "u")
         await until(pilot, lambda: any(app.screen.query("#taken").results(Rows)) and app.screen.rows.items)
         looked = preview_undo(app.desk.state.ledger, "k2", app.desk._measured, TokenCounter().count_text, Memory())
@@ -271,10 +283,15 @@ async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(t
         (one,) = compaction_entries(app.desk.state)
         back = one.record.back
         assert (back.messages, one.record.stands) == (looked.part_messages, one.record.after.used + back.tokens)
-        line = app.rows("#passes")[1]
-        assert "in part, auto" in line and f"{short(one.record.before.used)} → {short(one.record.stands)}" in line
+        line = app.rows("#passes")[0]
+        assert (
+            line.rstrip().endswith("in part")
+            and f"{short(one.record.before.used)} → {short(one.record.stands)}" in line
+        )
         await pilot.press("5")
         assert f"{looked.part_messages} messages, {short(back.tokens)}" in app.text("#record-text")
+        await pilot.press("escape")
+        assert f"auto; put back since: {looked.part_messages} messages" in app.rows("#passes")[2]
         await sure(pilot, "u")
         await pilot.pause()
         await sure(pilot, "a")
@@ -285,8 +302,9 @@ async def test_an_undo_that_does_not_fit_says_by_how_much_and_offers_what_does(t
 async def test_one_message_is_put_back_alone(tmp_path: Path) -> None:
     app = Opened(desk(), tmp_path)
     async with app.run_test(size=(120, 30)) as pilot:
-        await pilot.press("down", "3", "enter")
+        await pilot.press("down", "r")
         await app.at_rest(pilot)
+        assert app.screen.focused is app.screen.query_one("#archived"), "first it is chosen"
         await sure(pilot, "down", "r")
         await app.screen.workers.wait_for_complete()
         note = app.desk.state.ledger.groups[-1]
@@ -297,7 +315,7 @@ async def test_a_branch_begins_at_the_message(tmp_path: Path) -> None:
     app = Opened(desk(), tmp_path)
     app.doors.rows = [ROW]
     async with app.run_test(size=(120, 30)) as pilot:
-        await pilot.press("down", "3", "enter")
+        await pilot.press("down", "3")
         await app.at_rest(pilot)
         await sure(pilot, "down", "down", "b")
         await app.screen.workers.wait_for_complete()
@@ -346,26 +364,30 @@ async def test_of_one_that_left_no_summary_the_messages_are_shown(tmp_path: Path
     made = digest(begun.ledger, "k1", [begun.ledger.groups[2].id], "", minute=20)
     app = Opened(HarbourSession(fold([Changed(made)], begun), window=24_000), tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter")
         await app.at_rest(pilot)
         assert app.screen.query_one(TabbedContent).active == "messages"
-        assert app.screen.focused is app.screen.query_one("#passes")
+        assert app.screen.focused is app.screen.query_one("#archived")
     app = Opened(desk(), tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter")
         await app.at_rest(pilot)
         assert app.screen.query_one(TabbedContent).active == "summary", "a failed one put nothing away"
 
 
 @pytest.mark.parametrize("size", [(120, 36), (80, 24), (40, 20), (20, 8)])
-async def test_list_then_detail_where_it_is_narrow(size: tuple[int, int], tmp_path: Path) -> None:
+async def test_details_are_over_the_list_and_esc_comes_back_to_it(size: tuple[int, int], tmp_path: Path) -> None:
     app = Opened(desk(), tmp_path)
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
         detail = app.screen.query_one(TabbedContent)
-        assert bool(detail.size.height) == (size[0] >= 60)
+        assert not detail.size.height
         await pilot.press("down", "enter")
         await pilot.pause()
-        assert detail.size.height > 0
+        assert detail.size.height > 0 and not app.screen.query_one("#passes").size.height
         await pilot.press("escape")
+        await pilot.pause()
+        assert not detail.size.height and app.screen.focused is app.screen.query_one("#passes")
         assert app.result is UNASKED
         await pilot.press("escape")
         assert app.result is None

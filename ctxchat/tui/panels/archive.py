@@ -1,4 +1,5 @@
-"""The archive: every compaction of the session, what each put away, and the ways back: undo, redo, put back, branch, export."""
+"""The archive: a list that tells each compaction of the session in three lines, its details, and the ways back: undo, redo, put
+back, branch, export."""
 
 from __future__ import annotations
 
@@ -12,13 +13,20 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 
-from ctxchat.presentation.compactions import CompactionEntry, compaction_entries, put_away, tally
+from ctxchat.presentation.compactions import (
+    REASONS,
+    CompactionEntry,
+    Kept,
+    compaction_entries,
+    put_away,
+    tally,
+)
 from ctxchat.presentation.fill import fill_points
-from ctxchat.presentation.text import one_line
+from ctxchat.presentation.text import clock, one_line
 from ctxchat.storage.archive import Archived
 from ctxchat.storage.exporting import FOLDER, write_pass
 from ctxchat.tui.panels import compaction_text
-from ctxchat.tui.panels.compaction_detail import TABS, CompactionDetail, CompactionStory
+from ctxchat.tui.panels.compaction_detail import TABS, CompactionDetail
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.panels.reader import ReaderScreen
 from ctxchat.tui.panels.undoing import UndoDone, redo, restore, undo
@@ -34,16 +42,19 @@ EMPTY = "Nothing was compacted in this session yet. F8 shows what could be; what
 
 
 class ArchiveScreen(Panel[str]):
-    """Comes back with the id of a branch that was made, else None."""
+    """Comes back with the id of a branch that was made, else None. The details of a compaction are over the list while they are
+    open (class `-open`)."""
 
     BINDINGS = [
+        Binding("enter", "details", "details", key_display="enter"),
         Binding("enter", "choose", "open", key_display="enter"),
         Binding("u", "change('undo')", "undo"),
         Binding("u", "change('redo')", "redo"),
+        Binding("r", "pick", "put one back"),
         Binding("r", "restore", "put back"),
         Binding("b", "branch", "branch here"),
         Binding("x", "export", "export"),
-        Binding("i", "tab('record')", "details"),
+        Binding("i", "details", show=False),
         Binding("slash", "find", "find", key_display="/"),
         Binding("right", "tab('', 1)", "tabs", show=False),
         Binding("left", "tab('', -1)", "tabs", show=False),
@@ -58,15 +69,19 @@ class ArchiveScreen(Panel[str]):
     def body(self) -> ComposeResult:
         with Horizontal(classes="panel-body"):
             with Vertical(id="timeline"):
-                yield Rows(compaction_text.COLUMNS, compaction_text.compaction_cells, id="passes", empty=EMPTY)
-                yield CompactionStory(id="beneath")
+                yield Rows(
+                    compaction_text.STORY,
+                    compaction_text.story_cells,
+                    below=compaction_text.STORY_BELOW,
+                    titles=False,
+                    id="passes",
+                    empty=EMPTY,
+                )
                 yield FillLine()
             yield CompactionDetail(self._session)
 
     def on_mount(self) -> None:
         self.refresh_passes(self._wanted)
-        if (one := self.chosen) and one.change and not one.summary:
-            self.detail.turn_to("messages")
 
     # ── what it shows ──
 
@@ -74,6 +89,16 @@ class ArchiveScreen(Panel[str]):
     def detail(self) -> CompactionDetail:
         """What is shown of the chosen one."""
         return self.query_one(CompactionDetail)
+
+    @property
+    def opened(self) -> bool:
+        """The details are on screen, over the list."""
+        return self.has_class("-open")
+
+    @property
+    def current_message(self) -> Kept | None:
+        """The message under the cursor, where the messages are on screen."""
+        return self.detail.current_message if self.opened else None
 
     @property
     def chosen(self) -> CompactionEntry | None:
@@ -89,18 +114,20 @@ class ArchiveScreen(Panel[str]):
         line = self.query_one(FillLine)
         line.display = len(points) > 1
         line.show_points(points, context_usage.limit, context_usage.trigger_tokens)
-        self.head(*tally(self._passes), left=f"Archive   {one_line(state.title, 80)}")
-        self.set_class(not self._passes, "-empty")
         self._show_chosen()
 
     def _show_chosen(self) -> None:
-        self.detail.show_compaction(self.chosen, self._passes)
-        self._show_beneath()
-
-    def _show_beneath(self) -> None:
-        """What the chosen one did, where there is room below the list; unless its record is looked at."""
-        away = self.chosen is None or self.detail.tab == "record"
-        self.query_one("#beneath", CompactionStory).set_class(away, "-away").show_compaction(self.chosen)
+        """The heading; and the details, while they are open."""
+        one = self.chosen if self.opened else None
+        if one:
+            self.detail.show_compaction(one, self._passes)
+            left = f"Archive   {clock(one.record.at)} {REASONS[one.record.reason]}, {one.state_word}"
+            self.head(*compaction_text.figures_words(one), left=left)
+        else:
+            whole, *shorter = tally(self._passes)
+            kept = [f"{whole}   all that went is kept here, whole"] if self._passes else []
+            title = one_line(self._session.state.title, 80)
+            self.head(*kept, whole, *shorter, left=f"Archive   {title}")
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         if event.rows.id == "passes":
@@ -109,46 +136,69 @@ class ArchiveScreen(Panel[str]):
 
     def on_tabbed_content_tab_activated(self) -> None:
         self.refresh_bindings()
-        self._show_beneath()
 
     # ── what is done ──
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action not in ("choose", "branch", "export", "change", "restore", "tab"):
+        if action not in ("choose", "details", "branch", "export", "change", "pick", "restore", "tab"):
             return True
         one = self.chosen if self.is_mounted else None
-        if one is None or (action in ("change", "restore") and self._session.read_only):
+        if one is None or (action in ("change", "pick", "restore") and self._session.read_only):
             return False  # a session that is open elsewhere can be read and branched from
         if action == "change":
             return one.in_force if parameters == ("undo",) else one.undone
-        if action == "restore":
-            return (kept := self.detail.current_message) is not None and kept.nested is None
-        return action == "choose" or one.change is not None
+        kept = self.current_message
+        match action:
+            case "details":
+                return not self.opened
+            case "choose":
+                return kept is not None
+            case "restore":
+                return kept is not None and kept.nested is None
+            case "pick":
+                return kept is None and one.in_force
+            case _:
+                return action == "tab" or one.change is not None
 
     def action_back(self) -> None:
-        if self.has_class("-open"):
+        if self.opened:
             self.remove_class("-open")
             self.set_focus(self.home)
+            self._show_chosen()
+            self.refresh_bindings()
         else:
             self.dismiss(None)
 
-    def action_choose(self) -> None:
-        """From the list into the detail; from a message to the whole of it, from a nested compaction to that one."""
-        kept = self.detail.current_message if self.detail.messages.has_focus else None
-        if kept is None:
+    def action_details(self) -> None:
+        """Open the details of the chosen one: its summary, or the messages where it left none."""
+        if (one := self.chosen) and not self.opened:
             self.add_class("-open")
+            self._show_chosen()
+            self.detail.turn_to("messages" if one.change and not one.summary else "summary")
             self.detail.enter()
+            self.refresh_bindings()
+
+    def action_choose(self) -> None:
+        """From a message to the whole of it, from a nested compaction to that one; from the list to the details."""
+        kept = self.current_message
+        if kept is None:
+            self.action_details()
         elif kept.nested:
             self.refresh_passes(kept.nested.id)
         else:
             self.app.push_screen(ReaderScreen(kept.message), lambda wish: self.action_restore() if wish else None)
 
     def action_tab(self, name: str = "", by: int = 1) -> None:
-        """To this tab, or to the next; where there is room for one of both only, out of the list."""
-        self.detail.turn_to(name, by)
-        if self.chosen and not self.detail.display:
-            self.add_class("-open")
-            self.detail.enter()
+        """To this tab of the details, or to the next; from the list into them."""
+        if name or self.opened:
+            self.action_details()
+            self.detail.turn_to(name, by)
+        elif by > 0:
+            self.action_details()
+
+    def action_pick(self) -> None:
+        """To the messages, where one can be put back."""
+        self.action_tab("messages")
 
     async def action_find(self) -> None:
         """Search everything ever said, this session's first."""
@@ -162,7 +212,7 @@ class ArchiveScreen(Panel[str]):
             self._make_change(partial(redo, self._session, self.app.push_screen_wait, one.id), "Redo this compaction?")
 
     def action_restore(self) -> None:
-        if kept := self.detail.current_message:
+        if kept := self.current_message:
             self._make_change(partial(restore, self._session, kept.group.id), "Put this message back, at the end?")
 
     @work(group="verb", exit_on_error=False)
@@ -179,7 +229,7 @@ class ArchiveScreen(Panel[str]):
     async def action_branch(self) -> None:
         """From the message under the cursor, else right after the compaction, with what it put away still put away."""
         if (one := self.chosen) and await self.sure("Branch here, and go on in the copy?"):
-            place = kept.message.id if (kept := self.detail.current_message) else one.id
+            place = kept.message.id if (kept := self.current_message) else one.id
             made = await self.attempt(self._services.fork(self._session.id, place))
             if made is not None:
                 self.dismiss(made)

@@ -28,9 +28,6 @@ TABS = ("summary", "facts", "messages", "diff", "record")
 class CompactionReport(VerticalScroll, can_focus=False):
     """What was written down of one compaction, in lines as wide as there is room for."""
 
-    words = staticmethod(compaction_text.record)
-    """What is said of a compaction in so many cells."""
-
     _one: CompactionEntry | None = None
 
     def compose(self) -> ComposeResult:
@@ -43,14 +40,8 @@ class CompactionReport(VerticalScroll, can_focus=False):
 
     def on_resize(self) -> None:
         room = self.size.width - 2  # a scrollbar, and a cell between it and the words
-        words = self.words(self._one, room) if self._one and self.size.width else ""
+        words = compaction_text.record(self._one, room) if self._one and self.size.width else ""
         self.query_one(Static).update(words)
-
-
-class CompactionStory(CompactionReport):
-    """What one compaction did, in sentences."""
-
-    words = staticmethod(compaction_text.story)
 
 
 class CompactionDetail(Vertical):

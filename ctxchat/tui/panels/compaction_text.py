@@ -1,4 +1,4 @@
-"""One compaction in words: its line in a list, its facts, the difference from the summary before, its record. Pure."""
+"""One compaction in words: its lines in a list, its facts, the difference from the summary before, its record. Pure."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ctxchat.presentation.text import WHO, clean, clock, elapsed, one_line, shor
 from ctxchat.presentation.tool_words import decoded, key_argument
 from ctxchat.presentation.usage_text import count, day_and_clock, gain, money
 from ctxchat.tui.style import MUTED
-from ctxchat.tui.widgets.rows import Cell, Column
+from ctxchat.tui.widgets.rows import Cell, Column, fit_columns
 
 MIN_SHOWN_S = 0.05
 """Seconds below which it is not said how long something took."""
 
-COLUMNS = (
+STORY = (
     Column("when", 6),
-    Column("why", least=13),
-    Column("before → after", 16, right=True, rank=1),
+    Column("before → after", 14, rank=1),
     Column("freed", 7, right=True, rank=3),
-    Column("how", 14, rank=2),
-    Column("cost", 7, right=True, rank=4),
+    Column("why", 14, rank=2),
+    Column("state", least=8, right=True),
 )
+"""The first line of a compaction in a list; two lines of words stand below it (`STORY_BELOW`)."""
 MESSAGES = (
     Column("", 6),
     Column("turn", 4, right=True, rank=2),
@@ -39,18 +39,78 @@ MESSAGES = (
 )
 
 
-def compaction_cells(one: CompactionEntry) -> tuple[Cell, ...]:
-    """Its line; what is not in force is dim and says so."""
+def story_cells(one: CompactionEntry) -> tuple[Cell, ...]:
+    """The first line of its story; what is not in force is dim and says so."""
     record, style = one.record, "" if one.in_force else "dim"
-    why = ("" if one.state_word == "active" else f"{one.state_word}, ") + REASONS[record.reason]
     return (
         (clock(record.at) or "  ·", "dim"),
-        (why, "warn" if one.state_word in ("failed", "rejected") else style),
         (f"{short(record.before.used)} → {short(record.stands)}" if record.outcome == "compacted" else "", style),
         (gain(record.freed) if one.in_force else "", "good"),
-        (one_line(record.strategy, 20), "dim"),
-        (money(record.cost_usd) if record.cost_usd else "", "dim"),
+        (REASONS[record.reason], style),
+        (one.state_word, "warn" if one.state_word in ("failed", "rejected") else "dim"),
     )
+
+
+def figures_words(one: CompactionEntry) -> tuple[str, ...]:
+    """What a compaction freed, the longest way to say it first; empty for one that changed nothing."""
+    if one.change is None:
+        return ("",)
+    sizes = f"{short(one.record.before.used)} → {short(one.record.stands)}"
+    return (f"{sizes}   {gain(one.record.freed)}", sizes) if one.in_force else (sizes,)
+
+
+def became_line(one: CompactionEntry, width: int) -> Cell:
+    """The second line: what became of which messages, or why nothing did."""
+    written = one.record
+    if one.change is None:
+        return _below([clean(written.detail) or "Nothing was changed."], width)
+    words, gone = len(one.summary.split()), written.folded_messages - written.shortened
+    shortened, facts = written.shortened, count(written.facts.kept, "fact") if written.facts.kept else ""
+    also = f" and {facts}" if facts else ""
+
+    def told(who: str, summary: str, shorter: str) -> str:
+        became = (f"{who} → {summary}" if gone else summary) if words else f"{who} left the window" if gone else ""
+        return "; ".join(filter(None, (became, f"{shorter} shortened" if shortened else "")))
+
+    messages = count(gone, "message")
+    ways = [
+        told(messages, f"a summary of {count(words, 'word')}{also}", count(shortened, "message")),
+        told(messages, f"a summary{also}", f"{shortened:,}"),
+        told(f"{gone:,}", f"summary{f', {facts}' if facts else ''}", f"{shortened:,}"),
+    ]
+    return _below(ways, width, "" if one.in_force else "dim")
+
+
+def author_line(one: CompactionEntry, width: int) -> Cell:
+    """The third: what came back since, who wrote the summary, how long that took and what it cost; the reason, where the first
+    line has no room for it."""
+    written = one.record
+    why = "" if any(STORY[place].title == "why" for place, *_ in fit_columns(STORY, width)) else REASONS[written.reason]
+    if one.undone:
+        return _below([f"{f'{why}; ' if why else ''}undone: all of it is in the window again"], width, "dim")
+    back = f"put back since: {back_words(one)}" if back_words(one) else ""
+    by = _author(written) or one_line(written.model.rpartition("/")[2], 60)
+    took = elapsed(written.seconds) if written.seconds >= MIN_SHOWN_S else ""
+    cost = money(written.cost_usd) if written.cost_usd else ""
+    nobody = ("without a model", "no model") if one.change else ("", "")
+    said = f"written by {by}" if by and one.summary else f"by {by}" if by else nobody[0]
+    whole = " ".join(filter(None, (said, took and f"in {took}", cost and f"for {cost}")))
+    brief, least = (", ".join(filter(None, (by or nobody[1], *rest))) for rest in ((took, cost), (cost,)))
+    missed = clean(written.missed).rstrip(".")
+    return _below(["; ".join(filter(None, (why, back, missed, way))) for way in (whole, brief, least)], width, "dim")
+
+
+STORY_BELOW = (became_line, author_line)
+
+MIN_INDENTED_WIDTH = 60
+"""Cells from which the lines below the first stand under its second column."""
+
+
+def _below(ways: Sequence[str], width: int, style: str = "") -> Cell:
+    """The longest way to say it that fits under the first line, else the last."""
+    indent = 8 if width >= MIN_INDENTED_WIDTH else 2
+    words = next((way for way in ways if len(way) <= width - indent), ways[-1])
+    return (" " * indent + words, style)
 
 
 def message_cells(kept: Kept) -> tuple[Cell, ...]:
@@ -126,39 +186,6 @@ def difference(one: CompactionEntry, found: Sequence[CompactionEntry]) -> Conten
     undone = ", undone since" if before.undone else ""
     head = f"Against the summary of {day_and_clock(before.record.at) or before.id}, {REASONS[before.record.reason]}{undone}"
     return Content("\n").join([Content.styled(f"{head}{'' if lines else ': they are equal'}", MUTED), *lines])
-
-
-def story(one: CompactionEntry, width: int = 0) -> Content:
-    """What a compaction did, in sentences: what became of which messages, what that gave, and that nothing is lost. In lines of
-    so many cells (0: as long as they are)."""
-    written = one.record
-    if one.change is None:
-        said = [written.detail or f"This compaction is {one.state_word}.", "Nothing was changed."]
-    else:
-        words, gone = len(one.summary.split()), written.folded_messages - written.shortened
-        kept = f" and {count(written.facts.kept, 'fact')}" if words and written.facts.kept else ""
-        became = f"became a summary of {count(words, 'word')}{kept}" if words else "left the window"
-        what = [f"{count(gone, 'message')} {became}"] if gone or words else []
-        what += [f"{count(written.shortened, 'message')} shortened"] if written.shortened else []
-        took = f" in {elapsed(written.seconds)}" if written.seconds >= MIN_SHOWN_S else ""
-        cost = f" for {money(written.cost_usd)}" if written.cost_usd else ""
-        by = (
-            f"; written by {_author(written) or one_line(written.model, 60) or 'code alone'}{took}{cost}"
-            if words
-            else ""
-        )
-        back = back_words(one)
-        said = [
-            f"{', '.join(what)}.",
-            f"{short(written.before.used)} tokens became {short(written.after.used)}{by}.",
-            "Undone since: all of it is in the window again." if one.undone else "All of it is here, whole.",
-            *([f"Put back since: {back}."] if back else []),
-            *([written.missed] if written.missed else []),
-        ]
-    lines = [
-        (part, n) for n, line in enumerate(said) for part in (wrap(clean(line), width) if width > 20 else [clean(line)])
-    ]
-    return Content("\n").join([Content.styled(line, MUTED if n else "") for line, n in lines])
 
 
 def record(one: CompactionEntry, width: int = 0) -> Content:

@@ -29,6 +29,9 @@ Item = TypeVar("Item")
 Cell = str | tuple[str, str]
 """Text, or text and the name of a style: `dim`, `warn`, `good`, `strong`, or a component class of the gauge."""
 
+LineBelow = Callable[[Any, int], Cell]
+"""A further line of an item, in words for so many cells."""
+
 
 class Column(msgspec.Struct, frozen=True):
     """One column. Width 0 takes its `share` of what is left, `least` cells at least; the higher its `rank`, the earlier it goes
@@ -42,6 +45,9 @@ class Column(msgspec.Struct, frozen=True):
     least: int = 12
     path: bool = False
     share: int = 1
+
+
+_WHOLE_LINE = (Column("", least=1),)
 
 
 def fit_columns(columns: Sequence[Column], width: int) -> list[tuple[int, int, int]]:
@@ -98,7 +104,10 @@ def path_end(text: str, width: int) -> str:
 
 
 class Rows(ScrollView, Generic[Item], can_focus=True):
-    """Rows of one kind of item, with a cursor. Says when the cursor moved, when an item was chosen, when a title was clicked."""
+    """Rows of one kind of item, with a cursor. Says when the cursor moved, when an item was chosen, when a title was clicked.
+
+    An item is one line of cells, and under it as many lines as there are functions in `below`; a free line parts such items.
+    """
 
     COMPONENT_CLASSES = {
         *(component(name) for name in SECTIONS),
@@ -152,9 +161,11 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
         *,
         empty: str = "",
         titles: bool = True,
+        below: Sequence[LineBelow] = (),
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
+        self._below = below
         self._columns, self._draw, self._empty, self._titles = columns, draw, empty, titles
         self._items: Sequence[Item] = ()
         self.filled = False
@@ -200,7 +211,7 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
         self.cursor = self._inside(self.cursor + by)
 
     def action_page(self, pages: int) -> None:
-        self.action_move(pages * max(1, self.size.height - self._head - 1))
+        self.action_move(pages * max(1, (self.size.height - self._head) // self._item_height - 1))
 
     def on_click(self, event: events.Click) -> None:
         line = event.y - self.gutter.top
@@ -209,7 +220,7 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
             if title:
                 self.post_message(self.TitleClicked(self, title))
             return
-        place = line - self._head + self.scroll_offset.y
+        place = (line - self._head + self.scroll_offset.y) // self._item_height
         if 0 <= place < len(self._items):
             again = place == self.cursor and event.chain > 1
             self.cursor = place
@@ -224,16 +235,28 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
         """Lines of titles; over nothing there are none."""
         return int(self._titles and bool(self._items))
 
+    @property
+    def _item_height(self) -> int:
+        """Lines from one item to the next."""
+        return len(self._below) + 2 if self._below else 1
+
+    @property
+    def _lines(self) -> int:
+        """Lines of all that is shown."""
+        return max(0, len(self._items) * self._item_height - bool(self._below)) + self._head
+
     def _reveal(self) -> None:
         height = max(1, self.scrollable_content_region.height - self._head)
         top = self.scroll_offset.y
-        if self.cursor < top:
-            self.scroll_to(y=self.cursor, animate=False)
-        elif self.cursor >= top + height:
-            self.scroll_to(y=self.cursor - height + 1, animate=False)
+        first = self.cursor * self._item_height
+        last = first + len(self._below)
+        if first < top or last - first >= height:
+            self.scroll_to(y=first, animate=False)
+        elif last >= top + height:
+            self.scroll_to(y=last - height + 1, animate=False)
 
     def _resize(self) -> None:
-        lines = len(self._items) + self._head
+        lines = self._lines
         self.virtual_size = Size(0, lines)
         self.set_class(
             lines <= self.screen.size.height // 2, "-few"
@@ -244,8 +267,7 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
         self.call_after_refresh(self._reveal)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        rows = len(self._items) or len(wrap(self._empty, max(1, width)))
-        return max(1, rows) + self._head
+        return self._lines or max(1, len(wrap(self._empty, max(1, width))))
 
     # ── drawing ──
 
@@ -256,11 +278,13 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         width, plain = self._width, self.rich_style
-        place = y - self._head + self.scroll_offset.y
+        place, part = divmod(y - self._head + self.scroll_offset.y, self._item_height)
         if self._head and y == 0:
-            strip = self._row_strip([(c.title, "") for c in self._columns], width, self._style("title", plain))
-        elif 0 <= place < len(self._items):
-            strip = self._row(place, width, plain)
+            strip = self._row_strip(
+                [(c.title, "") for c in self._columns], width, self._style("title", plain), self._columns
+            )
+        elif 0 <= place < len(self._items) and part <= len(self._below):
+            strip = self._row(place, part, width, plain)
         elif not self._items:
             said = dict(enumerate(wrap(self._empty, max(1, width)), self._head))
             strip = Strip([Segment(fitted(said.get(y, ""), width), self._style("dim", plain))])
@@ -268,23 +292,29 @@ class Rows(ScrollView, Generic[Item], can_focus=True):
             strip = Strip.blank(width, plain)
         return strip.adjust_cell_length(self.size.width, plain)
 
-    def _row(self, place: int, width: int, plain: Style) -> Strip:
-        cells = [c if isinstance(c, tuple) else (c, "") for c in self._draw(self._items[place])]
+    def _row(self, place: int, part: int, width: int, plain: Style) -> Strip:
+        """A line of an item: its cells, or one of those below them."""
+        item = self._items[place]
+        drawn = self._draw(item) if part == 0 else (self._below[part - 1](item, width),)
+        columns = self._columns if part == 0 else _WHOLE_LINE
+        cells = [c if isinstance(c, tuple) else (c, "") for c in drawn]
         if place != self.cursor:
-            return self._row_strip(cells, width, plain)
+            return self._row_strip(cells, width, plain, columns)
         cursor = self.get_component_rich_style("rows--cursor")
         if self.app.no_color:
             cursor = plain + Style(reverse=self.has_focus, underline=not self.has_focus)
         return self._row_strip(
-            [(text, name if name.startswith("gauge") else "") for text, name in cells], width, cursor
+            [(text, name if name.startswith("gauge") else "") for text, name in cells], width, cursor, columns
         )
 
-    def _row_strip(self, cells: Sequence[tuple[str, str]], width: int, ground: Style) -> Strip:
+    def _row_strip(
+        self, cells: Sequence[tuple[str, str]], width: int, ground: Style, columns: Sequence[Column]
+    ) -> Strip:
         segments: list[Segment] = []
         end = 0
-        for place, start, room in fit_columns(self._columns, width):
+        for place, start, room in fit_columns(columns, width):
             text, name = cells[place] if place < len(cells) else ("", "")
-            column = self._columns[place]
+            column = columns[place]
             text = path_end(text, room) if column.path else text
             segments.append(Segment(" " * (start - end), ground))
             segments.append(Segment(fitted(text, room, column.right), self._style(name, ground)))
