@@ -177,6 +177,34 @@ async def test_a_limit_in_tokens_is_no_window_that_is_too_small() -> None:
     await desk.session.close()
 
 
+async def test_a_call_waits_for_those_under_way_where_only_what_they_may_cost_is_in_its_way() -> None:
+    above = SpendingBudget(SpendingLimits(session=0.1))
+    first, second, third = (TaskBudget(above) for _ in range(3))
+    model, asked = ScriptedModel([], prices=PRICES), ModelRequest(view(1_000), 32_000)
+    _, reserved = await first.admit(model, asked)
+    waiting = [asyncio.create_task(budget.admit(model, asked)) for budget in (second, third)]
+    await asyncio.sleep(0)
+    assert not any(call.done() for call in waiting)
+    waiting[0].cancel()
+    await asyncio.wait({waiting[0]})
+    await first.pay(reserved, Usage(1_000, 10, cost_usd=0.01), begun=True)
+    shorter, reserved = await waiting[1]
+    assert MIN_OUTPUT <= shorter.max_output < 32_000 and above.reached is None
+    refused = asyncio.create_task(second.admit(model, asked))
+    await asyncio.sleep(0)
+    assert not refused.done()
+    await third.pay(reserved, None, begun=True)  # it may have cost all
+    with pytest.raises(ModelError, match="limit is reached"):
+        await refused
+    assert above.reached and above.in_force()[0].spent <= 0.1
+    dear = ModelRequest(view(100_000), 32_000)
+    above.raise_limit("session", 0.15)
+    _, reserved = await first.admit(model, asked)
+    with pytest.raises(ModelError, match="limit is reached"):  # no wait: it would pass what is left without them, too
+        await second.admit(model, dear)
+    await first.pay(reserved, None, begun=False)
+
+
 async def test_a_limit_that_is_lowered_under_a_turn_holds_for_its_next_call() -> None:
     model = ScriptedModel([calls(("echo", {"text": "x"}), usage=Usage(8_000, 2_000, cost_usd=0.09)), says("Done.")])
     lowered = SpendingLimits(session_tokens=9_000)
