@@ -46,7 +46,7 @@ def summarised(ledger: Ledger, view: View, budget: Budget, options: PlanOptions,
 
 def summary_only(ledger: Ledger, view: View, budget: Budget, options: PlanOptions, name: str) -> Change | None:
     """The same summary, nothing beside it."""
-    return summarised(ledger, view, budget, PlanOptions(counter=options.counter, evidence_tokens=0), name)
+    return summarised(ledger, view, budget, PlanOptions(counter=options.counter, facts_max_tokens=0), name)
 
 
 def truncated(ledger: Ledger, view: View, budget: Budget, options: PlanOptions, name: str) -> Change | None:
@@ -81,7 +81,7 @@ def run(way: Way, evidence_tokens: int, at: Sequence[int]) -> dict[int, tuple[di
     work, options = (
         SessionController(seed=7),
         PlanOptions(
-            counter=TokenCounter(), recent_results=0, evidence_tokens=evidence_tokens, keep_recent=8, keep_turns=2
+            counter=TokenCounter(), recent_results=0, facts_max_tokens=evidence_tokens, keep_recent=8, keep_turns=2
         ),
     )
     budget = Budget(Window(128_000, "configured"), 0, 96_000, 30_000)

@@ -40,7 +40,7 @@ def cuts(groups: Sequence[Group]) -> Iterator[int]:
 
 
 def measure(folder: Path, cap: int) -> None:
-    options = PlanOptions(counter=TokenCounter(), recent_results=0, keep_recent=KEEP, evidence_tokens=cap)
+    options = PlanOptions(counter=TokenCounter(), recent_results=0, keep_recent=KEEP, facts_max_tokens=cap)
     budget = Budget(Window(1_000_000, "configured"), 0, 500_000, 10)
     print(f"{'recording':<24}{'cuts':>5}{'paths':>14}{'symbols':>14}{'files again':>14}{'summary':>9}{'tail':>9}")
     for recording in recordings(folder):

@@ -33,7 +33,7 @@ from ctxchat.core.view import View, compile
 KINDS = ("paths", "listed", "numbers", "commands", "errors", "decisions")
 STRETCHES = 10
 WINDOW = 64_000
-USUAL = PlanOptions().evidence_tokens
+USUAL = PlanOptions().facts_max_tokens
 AMPLE = 32_000
 
 _ADDRESS = re.compile(r"\w+://\S+")
@@ -112,7 +112,7 @@ def run(
 ) -> dict[int, tuple[Counter[str], Counter[str], int]]:
     """After these passes: facts that left the view by kind, how many of them it holds, and the tokens of the summary."""
     options = PlanOptions(
-        counter=TokenCounter(), recent_results=0, evidence_tokens=evidence_tokens, keep_recent=2, keep_turns=1
+        counter=TokenCounter(), recent_results=0, facts_max_tokens=evidence_tokens, keep_recent=2, keep_turns=1
     )
     budget = Budget(Window(WINDOW * (1 if evidence_tokens <= USUAL else 8), "configured"), 0, WINDOW // 2, 0)
     ledger, told = Ledger(), {}

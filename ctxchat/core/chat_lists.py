@@ -253,7 +253,7 @@ def _with_summary(ledger: Ledger, span: range, digest: Digest, unread: set[int],
     covers = [g.id for g in ledger.groups if g.first.seq in span and g.kind != "system" and g.id not in ledger.current]
     if not covers:
         return ledger
-    edit = fold_edit(ledger, covers, digest, options.evidence_tokens, options, f"m{span.stop}")
+    edit = fold_edit(ledger, covers, digest, options.facts_max_tokens, options, f"m{span.stop}")
     read = [g for g in covers if ledger.group(g).first.seq not in unread]
     ledger = _with_written(ledger, covers, digest, frozenset(read), f"w{span.stop}")
     return ledger.apply(Change(id=f"m{span.stop}", kind="compaction", edits=(edit,)))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.segment import Segment, Segments
 from rich.text import Text
+from textual import work
 from textual._context import active_message_pump
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding
@@ -332,29 +333,25 @@ class CtxchatApp(InOrder):
         """The screen that was asked for is not there yet."""
         return not self._expected.done() or self._opener in self._waiting
 
-    def start_action(self, action: Handler, argument: str, expected: asyncio.Future[None] | None = None) -> Worker[Any]:
+    @work(group="command", exit_on_error=False, description="a command")  # not its arguments, which may be long
+    async def start_action(self, action: Handler, argument: str, expected: asyncio.Future[None] | None = None) -> None:
         """Run it in a worker of its own; what needs a session, once that is open. Input waits for the screen that is `expected`
         of it, but not for a session."""
-
-        async def run() -> None:
-            screen = expected
+        try:
+            await action(self, argument)
+        except NotYetOpen:
+            _came_to_nothing(expected)
+            worker = get_current_worker()
+            self._waiting.add(worker)
             try:
-                await action(self, argument)
-            except NotYetOpen:
-                _came_to_nothing(screen)
-                worker = get_current_worker()
-                self._waiting.add(worker)
-                try:
-                    await self.controller.settled.wait()
-                finally:
-                    self._waiting.discard(worker)
-                if screen:
-                    screen = self._expected = self.expect_screen()
-                await action(self, argument)
+                await self.controller.settled.wait()
             finally:
-                _came_to_nothing(screen)
-
-        return self.run_worker(run, group="command", exit_on_error=False)
+                self._waiting.discard(worker)
+            if expected:
+                expected = self._expected = self.expect_screen()
+            await action(self, argument)
+        finally:
+            _came_to_nothing(expected)
 
     def action_command(self, name: str) -> None:
         """A key or the palette. A screen's own key closes it (or agrees to it); another one takes its place."""

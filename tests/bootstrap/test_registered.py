@@ -104,7 +104,10 @@ def test_settings_and_agent_have_the_same_defaults() -> None:
     assert agent_options(DEFAULTS, "any/model") == USUAL
     told, plan = PlanOptions(), USUAL
     assert (told.keep_recent, told.recent_results) == (plan.keep_recent, plan.recent_results)
-    assert (told.summary_tokens, told.preserve_recent_rounds) == (plan.summary_max_tokens, plan.preserve_recent_rounds)
+    assert (told.summary_max_tokens, told.preserve_recent_rounds) == (
+        plan.summary_max_tokens,
+        plan.preserve_recent_rounds,
+    )
 
 
 @pytest.mark.usefixtures("package")

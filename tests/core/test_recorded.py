@@ -114,7 +114,7 @@ def _said(kinds: Sequence[str]) -> Iterator[Message]:
 
 @pytest.mark.parametrize("way", [summarised, truncated])
 def test_the_ledger_keeps_what_was_said_and_done(way: Way) -> None:
-    told = run(session(), way, PlanOptions().evidence_tokens, (1, 3, 10))
+    told = run(session(), way, PlanOptions().facts_max_tokens, (1, 3, 10))
     for found, kept, _ in told.values():
         for kind in ("paths", "numbers", "commands"):
             assert kept[kind] >= 0.95 * found[kind], kind

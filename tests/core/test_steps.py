@@ -200,7 +200,7 @@ def test_images_have_their_own_way_out() -> None:
 def test_the_pipeline_stops_as_soon_as_the_target_is_met() -> None:
     history = turn(1, LONG, LONG) + turn(7, LONG, path="b.py") + turn(11, "x", path="c.py")
     ledger = Ledger(groups=group_messages(history))
-    options = PlanOptions(keep_recent=2, summary_tokens=50, evidence_tokens=50, recent_results=0)
+    options = PlanOptions(keep_recent=2, summary_max_tokens=50, facts_max_tokens=50, recent_results=0)
     view = see(ledger, options)
     steps = {}
     for target in (view.raw, view.raw - 300, view.raw - 1200, 10):
@@ -228,7 +228,7 @@ def test_steps_can_be_left_out_by_planning_without_them() -> None:
 
 def test_texts_of_results_that_are_folded_in_the_same_pass_are_not_saved() -> None:
     history = [m for n in range(6) for m in turn(1 + 4 * n, LONG, path=f"{n}.py" + "long" * 300)]
-    _, plan, _ = planned(history, "pipeline", keep_recent=2, summary_tokens=40, evidence_tokens=40)
+    _, plan, _ = planned(history, "pipeline", keep_recent=2, summary_max_tokens=40, facts_max_tokens=40)
     assert plan is not None
     assert [s.name for s in plan.steps] == ["shrink_tool_results", "summarize"]
     assert {"g2", "g6", "g10", "g14", "g18"} <= set(plan.steps[-1].fold)
@@ -250,7 +250,7 @@ def test_the_newest_rounds_of_a_long_turn_stay(keep: int) -> None:
 
 def test_the_oldest_rounds_go_in_batches_and_no_more_than_needed() -> None:
     ledger = Ledger(groups=group_messages(turn(1, *[LONG] * 20)[:-1]))
-    options = PlanOptions(micro_batch_groups=4, recap_tokens=100, evidence_tokens=100)
+    options = PlanOptions(micro_batch_groups=4, recap_tokens=100, facts_max_tokens=100)
     view = see(ledger, options)
     budget = budget_of(view.raw + 1000, view.raw, view.raw * 8 // 10)
     plan = builtin_strategies(options)["reactive_micro"].plan(view, ledger, budget)

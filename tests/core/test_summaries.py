@@ -29,7 +29,7 @@ from ctxchat.core.tokens import rough_count
 from tests.core.histories import budget_of, histories, see
 from tests.examples import examples
 
-OPTIONS = PlanOptions(keep_recent=2, summary_tokens=300)
+OPTIONS = PlanOptions(keep_recent=2, summary_max_tokens=300)
 BUDGET = budget_of(8000, 6000, 500)
 
 
@@ -406,7 +406,7 @@ def test_an_answered_question_does_not_stand_last_as_if_it_were_open(name: str) 
     ledger = Ledger(
         groups=group_messages([*conversation(12), Message(90, "user", "ok"), Message(91, "assistant", "Done.")])
     )
-    options = PlanOptions(keep_recent=0, summary_tokens=300)
+    options = PlanOptions(keep_recent=0, summary_max_tokens=300)
     plan = builtin_strategies(options)[name].plan(see(ledger, options), ledger, BUDGET)
     assert plan is not None
     view = see(ledger.apply(apply_plan(ledger, plan, "p", options, summary="the record")), options)
@@ -471,7 +471,7 @@ def test_what_a_program_put_there_is_not_what_the_person_said() -> None:
 
 
 def test_a_request_that_was_cut_short_stands_first_and_what_was_answered_is_called_so() -> None:
-    options = PlanOptions(keep_recent=1, summary_tokens=300)
+    options = PlanOptions(keep_recent=1, summary_max_tokens=300)
 
     def summary_of(messages: list[Message]) -> str:
         ledger = Ledger(groups=group_messages(messages))

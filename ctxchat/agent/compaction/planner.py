@@ -24,6 +24,7 @@ from ctxchat.core.context_usage import ContextUsage, overhead
 from ctxchat.core.errors import UsageError
 from ctxchat.core.facts import Memory
 from ctxchat.core.ledger import DeferredKind, Ledger
+from ctxchat.core.options import StrategyOptions
 from ctxchat.core.ports import FilesNow, Summariser, SummaryTask
 from ctxchat.core.quantities import short
 from ctxchat.core.strategies.base import DEFERRED, Plan, Step, Strategy
@@ -285,25 +286,20 @@ class Planner:
         by_model: bool = False,
     ) -> PlanOptions:
         """What strategies are told, from the options in force. `by_model`: summaries between rounds are the model's, if there is
-        one. Where another `keep_recent` is asked for, more must go than
-        usual, so no results are kept for being recent."""
+        one. Where another `keep_recent` is asked for, more must go than usual, so no results are kept for being recent."""
         options = self._conversation.options
-        return PlanOptions(
+        plan_options = PlanOptions(
+            **{name: getattr(options, name) for name in StrategyOptions.__struct_fields__},
             counter=self._conversation.counter,
             memory=self.memory,
-            keep_recent=options.keep_recent if keep_recent is None else keep_recent,
-            keep_turns=options.keep_turns if keep_turns is None else keep_turns,
-            recent_results=options.recent_results if keep_recent is None else 0,
-            recent_result_tokens=options.recent_result_tokens,
             clip_current=clip_current,
-            summary_tokens=options.summary_max_tokens,
-            evidence_tokens=options.facts_max_tokens,
-            micro_batch_groups=options.micro_batch_groups,
-            preserve_recent_rounds=options.preserve_recent_rounds,
             by_model=by_model and bool(self.writer),
             files=() if clip_current else self._files,
             files_tokens=int(self.raw_budget().limit * options.working_set),
         )
+        if keep_recent is not None:
+            plan_options = msgspec.structs.replace(plan_options, keep_recent=keep_recent, recent_results=0)
+        return plan_options if keep_turns is None else msgspec.structs.replace(plan_options, keep_turns=keep_turns)
 
     def _options_for(self, keep_recent: int | None) -> PlanOptions:
         """As many messages kept as a person chose, which may be as many as always."""

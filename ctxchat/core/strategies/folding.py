@@ -74,9 +74,9 @@ def caps(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
     options = basis.options
     known, written = basis.summaries_weight, basis.written_tokens * 11 // 10
     return (
-        min(options.summary_tokens, budget.limit // 8, max(written, min(weight // 3, 800 + weight // 10))),
+        min(options.summary_max_tokens, budget.limit // 8, max(written, min(weight // 3, 800 + weight // 10))),
         min(options.recap_tokens, budget.limit // 10, weight // 4),
-        min(options.evidence_tokens, budget.limit // 8, max(weight // 3, known)),
+        min(options.facts_max_tokens, budget.limit // 8, max(weight // 3, known)),
     )
 
 
@@ -156,7 +156,7 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
     fold = covers(basis, entries)
     _, recap_cap, evidence_cap = caps_to_target(basis, budget, weight)
     # what was summarised once is not worn away pass by compaction
-    summary_cap = min(options.summary_tokens, budget.limit // 8)
+    summary_cap = min(options.summary_max_tokens, budget.limit // 8)
     known = merged_digest(basis.summaries)
     digest = Digest(
         summary=head(known.summary, summary_cap, count),

@@ -11,7 +11,7 @@ from ctxchat.core.carried import carried_text
 from ctxchat.core.facts import Memory
 from ctxchat.core.ledger import Change, Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Message
-from ctxchat.core.options import USUAL
+from ctxchat.core.options import StrategyOptions
 from ctxchat.core.pending import pending
 from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Plan, Spill, Step
@@ -21,35 +21,24 @@ from ctxchat.core.view import Item, View, items_of, reasoning_filter
 from ctxchat.core.working_set import EACH, CurrentFile, newest, not_in_view, working_set
 
 
-class PlanOptions(msgspec.Struct, frozen=True):
-    """What strategies are told. All sizes in raw tokens.
+class PlanOptions(StrategyOptions, frozen=True):
+    """What strategies are told for one plan. All sizes in raw tokens.
 
-    `keep_recent` messages at the end stay as they are; `keep_turns` is the same for the sliding window. `summary_tokens`,
-    `recap_tokens` and `evidence_tokens` cap what takes the place of folded groups (small windows get less). Results up to
-    `result_tokens` are not worth shrinking, nor arguments of a call up to `argument_tokens`; the newest `recent_results` of
-    them stay whole wherever they stand, as far as they hold no more than `recent_result_tokens` together (0 for no cap).
-    Messages over `oversize_tokens` are clipped; 0 means a quarter of the limit. `clip_current` allows even the current user
-    message to be clipped (emergencies). `micro_batch_groups` go at a time inside a long turn, and its newest
-    `preserve_recent_rounds` stay; what goes there becomes a summary `by_model`, or a recap by code. `files` are those touched
-    last as they are now, the last first: what of them nothing else shows stands beside a summary, in at most `files_tokens`.
-    `recall`: the model has our tools, is told so, and keeps its memos and skills.
+    `recap_tokens` caps what code writes in the place of folded groups. Results up to `result_tokens` are not worth shrinking, nor
+    arguments of a call up to `argument_tokens`. Messages over `oversize_tokens` are clipped; 0 means a quarter of the limit.
+    `clip_current` allows even the current user message to be clipped (emergencies). What goes inside a long turn becomes a
+    summary `by_model`, or a recap by code. `files` are those touched last as they are now, the last first: what of them nothing
+    else shows stands beside a summary, in at most `files_tokens`. `recall`: the model has our tools, is told so, and keeps its
+    memos and skills.
     """
 
     counter: TokenCounter = msgspec.field(default_factory=TokenCounter)
     memory: Memory = msgspec.field(default_factory=Memory)
-    keep_recent: int = USUAL.keep_recent
-    keep_turns: int = USUAL.keep_turns
-    summary_tokens: int = USUAL.summary_max_tokens
     recap_tokens: int = 800
-    evidence_tokens: int = USUAL.facts_max_tokens
     result_tokens: int = 80
     argument_tokens: int = 300
-    recent_results: int = USUAL.recent_results
-    recent_result_tokens: int = USUAL.recent_result_tokens
     oversize_tokens: int = 0
     clip_current: bool = False
-    micro_batch_groups: int = USUAL.micro_batch_groups
-    preserve_recent_rounds: int = USUAL.preserve_recent_rounds
     by_model: bool = False
     files: tuple[CurrentFile, ...] = ()
     files_tokens: int = 0
