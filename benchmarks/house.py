@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
+
+from textual.app import App
+from textual.screen import Screen
+from textual.widget import Widget
 
 SHARD_LINES = 90
+MAX_DEFINITIONS = 8
+MIN_INTERFACE_MODULES = 5
+"""So many modules of one package that define the same public function have it for their interface."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -24,6 +32,7 @@ def main(arguments: list[str]) -> None:
         "shards": shards(modules),
         "functions that only forward": sorted(forwarders(modules)),
         "class names with two meanings": doubles(modules),
+        "names defined more than 8 times": repeated(modules),
     }
     longest_files = sorted(((lines(text), name) for name, text in modules.items()), reverse=True)[:3]
     longest_functions = sorted(function_lengths(modules), reverse=True)[:3]
@@ -111,6 +120,61 @@ def doubles(modules: dict[str, str]) -> list[str]:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(name)
     return [f"{name}: {', '.join(where)}" for name, where in sorted(places.items()) if len(where) > 1]
+
+
+class Defined(NamedTuple):
+    """A class, or a module as if it were one: what it defines, and the names of its bases."""
+
+    name: str
+    functions: set[str]
+    bases: list[str]
+
+
+def repeated(modules: dict[str, str]) -> list[str]:
+    """Names that more than `MAX_DEFINITIONS` functions have. Those by which a class overrides its base or fits a protocol are one
+    with that, and so are those of a package's interface; Textual's own names are no choice of ours."""
+    classes: dict[str, Defined] = {}
+    everything: list[Defined] = []
+    for name, text in modules.items():
+        body = ast.parse(text).body
+        everything.append(Defined(name, verbs(body), []))
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                bases = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+                named = [base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "") for base in bases]
+                classes[node.name] = Defined(f"{name}.{node.name}", verbs(node.body), named)
+    protocols = [one for one in classes.values() if "Protocol" in one.bases]
+    framework = {*dir(App), *dir(Screen), *dir(Widget), "close"}  # the last by contextlib.closing
+    places: dict[str, set[str]] = defaultdict(set)
+    for one in [*everything, *classes.values()]:
+        inherited = set[str]().union(*(base.functions for base in bases_of(one, classes)))
+        whole = one.functions | inherited
+        fits = [each for each in protocols if each.functions <= whole]
+        for name in one.functions - inherited - framework:
+            if not name.startswith(("__", "on_", "action_", "watch_", "validate_")):
+                places[name].add(next((each.name for each in fits if name in each.functions), one.name))
+    for name, where in places.items():
+        packages = Counter(place.rpartition(".")[0] for place in where if place in modules and name[0] != "_")
+        for package, count in packages.items():
+            if count >= MIN_INTERFACE_MODULES:
+                where -= {place for place in where if place in modules and place.rpartition(".")[0] == package}
+                where.add(package)
+    often = sorted(((len(where), name) for name, where in places.items()), reverse=True)
+    return [f"{name} ({count}: {', '.join(sorted(places[name]))})" for count, name in often if count > MAX_DEFINITIONS]
+
+
+def verbs(body: list[ast.stmt]) -> set[str]:
+    """The functions of a module or class. Its properties are named as fields are, by a noun, and are none."""
+    found = [one for one in body if isinstance(one, Function)]
+    return {one.name for one in found if not any("property" in ast.unparse(by) for by in one.decorator_list)}
+
+
+def bases_of(one: Defined, classes: dict[str, Defined]) -> Iterator[Defined]:
+    """The bases in this package, and theirs."""
+    for name in one.bases:
+        if (base := classes.get(name)) and base is not one:
+            yield base
+            yield from bases_of(base, classes)
 
 
 def function_lengths(modules: dict[str, str]) -> Iterator[tuple[int, str]]:

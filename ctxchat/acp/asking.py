@@ -70,7 +70,7 @@ def options(offered: Sequence[PermissionChoice]) -> list[PermissionOption]:
     return [PermissionOption(option_id=each.id, name=each.name, kind=each.kind) for each in offered]
 
 
-def chosen(response: RequestPermissionResponse) -> str:
+def chosen_id(response: RequestPermissionResponse) -> str:
     """The id of the option that was taken; empty where none was."""
     match response.outcome:
         case AllowedOutcome(option_id=id):

@@ -69,7 +69,7 @@ async def message(
                     tell(f"{name}: {kind or 'no text'}, only its name goes along.")
             case _:
                 raise UsageError("Sound cannot be sent to a model from here.", "Send text, files or images.")
-    text = _joined(words)
+    text = _spaced_text(words)
     if not text.strip() and not parts:
         raise UsageError("There is nothing to answer: the prompt is empty.")
     return text, (*parts, *await along(session, "\n".join(named_by_person), workspace, tell, chosen))
@@ -81,7 +81,7 @@ def _linked(uri: str, workspace: Path) -> str:
     return f"{mention(_short_path(uri, workspace))}{f' (lines {clean(lines)})' if lines else ''}"
 
 
-def _joined(words: Sequence[tuple[str, bool]]) -> str:
+def _spaced_text(words: Sequence[tuple[str, bool]]) -> str:
     """The pieces as they stand; what stands for a file or an image is parted by a space from words it would run into."""
     text, before = "", True
     for word, written in words:

@@ -24,7 +24,7 @@ from acp.schema import (
 )
 
 from ctxchat.acp import updates
-from ctxchat.acp.asking import answer_to, choices, chosen, options
+from ctxchat.acp.asking import answer_to, choices, chosen_id, options
 from ctxchat.acp.children import Children
 from ctxchat.acp.editor import Editor
 from ctxchat.acp.updates import CallIds, SessionUpdate
@@ -267,7 +267,7 @@ class EventSender:
     async def _chosen(self, call: ToolCallUpdate, rows: list[PermissionOption]) -> str:
         """The option a person took; empty where they took none, or where the editor cannot ask them."""
         try:
-            return chosen(await self._editor.client.request_permission(self._session.id, call, rows))
+            return chosen_id(await self._editor.client.request_permission(self._session.id, call, rows))
         except Exception as problem:  # whatever an editor answers, it is no yes
             await self.tell(updates.remark(f"The editor could not ask you: {problem}"))
             return ""

@@ -295,7 +295,7 @@ def task(parent: str, session: str, group: Group, mask: Mask) -> JsonObject:
         "messageId": group.id,
         "senderSessionId": parent,
         "recipientSessionId": session,
-        "content": [{"type": "text", "text": mask(_asked(group.first))}],
+        "content": [{"type": "text", "text": mask(_question_text(group.first))}],
     }
 
 
@@ -392,14 +392,14 @@ def retold(
         record = shown.change.record or CompactionRecord(shown.change.id, "manual", "", "compacted")
         yield compaction_over(record, mask) if compactions else compacted(record, begun=False)
     elif shown.group and shown.group.kind == "user":
-        yield update_user_message_text(mask(_asked(shown.group.first)))
+        yield update_user_message_text(mask(_question_text(shown.group.first)))
     elif shown.group and shown.group.kind in {"reply", "round"}:
         yield from _round(shown.group, workspace, ids, mask, edits)
     elif shown.group:
         yield thought(shown.group.first.text)
 
 
-def _asked(message: Message) -> str:
+def _question_text(message: Message) -> str:
     names = "".join(f"\n[{clean(each.name)}]" for each in attached(message.content))
     return f"{spoken(message)}{names}"
 

@@ -166,7 +166,7 @@ class Files:
     ) -> Checkpoint:
         conversation = self._conversation
         await conversation.flush()
-        planned = file_changes.chosen(wanted, keep) if wanted else ()
+        planned = file_changes.changes_to_make(wanted, keep) if wanted else ()
         undoes = wanted.undoes if wanted else ()
         name = f"files-{len(self._checkpoints) + 1}"
         checkpoint = msgspec.structs.replace(self._checkpoint(name, planned), undoes=undoes, change=change)

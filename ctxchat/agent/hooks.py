@@ -202,7 +202,7 @@ class Hooks:
             for event in await self._delivered():
                 await emit(event)
 
-    async def finish(self) -> tuple[Notice, ...]:
+    async def end_session(self) -> tuple[Notice, ...]:
         """The session is left: hooks for that, and whatever still waits. What there is to say of it."""
         if not self._begun:
             return ()

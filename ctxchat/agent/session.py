@@ -202,7 +202,7 @@ class Session:
     async def _close_parts(self) -> tuple[Notice, ...]:
         notices: list[Notice] = []
         try:
-            notices += () if self.read_only else await self._hooks.finish()
+            notices += () if self.read_only else await self._hooks.end_session()
         finally:
             await self.compaction.close()
             if self.background:

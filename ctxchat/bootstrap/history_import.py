@@ -158,7 +158,7 @@ def _noted(steps: Iterator[Step], ahead: list[Step]) -> Iterator[Step]:
 def _records(building: Building, steps: Iterable[Step]) -> Iterator[Record]:
     for step in steps:
         yield from building.add_step(step)
-    yield from building.finish()
+    yield from building.last_records()
 
 
 def _import_row(file: Path, form: Format, outcome: ImportOutcome, session: str, totals: Totals) -> Imported:

@@ -88,10 +88,10 @@ def ctxchat(go_on: bool, worktree: str | None) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run what the arguments say; the exit code."""
     escape_what_cannot_be_written()
-    return ended(lambda: _run(arguments))
+    return ended(lambda: _exit_code(arguments))
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _exit_code(arguments: Sequence[str]) -> int:
     try:
         result = ctxchat.main(args=list(arguments), prog_name="ctxchat", standalone_mode=False)
     except click.exceptions.Exit as end:

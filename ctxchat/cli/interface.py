@@ -69,7 +69,7 @@ async def _until_left(app: CtxchatApp, first: FirstFrame, mouse: bool) -> None:
     """Being asked to end is leaving too: the turn stops, the session and what was not sent are kept."""
     loop = asyncio.get_running_loop()
     for number, code in _asking().items():
-        signal.signal(number, partial(_asked, app, loop, code))
+        signal.signal(number, partial(_leave_on_signal, app, loop, code))
     first.hand_over()
     await app.run_async(mouse=mouse)
     await app.leave(app.return_code or 0)  # where it ended without that
@@ -80,7 +80,7 @@ def _asking() -> dict[int, int]:
     return {getattr(signal, name): code for name, code in ASKED.items() if hasattr(signal, name)}
 
 
-def _asked(app: CtxchatApp, loop: asyncio.AbstractEventLoop, code: int, *_: object) -> None:
+def _leave_on_signal(app: CtxchatApp, loop: asyncio.AbstractEventLoop, code: int, *_: object) -> None:
     """Leave in good order, and in any case: a terminal that takes no output holds up the loop, and the session would stay
     locked. What was said is in the journal long before. Comes in the middle of anything, so the loop does the rest."""
     end = threading.Timer(ENDING_TIMEOUT_S, _give_up, (app, code))

@@ -36,7 +36,7 @@ def command() -> None:
 @common_options
 def list_() -> None:
     """All of them. Each that is not off is started to see, and ended again."""
-    rows, weights = _asked()
+    rows, weights = _server_rows()
     if flags().json:
         emit([_server_row(row, weights) for row in rows])
         return
@@ -56,7 +56,7 @@ def list_() -> None:
 @common_options
 def test(name: str) -> None:
     """Start the server NAME, and no other, and say what it offers; exit code 1 where it does not come up."""
-    rows, weights = _asked(name)
+    rows, weights = _server_rows(name)
     [row] = rows
     if flags().json:
         emit(_server_row(row, weights))
@@ -187,7 +187,7 @@ def _pairs(given: Sequence[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _asked(name: str = "") -> tuple[Sequence[ServerRow], dict[str, int]]:
+def _server_rows(name: str = "") -> tuple[Sequence[ServerRow], dict[str, int]]:
     """The servers, or the one of that name, started for this, and what their tools weigh."""
 
     async def ask_servers() -> tuple[Sequence[ServerRow], dict[str, int]]:

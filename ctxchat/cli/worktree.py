@@ -63,24 +63,24 @@ class _Git:
 
     def add_worktree(self, folder: Path, name: str) -> None:
         """On a new branch from here, or on the one of that name. Raises UsageError."""
-        filters = self._run("config", "--show-scope", "--includes", "--name-only", "--get-regexp", _MAY_RUN)[1]
+        filters = self._git("config", "--show-scope", "--includes", "--name-only", "--get-regexp", _MAY_RUN)[1]
         if any(line.startswith(("local\t", "worktree\t")) for line in filters.splitlines()):
             raise UsageError(
                 "This repository's own configuration runs programs on what is checked out.",
                 f"Make it yourself where you trust them: git worktree add -b {name} {folder}",
             )
-        there = self._run("rev-parse", "--verify", "--quiet", f"refs/heads/{name}")[0] == 0
+        there = self._git("rev-parse", "--verify", "--quiet", f"refs/heads/{name}")[0] == 0
         self.ask("worktree", "add", *((str(folder), name) if there else ("-b", name, str(folder))))
 
     def ask(self, *arguments: str) -> str:
         """What git answers. Raises UsageError with its own words where it refuses."""
-        code, out, err = self._run(*arguments)
+        code, out, err = self._git(*arguments)
         if code:
             why = one_line(err.rpartition("fatal: ")[2], 300) or f"exit code {code}"
             raise UsageError(f"git failed: {why}")
         return out.rstrip("\n")
 
-    def _run(self, *arguments: str) -> tuple[int, str, str]:
+    def _git(self, *arguments: str) -> tuple[int, str, str]:
         try:
             ran = subprocess.run(
                 (self._program, *_RUNS_NOTHING, *arguments),

@@ -52,7 +52,7 @@ class _Checker:
                 self._fault((*at, name), "is unknown", "", nearest(name, fields) or _below(name, table))
                 continue
             try:
-                clean[name] = self._value(value, fields[name].type, (*at, name))
+                clean[name] = self._checked_value(value, fields[name].type, (*at, name))
             except _Wrong:
                 continue
         required = [name for name, field in fields.items() if field.required]
@@ -63,7 +63,7 @@ class _Checker:
             raise _Wrong
         return clean
 
-    def _value(self, value: Any, tp: Any, at: KeyPath) -> Any:
+    def _checked_value(self, value: Any, tp: Any, at: KeyPath) -> Any:
         kind = shape(tp)
         match kind.kind:
             case "table":
@@ -96,7 +96,7 @@ class _Checker:
         """The element if all of it is right, else None: half a hook would do something nobody asked for."""
         before = len(self.faults)
         try:
-            right = self._value(value, tp, at)
+            right = self._checked_value(value, tp, at)
         except _Wrong:
             return None
         if shape(tp).item is HookSettings:

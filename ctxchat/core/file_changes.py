@@ -186,11 +186,11 @@ def net(checkpoints: Iterable[Checkpoint]) -> dict[str, Net]:
         for change in checkpoint.changes:
             earlier = found.get(change.path)
             new = change.path in checkpoint.unnamed
-            found[change.path] = _joined(earlier, change, new) if earlier else Net(change, unnamed=new)
+            found[change.path] = _merged_change(earlier, change, new) if earlier else Net(change, unnamed=new)
     return {path: one for path, one in found.items() if one.meddled or one.change.before != one.change.after}
 
 
-def _joined(earlier: Net, change: FileChange, unnamed: bool) -> Net:
+def _merged_change(earlier: Net, change: FileChange, unnamed: bool) -> Net:
     first = earlier.change
     meddled = earlier.meddled or first.after != change.before
     joined = FileChange(
@@ -227,7 +227,7 @@ def restoring(
     return Restoring(names, min(turns), max(turns), tuple(changes), tuple(mine), tuple(lost), tuple(doubtful))
 
 
-def chosen(wanted: Restoring, keep: Keep) -> tuple[FileChange, ...]:
+def changes_to_make(wanted: Restoring, keep: Keep) -> tuple[FileChange, ...]:
     """What is done of what was looked at: without a person's files where they keep them, and without folders these lie in."""
     if keep != "mine":
         return wanted.changes

@@ -41,10 +41,10 @@ def proxy_for(url: str, environment: Mapping[str, str]) -> str:
     `no_proxy`, in small letters or large, the small first. This machine is never behind one. Raises UsageError that names the
     variable whose value is no proxy."""
     parts = urlsplit(url)
-    if is_here(url) or _is_excepted(parts, _value("no_proxy", environment)[1]):
+    if is_here(url) or _is_excepted(parts, _variable("no_proxy", environment)[1]):
         return ""
     for name in (f"{parts.scheme.lower()}_proxy", "all_proxy"):
-        variable, value = _value(name, environment)
+        variable, value = _variable(name, environment)
         if value:
             return _proxy(variable, value)
     return ""
@@ -53,7 +53,7 @@ def proxy_for(url: str, environment: Mapping[str, str]) -> str:
 def without_proxy(environment: Mapping[str, str]) -> str:
     """The hosts of `NO_PROXY` in words that every client reads: names and single addresses, `*` alone where it is among them.
     Ranges and ports are left out: who asks a server goes by `proxy_for`."""
-    entries = list(_entries(_value("no_proxy", environment)[1]))
+    entries = list(_entries(_variable("no_proxy", environment)[1]))
     if "*" in entries:
         return "*"
     hosts = (entry for entry, port in map(_host_and_port, entries) if not port and "/" not in entry)
@@ -223,7 +223,7 @@ def _near(host: str) -> bool:
     return "." not in host or host.endswith((".local", ".localhost", ".lan", ".internal", ".home.arpa", ".test"))
 
 
-def _value(name: str, environment: Mapping[str, str]) -> tuple[str, str]:
+def _variable(name: str, environment: Mapping[str, str]) -> tuple[str, str]:
     """A variable and its value, by its name in small letters, else in large ones."""
     for variable in (name, name.upper()):
         if value := environment.get(variable, "").strip():

@@ -285,7 +285,7 @@ def _by_name(text: str) -> Iterator[Secret]:
         in_address = begin > 0 and text[begin - 1] in "?&"
         if not (_STRONG.search(name) or _WEAK.search(name) or (in_address and _IN_ADDRESS.search(name))):
             continue
-        start, end, quoted = _value(text, sign.end())
+        start, end, quoted = _value_span(text, sign.end())
         value = text[start:end]
         if in_address:
             value = value.partition("#")[0]
@@ -309,7 +309,7 @@ def _name_start(text: str, at: int) -> int:
     return at
 
 
-def _value(text: str, at: int) -> tuple[int, int, bool]:
+def _value_span(text: str, at: int) -> tuple[int, int, bool]:
     """Where the value begins that is given at a place, where it ends, and whether it stands in quotes."""
     if _CLOSING.match(text, at):
         return at, at, False

@@ -95,9 +95,9 @@ def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator
             if chain not in aside:
                 aside[chain] = [Begin(chain, parent=text(line.get("sessionId")), delegated=True)]
                 chains[chain] = _Chain(agent=True)
-            aside[chain] += chains[chain].steps(line)
+            aside[chain] += chains[chain].steps_of_line(line)
         else:
-            made = list(main.steps(line))
+            made = list(main.steps_of_line(line))
             if not sessions and (session := text(line.get("sessionId"))):
                 sessions.append(session)
                 own = text(line.get("agentId")) or file.stem.removeprefix("agent-")
@@ -113,7 +113,7 @@ def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator
     if waiting:
         yield Begin(file.stem)
         yield from waiting
-    yield from main.end()
+    yield from main.last_steps()
     for chain in aside.values():
         yield from chain
 
@@ -128,7 +128,7 @@ class _Chain:
         self._asked: dict[str, str] = {}  # of each place where a person said something, what they said last there
         self._boundary: Object = {}  # of a compaction whose summary is still to come
 
-    def steps(self, line: Object) -> Iterator[Step]:
+    def steps_of_line(self, line: Object) -> Iterator[Step]:
         kind, uuid = text(line.get("type")), text(line.get("uuid"))
         if uuid and self._seen.setdefault(uuid, same := hash(repr(line.get("message")))) == same and uuid in self._over:
             yield NoPlace("lines told twice")
@@ -155,7 +155,7 @@ class _Chain:
         else:
             yield NoPlace(f"{kind or 'nameless'} lines")
 
-    def end(self) -> Iterator[Step]:
+    def last_steps(self) -> Iterator[Step]:
         """A boundary that no summary followed."""
         if self._boundary:
             yield from self._compacted("", "")
@@ -165,7 +165,7 @@ class _Chain:
         at = text(line.get("timestamp"))
         if kind == "assistant":
             if self._boundary:
-                yield from self.end()
+                yield from self.last_steps()
             yield from _reply(message, uuid, at)
             return
         content = message.get("content")
@@ -173,7 +173,7 @@ class _Chain:
             yield from self._compacted(_plain_text(content), at, uuid)
             return
         if self._boundary and line.get("isMeta") is not True:
-            yield from self.end()
+            yield from self.last_steps()
         results = [block for block in map(obj, items(content)) if block.get("type") == "tool_result"]
         for block in results:
             call = text(block.get("tool_use_id"))
@@ -194,7 +194,7 @@ class _Chain:
     def _system(self, line: Object) -> Iterator[Step]:
         subtype = text(line.get("subtype"))
         if subtype == "compact_boundary":
-            yield from self.end()
+            yield from self.last_steps()
             self._boundary = line
             self._over[text(line.get("uuid"))] = self._over.get(text(line.get("logicalParentUuid")), "")
         elif subtype == "microcompact_boundary":

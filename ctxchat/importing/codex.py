@@ -77,7 +77,7 @@ def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator
         if line is None:
             made = [*rollout.remaining_steps(), *rollout.told_alone()]
         else:
-            made = [line] if isinstance(line, Damaged) else list(rollout.steps(line, place))
+            made = [line] if isinstance(line, Damaged) else list(rollout.steps_of_line(line, place))
         if not begun and any(isinstance(step, Said) for step in made):
             begun = True
             yield Begin(file.stem.removeprefix("rollout-")[-36:])
@@ -122,7 +122,7 @@ class _Rollout:
         self._last = ""
         self._headed = False
 
-    def steps(self, line: Object, place: int) -> Iterator[Step]:
+    def steps_of_line(self, line: Object, place: int) -> Iterator[Step]:
         made = list(self._read_line(line, place))
         if self._newest and not any(isinstance(step, Said | Back | Compacted) for step in made):
             self._newest += made
@@ -302,7 +302,7 @@ class _Rollout:
 
     def _read_message(self, item: Object, key: str, at: str) -> Iterator[Step]:
         parts = _parts(item.get("content"))
-        words = _joined(parts)
+        words = _text_of_parts(parts)
         message = Message(0, "user", parts, at=at)
         if not _by_person(item):
             yield self._note_message(key, message, "note")
@@ -320,7 +320,7 @@ class _Rollout:
         for item in map(obj, items(payload.get("replacement_history"))):
             if item.get("type") != "message" or item.get("role") != "user":
                 continue
-            words, id = _joined(_parts(item.get("content"))), text(item.get("id"))
+            words, id = _text_of_parts(_parts(item.get("content"))), text(item.get("id"))
             if words.startswith(_SUMMARY):
                 summary = summary or words
             elif key := (self._ids.get(id) if id else "") or self._texts.get(words):
@@ -339,10 +339,10 @@ def _message_forms(item: Object) -> frozenset[str]:
 
 
 def _by_person(item: Object) -> bool:
-    return item.get("role") == "user" and not _joined(_parts(item.get("content"))).lstrip().startswith(_HARNESS)
+    return item.get("role") == "user" and not _text_of_parts(_parts(item.get("content"))).lstrip().startswith(_HARNESS)
 
 
-def _joined(parts: str | tuple[Part, ...]) -> str:
+def _text_of_parts(parts: str | tuple[Part, ...]) -> str:
     return parts if isinstance(parts, str) else "\n\n".join(p.text for p in parts if isinstance(p, Text))
 
 

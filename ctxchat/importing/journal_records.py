@@ -140,7 +140,7 @@ class Building:
             case Begin():
                 pass
 
-    def finish(self) -> Iterator[Record]:
+    def last_records(self) -> Iterator[Record]:
         """What is left at the end of the session."""
         yield from self._flush()
         yield from self._write_usage(turn_end=True, last=True)
@@ -152,7 +152,7 @@ class Building:
     def _add_message(self, said: Said) -> Iterator[Record]:
         message = said.message
         if message.role == "assistant" and (place := self._waiting_reply(said.key)) is not None:
-            self._pending[place] = Said(said.key, _joined(self._pending[place].message, message))
+            self._pending[place] = Said(said.key, _merged_message(self._pending[place].message, message))
         else:
             if message.role != "tool" and (not self._open.total() or len(self._pending) > MAX_OPEN_MESSAGES):
                 yield from self._flush()
@@ -494,7 +494,7 @@ class Building:
         self.totals.no_place[what] = self.totals.no_place.get(what, 0) + 1
 
 
-def _joined(before: Message, more: Message) -> Message:
+def _merged_message(before: Message, more: Message) -> Message:
     """Two pieces of one reply. A call told twice (as it began, and whole) is one."""
     calls = {call.id: call for call in (*before.calls, *more.calls)}
     reasoning = before.reasoning or more.reasoning

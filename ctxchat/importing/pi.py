@@ -39,7 +39,7 @@ def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator
             parent = PurePath(text(header.get("parentSession") or header.get("branchedFrom"))).stem.rpartition("_")[2]
             yield Begin(text(header.get("id")) or file.stem.rpartition("_")[2], parent)
             begun = True
-        yield from [line] if isinstance(line, Damaged) else session.steps(line, entry)
+        yield from [line] if isinstance(line, Damaged) else session.steps_of_line(line, entry)
 
 
 class _Session:
@@ -52,7 +52,7 @@ class _Session:
         self._tip = ""
         self._model = ""
 
-    def steps(self, line: Object, entry: int) -> Iterator[Step]:
+    def steps_of_line(self, line: Object, entry: int) -> Iterator[Step]:
         kind, id = text(line.get("type")), text(line.get("id")) or f"#{entry}"
         if kind == "session":
             self._model = _model(line)

@@ -37,7 +37,7 @@ def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator
             begun = True
             yield Begin(session)
             yield from waiting
-        made = [line] if isinstance(line, Damaged) else list(thread.steps(line))
+        made = [line] if isinstance(line, Damaged) else list(thread.steps_of_line(line))
         if begun:
             yield from made
         else:
@@ -56,7 +56,7 @@ class _Thread:
         self._asked: list[str] = []  # what a person said on the way here
         self._said_by: dict[str, int] = {}  # how many of these there were with each message
 
-    def steps(self, line: Object) -> Iterator[Step]:
+    def steps_of_line(self, line: Object) -> Iterator[Step]:
         uuid = text(line.get("uuid"))
         if cwd := text(line.get("cwd")):
             yield About(folder=cwd)

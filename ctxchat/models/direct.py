@@ -172,19 +172,19 @@ class DirectTransport:
         bare host is asked at `/v1` where it has nothing at its root, from then on."""
         versioned = self._server.versioned if isinstance(self._server, Server) else None
         try:
-            async with aclosing(self._asked(self._server, arguments, timeout, reading)) as readings:
+            async with aclosing(self._stream_request(self._server, arguments, timeout, reading)) as readings:
                 async for chunks in readings:
                     yield chunks
             return
         except ServerRefused as refused:
             if versioned is None or not _NOTHING_THERE.search(f"{refused.status_code} {refused.body}"):
                 raise
-        async with aclosing(self._asked(versioned, arguments, timeout, reading)) as readings:
+        async with aclosing(self._stream_request(versioned, arguments, timeout, reading)) as readings:
             async for chunks in readings:
                 self._server = versioned
                 yield chunks
 
-    async def _asked(
+    async def _stream_request(
         self, server: AnyServer, arguments: dict[str, Any], timeout: float, reading: ReplyParser
     ) -> AsyncGenerator[list[Chunk], None]:
         asked = await asyncio.to_thread(server.request, self._settings.model, arguments)

@@ -74,7 +74,7 @@ class ModelWorker:
     def _obey(self, order: protocol.Request) -> None:
         match order:
             case protocol.Call(id=id):
-                task = self._calls[id] = asyncio.create_task(self._run(order))
+                task = self._calls[id] = asyncio.create_task(self._stream_call(order))
                 task.add_done_callback(lambda _: self._finish(id))
             case protocol.Cancel(id=id):
                 if id in self._calls:
@@ -101,7 +101,7 @@ class ModelWorker:
         self._send_news(protocol.Ready())
         return litellm
 
-    async def _run(self, call: protocol.Call) -> None:
+    async def _stream_call(self, call: protocol.Call) -> None:
         model = str(call.arguments["model"])
         signed = not is_gemini(model)  # litellm keeps its signatures in call ids
         server = (model, str(call.arguments.get("api_base", "")))

@@ -59,11 +59,11 @@ async def sampled(settings: ModelSettings, dialect: Dialect) -> Calibration:
     if not settings.base:
         return _supposed(settings.name, dialect)
     root = re.sub(r"/v\d+$", "", settings.place)
-    answers = await asyncio.gather(*(_asked(root, settings.model, text) for text in SAMPLES))
+    answers = await asyncio.gather(*(_ask_model(root, settings.model, text) for text in SAMPLES))
     return await asyncio.to_thread(_model_knowledge, settings.name, dialect, tuple(map(tokens_in, answers)))
 
 
-async def _asked(root: str, model: str, text: str) -> Any:
+async def _ask_model(root: str, model: str, text: str) -> Any:
     """llama.cpp reads `content`, vLLM the rest; neither minds the other's."""
     body: dict[str, object] = {"content": text, "model": model, "prompt": text, "add_special_tokens": False}
     return await probe(f"{root}/tokenize", post=body)

@@ -107,7 +107,7 @@ def fitting(flight: Sequence[FlightPoint], width: int) -> tuple[FlightPoint, ...
     if len(flight) <= width:
         return tuple(flight)
     edges = [i * len(flight) // max(1, width) for i in range(max(1, width) + 1)]
-    return tuple(_joined(flight[a:b]) for a, b in pairwise(edges))
+    return tuple(_merged_point(flight[a:b]) for a, b in pairwise(edges))
 
 
 def column(used: int, top: int, height: int) -> str:
@@ -133,7 +133,7 @@ def _fills_before(one: CompactionEntry, state: SessionState) -> int:
     return bisect_left(filled_turns(state), turn)
 
 
-def _joined(run: Sequence[FlightPoint]) -> FlightPoint:
+def _merged_point(run: Sequence[FlightPoint]) -> FlightPoint:
     signs = {m.sign for m in run}
     return FlightPoint(
         max(m.used for m in run),

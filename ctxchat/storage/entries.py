@@ -76,7 +76,7 @@ def append(
     writer = _Writer(connection, session, at, count)
     for record in records:
         writer.add_record(record)
-    writer.finish()
+    writer.write_rest()
 
 
 class _Writer:
@@ -124,7 +124,7 @@ class _Writer:
         if len(self._entries) >= _ENTRIES_AT_ONCE:
             self._flush()
 
-    def finish(self) -> None:
+    def write_rest(self) -> None:
         self._flush()
         self._add_since_measured()
         self._set("updated = ?, messages = messages + ?", self._at, self._counted)

@@ -78,15 +78,15 @@ Row = tuple[int, str, str, str]
 
 def searchable(message: Message) -> str:
     """All the words of a message: its text, what it called with what, and its reasoning."""
-    return _joined(message, [f"{call.name} {_decoded(call.arguments)}" for call in message.calls])
+    return _searchable_text(message, [f"{call.name} {_decoded(call.arguments)}" for call in message.calls])
 
 
 def searchable_before(message: Message) -> str:
     """As earlier builds wrote it down, with the arguments of calls as JSON; their rows stay as they are."""
-    return _joined(message, [f"{call.name} {call.arguments}" for call in message.calls])
+    return _searchable_text(message, [f"{call.name} {call.arguments}" for call in message.calls])
 
 
-def _joined(message: Message, calls: list[str]) -> str:
+def _searchable_text(message: Message, calls: list[str]) -> str:
     reasoning = [message.reasoning.text] if message.reasoning else []
     # SQLite's own functions end a text at a zero.
     return "\n".join(part for part in (message.text, *calls, *reasoning) if part).replace("\0", "\ufffd")

@@ -143,7 +143,7 @@ class Job:
 
     def take_output(self) -> str:
         """What came since this was asked last, the middle of very much left out."""
-        self._unseen.add(self._redraws.end())
+        self._unseen.add(self._redraws.remaining())
         text = without_zeros(self._unseen.text().rstrip("\n"))
         self._unseen, self._redraws = HeadTail(self._cap), Redraws()
         return text

@@ -79,13 +79,13 @@ class PersonShell:
         self._busy = True
         try:
             with tempfile.TemporaryFile() as state:
-                async with aclosing(self._run(line, outside, state)) as pieces:
+                async with aclosing(self._run_line(line, outside, state)) as pieces:
                     async for piece in pieces:
                         yield piece
         finally:
             self._busy = False
 
-    async def _run(self, line: str, outside: bool, state: BinaryIO) -> AsyncGenerator[ToolText | ToolOutput, None]:
+    async def _run_line(self, line: str, outside: bool, state: BinaryIO) -> AsyncGenerator[ToolText | ToolOutput, None]:
         kept, bash = self._kept[outside], find_program("bash", self._workspace)
         needs = () if outside else (f for f in known_needs(line, self._workspace) if self._sandbox.can_write(f))
         context = ToolContext(

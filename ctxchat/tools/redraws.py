@@ -57,7 +57,7 @@ class Redraws:
                 self._draw(token)
         return self._settled()
 
-    def end(self) -> bytes:
+    def remaining(self) -> bytes:
         """All that is left."""
         return ("\n".join(self._lines) + self._decoder.decode(b"", True)).encode()
 

@@ -99,7 +99,7 @@ class ListFiles(_SearchTool[ListArguments]):
                     break
                 if isinstance(entry, FoundPath):
                     lines.append(_drawn(entry))
-        yield ToolOutput(_joined([f"{place.shown}/", *lines] if lines else [f"{place.shown}/ is empty"], notes))
+        yield ToolOutput(_output_text([f"{place.shown}/", *lines] if lines else [f"{place.shown}/ is empty"], notes))
 
 
 class Glob(_SearchTool[GlobArguments]):
@@ -131,7 +131,7 @@ class Glob(_SearchTool[GlobArguments]):
         if many > MAX_GLOBBED:
             notes.append(f"the newest {MAX_GLOBBED} of {many} are shown; use a narrower pattern")
         paths = [_path_below(place, entry.path) for entry in newest]
-        yield ToolOutput(_joined(paths or [f"No file matches {arguments.pattern}."], notes))
+        yield ToolOutput(_output_text(paths or [f"No file matches {arguments.pattern}."], notes))
 
 
 class Grep(_SearchTool[GrepArguments]):
@@ -163,7 +163,7 @@ class Grep(_SearchTool[GrepArguments]):
         )
         notes: list[str] = []
         lines = await self._hits(job, place, min(max(1, arguments.max_hits), MAX_HITS), context, notes)
-        yield ToolOutput(_joined(lines or [f"No match for {arguments.pattern}."], notes))
+        yield ToolOutput(_output_text(lines or [f"No match for {arguments.pattern}."], notes))
 
     async def _hits(
         self, job: GrepJob, place: ResolvedPath, most: int, context: ToolContext, notes: list[str]
@@ -244,5 +244,5 @@ def _drawn(entry: FoundPath) -> str:
             return f"{name} (special)"
 
 
-def _joined(lines: list[str], notes: list[str]) -> str:
+def _output_text(lines: list[str], notes: list[str]) -> str:
     return "\n".join([*lines, *(f"[{note}]" for note in notes[:10])])

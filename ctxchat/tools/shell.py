@@ -295,7 +295,7 @@ class _Run:
 
     def output(self, code: int | None, seconds: float) -> ToolOutput:
         """The whole for the model, ending in what became of the command."""
-        self._kept.add(self._redraws.end())
+        self._kept.add(self._redraws.remaining())
         text = without_zeros(self._kept.text().rstrip("\n"))
         if many := self._redraws.redrawn:
             text += f"\n[drawn over {many:,} times: lines are shown as they were last]"

@@ -90,7 +90,7 @@ async def test_a_whole_reply_has_nothing_to_continue_and_nothing_happens():
 
 def through(before: str, pieces: list[str]) -> str:
     continuation = Continuation(before)
-    return "".join(continuation.new_text(piece) for piece in pieces) + continuation.end()
+    return "".join(continuation.new_text(piece) for piece in pieces) + continuation.release_held()
 
 
 @given(st.text("ab \n", max_size=80), st.lists(st.text("ab \n", max_size=12), max_size=20))

@@ -216,12 +216,14 @@ def test_steps_can_be_left_out_by_planning_without_them() -> None:
     options = PlanOptions(keep_recent=2, recent_results=0)
     pipeline = builtin_strategies(options)["pipeline"]
     assert isinstance(pipeline, Pipeline)
-    plan = pipeline.chosen(["shrink_tool_results"]).plan(see(ledger, options), ledger, BUDGET)
+    plan = pipeline.with_steps(["shrink_tool_results"]).plan(see(ledger, options), ledger, BUDGET)
     assert plan is not None
     assert [s.name for s in plan.steps] == ["shrink_tool_results"]
     met = msgspec.structs.replace(BUDGET, target=see(ledger, options).raw)
     assert pipeline.plan(see(ledger, options), ledger, met) is None
-    beyond = pipeline.chosen(["drop_superseded", "summarize"], ["summarize"]).plan(see(ledger, options), ledger, met)
+    beyond = pipeline.with_steps(["drop_superseded", "summarize"], ["summarize"]).plan(
+        see(ledger, options), ledger, met
+    )
     assert beyond is not None and [s.name for s in beyond.steps] == ["summarize"]
     assert set(LOSSLESS) < set(builtin_strategies(options))
 

@@ -32,7 +32,7 @@ def words(name: str, file: Path) -> tuple[list[str], int]:
     for step in formats.named(name).steps(file, silent):
         if not isinstance(step, Begin):
             records += building.add_step(step)
-    records += building.finish()
+    records += building.last_records()
     state = fold(records)
     assert state.skipped == ()
     return texts(m.text for m in state.ledger.messages() if not m.synthetic), len(building.totals.damaged)

@@ -72,7 +72,7 @@ async def test_a_refresh_goes_on_when_the_request_is_given_up(opened: Callable[.
     with suppress(asyncio.CancelledError):
         await asking
     server.hold.set()
-    await auth.finish()
+    await auth.wait_for_refresh()
     kept = store.read(URL)
     assert kept and (kept.access_token, kept.refresh_token) == ("a1", "r1")
     assert (await client.get(URL)).status_code == 200 and server.refreshed == 1

@@ -13,7 +13,7 @@ from ctxchat.tools.redraws import Redraws
 
 def shown(*pieces: bytes) -> tuple[str, int]:
     redraws = Redraws()
-    text = b"".join(map(redraws.add, pieces)) + redraws.end()
+    text = b"".join(map(redraws.add, pieces)) + redraws.remaining()
     return text.decode(), redraws.redrawn
 
 

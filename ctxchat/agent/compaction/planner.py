@@ -338,7 +338,7 @@ class Planner:
         added = [name for name in names if all(s.name != name for s in plan.steps)]
         if (unticked or added) and strategy is not None:
             if isinstance(strategy, Pipeline):
-                strategy = strategy.chosen(names, added)
+                strategy = strategy.with_steps(names, added)
             budget = msgspec.structs.replace(snapshot.budget, target=plan.after)
             deferred, rest = self._deferred(snapshot) if DEFERRED in names else (None, snapshot)
             kept = [s for s in plan.steps if s.name == KEPT and s.name in names]

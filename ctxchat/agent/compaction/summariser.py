@@ -69,7 +69,7 @@ class ModelSummariser:
             asked = shorter_text(task.shorten, task.max_tokens, self._model.count)
             system, draft = self._prompt("summary", task), ArrivingReply()
             request = await asyncio.to_thread(_saying, system, asked, output_room(task, window), self._model.count)
-            async with aclosing(self._asked(request, draft)) as news:
+            async with aclosing(self._stream_model(request, draft)) as news:
                 async for each in news:
                     yield each
             _checked(draft)
@@ -124,7 +124,7 @@ class ModelSummariser:
         view = request.view.followed_by([Message(at, "user", asked)], self._model.count)
         request = msgspec.structs.replace(request, view=view)
         held, started = list[str](), self._clock.now()
-        async with aclosing(self._asked(request, draft)) as news:
+        async with aclosing(self._stream_model(request, draft)) as news:
             async for each in news:
                 if isinstance(each, Usage):
                     yield each
@@ -170,7 +170,7 @@ class ModelSummariser:
                 )
                 system = self._prompt("summary", task, record if update else "")
                 request = await asyncio.to_thread(_saying, system, asked, output, self._model.count)
-                async with aclosing(self._asked(request, draft)) as stream:
+                async with aclosing(self._stream_model(request, draft)) as stream:
                     async for news in stream:
                         if (last and not update) or isinstance(news, Usage):
                             yield news
@@ -181,7 +181,7 @@ class ModelSummariser:
                     break
             record = whole
 
-    async def _asked(self, request: ModelRequest, draft: ArrivingReply) -> AsyncGenerator[str | Usage, None]:
+    async def _stream_model(self, request: ModelRequest, draft: ArrivingReply) -> AsyncGenerator[str | Usage, None]:
         """The text of one call as it comes, and its usage; all of it is in `draft` then."""
         async with aclosing(stream_reply(self._model, request, self._clock, 1, budget=self._budget)) as stream:
             async for news in stream:

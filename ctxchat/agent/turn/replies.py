@@ -310,7 +310,7 @@ class Continuation:
         match piece:
             case TextDelta(text=text):
                 return (TextDelta(new),) if (new := self.new_text(text)) else ()
-            case CallPiece() | ReplyEnd() if held := self.end():
+            case CallPiece() | ReplyEnd() if held := self.release_held():
                 return (TextDelta(held), piece)
             case _:
                 return (piece,)
@@ -320,9 +320,9 @@ class Continuation:
         if not self._open:
             return text
         self._held += text
-        return "" if self._held in self._before else self.end()
+        return "" if self._held in self._before else self.release_held()
 
-    def end(self) -> str:
+    def release_held(self) -> str:
         """What was held back and is new after all."""
         held, self._held, self._open = self._held, "", False
         rest = held[said_again(self._before, held) :]

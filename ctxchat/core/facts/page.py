@@ -150,13 +150,13 @@ def stands(words: str, text: str) -> bool:
     at = text.find(words)
     while at >= 0:
         end = at + len(words)
-        if not (_joined(text[at - 1 : at], words[:1]) or _joined(words[-1:], text[end : end + 1])):
+        if not (_in_one_word(text[at - 1 : at], words[:1]) or _in_one_word(words[-1:], text[end : end + 1])):
             return True
         at = text.find(words, at + 1)
     return False
 
 
-def _joined(one: str, other: str) -> bool:
+def _in_one_word(one: str, other: str) -> bool:
     return bool(_LETTER.match(one) and _LETTER.match(other))
 
 

@@ -35,7 +35,7 @@ class Pipeline:
         self.counter = counter
         self._beyond = frozenset(beyond)  # steps that free all they can, also where the target is met
 
-    def chosen(self, names: Collection[str], beyond: Collection[str] = ()) -> Pipeline:
+    def with_steps(self, names: Collection[str], beyond: Collection[str] = ()) -> Pipeline:
         """The same pipeline with these steps only, for a preview where they are ticked. Those in `beyond` free all they can,
         whether the target is met or not."""
         return Pipeline([s for s in self.strategies if s.name in names], self.counter, self.name, beyond)

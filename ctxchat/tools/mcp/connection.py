@@ -167,7 +167,7 @@ class Connection:
         with suppress(self._refusals, TimeoutError):
             async with asyncio.timeout(LISTING_TIMEOUT_S):
                 while len(self.skills) + len(left_out) < MAX_SKILLS:
-                    page = await self._asked("skills/list", {"cursor": cursor} if cursor else {})
+                    page = await self._send_request("skills/list", {"cursor": cursor} if cursor else {})
                     found: object = page.get("skills")
                     for value in cast("list[object]", found) if isinstance(found, list) else ():
                         try:
@@ -183,7 +183,7 @@ class Connection:
         self.skills = dict(list(self.skills.items())[:MAX_SKILLS])
         return left_out[:MAX_SKILLS]
 
-    async def _asked(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    async def _send_request(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
         """The result of a request that the SDK does not know."""
         request = self._request(method=method, params=parameters)
         return await self._client.session.send_request(request, self._any_result)
@@ -311,7 +311,7 @@ class Connection:
         with self._told_endings():
             if EXTENSION not in (getattr(self._client.server_capabilities, "extensions", None) or {}):
                 raise ToolError("It serves no skills.")
-            found = (await self._asked("skills/get", {"uri": uri})).get("skill")
+            found = (await self._send_request("skills/get", {"uri": uri})).get("skill")
         try:
             entry = entry_of(found)
         except ToolError as problem:

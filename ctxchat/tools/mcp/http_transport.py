@@ -54,7 +54,7 @@ async def http_transport(
                 auth = await stack.enter_async_context(login.logging_in(address, secret, store, page, plain))
             else:
                 auth = login.LoginAuth(store, address.url, kept, plain)
-            stack.push_async_callback(auth.finish)
+            stack.push_async_callback(auth.wait_for_refresh)
         client = await stack.enter_async_context(_client(address, session, auth))
         sdk: Any = import_module("mcp.client.streamable_http")
         sdk.jsonrpc_message_adapter = reading_shallow(sdk.jsonrpc_message_adapter)

@@ -65,7 +65,7 @@ class LoginAuth(httpx2.Auth):
             if response.status_code != 401:
                 return
 
-    async def finish(self) -> None:
+    async def wait_for_refresh(self) -> None:
         """Wait for a refresh that is under way, so that what the server has given is kept."""
         if self._refreshing:
             await asyncio.wait({self._refreshing}, timeout=REFRESH_END_TIMEOUT_S)
@@ -152,10 +152,10 @@ class PersonLogin(httpx2.Auth):
             while True:
                 outgoing = await flow.asend((yield outgoing))
 
-    async def finish(self) -> None:
-        """As `LoginAuth.finish`."""
+    async def wait_for_refresh(self) -> None:
+        """As `LoginAuth.wait_for_refresh`."""
         if self._kept:
-            await self._kept.finish()
+            await self._kept.wait_for_refresh()
 
     def accept_callback(self, address: str) -> bool:
         """The address that the browser was sent back to, with what the server said; False where it is not of this login."""

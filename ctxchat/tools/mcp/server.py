@@ -103,7 +103,7 @@ class McpTool:
                 elif (questions := questions + 1) > MAX_QUESTIONS:
                     news.answer(None)
                 else:
-                    async for question in self._asked(news):
+                    async for question in self._ask_person(news):
                         yield question
             reply = await calling
         finally:
@@ -114,7 +114,7 @@ class McpTool:
         text = reply.text or ("" if images else "[no output]")
         yield ToolOutput(text, "error" if reply.failed else "ok", images=images)
 
-    async def _asked(self, asked: AskedInCall) -> AsyncIterator[ToolQuestion]:
+    async def _ask_person(self, asked: AskedInCall) -> AsyncIterator[ToolQuestion]:
         """Put each thing that the server wants to know to a person; one without an answer ends it, and nothing is passed on."""
         opening = f"{self._server.name} asks: {asked.question.text}"
         content: dict[str, object] = {}
@@ -359,23 +359,23 @@ class McpServer:
         watch: Watch = lambda news: None,
     ) -> ToolReply:
         """Run one of its tools; where it dies of that it is started anew, for the next call. Raises ToolError."""
-        return await self._asked(lambda connection: connection.call(tool, arguments, watch))
+        return await self._ask_server(lambda connection: connection.call(tool, arguments, watch))
 
     async def read(self, uri: str) -> ToolReply:
         """A resource by its address; `failed` where nothing of it can be shown. Raises ToolError, as `call`."""
-        return await self._asked(lambda connection: connection.read(uri))
+        return await self._ask_server(lambda connection: connection.read(uri))
 
     async def get_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolReply:
         """One of its `prompts` for these arguments. Raises ToolError, as `call`."""
         name = self._prompts[prompt]  # by now: it may list others when it is asked
-        return await self._asked(lambda connection: connection.prompt(name, arguments))
+        return await self._ask_server(lambda connection: connection.prompt(name, arguments))
 
     async def read_skill(self, skill: PromptFile, file: str = "") -> ToolReply:
         """One of its `skills`, or one that it does not list, by the address in `path`; or the `file` of it. Raises ToolError, as
         `call`, and where it is not what was listed."""
         listed = self._skills.get(skill)
         digest = listed.digest if listed else ""
-        return await self._asked(lambda connection: connection.read_skill(skill.path, file, digest))
+        return await self._ask_server(lambda connection: connection.read_skill(skill.path, file, digest))
 
     @property
     def skills(self) -> Mapping[PromptFile, OfferedSkill]:
@@ -392,7 +392,7 @@ class McpServer:
         """What it lists while it is up."""
         return self._connection.resources if self._connection else ()
 
-    async def _asked(
+    async def _ask_server(
         self, ask: Callable[[ConnectionHandle], Awaitable[ToolReply]], *, again: bool = False
     ) -> ToolReply:
         """The reply of the connection there is. One that has forgotten our session over HTTP has done nothing: it is asked
@@ -413,7 +413,7 @@ class McpServer:
                 raise ToolError(f"{self.name}: {problem}") from problem
             await self._anew(connection)
             self._deaths = 0
-            return await self._asked(ask, again=True)
+            return await self._ask_server(ask, again=True)
         except ConnectionResetError as problem:
             await self._anew(connection)
             hint = f"{'It is being started again.' if self.state == 'starting' else ''}{self._log_hint}".strip()

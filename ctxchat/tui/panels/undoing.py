@@ -21,7 +21,16 @@ from ctxchat.agent.file_undo import Files
 from ctxchat.core.changes import UndoPreview, returning_messages
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import LedgerError
-from ctxchat.core.file_changes import Checkpoint, Keep, Restoring, chosen, files_words, is_folder, made_last, redoable
+from ctxchat.core.file_changes import (
+    Checkpoint,
+    Keep,
+    Restoring,
+    changes_to_make,
+    files_words,
+    is_folder,
+    made_last,
+    redoable,
+)
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, ChangeKind
 from ctxchat.core.quantities import made_smaller
@@ -142,7 +151,7 @@ def files_told(done: Checkpoint, wanted: Restoring, keep: Keep) -> str:
         words.append(f"as you left them: {_names([m.name for m in wanted.mine])}")
     if keep == "mine" and wanted.unnamed:
         words.append(f"left as they are: {_names([path.removeprefix(chr(0)) for path in wanted.unnamed])}")
-    if under := [c.name for c in chosen(wanted, keep) if c.path not in carried]:
+    if under := [c.name for c in changes_to_make(wanted, keep) if c.path not in carried]:
         words.append(f"left out, for you put something else in place of their folder: {_names(under)}")
     if beside:
         words.append(f"your versions are beside: {_names([c.name for c in beside])}")

@@ -61,7 +61,7 @@ class PasteFilter:
             kept.append(step)
         return "".join(kept)
 
-    def end(self) -> str:
+    def close_paste(self) -> str:
         """What closes a paste that nobody closes, and what was held back of it."""
         held, self._held, self.inside = self._held, "", False
         return _CONTROLS.sub("", held) + END
@@ -111,7 +111,7 @@ class InputParser(XTermParser):
         before: Iterable[Any] = ()
         self._lone = data if self._pastes.inside and data != ESC and _CONTROLS.fullmatch(data) else ""
         if self._lone and silent > LONE_KEY_AFTER_S:
-            before = self._parsed(self._pastes.end())
+            before = self._parsed(self._pastes.close_paste())
         if not self._pastes.inside:
             if self._is_rest(data):
                 data = START + data
@@ -135,7 +135,7 @@ class InputParser(XTermParser):
     def tick(self) -> Iterable[Any]:
         yield from self._guarded(super().tick())
         if self._pastes.inside and self._now() - self._last > PASTE_TIMEOUT_S:
-            yield from self._parsed(self._pastes.end())
+            yield from self._parsed(self._pastes.close_paste())
             yield from self._parsed(self._lone)  # the last that came, and all by itself: it was a key
             self._cut, self._lone = not self._lone, ""
 

@@ -185,7 +185,7 @@ class TranscriptColumn:
             self._settled = place + 1
         else:
             height = sum(self.heights[place] for place in stacks)
-            self._splice(first, last, [shown], [self._bind(_joined(list(stacks.values())))], height)
+            self._splice(first, last, [shown], [self._bind(_joined_stack(list(stacks.values())))], height)
 
     def _behind_words(self) -> int:
         """Where something nobody saw growing comes to stand: behind the words of ours that were said before it."""
@@ -468,7 +468,7 @@ def _lines_of(stack: Stack, block: Block) -> int:
     return stack.ends[place] - (stack.ends[place - 1] if place else 0)
 
 
-def _joined(stacks: Sequence[Stack]) -> Stack:
+def _joined_stack(stacks: Sequence[Stack]) -> Stack:
     """One of several that stand under one another, drawn where they are."""
     joined = Stack([block for stack in stacks for block in stack.blocks])
     if all(stack.lines is not None for stack in stacks):

@@ -73,19 +73,19 @@ class ViKeys:
         self._keys += character
         if whole := _KEYS.fullmatch(self._keys):
             self._keys = ""
-            return self._run(whole, text, at)
+            return self._apply_keys(whole, text, at)
         if not _BEGUN.fullmatch(self._keys):
             self._keys = ""
         return NOTHING_DONE
 
-    def _run(self, keys: re.Match[str], text: str, at: int) -> KeyResult:
+    def _apply_keys(self, keys: re.Match[str], text: str, at: int) -> KeyResult:
         times = int(keys["count"] or 1) * int(keys["more"] or 1)
         counted = bool(keys["count"] or keys["more"])
         if command := keys["command"]:
             if command in _SHORT:
                 short = _KEYS.fullmatch(f"{keys['count'] or ''}{_SHORT[command]}")
                 assert short is not None
-                return self._run(short, text, at)
+                return self._apply_keys(short, text, at)
             return self._command(command, times, text, at)
         if move := keys["move"]:
             if move in "jk" and not counted:
@@ -156,7 +156,7 @@ class ViKeys:
             case "p" | "P":
                 return self._put(command == "p", times, text, at)
             case "J":
-                return _joined(max(2, times), text, at)
+                return _join_lines(max(2, times), text, at)
             case "~":
                 to = min(end, at + times)
                 return KeyResult(_on_line(text, to), (at, to, text[at:to].swapcase()))
@@ -346,7 +346,7 @@ def _bracketed(opening: str, closing: str, text: str, at: int) -> tuple[int, int
     return None
 
 
-def _joined(lines: int, text: str, at: int) -> KeyResult:
+def _join_lines(lines: int, text: str, at: int) -> KeyResult:
     """The line of the cursor and those below it as one, with a blank between them."""
     start, end = _line_start(text, at), _line_end(text, at)
     if end == len(text):
