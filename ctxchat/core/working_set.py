@@ -22,6 +22,13 @@ MAX_FILES = 12
 EDIT_HALF_LIFE = 8
 """Edits after which one counts half as much for the place of its file."""
 
+MAX_EDITS, NEAR_LINES = 8, 20
+"""Edits of a file by which its place is found, the last ones, and lines that part two of them at most for one place."""
+
+PLACE_HALF_LIFE, MAX_EDIT_WEIGHT = 3, 10
+"""Edits after which one counts half as much for the place within its file, and lines of one that count: an import that was
+added last does not hide the function it is for."""
+
 EACH, LEAST = 5_000, 150
 """Tokens of one file at most, and what has to be left for one that is shown in part."""
 
@@ -42,15 +49,15 @@ _MARK = "\n[… {lines}{tokens} tokens left out …]\n"
 
 class CurrentFile(msgspec.Struct, frozen=True):
     """A text file as it is now. `path` as it is shown, `written` as calls named it; `text` are its numbered lines, `tokens` our
-    count of them; `changed`: by somebody else since the agent last saw it; `edited`: the lines that a call put there last, empty
-    where it was only read; `names` are the words in it that may be a program's names."""
+    count of them; `changed`: by somebody else since the agent last saw it; `edited`: the lines that the last edits put there, the
+    newest first, empty where it was only read; `names` are the words in it that may be a program's names."""
 
     path: str
     written: tuple[str, ...]
     text: str
     changed: bool = False
     tokens: int = 0
-    edited: tuple[str, ...] = ()
+    edited: tuple[tuple[str, ...], ...] = ()
     names: frozenset[str] = frozenset()
 
 
@@ -74,17 +81,21 @@ def touched(groups: Sequence[Group], most: int = MAX_FILES) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for rank in ranks for path in rank))[:most]
 
 
-def worked_on(groups: Sequence[Group]) -> dict[str, tuple[str, ...]]:
-    """By path, as calls named it, the lines that an edit put into the file last; of one that was only written whole its first."""
-    edited: dict[str, tuple[str, ...]] = {}
-    written: dict[str, tuple[str, ...]] = {}
+def worked_on(groups: Sequence[Group]) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """By path, as calls named it, the lines that each of the last edits put into the file, the newest first; of one that was only
+    written whole its first line."""
+    edited: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+    written: dict[str, tuple[tuple[str, ...], ...]] = {}
     for group in reversed(groups):
         for call in _calls_of(group, {"change"}):
+            path = use_of(call).target
             for old, new in exchanges(call):
                 put = tuple(line.strip() for line in new.splitlines() if line.strip())
-                if put:
-                    (written if old is None else edited).setdefault(use_of(call).target, put[:MAX_EDIT_LINES])
-    return {path: put[:1] for path, put in written.items()} | edited
+                if put and old is None:
+                    written.setdefault(path, (put[:1],))
+                elif put and len(edited[path]) < MAX_EDITS:
+                    edited[path].append(put[:MAX_EDIT_LINES])
+    return written | {path: tuple(edits) for path, edits in edited.items() if edits}
 
 
 def not_in_view(files: Sequence[CurrentFile], ledger: Ledger, fold: Sequence[str]) -> tuple[CurrentFile, ...]:
@@ -124,7 +135,7 @@ def working_set(
     """These files as one text in at most `max_tokens`, with their paths; empty where nothing fits. `after`: what was done last
     when they were looked at, where it stays in view: a call that shows how a file came to be so is not to be reckoned again.
 
-    The first ones go first. Of a large one that was edited the place of the last edit is shown, in an equal share with the
+    The first ones go first. Of a large one that was edited the place of the last edits is shown, in an equal share with the
     others; one that was only read is shown whole or not at all, for in part it would be read again all the same. What is left
     then is shared by those that were cut.
     """
@@ -164,27 +175,40 @@ def _fitting_part(file: CurrentFile, max_tokens: int, count: Count) -> str:
 
 
 def _edited_line(file: CurrentFile) -> int:
-    """Where the lines that were put there last begin: where most of them stand one behind the other; -1 for nowhere."""
-    order = {line: place for place, line in reversed(list(enumerate(file.edited)))}
-    if not order:
-        return -1
-    votes: Counter[int] = Counter()
+    """Where the place begins that most of the work of late was done at; -1 for nowhere."""
     starts: list[int] = []
-    at = number = 0
-    for line in file.text.splitlines(keepends=True):
+    words: list[tuple[int, str]] = []
+    at = 0
+    for number, line in enumerate(file.text.splitlines(keepends=True)):
         starts.append(at)
         at += len(line)
-        shown = line.partition("\t")[2].strip()
-        if shown:
-            if shown in order:
-                votes[number - order[shown]] += 1 + len(shown)
-            number += 1
-        else:
-            starts.pop()
+        if shown := line.partition("\t")[2].strip():
+            words.append((number, shown))
+    found = [(_line_of(edit, words), edit) for edit in file.edited]
+    places = [
+        (line, min(len(edit), MAX_EDIT_WEIGHT) * 0.5 ** (age / PLACE_HALF_LIFE))
+        for age, (line, edit) in enumerate(found)
+        if line >= 0
+    ]
+    if not places:
+        return -1
+    near = [[(line, weight) for line, weight in places if abs(line - place) <= NEAR_LINES] for place, _ in places]
+    best = max(near, key=lambda some: sum(weight for _, weight in some))
+    return starts[min(line for line, _ in best)]
+
+
+def _line_of(edit: Sequence[str], words: Sequence[tuple[int, str]]) -> int:
+    """The line, counted from 0, where the lines of an edit begin: where most of them stand one behind the other; -1 for
+    nowhere. `words` are the lines that are not blank, with their numbers."""
+    order = {line: place for place, line in reversed(list(enumerate(edit)))}
+    votes: Counter[int] = Counter()
+    for number, (_, shown) in enumerate(words):
+        if shown in order:
+            votes[number - order[shown]] += 1 + len(shown)
     if not votes:
         return -1
     best = max(votes, key=lambda place: (votes[place], place))
-    return starts[min(max(0, best), len(starts) - 1)]
+    return words[min(max(0, best), len(words) - 1)][0]
 
 
 def _files_of(group: Group, kinds: set[str]) -> Iterator[str]:

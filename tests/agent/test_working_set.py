@@ -128,11 +128,19 @@ def test_of_a_large_file_the_place_that_was_worked_on_is_shown() -> None:
     )
     done = (Message(2, "tool", "done", call_id="a"), Message(3, "tool", "done", call_id="b"))
     near = worked_on([Group("g1", "round", (Message(1, "assistant", calls=made), *done), 1)])
-    assert near == {"pier.py": ("gauge 700 = 4900",)}
+    assert near == {"pier.py": (("gauge 700 = 4900",),)}
     text, shown = working_set(
         [CurrentFile("pier.py", ("pier.py",), lines, False, rough_count(lines), near["pier.py"])], 900, rough_count
     )
     assert shown == ("pier.py",) and "gauge 700 = 4900" in text and "gauge 20 =" not in text
+
+
+def test_an_import_added_last_does_not_hide_the_place_that_was_worked_on() -> None:
+    text = "\n".join(f"{n:>5}\tgauge {n} = {n * 7}" for n in range(1, 900))
+    edits = (("gauge 4 = 28",), ("gauge 700 = 4900", "gauge 701 = 4907", "gauge 702 = 4914"), ("gauge 690 = 4830",))
+    file = CurrentFile("pier.py", ("pier.py",), text, tokens=rough_count(text), edited=edits)
+    shown, _ = working_set([file], 700, rough_count)
+    assert "gauge 690 =" in shown and "gauge 702 =" in shown and "gauge 4 =" not in shown
 
 
 def test_it_says_after_what_the_files_were_looked_at() -> None:
@@ -156,15 +164,15 @@ def test_large_files_that_were_worked_on_share_the_room() -> None:
     files = [
         CurrentFile(name, (name,), text, tokens=rough_count(text), edited=edited)
         for name, edited in (
-            ("CHANGES", ("gauge 2 = 14",)),
+            ("CHANGES", (("gauge 2 = 14",),)),
             ("read.py", ()),
-            ("pier.py", ("gauge 700 = 4900", "gauge 701 = 4907", "gauge 2 = 14")),
-            ("mole.py", ("gauge 400 = 2800",)),
+            ("pier.py", (("gauge 700 = 4900", "gauge 701 = 4907", "gauge 2 = 14"),)),
+            ("mole.py", (("gauge 400 = 2800",),)),
         )
         for text in ["\n".join(f"{n:>5}\tgauge {n} = {n * 7}" for n in range(1, 900))]
     ]
     text, shown = working_set(files, 1_200, rough_count)
-    assert shown == ("CHANGES", "pier.py", "mole.py") and all(f.edited[0] in text for f in files if f.edited)
+    assert shown == ("CHANGES", "pier.py", "mole.py") and all(f.edited[0][0] in text for f in files if f.edited)
     parts = [rough_count(part) for part in text.split("\n\n")[1:-1]]
     assert max(parts) < 1.3 * min(parts)
 
@@ -189,7 +197,7 @@ def test_what_was_read_in_part_or_edited_in_view_is_shown_and_what_was_read_whol
         before = [Message(1, "user", "one"), Message(2, "assistant", "ok")]
         return Ledger(groups=group_messages([*before, call, Message(4, "tool", "done", call_id="a")]))
 
-    file = CurrentFile("a.py", ("a.py",), "    1\tx", tokens=9, edited=("x",))
+    file = CurrentFile("a.py", ("a.py",), "    1\tx", tokens=9, edited=(("x",),))
     for name, arguments, left in (
         ("read_file", '{"path": "a.py"}', ()),
         ("write_file", '{"path": "a.py", "content": "x"}', ()),
