@@ -19,6 +19,7 @@ from ctxchat.core.facts import render
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.memos import memos_of
 from ctxchat.core.messages import BROKEN_OFF, Group, Message, Text, ToolCall, spoken
+from ctxchat.core.notes import CONTEXT_NOTE
 from ctxchat.core.pending import asked_now
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.recap import person_said
@@ -111,7 +112,14 @@ def _recent_context(ledger: Ledger, step: Step, options: PlanOptions) -> str:
     """What the person said last, the newest messages, the person's messages and the facts that go along with the summary."""
     count = options.counter.count_text
     folded = frozenset(step.fold)
-    kept = [e.group for e in ledger.live() if e.group and not is_summary(e) and folded.isdisjoint(e.covers)]
+    kept = [
+        e.group
+        for e in ledger.live()
+        if e.group
+        and not is_summary(e)
+        and folded.isdisjoint(e.covers)
+        and not e.group.source.startswith(CONTEXT_NOTE)  # what stands around is told anew, and the notes on it go
+    ]
     parts = [asked_now(ledger, 400, count)]
     if last := max((m.seq for name in step.fold for m in ledger.group(name).messages if not m.synthetic), default=0):
         parts.append(

@@ -16,8 +16,10 @@ from ctxchat.core.clip import clip, head, safe_cut
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.facts import Memory, collect, facts_of
 from ctxchat.core.grouping import group_messages, single
+from ctxchat.core.head import ContextBlock
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, Image, Message, Opaque, Text, ToolCall, own_words
+from ctxchat.core.notes import context_note
 from ctxchat.core.pending import open_requests
 from ctxchat.core.recap import person_said, recap
 from ctxchat.core.record import YOU, CompactionRecord, Digest
@@ -195,6 +197,15 @@ def test_what_only_a_recap_stands_for_is_read_again_as_it_was() -> None:
         r"These messages stay in view: m\d.*m49\. The newest of them, in short but for the last results:\n- m\d",
         task.beside,
     )
+
+
+def test_what_is_told_anew_at_a_compaction_is_not_told_as_staying() -> None:
+    ledger = Ledger(groups=group_messages(conversation(8)))
+    ledger = ledger.append(context_note(17, "", 8, "The window is full.", [ContextBlock("budget", "60")]))
+    plan = builtin_strategies(OPTIONS)["summarize"].plan(see(ledger, OPTIONS), ledger, BUDGET)
+    assert plan is not None
+    task = summary_task(ledger, plan.steps[-1], OPTIONS)
+    assert "- m16 assistant" in task.beside and "m17" not in task.beside and "window is full" not in task.beside
 
 
 def test_nothing_of_an_edit_is_left_out_without_a_mark() -> None:
