@@ -33,6 +33,8 @@ MAX_UPDATE_SHARE = 0.5
 _HEADING = re.compile(r"^##? +(.+?) *:? *$", re.MULTILINE)
 _AS_BEFORE = re.compile(r"^\W*as before\W*$", re.IGNORECASE)
 _WITHOUT = re.compile(r"^\W*(?:\[\s*(?:as before\W+)?without\b|without:)\W*(?P<gone>.*?)\]?\W*$", re.IGNORECASE)
+_WITHOUT_BELOW = re.compile(r"^\W*\[without: *(?P<gone>[^\]]+)\]\W*$", re.IGNORECASE | re.MULTILINE)
+"""As a line among others, where nobody was to write it: it still names what goes, and is no line of a record."""
 _NONE = re.compile(r"\W*none\W*", re.IGNORECASE)
 _MIN_NAMED_CHARS = 4
 """Characters of a line's beginning by which it is found."""
@@ -96,6 +98,10 @@ def _section(title: str, before: str, change: str) -> str:
     while mark := _WITHOUT.match(first := rest.partition("\n")[0]) or _AS_BEFORE.match(first):
         gone += [_bare(words) for words in (mark.groupdict().get("gone") or "").split(";")]
         rest, marked = rest.partition("\n")[2].lstrip("\n"), True
+    for mark in _WITHOUT_BELOW.finditer(rest):
+        gone += [_bare(words) for words in mark["gone"].split(";")]
+        marked = True
+    rest = _WITHOUT_BELOW.sub("", rest)
     if title in STATES and not marked:
         return change
     items = {_subject(item): item for item in _items(before) if not _is_named(item, gone)}

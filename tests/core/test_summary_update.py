@@ -34,6 +34,8 @@ Moor it.
         ("## Next\nShip it.\n## Next steps\nThen rest.", RECORD.replace("1. Test it.", "Ship it.\nThen rest.")),
         ("## Files\n[As before, without: `b.py`; c.py]\n", RECORD.replace("\n- **`b.py`**: the mole\n- `c.py`: gone soon", "")),
         ("## Failed attempts\n- oars", RECORD.replace("## Files", "## Failed attempts\n- oars\n\n## Files")),
+        ("## Files\n- d.py: new\n- [without: `b.py`; c.py]", RECORD.replace(
+            "- **`b.py`**: the mole\n- `c.py`: gone soon", "- d.py: new")),
         ("## Goal\nas before the storm, moor it", RECORD.replace("Moor it.", "as before the storm, moor it")),
         ("nothing new", ""),
         (RECORD, RECORD),
