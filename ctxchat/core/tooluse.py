@@ -304,7 +304,8 @@ def hits_in(lines: Sequence[str]) -> tuple[int, str]:
 
 
 def _changed(call: ToolCall) -> str:
-    """How many lines a call put into a file and took out of it, and the first of them; empty where it does not tell."""
+    """How many lines a call put into a file and took out of it, and the first of them that says something: one that defines a
+    name, else one that opens nothing; empty where it does not tell."""
     added: list[str] = []
     removed: list[str] = []
     for old, new in exchanges(call):
@@ -312,8 +313,11 @@ def _changed(call: ToolCall) -> str:
         added += (Counter(after) - Counter(before)).elements()
         removed += (Counter(before) - Counter(after)).elements()
     counts = [f"+{len(added)}"] * bool(added) + [f"−{len(removed)}"] * bool(removed)
-    first = next((line.strip() for line in (*added, *removed) if line.strip()), "")
-    return f"{' '.join(counts)}: {first}" if counts else ""
+    lines = [stripped for line in (added if any(map(str.strip, added)) else removed) if (stripped := line.strip())]
+    defining = [line for line in lines if _DEFINES.match(line)]
+    saying = [line for line in lines if line[-1] not in "([{" and any(map(str.isalpha, line))]
+    told = (defining or saying or lines or [""])[0]
+    return f"{' '.join(counts)}: {told}" if counts else ""
 
 
 def first_line(text: str, width: int) -> str:

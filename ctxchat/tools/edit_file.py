@@ -181,6 +181,9 @@ class EditFile(_WritingTool[EditArguments]):
 AROUND, MAX_SHOWN_LINES, MAX_SHOWN_CHARS = 2, 10, 200
 """Lines shown before and behind those that an edit changed, of these at most, and characters of each."""
 
+MIN_LEFT_OUT_LINES = 2
+"""Lines that are shown as well, since the mark for what is left out would take as much."""
+
 
 def lines_now(old: str, new: str) -> str:
     """The lines that a change has left and those around them, as read_file shows them; of many the first and the last."""
@@ -189,7 +192,7 @@ def lines_now(old: str, new: str) -> str:
     last = len(after) - min(_alike(before[::-1], after[::-1]), len(after) - first, len(before) - first)
     end = len(after) - (after[-1] == "")  # behind the last line end there is none
     places = range(max(0, first - AROUND), min(end, last + AROUND))
-    if len(places) > MAX_SHOWN_LINES + 2 * AROUND:
+    if len(places) > MAX_SHOWN_LINES + 2 * AROUND + MIN_LEFT_OUT_LINES:
         half = MAX_SHOWN_LINES // 2 + AROUND
         left_out = f"[… lines {places[half] + 1}–{places[-half]}]"
         return "\n".join([_numbered(after, places[:half]), left_out, _numbered(after, places[-half:])])

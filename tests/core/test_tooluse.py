@@ -42,6 +42,10 @@ from ctxchat.core.tooluse import gist, part_checked
         ("edit_file", {"path": "a.py"}, "Changed a.py: +1 −1, now 3 lines.", "Changed a.py: +1 −1, now 3 lines."),
         ("edit", {"path": "a.py", "oldText": "x = 1\ny = 2", "newText": "x = 1\ny = 3\nz = 4"}, "Successfully replaced.",
          "+2 −1: y = 3"),
+        ("edit_file", {"path": "a.py", "old": "x", "new": "@mark(\n    1,\n)\ndef moor(boat):\n    x"}, "Changed a.py.",
+         "+5 −1: def moor(boat):"),
+        ("edit_file", {"path": "a.py", "old": "if tied:\n    x", "new": "if (\n    tied\n    and calm\n):\n    x"},
+         "Changed a.py.", "+4 −1: tied"),
         ("read_file", {"path": "a.py"}, "[error] a.py does not exist.", "[error] a.py does not exist."),
     ],
 )  # fmt: skip

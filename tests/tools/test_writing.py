@@ -94,6 +94,10 @@ async def test_an_edit_answers_with_the_lines_as_they_are_now(call: Callable, wo
         and "\tLINE 1\n" in found.text
         and "\n[… lines 8–22]\n23\tLINE 22" in found.text
     )
+    for many, cut in ((12, False), (14, True)):
+        found = await call(edit, path="a.py", old="LINE 2\n", new="x\n" * many)
+        assert ("[… lines" in found.text) == cut
+        found = await call(edit, path="a.py", old="x\n" * many, new="LINE 2\n")
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abc"), max_size=30))
