@@ -24,7 +24,7 @@ from ctxchat.tui.chat.screen import ChatScreen
 from ctxchat.tui.own_commands import OwnCommands
 from ctxchat.tui.services import Services
 from ctxchat.tui.starting import arrive
-from ctxchat.tui.transcript.presenter import MAKING_ROOM, WAITING
+from ctxchat.tui.transcript.presenter import MAKING_ROOM, WAITING, Growing
 from ctxchat.tui.unsent.draft import Draft, Drafts, joined, prepared
 
 if TYPE_CHECKING:
@@ -317,7 +317,11 @@ class SessionController:
                     if self._has_left():
                         await self.keep_draft()
                     made = made or isinstance(stamped.event, CompactionRecord)
-                    await self._chat.show_event(stamped)
+                    if (live := self._chat.presenter.live) is None:
+                        continue  # another session came on screen
+                    if isinstance(stamped.event, Growing):
+                        live.show_event(stamped.event, stamped.at)
+                    await self._chat.show_event(stamped.event)
                     if isinstance(stamped.event, ApprovalRequested):
                         self._alert("ctxchat asks before it goes on")
             interrupted = False

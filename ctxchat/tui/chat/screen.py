@@ -17,7 +17,6 @@ from textual.geometry import Offset
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from ctxchat.core.cache_state import CacheState
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -29,11 +28,9 @@ from ctxchat.core.events import (
     Notice,
     QuestionAsked,
     Retry,
-    Stamped,
     ToolFinished,
     ToolStarted,
     TurnFinished,
-    Usage,
 )
 from ctxchat.core.record import CompactionRecord
 from ctxchat.presentation.usage_text import break_words
@@ -51,7 +48,7 @@ from ctxchat.tui.chat.side_panel import Side
 from ctxchat.tui.chat.work_line import WorkLine
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.style.compositor import CroppingCompositor
-from ctxchat.tui.transcript.presenter import TranscriptPresenter
+from ctxchat.tui.transcript.presenter import Growing, TranscriptPresenter
 from ctxchat.tui.transcript.todo_lines import items_of
 from ctxchat.tui.transcript.transcript import Transcript
 from ctxchat.tui.unsent.input_history import InputHistory
@@ -289,21 +286,16 @@ class ChatScreen(CurrentSizeScreen[None]):
             if limit := self._session.spending.reached:
                 await self.questions.stopped_by(limit)
 
-    async def show_event(self, stamped: Stamped) -> None:
-        """One event of the turn."""
-        event: Event = stamped.event
-        live = self.presenter.live
-        if live is None:
-            return  # nothing is under way any more
+    async def show_event(self, event: Event) -> None:
+        """What an event of the turn changes on screen, besides what grows in the transcript."""
         match event:
             case ApprovalRequested() | QuestionAsked():
-                live.show_event(event, stamped.at)
                 await self.questions.ask(event)
-            case ApprovalResolved():
-                await self.questions.answered(event.call_id)
-                live.show_event(event, stamped.at)
-            case Usage() | CacheState():
-                pass  # the figures have it
+            case ApprovalResolved() | ToolFinished():
+                await self.questions.answered(event.call_id)  # of a call that ended nothing is asked any more
+            case ToolStarted():
+                if (items := items_of(event.name, event.arguments)) is not None:
+                    self.work.show_items(items)
             case ContextUsage():
                 self.show_figures(event)
                 self.show_header()  # another model may answer
@@ -318,15 +310,12 @@ class ChatScreen(CurrentSizeScreen[None]):
                 self.presenter.notice(event.level, event.text)
             case TurnFinished():
                 self.presenter.close_turn(interrupted=event.status == "cancelled")
+            case Failed():
+                self._away = event.kind in ("connection", "auth")
             case _:
-                if isinstance(event, Failed):
-                    self._away = event.kind in ("connection", "auth")
-                self._retrying = isinstance(event, Retry)
-                if isinstance(event, ToolStarted) and (items := items_of(event.name, event.arguments)) is not None:
-                    self.work.show_items(items)
-                if isinstance(event, ToolFinished):
-                    await self.questions.answered(event.call_id)  # what it asked matters no longer
-                live.show_event(event, stamped.at)
+                pass
+        if isinstance(event, Growing):
+            self._retrying = isinstance(event, Retry)
 
     def announce(self, text: str, level: Level = "warning", about: str = "", *, above: bool = False) -> None:
         """Something to know before the next message: above the conversation, until one is sent; in it, once one was, below the
