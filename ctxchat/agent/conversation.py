@@ -206,6 +206,11 @@ class Conversation(JournalWriter):
         return self._config.lasting
 
     @property
+    def agent(self) -> str:
+        """The name of the agent it is, empty for the usual one."""
+        return self._config.agent
+
+    @property
     def by_hook(self) -> bool:
         """Hooks say when room is made, so no compaction starts by itself before a request."""
         return replaces_automatic(self._config.hooks)

@@ -18,14 +18,27 @@ from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit, Work
 from ctxchat.core.call_arguments import fields_of
-from ctxchat.core.claude_hooks import BLOCKING_EXIT_CODE, CLAUDE_MODES, event_fields, matches, tool_input, verdict_of
+from ctxchat.core.claude_hooks import (
+    BLOCKING_EXIT_CODE,
+    CLAUDE_AGENTS,
+    CLAUDE_ERRORS,
+    CLAUDE_MODES,
+    OF_THE_PERSON,
+    answer_in,
+    event_fields,
+    matches,
+    tool_input,
+    verdict_of,
+)
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import (
     ApprovalRequested,
     CompactionStarted,
     Event,
+    Failed,
     Notice,
+    QuestionAsked,
     ToolFinished,
     ToolStarted,
     TurnFinished,
@@ -34,6 +47,8 @@ from ctxchat.core.events import (
 )
 from ctxchat.core.grouping import single
 from ctxchat.core.hooks import (
+    ASKED,
+    UNSTREAMED,
     CompactContext,
     Hook,
     HookEvent,
@@ -47,6 +62,8 @@ from ctxchat.core.hooks import (
 )
 from ctxchat.core.journal import HookFired, Sealed
 from ctxchat.core.messages import Group, Message, ToolCall
+from ctxchat.core.ports import ToolOutput
+from ctxchat.core.prompt_files import FilledPrompt
 from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.core.tool_names import claude_name
 
@@ -127,8 +144,12 @@ class CommandRunner(Protocol):
     async def __call__(self, action: RunCommand, event: bytes) -> Ran: ...
 
 
+class HookStop(CtxchatError):
+    """A hook ended the turn."""
+
+
 class Hooks:
-    """The hooks of one session; false where there are none."""
+    """The hooks of one session; false where there are none. `above` is the session a sub-agent works for."""
 
     def __init__(
         self,
@@ -137,8 +158,9 @@ class Hooks:
         compactor: Compactor,
         run: CommandRunner,
         workspace: str = "",
+        above: str = "",
     ) -> None:
-        self._workspace = workspace
+        self._workspace, self._above = workspace, above
         compactor.ask_hooks = self.before_compaction
         self._hooks = tuple(hooks)
         self._conversation = conversation
@@ -155,6 +177,8 @@ class Hooks:
         self._begun = False
         self._asked_calls = 0  # calls of the turn that hooks were asked about before they ran
         self._continuations = 0  # times in the turn that a hook had the model go on
+        self._stop: HookVerdict | None = None  # by which the turn ends with the round under way
+        self._ended_calls: list[dict[str, object]] = []  # of that round, as hooks read them
 
     def __len__(self) -> int:
         return len(self._hooks)
@@ -235,6 +259,8 @@ class Hooks:
         match event:
             case TurnStarted():
                 self._calls, self._results, self._asked_calls, self._continuations = 0, 0, 0, 0
+                self._stop = None
+                self._ended_calls.clear()
             case ToolStarted():
                 self._calls += 1
             case ToolFinished(tokens=tokens):
@@ -249,6 +275,8 @@ class Hooks:
             said += await self._fire("session_started", None)
             source = "startup" if self._conversation.ledger.turn <= 1 else "resume"
             await self._decide("session_started", said.append, source)
+            if self._above:
+                await self._decide("subagent_started", said.append, self._agent_type)
         in_vain = isinstance(event, CompactionRecord) and event.outcome != "compacted"
         name = type(event).__struct_config__.tag
         if name in get_args(HookEvent) and not in_vain:
@@ -256,16 +284,22 @@ class Hooks:
         if isinstance(event, ApprovalRequested):
             fields = {"message": event.summary}
             await self._decide("approval_requested", said.append, "permission_prompt", fields)
+        if isinstance(event, QuestionAsked) and event.server:
+            fields = {"message": event.text}
+            await self._decide("approval_requested", said.append, "elicitation_dialog", fields)
         if isinstance(event, CompactionRecord) and not in_vain:
             await self._decide("compaction_finished", said.append)
+        if isinstance(event, Failed) and event.kind in CLAUDE_ERRORS:
+            told = {"error_details": event.text, "last_assistant_message": event.text}
+            await self._decide("error", said.append, CLAUDE_ERRORS[event.kind], told)
         for news in said:
             await emit(news)
 
-    async def _fire(self, name: HookEvent, event: Event | None) -> Sequence[Event]:
+    async def _fire(self, name: HookEvent, event: Event | None, moment: Moment | None = None) -> Sequence[Event]:
         if all(hook.event != name for hook in self._hooks):
             return ()
         try:
-            moment = await self._moment(event)
+            moment = moment or await self._moment(event)
         except Exception:  # the view cannot be made: the turn meets the same next, and tells it
             return ()
         able = [hook for hook in self._hooks if hook.name not in self._left_out]
@@ -316,37 +350,100 @@ class Hooks:
     async def before_call(self, call: ToolCall, tell: Callable[[Event], object]) -> HookVerdict:
         """What hooks say of a call before it is checked and asked about."""
         self._asked_calls += 1
-        fields = tool_input(call.name, fields_of(call.arguments) or {}, self._workspace) | {"tool_use_id": call.id}
-        return await self._decide("tool_started", tell, claude_name(call.name), fields, call.name)
+        fields = self._call_fields(call) | {"tool_use_id": call.id}
+        return self._stopping(await self._decide("tool_started", tell, claude_name(call.name), fields, call.name))
 
-    async def after_call(self, call: ToolCall, output: str, tell: Callable[[Event], object]) -> str:
-        """What the model is told beside the result of a call that went well; empty for nothing."""
-        fields: dict[str, object] = dict(tool_input(call.name, fields_of(call.arguments) or {}, self._workspace))
-        fields |= {"tool_use_id": call.id, "tool_response": {"stdout": output, "stderr": "", "interrupted": False}}
-        said = await self._decide("tool_finished", tell, claude_name(call.name), fields, call.name)
+    async def before_asking(self, call: ToolCall, tell: Callable[[Event], object]) -> HookVerdict:
+        """What hooks say of a call that the person is about to be asked about. They can refuse it in their place."""
+        fields, name = self._call_fields(call), claude_name(call.name)
+        return self._stopping(await self._decide("approval_needed", tell, name, fields, call.name))
+
+    async def after_call(
+        self, call: ToolCall, output: ToolOutput, seconds: float, tell: Callable[[Event], object]
+    ) -> str:
+        """What the model is told beside the result of a call that ran; empty for nothing."""
+        fields = self._call_fields(call) | {"tool_use_id": call.id}
+        self._ended_calls.append(fields | {"tool_response": output.text})
+        fields |= {"duration_ms": round(seconds * 1000)}
+        if output.status == "ok":
+            event: HookEvent = "tool_finished"
+            fields |= {"tool_response": {"stdout": output.text, "stderr": "", "interrupted": False}}
+        else:
+            event, code = "tool_failed", output.exit_code
+            fields |= {"error": f"Exit code {code}\n{output.text}" if code else output.text, "is_interrupt": False}
+        said = self._stopping(await self._decide(event, tell, claude_name(call.name), fields, call.name))
         return "\n".join(text for text in (said.reason if said.blocks else "", said.context) if text)
+
+    async def after_round(self, calls: Sequence[ToolCall], emit: Emit) -> None:
+        """These calls of a reply are done, and in the record. Raises HookStop where a hook does not let the model go on."""
+        ids = {call.id for call in calls}
+        ended, self._ended_calls = [each for each in self._ended_calls if each["tool_use_id"] in ids], []
+        said: list[Event] = []
+        verdict = await self._decide("round_finished", said.append, fields={"tool_calls": ended})
+        for event in said:
+            await emit(event)
+        if verdict.context:
+            self._notes.add_note(verdict.by, verdict.context)
+        stop, self._stop = self._stop or (verdict if verdict.blocks or verdict.stops else None), None
+        if stop:
+            self._notes.add_note(stop.by, f"The turn was stopped here. {stop.reason}".rstrip())
+            raise HookStop(
+                f"The hook {stop.by} stopped the turn. {stop.reason}".rstrip(), "Say how to go on, or /continue."
+            )
+
+    def _stopping(self, verdict: HookVerdict) -> HookVerdict:
+        """The verdict on a call; where it stops everything, the turn ends with its round."""
+        self._stop = verdict if verdict.stops else self._stop
+        return verdict
+
+    def _call_fields(self, call: ToolCall) -> dict[str, object]:
+        return dict(tool_input(call.name, fields_of(call.arguments) or {}, self._workspace))
 
     async def before_message(self, text: str, emit: Emit) -> None:
         """Raises CtxchatError where a hook does not let a message of the person through."""
+        await self._let_through("turn_started", emit, "", {"prompt": text})
+
+    async def before_command(self, called: FilledPrompt, text: str, emit: Emit) -> None:
+        """As `before_message`, of a message that calls a skill, command or prompt by its name."""
+        file = called.file
+        fields = {
+            "expansion_type": "mcp_prompt" if file.origin == "server" else "slash_command",
+            "command_args": called.arguments,
+            "command_source": file.origin,
+            "prompt": text,
+        }
+        await self._let_through("command_called", emit, file.name, fields)
+
+    async def _let_through(self, name: HookEvent, emit: Emit, subject: str, fields: Mapping[str, object]) -> None:
         said: list[Event] = []
-        verdict = await self._decide("turn_started", said.append, fields={"prompt": text})
+        verdict = await self._decide(name, said.append, subject, fields)
         for event in said:
             await emit(event)
         if verdict.blocks or verdict.stops:
             raise CtxchatError(f"Not sent: a hook does not allow it. {verdict.reason}".rstrip())
 
     async def wants_more(self, answer: str, emit: Emit) -> bool:
-        """Whether the model is to go on though it is done: a hook's reason for that waits as a note then."""
+        """Whether the model is to go on though it is done: what a hook says to that waits as a note then."""
         fields = {"stop_hook_active": self._continuations > 0, "last_assistant_message": answer}
         said: list[Event] = []
         verdict = await self._decide("turn_finished", said.append, fields=fields)
+        if self._above and not verdict.blocks:
+            fields["agent_transcript_path"] = ""
+            verdict = await self._decide("subagent_finished", said.append, self._agent_type, fields)
         for event in said:
             await emit(event)
-        if not verdict.blocks or verdict.stops or self._continuations >= MAX_CONTINUATIONS:
+        wanted = verdict.blocks or verdict.context
+        if not wanted or verdict.stops or self._continuations >= MAX_CONTINUATIONS:
             return False
         self._continuations += 1
-        self._notes.add_note(verdict.by, verdict.reason or "Not done yet.")
+        self._notes.add_note(verdict.by, verdict.reason or verdict.context or "Not done yet.")
         return True
+
+    @property
+    def _agent_type(self) -> str:
+        """The sub-agent by Claude Code's name."""
+        agent = self._conversation.agent
+        return CLAUDE_AGENTS.get(agent, agent)
 
     async def before_compaction(self, reason: Reason, instructions: str, emit: Emit) -> HookVerdict:
         """What hooks say of a compaction that is due; `context` is what it must keep."""
@@ -366,12 +463,19 @@ class Hooks:
         fields: Mapping[str, object] | None = None,
         tool: str = "",
     ) -> HookVerdict:
-        """Ask the hooks whose answer counts, one after another, until one blocks; what they say goes on to the next."""
-        if not any(hook.event == name and _decides(hook) for hook in self._hooks):
+        """Ask the hooks whose answer counts, one after another, until one blocks; what they say goes on to the next. Those in
+        Claude Code's form are not asked in a sub-agent about what there is with a person only."""
+        hooks = [
+            h for h in self._hooks if h.event == name and not (self._above and name in OF_THE_PERSON and _is_claude(h))
+        ]
+        if not hooks:
             return HookVerdict()
         moment = await self._asked_moment(tool)
+        if name in UNSTREAMED:
+            for event in await self._fire(name, None, moment):
+                tell(event)
         verdict, context = HookVerdict(), list[str]()
-        for hook in firing([h for h in self._hooks if _decides(h)], name, moment, self._tallies):
+        for hook in firing([h for h in hooks if _decides(h)], name, moment, self._tallies):
             action = cast("RunCommand", hook.action)
             if action.form == "claude" and not matches(action.matcher, subject):
                 continue
@@ -384,8 +488,8 @@ class Hooks:
                 continue
             for notice in self._told_person(hook, said):
                 tell(notice)
-            if said.context and name in {"session_started", "turn_started"}:
-                self._notes.add_note(hook.name, said.context)
+            if said.context and name in _NOTED:
+                self._note_once(hook.name, said.context)
             elif said.context:
                 context.append(said.context)
             asks, arguments = said.asks or verdict.asks, said.arguments or verdict.arguments
@@ -394,18 +498,24 @@ class Hooks:
                 break
         return msgspec.structs.replace(verdict, context="\n".join(context))
 
+    def _note_once(self, hook: str, text: str) -> None:
+        """A note, where a sub-agent that is asked more does not have it still from its first start."""
+        if not (self._above and any(text in item.message.text for item in self._conversation.view.items)):
+            self._notes.add_note(hook, text)
+
     async def _answer(
         self, hook: Hook, action: RunCommand, name: HookEvent, moment: Moment, fields: dict[str, object], tool: str
     ) -> HookVerdict:
-        line = self._claude_line(fields) if action.form == "claude" else self._event_line(hook, None, moment, fields)
+        ours = action.form != "claude"
+        line = self._event_line(hook, None, moment, fields) if ours else self._claude_line(fields)
         ran = await self._run(action, line)
         self._did(hook)
         if ran.exit_code is None:
             raise CtxchatError(
                 f"did not end within {action.timeout:g} s and was ended; what it was asked went on without it"
             )
-        verdict = verdict_of(name, tool, ran.exit_code, ran.output, ran.errors)
-        if ran.exit_code not in {0, BLOCKING_EXIT_CODE}:
+        verdict = verdict_of(name, tool, ran.exit_code, ran.output, ran.errors, ours=ours)
+        if ran.exit_code not in {0, BLOCKING_EXIT_CODE} and answer_in(ran.output) is None:
             last = (ran.errors or ran.output).strip().rsplit("\n", 1)[-1][:MAX_FAILURE_CHARS]
             raise CtxchatError(f"exit code {ran.exit_code}{': ' if last else ''}{last}")
         if action.show_output and ran.output.strip() and verdict == HookVerdict():
@@ -428,7 +538,10 @@ class Hooks:
 
     def _claude_line(self, fields: Mapping[str, object]) -> bytes:
         """What a hook in Claude Code's form reads. There is no file of the conversation in its form."""
-        session = {"session_id": self._conversation.journal.session, "transcript_path": ""}
+        own = self._conversation.journal.session
+        session = {"session_id": self._above or own, "transcript_path": ""}
+        if self._above:
+            session |= {"agent_id": own, "agent_type": self._agent_type}
         around = {"cwd": self._workspace, "permission_mode": CLAUDE_MODES[self._conversation.mode]}
         return (json.dumps(session | around | dict(fields)) + "\n").encode()
 
@@ -508,11 +621,17 @@ class Hooks:
         return (json.dumps(dict(told or {}) | body | head | more) + "\n").encode()
 
 
+_NOTED: frozenset[HookEvent] = frozenset({"session_started", "turn_started", "subagent_started", "command_called"})
+"""What a hook says to these is a note for the model."""
+
+
+def _is_claude(hook: Hook) -> bool:
+    return isinstance(hook.action, RunCommand) and hook.action.form == "claude"
+
+
 def _decides(hook: Hook) -> bool:
     """Its answer counts, so it is asked before, or where the answer goes to."""
-    if not isinstance(hook.action, RunCommand):
-        return False
-    return hook.action.form == "claude" or hook.event in {"tool_started", "compaction_started"}
+    return isinstance(hook.action, RunCommand) and (_is_claude(hook) or hook.event in ASKED)
 
 
 def _head(exit_code: int) -> str:

@@ -176,7 +176,8 @@ class Stored(msgspec.Struct, frozen=True):
 class Opening:
     """How sessions of a program are put together. `interactive` says that somebody can be asked, `approvals` is what stands
     between a sub-agent and what it does, `checkpoints` where that is kept, `spending` what it may spend and `reports` whom it
-    tells its events: its caller's; `editor` gives the files of the editor that has the session of that id open."""
+    tells its events: its caller's, the session `caller`; `editor` gives the files of the editor that has the session of that id
+    open."""
 
     def __init__(
         self,
@@ -187,8 +188,10 @@ class Opening:
         spending: SpendingBudget | None = None,
         editor: Callable[[str], EditorFiles] | None = None,
         reports: SpanWriter | None = None,
+        caller: str = "",
     ) -> None:
         self._shared = shared
+        self._caller = caller
         self._editor = editor
         self._spending = spending
         self._reports, self._reports_above = reports, reports
@@ -269,7 +272,14 @@ class Opening:
             conversation,
             tool_runner,
             compactor,
-            Hooks(config.hooks, conversation, compactor, self._hook_commands(folder), str(shared.workspace)),
+            Hooks(
+                config.hooks,
+                conversation,
+                compactor,
+                self._hook_commands(folder),
+                str(shared.workspace),
+                self._caller,
+            ),
             config,
             configure=self._configuring,
             files=checkpoints if own else None,
@@ -431,6 +441,7 @@ class Opening:
             spending,
             editor if files else None,
             self._reports,
+            above,
         ).open(session)
 
     async def _keep_rules(self, rules: Sequence[Rule]) -> None:

@@ -18,11 +18,25 @@ HookEvent = Literal[
     "turn_finished",
     "tool_started",
     "tool_finished",
+    "tool_failed",
+    "round_finished",
     "compaction_started",
     "compaction_finished",
+    "approval_needed",
     "approval_requested",
+    "command_called",
+    "subagent_started",
+    "subagent_finished",
     "error",
 ]
+
+UNSTREAMED: frozenset[HookEvent] = frozenset(
+    {"tool_failed", "round_finished", "approval_needed", "command_called", "subagent_started", "subagent_finished"}
+)
+"""Of these no event of a session tells: hooks are asked about each where it is due."""
+
+ASKED = UNSTREAMED | {"tool_started", "compaction_started"}
+"""Where the answer of a command in any form counts."""
 
 # ── conditions ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

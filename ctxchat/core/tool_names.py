@@ -20,7 +20,7 @@ CLAUDE_NAMES: Mapping[str, str] = {
     "grep": "Grep",
     "web_fetch": "WebFetch",
     "todo": "TodoWrite",
-    DELEGATE: "Task",
+    DELEGATE: "Agent",
     "ask_user": "AskUserQuestion",
     "skill": "Skill",
 }
@@ -29,7 +29,7 @@ CLAUDE_NAMES: Mapping[str, str] = {
 _ALSO: Mapping[str, str] = {
     "MultiEdit": "edit_file",
     "NotebookEdit": "edit_file",
-    "Agent": DELEGATE,
+    "Task": DELEGATE,
     "View": "read_file",
 }
 

@@ -10,9 +10,9 @@ import pytest
 
 from ctxchat.bootstrap.hooks import HookCommands
 from ctxchat.core.budget import Window
-from ctxchat.core.errors import CtxchatError
-from ctxchat.core.events import ApprovalRequested, Notice, Steered, ToolFinished, TurnFinished
-from ctxchat.core.hooks import Hook, HookEvent, RunCommand, When
+from ctxchat.core.errors import CtxchatError, ModelError
+from ctxchat.core.events import ApprovalRequested, Failed, Notice, Steered, ToolFinished, TurnFinished
+from ctxchat.core.hooks import Hook, HookEvent, Notify, RunCommand, When
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Answer
 from ctxchat.core.prompt_files import PromptFile
@@ -21,7 +21,7 @@ from tests.agent.desk import Echo
 from tests.agent.hooked import LONG, Hooked, sent, sound, told
 from tests.agent.test_steering import Mailbox, said
 from tests.agent.test_turn import of
-from tests.doubles.scripted import ScriptedModel, calls, says
+from tests.doubles.scripted import ScriptedModel, calls, fails, says
 
 
 def hook(
@@ -164,4 +164,124 @@ async def test_a_call_that_is_asked_about_counts_among_the_sessions(tmp_path: Pa
     await work.say("go")
     moment = json.loads((tmp_path / "moment").read_text())["moment"]
     assert (moment["tool_calls"], moment["session_calls"]) == (1, 1)
+    await work.session.close()
+
+
+def specific(**fields: object) -> str:
+    return f"cat >> told; echo '{json.dumps({'hookSpecificOutput': fields})}'"
+
+
+def told_to(tmp_path: Path) -> list[dict[str, object]]:
+    """What a command that keeps its input was given."""
+    path = tmp_path / "told"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+async def test_a_call_that_failed_is_told_and_one_that_never_ran_is_not(tmp_path: Path):
+    model = ScriptedModel([calls(("grep", {"text": "crash"}), ("grep", {}), ("nothing", {})), says("well")])
+    work = desk(tmp_path, model, hook("tool_failed", specific(additionalContext="look at the log"), "Grep"))
+    ended = of(await work.say("go"), ToolFinished)
+    (ran,) = [each for each in ended if "look at the log" in each.output]
+    assert {each.status for each in ended} == {"error"} and "a bug of the tool" in ran.output
+    (given,) = told_to(tmp_path)
+    assert given["hook_event_name"] == "PostToolUseFailure" and given["tool_name"] == "Grep"
+    assert given["is_interrupt"] is False and "a bug of the tool" in str(given["error"]) and "duration_ms" in given
+    await work.session.close()
+
+
+@pytest.mark.parametrize("event", ["round_finished", "tool_started", "tool_finished"])
+async def test_a_hook_can_end_a_turn_with_a_round(tmp_path: Path, event: HookEvent):
+    command = "cat >> told; echo 'the build is red' >&2; exit 2"
+    if event != "round_finished":
+        command = """cat >> told; echo '{"continue": false, "stopReason": "the build is red"}'"""
+    model = ScriptedModel([calls(("grep", {"text": "a"}), ("grep", {"text": "b"})), says("on")])
+    work = desk(tmp_path, model, hook(event, command))
+    events = await work.say("go")
+    assert len(model.views) == 1 and of(events, TurnFinished)[-1].status == "error"
+    assert "the build is red" in of(events, Failed)[-1].text
+    if event == "round_finished":
+        (given,) = told_to(tmp_path)
+        assert [call["tool_response"] for call in given["tool_calls"]] == ["a", "b"]  # type: ignore[attr-defined,index]
+    await work.say("and?")
+    assert "the build is red" in sent(model)[-1] and await sound(work, model)
+    await work.session.close()
+
+
+NO = specific(decision={"behavior": "deny", "message": "ask the harbour"})
+STOP = specific(decision={"behavior": "deny", "message": "ask the harbour", "interrupt": True})
+
+
+@pytest.mark.parametrize(
+    ("command", "form", "asked", "rounds"),
+    [
+        (NO, "claude", 0, 2),
+        (STOP, "claude", 0, 1),
+        (specific(decision={"behavior": "allow"}), "claude", 1, 2),  # which grants nothing
+        ("echo 'ask the harbour' >&2; exit 2", "claude", 1, 2),
+        ("echo 'ask the harbour' >&2; exit 2", "ctxchat", 0, 2),
+    ],
+)
+async def test_a_question_can_be_answered_with_a_no_only(
+    tmp_path: Path, command: str, form: str, asked: int, rounds: int
+):
+    model = ScriptedModel([calls(("shell", {"text": "rm"})), says("well")])
+    tools = [Echo("shell", writes=True)]
+    work = Hooked(model, hook("approval_needed", command, form=form), run=HookCommands(tmp_path), tools=tools)
+    events = await work.say("go", answers=["once"])
+    ended = of(events, ToolFinished)[0]
+    assert len(of(events, ApprovalRequested)) == asked and len(model.views) == rounds
+    assert (ended.status, "ask the harbour" in ended.output) == (("ok", False) if asked else ("denied", True))
+    if form == "claude" and "told" in command:
+        (given,) = told_to(tmp_path)
+        assert given["hook_event_name"] == "PermissionRequest" and given["tool_input"] == {"text": "rm"}
+        assert "tool_use_id" not in given
+    await work.session.close()
+
+
+async def test_what_is_called_by_name_can_be_stopped_or_told_more(tmp_path: Path):
+    state = PromptFile("state", "command", "", "State: $ARGUMENTS", "/state.md")
+    deploy = PromptFile("deploy", "command", "", "Deploy.", "/deploy.md")
+    hooks = (
+        hook("command_called", "cat >> told; echo 'the tide is high'", "state", name="tide"),
+        hook("command_called", "echo 'not today' >&2; exit 2", "deploy", name="guard"),
+    )
+    model = ScriptedModel(repeat(says("well"), 2))
+    work = desk(tmp_path, model, *hooks, prompts=[state, deploy])
+    with pytest.raises(CtxchatError, match="not today"):
+        await work.say("/deploy now")
+    await work.say("/state of things")
+    (given,) = told_to(tmp_path)
+    assert (given["expansion_type"], given["command_name"]) == ("slash_command", "state")
+    assert (given["command_args"], given["prompt"]) == ("of things", "/state of things")
+    assert len(model.views) == 1 and "the tide is high" in sent(model)[0] and await sound(work, model)
+    await work.session.close()
+
+
+async def test_words_at_the_end_have_the_model_go_on_and_a_failed_call_is_told(tmp_path: Path):
+    model = ScriptedModel([says("done"), says("tested"), fails(ModelError("too many", kind="rate_limit"))])
+    hooks = (
+        hook("turn_finished", "test -f went || { touch went; " + specific(additionalContext="run the tests") + "; }"),
+        hook("error", "cat >> failed", "rate_limit|overloaded", name="failed"),
+        hook("error", "cat >> other", "authentication_failed", name="other"),
+    )
+    work = desk(tmp_path, model, *hooks, options=Options(retries=0))
+    await work.say("go")
+    assert len(model.views) == 2 and "run the tests" in sent(model)[1]
+    await work.say("again")
+    given = json.loads((tmp_path / "failed").read_text())
+    assert given["hook_event_name"] == "StopFailure" and given["error"] == "rate_limit" and given["error_details"]
+    assert not (tmp_path / "other").exists()
+    await work.session.close()
+
+
+async def test_hooks_of_ours_see_the_new_events_too(tmp_path: Path):
+    events: tuple[HookEvent, ...] = ("tool_failed", "round_finished", "approval_needed", "command_called")
+    hooks = [Hook(f"at {event}", event, Notify(f"saw {event}")) for event in events]
+    hooks += [Hook("only grep", "tool_failed", Notify("grep failed"), When(tool_name="grep"))]
+    model = ScriptedModel([calls(("shell", {"text": "crash"})), says("well")])
+    tools = [Echo("shell", writes=True)]
+    state = PromptFile("state", "command", "", "State", "/state.md")
+    work = Hooked(model, *hooks, run=HookCommands(tmp_path), tools=tools, prompts=[state])
+    words = told(await work.say("/state", answers=["once"]))
+    assert [f"saw {event}" in words for event in events] == [True] * 4 and "grep failed" not in words
     await work.session.close()

@@ -160,3 +160,46 @@ async def test_a_file_of_a_skill_that_changed_since_is_not_read(folder: Path, tm
     assert read_again.status == "error" and "has changed" in read_again.output and "Sink" not in shown(session)
     await session.close()
     await made.close()
+
+
+async def test_a_sub_agents_start_and_end_have_hooks_of_their_own(folder: Path, tmp_path: Path) -> None:
+    def hook(event: str, more: str = "true") -> list[dict[str, object]]:
+        command = f"cat >> {event}; echo >> {event}; {more}"
+        return [{"hooks": [{"type": "command", "command": command}]}]
+
+    context = json.dumps({"hookSpecificOutput": {"additionalContext": "the harbour is closed"}})
+    more = {
+        "SubagentStart": f"echo '{context}'",
+        "SubagentStop": "test -f once || { touch once; echo 'count the boats' >&2; exit 2; }",
+    }
+    events = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd", "PreToolUse", *more)
+    settings = {"hooks": {event: hook(event, more.get(event, "true")) for event in events}}
+    config = tmp_path / "config"
+    (config / "hooks.json").write_text(json.dumps(settings))
+    (folder / ".claude/settings.json").unlink()
+    environ = {"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(config / "data")}
+    trust(config, folder, load_settings(folder, environ=environ).project)
+    look = calls(("read_file", {"path": "src/tide.py"}))
+    script = [calls(("delegate", {"task": "look", "agent": "critic"})), look, says("seen"), says("seven"), says("done")]
+    made = program(folder, config, *script)
+    session = await made.open(interactive=False)
+    results = ended(await say(session, "go"))
+    await session.close()
+    await made.close()
+    told = {
+        event: [json.loads(line) for line in (folder / event).read_text().splitlines() if line]
+        if (folder / event).exists()
+        else []
+        for event in events
+    }
+    assert [len(told[event]) for event in events] == [1, 1, 1, 1, 2, 1, 2]
+    assert "seven" in results["delegate"].output
+    views = ["\n".join(item.message.text for item in view.items) for view in made.script.views]
+    assert "the harbour is closed" in views[1] and "the harbour is closed" not in views[-1]
+    assert "count the boats" in views[3]
+    first, second = told["SubagentStop"]
+    assert (first["stop_hook_active"], second["stop_hook_active"]) == (False, True)
+    assert first["last_assistant_message"] == "seen" and first["agent_type"] == "critic"
+    assert {each["session_id"] for each in (first, *told["SubagentStart"], *told["PreToolUse"])} == {session.id}
+    assert [each.get("agent_type") for each in told["PreToolUse"]] == [None, "critic"]
+    assert told["PreToolUse"][0]["tool_name"] == "Agent" and first["agent_id"] not in {"", session.id}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,18 @@ def test_nothing_of_a_folder_counts_before_it_is_trusted_and_any_change_ends_tha
         assert home.load().prompts == () and not home.load().settings.hooks
         file.write_text(before)
         assert home.load().prompts
+
+
+def test_a_hook_of_a_program_and_its_arguments_is_one_command_line(home: Home) -> None:
+    words = {"command": "node", "args": ["${CLAUDE_PROJECT_DIR}/a b/check.js", "it's", "$HOME", ""]}
+    hooks = {"PreToolUse": [{"hooks": [{"type": "command", **words}]}]}
+    write(home.workspace / ".claude/settings.json", json.dumps({"hooks": hooks}))
+    trust(home.config, home.workspace, home.load().project)
+    (hook,) = home.load().settings.hooks
+    line = f"node() {{ printf '%s|' \"$@\"; }}; CLAUDE_PROJECT_DIR='/w x'; {hook.command}"
+    assert (
+        subprocess.run(["bash", "-c", line], capture_output=True, text=True).stdout == "/w x/a b/check.js|it's|$HOME||"
+    )
 
 
 def test_a_server_at_an_address_keeps_its_headers_and_who_we_are_to_it(home: Home) -> None:

@@ -23,7 +23,8 @@ def specific(**fields: object) -> str:
         (0, "", "", HookVerdict()),
         (0, "just words", "", HookVerdict()),
         (BLOCKING_EXIT_CODE, "", "no rm here\n", HookVerdict(blocks=True, reason="no rm here")),
-        (BLOCKING_EXIT_CODE, '{"decision": "approve"}', "", HookVerdict(blocks=True, reason='{"decision": "approve"}')),
+        (BLOCKING_EXIT_CODE, '{"decision": "approve"}', "no\n", HookVerdict(blocks=True, reason="no")),
+        (BLOCKING_EXIT_CODE, '{"decision": "block", "reason": "why"}', "no", HookVerdict(blocks=True, reason="why")),
         (0, '{"decision": "block", "reason": "why"}', "", HookVerdict(blocks=True, reason="why")),
         (0, '{"decision": "approve"}', "", HookVerdict()),
         (0, '{"continue": false, "stopReason": "enough"}', "", HookVerdict(stops=True, reason="enough")),
@@ -38,7 +39,8 @@ def specific(**fields: object) -> str:
         (0, specific(permissionDecision="allow"), "", HookVerdict()),
         (0, specific(additionalContext="know this"), "", HookVerdict(context="know this")),
         (0, specific(updatedInput={"file_path": "/b"}), "", HookVerdict(arguments={"path": "/b"})),
-        (1, '{"decision": "block"}', "broken", HookVerdict()),
+        (1, '{"decision": "block", "reason": "why"}', "broken", HookVerdict(blocks=True, reason="why")),
+        (1, "words", "broken", HookVerdict()),
         (0, "{not json", "", HookVerdict()),
     ],
 )
@@ -70,8 +72,19 @@ def test_matchers():
         ("Edit|Write", "Write"),
         ("mcp__.*", "mcp__files__read"),
         ("Bash(", "Bash("),
+        ("Edit, Write", "Write"),
+        ("^Notebook", "NotebookEdit"),
+        ("Edit.*", "NotebookEdit"),
+        ("Task", "Agent"),
+        ("Agent", "Agent"),
     ]
-    no = [("Write", "TodoWrite"), ("bash", "Bash"), ("Edit|Write", "Read")]
+    no = [
+        ("Write", "TodoWrite"),
+        ("bash", "Bash"),
+        ("Edit|Write", "Read"),
+        ("mcp__files", "mcp__files__read"),
+        ("^Edit$", "Edits"),
+    ]
     for matcher, subject, is_one in [
         *((*pair, True) for pair in yes),
         *((*pair, False) for pair in no),

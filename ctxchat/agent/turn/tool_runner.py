@@ -162,8 +162,14 @@ class CallHooks(Protocol):
         """Before it is checked and asked about."""
         ...
 
-    async def after_call(self, call: ToolCall, output: str, tell: Callable[[Event], object]) -> str:
-        """What the model is told beside the result of a call that went well."""
+    async def before_asking(self, call: ToolCall, tell: Callable[[Event], object]) -> HookVerdict:
+        """Before the person is asked about it."""
+        ...
+
+    async def after_call(
+        self, call: ToolCall, output: ToolOutput, seconds: float, tell: Callable[[Event], object]
+    ) -> str:
+        """What the model is told beside the result of a call that ran."""
         ...
 
 
@@ -280,7 +286,7 @@ class ToolRunner:
 
     async def _carry(self, call: ToolCall, place: int, batch: Batch, news: News, cut_at: int) -> None:
         """One call from its look to its outcome; one that is not whole is told so (`cut_at` as in `run`)."""
-        given = call
+        given, ran = call, False
         try:
             await batch.wait_for_earlier(place)
             news.put_nowait(ToolStarted(call.id, call.name, fields_of(call.arguments) or call.arguments))
@@ -291,6 +297,7 @@ class ToolRunner:
             batch.move(place, Stage.CLEARED)
             if isinstance(outcome, RunnableCall):
                 await batch.run(place)
+                ran = True
                 outcome = await self._work(outcome, news)
         except (Exception, asyncio.CancelledError) as problem:
             if _ends_us(problem):
@@ -302,7 +309,7 @@ class ToolRunner:
             text = f"{call.name} ran, but what it brought back could not be looked through for secrets: {problem!r}"
             outcome = CallOutcome(call, ToolOutput(f"{text}. It is left out.", status="error"), outcome.seconds)
         try:
-            outcome = await self._with_hooks(given, outcome, news)
+            outcome = await self._with_hooks(given, outcome, news, ran=ran)
         except (Exception, asyncio.CancelledError) as problem:
             if _ends_us(problem):
                 raise
@@ -320,8 +327,8 @@ class ToolRunner:
             call = ToolCall(call.id, call.name, msgspec.json.encode(verdict.arguments).decode())
         return call, verdict.asks
 
-    async def _with_hooks(self, given: ToolCall, outcome: CallOutcome, news: News) -> CallOutcome:
-        """With what hooks made of the call the model has given, and what they say of the result of one that went well."""
+    async def _with_hooks(self, given: ToolCall, outcome: CallOutcome, news: News, *, ran: bool) -> CallOutcome:
+        """With what hooks made of the call the model has given, and what they say of the result of one that `ran`."""
         if self.call_hooks is None:
             return outcome
         lines = [outcome.output.text]
@@ -329,9 +336,8 @@ class ToolRunner:
             new = outcome.call.arguments
             shown = new if len(new) <= MAX_SHOWN_ARGUMENTS else f"{new[:MAX_SHOWN_ARGUMENTS]}…"
             lines.append(f"[a hook changed the arguments of this call to {self.mask(shown)}]")
-        if outcome.output.status == "ok" and (
-            said := await self.call_hooks.after_call(outcome.call, outcome.output.text, news.put_nowait)
-        ):
+        hooks, output = self.call_hooks, outcome.output
+        if ran and (said := await hooks.after_call(outcome.call, output, outcome.seconds, news.put_nowait)):
             lines.append(f"[a hook says: {said}]")
         output = msgspec.structs.replace(outcome.output, text="\n".join(lines))
         return msgspec.structs.replace(outcome, output=output)
@@ -371,6 +377,12 @@ class ToolRunner:
             news.put_nowait(ApprovalResolved(call.id, "deny", judgement.rule))
             return CallOutcome(call, ToolOutput(judgement.reason, status="denied"), 0.0)
         allowance = judgement.allowance | access_request.asks
+        if judgement.verdict == "ask" and self.call_hooks is not None:
+            verdict = await self.call_hooks.before_asking(call, news.put_nowait)
+            if verdict.blocks or verdict.stops:
+                news.put_nowait(ApprovalResolved(call.id, "deny", f"hook {verdict.by}"))
+                reason = f"A hook does not allow this call. {verdict.reason}".rstrip()
+                return CallOutcome(call, ToolOutput(reason, status="denied"), 0.0)
         if judgement.verdict == "ask":
             future = self.approvals.open(call.id, (call.name, access_request))
             try:

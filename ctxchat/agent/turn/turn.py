@@ -150,6 +150,7 @@ class Turn:
             called = called_prompt(text, self._setup.prompts)
         if called is None:
             return ()
+        await self._hooks.before_command(called, text, self._emit)
         if called.file.origin == "server":
             written = await self._setup.get_prompt(called)
             text = written.text
@@ -244,7 +245,9 @@ class Turn:
                     return "done"
                 if self._rounds >= conversation.options.max_rounds:
                     break
-                await calls.run(self._open.reply, replies.cut_at)
+                reply = self._open.reply
+                await calls.run(reply, replies.cut_at)
+                await self._hooks.after_round(reply.calls, emit)
                 await self._conversation.tell_memory_below()
                 await self._steered()
         except Exception as problem:  # of a third party's strategy or provider, too; what was said is kept

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,7 +65,7 @@ def _hook(event: str, matcher: Any, hook: Any, file: str) -> dict[str, Any] | Pr
     table: dict[str, Any] = {
         "event": CLAUDE_EVENTS[event],
         "action": "run",
-        "command": command,
+        "command": _with_arguments(command, hook.get("args")),
         "form": "claude",
         "timeout": _timeout(hook.get("timeout")),
         "name": f"{event}{f' {matcher}' if isinstance(matcher, str) and matcher else ''}",
@@ -73,6 +75,19 @@ def _hook(event: str, matcher: Any, hook: Any, file: str) -> dict[str, Any] | Pr
     if hook.get("sandbox") is False:
         table["sandbox"] = False
     return table
+
+
+def _with_arguments(command: str, arguments: Any) -> str:
+    """A command line of a program and its list of arguments, each as it is but for the folder's place."""
+    if not isinstance(arguments, list):
+        return command
+    words = (_FOLDER.split(str(word)) for word in (command, *arguments))
+    return " ".join(
+        '"$CLAUDE_PROJECT_DIR"'.join(part and shlex.quote(part) for part in parts) or "''" for parts in words
+    )
+
+
+_FOLDER = re.compile(r"\$\{CLAUDE_PROJECT_DIR\}|\$CLAUDE_PROJECT_DIR\b")
 
 
 def _timeout(value: Any) -> float:
