@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
@@ -55,7 +54,7 @@ from ctxchat.core.prefix_break import PrefixBreak
 from ctxchat.core.prefix_guard import PrefixGuard, SentPrefix, request_of
 from ctxchat.core.prices import TOKENS_PER_PRICE, ModelPrices
 from ctxchat.core.refused import accepted_tools
-from ctxchat.core.sections import section_of
+from ctxchat.core.stored_usage import stored_usage
 from ctxchat.core.times import epoch
 from ctxchat.core.tool_share import ON_DEMAND, Afforded, afford
 from ctxchat.core.view import Item, View, compile
@@ -94,10 +93,6 @@ class UnexplainedBreak(BaseException):
     def __init__(self, broke: PrefixBreak, view: View) -> None:
         shown = view.items[broke.place - 1].message if 0 < broke.place <= len(view.items) else "(none)"
         super().__init__(f"a request differs from the one before at {broke.place} ({broke.message}): {shown}")
-
-
-CHARS_A_TOKEN = 4
-"""Characters of a token, for a first guess."""
 
 
 class Conversation(JournalWriter):
@@ -148,7 +143,7 @@ class Conversation(JournalWriter):
         self._sent: tuple[SentPrefix | None, PrefixBreak | None] = (None, None)  # of the request under way
         self._instructed_anew = False  # by settings that were edited, or as another agent: the head no longer holds
         self.view: View = View((), (), (), 0, 0)
-        self.context_usage: ContextUsage = closed_with(self.measured(), state, self.knowledge.off(state.used))
+        self.context_usage: ContextUsage = stored_usage(self.measured(), state, self.knowledge.off(state.used))
 
     async def learned_of(self, model: ModelPort) -> ModelKnowledge:
         """What earlier sessions have learned of a model; it may have to be read."""
@@ -631,45 +626,3 @@ class Conversation(JournalWriter):
             return TokenPrice()
         written = rates.written_long if self._rules.long else rates.written
         return TokenPrice(rates.input / TOKENS_PER_PRICE, rates.cached / TOKENS_PER_PRICE, written / TOKENS_PER_PRICE)
-
-
-def lengths_of(ledger: Ledger) -> Counter[str]:
-    """Characters of what a view would show, by section."""
-    lengths = Counter[str]()
-    for entry in ledger.live():
-        for message in entry.group.messages if entry.group and entry.group.kind != "system" else ():
-            lengths[section_of(message, entry)] += len(message.text) + sum(len(c.arguments) for c in message.calls)
-    return lengths
-
-
-def shared_out(used: int, lengths: Counter[str]) -> dict[str, int]:
-    """A total in tokens by section, in proportion to these lengths."""
-    whole = sum(lengths.values())
-    parts = {name: used * length // whole for name, length in lengths.items()} if whole else {}
-    rest = max(parts, key=parts.__getitem__, default="assistant")
-    return {**parts, rest: parts.get(rest, 0) + used - sum(parts.values())}
-
-
-def closed_with(empty: ContextUsage, state: SessionState, off: float) -> ContextUsage:
-    """The gauge of a stored session before the first look at it: the total and the parts it closed with. One that was imported,
-    or that an older version wrote, knows the total only, which is shared out by the length of what is there; where nothing was
-    ever measured, the total is estimated by it as well. `empty` is the gauge of an empty view, `off` the tokens by which the
-    total may be off."""
-    used, parts = state.used, state.parts
-    if not used or sum(parts.values()) != used:
-        lengths = lengths_of(state.ledger)
-        if not used:
-            used = sum(lengths.values()) // CHARS_A_TOKEN
-            off = used / 2
-        parts = shared_out(used, lengths)
-    if not used or empty.used:
-        return empty
-    free = max(0, empty.window - empty.reserved_output - used)
-    tokens = {**parts, "free": free}
-    sections = tuple(
-        msgspec.structs.replace(s, tokens=tokens.get(s.name, s.tokens), estimated=s.name in tokens)
-        for s in empty.sections
-    )
-    pressure = round(used / empty.limit, 4)
-    band = round(min(0.5, off / used), 4)
-    return msgspec.structs.replace(empty, used=used, estimated=True, pressure=pressure, sections=sections, band=band)
