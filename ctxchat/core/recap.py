@@ -12,11 +12,12 @@ from itertools import accumulate
 
 import msgspec
 
+from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.clip import clip
 from ctxchat.core.facts import Memory, carries, plain, turns_down
 from ctxchat.core.messages import Group, Message, attached, own_words
 from ctxchat.core.tokens import Count
-from ctxchat.core.tooluse import first_line, gist, use_of, words_of_refusal
+from ctxchat.core.tooluse import first_line, gist, use_of, words_of_answer, words_of_refusal
 
 MAX_ACTIVITY_TOKENS = 24
 LENGTHS = tuple(int(2_000 * 0.9**step) for step in range(40))
@@ -49,8 +50,8 @@ _FINDS = "; recall finds them"
 
 
 class _Statement(msgspec.Struct, frozen=True):
-    """What the person said in one place: in a message, or while they refused a call. `worth` as in `_worths`, 4 for a rule, a
-    refusal or a correction."""
+    """What the person said in one place: in a message, while they refused a call, or to a question that one asked. `worth` as in
+    `_worths`, 4 for a rule, a refusal, a correction or an answer."""
 
     id: str
     seq: int
@@ -68,10 +69,11 @@ def person_said(
     recall: bool = True,
 ) -> str:
     """What the person said among these groups of the record (`but` for some), oldest first, in at most `max_tokens`; what they
-    said while they refused a call is among it. The longest are cut, as few as it takes, and never inside a sentence that holds
-    from then on; before one of `UNCUT_MESSAGE_TOKENS` tokens is cut, those go of which nothing came. Where even that is too much
-    others behind the first go: agreement before wishes, wishes before rules, refusals and corrections, the oldest first. How
-    many are left out is told. `memory` has the facts found so far; `recall`: the reader has that tool for the rest."""
+    said while they refused a call or when they were asked is among it. The longest are cut, as few as it takes, and never inside
+    a sentence that holds from then on; before one of `UNCUT_MESSAGE_TOKENS` tokens is cut, those go of which nothing came. Where
+    even that is too much others behind the first go: agreement before wishes, wishes before rules, refusals and corrections, the
+    oldest first. How many are left out is told. `memory` has the facts found so far; `recall`: the reader has that tool for the
+    rest."""
     memory = memory or Memory()
     said = _all_said(groups, memory, but)
     room = max_tokens - count(_HEAD) - count(f"{_LEFT_OUT}{_FINDS}.") - 8
@@ -144,7 +146,7 @@ def _heard(memory: Memory, before: _Heard | None, groups: Sequence[Group]) -> _H
             continue
         answered = True
         if group.kind == "round":
-            said += [(group.id, *told) for told in _refusals(group)]
+            said += [(group.id, *told) for told in _said_to_calls(group)]
             for name in asked:
                 worth[name] = max(worth[name], 1 + memory.find_facts(group).done)
                 only_answered.pop(name, None)
@@ -160,10 +162,13 @@ def _worths(heard: _Heard) -> dict[str, int]:
     return {**heard.worth, **answers, **{name: 0 for name in heard.brief if heard.worth[name] != 3}}
 
 
-def _refusals(group: Group) -> Iterator[tuple[str, int, str]]:
-    """What the person said while they refused calls of this round."""
+def _said_to_calls(group: Group) -> Iterator[tuple[str, int, str]]:
+    """What the person said while they refused calls of this round, and what they answered to its questions."""
     for call, result in zip(group.first.calls, group.messages[1:], strict=False):
-        if words := words_of_refusal(result):
+        if words := words_of_answer(call, result):
+            asked = first_line(str((fields_of(call.arguments) or {}).get("question", "")), 100)
+            yield result.id, result.seq, f"(asked: {asked}) {words}"
+        elif words := words_of_refusal(result):
             about = f"{call.name} {first_line(use_of(call).target, 60)}".rstrip()
             yield result.id, result.seq, f"(refusing {about}) {words}"
 

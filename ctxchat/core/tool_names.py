@@ -10,6 +10,9 @@ SHELL = "shell"
 DELEGATE = "delegate"
 """The tool that gives a task to a sub-agent."""
 
+ASK_USER = "ask_user"
+"""The tool that asks the person something."""
+
 CLAUDE_NAMES: Mapping[str, str] = {
     SHELL: "Bash",
     "read_file": "Read",
@@ -21,7 +24,7 @@ CLAUDE_NAMES: Mapping[str, str] = {
     "web_fetch": "WebFetch",
     "todo": "TodoWrite",
     DELEGATE: "Agent",
-    "ask_user": "AskUserQuestion",
+    ASK_USER: "AskUserQuestion",
     "skill": "Skill",
 }
 """Their name by ours."""

@@ -20,6 +20,7 @@ from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.expressions import expression
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.quantities import count
+from ctxchat.core.tool_names import ASK_USER
 
 UseKind = Literal["read", "change", "run", "search", "fetch", "ask", "other"]
 
@@ -74,6 +75,9 @@ _SAID_REFUSING = expression(
     r"|\AThe user doesn't want to .*?(?:the user said|provided the following reason)[^:\n]{0,60}:\s*(?P<more>.+)\Z",
     re.DOTALL,
 )
+ANSWERED = "The user answered: "
+"""How the result of a question to the person begins; their words follow."""
+
 _BROKEN_OFF = expression(
     r"^\[(?:stopped after [^\]\n]*time-out|cancelled|ended by signal|interrupted)[^\]\n]*\]"
     r"|\b[Cc]ommand (?:timed out|was (?:aborted|cancelled|interrupted|killed))\b|^\s*(?:Command|Operation) aborted\b"
@@ -241,6 +245,12 @@ def words_of_refusal(result: Message) -> str:
     return (found["words"] or found["more"]).strip() if found else ""
 
 
+def words_of_answer(call: ToolCall, result: Message) -> str:
+    """What the person answered to a question that this call asked; empty for another call, or where they answered nothing."""
+    answer = result.text.removeprefix(ANSWERED)
+    return answer.strip() if call.name == ASK_USER and answer != result.text else ""
+
+
 def broken_off(result: Message) -> bool:
     """True when a result says that a command was ended before it came to its own end, so that what it printed proves nothing."""
     ends = result.text if len(result.text) <= 700 else f"{result.text[:300]}\n{result.text[-400:]}"
@@ -314,7 +324,8 @@ def _changed(call: ToolCall) -> str:
         removed += (Counter(before) - Counter(after)).elements()
     counts = [f"+{len(added)}"] * bool(added) + [f"−{len(removed)}"] * bool(removed)
     lines = [stripped for line in (added if any(map(str.strip, added)) else removed) if (stripped := line.strip())]
-    defining = [line for line in lines if _DEFINES.match(line)]
+    depth = min((len(line) - len(line.lstrip()) for line in added if line.strip()), default=0)
+    defining = [line.strip() for line in added if _DEFINES.match(line) and not line[: depth + 1].isspace()]
     saying = [line for line in lines if line[-1] not in "([{" and any(map(str.isalpha, line))]
     told = (defining or saying or lines or [""])[0]
     return f"{' '.join(counts)}: {told}" if counts else ""

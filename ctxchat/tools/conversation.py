@@ -15,6 +15,8 @@ import msgspec
 from ctxchat.core.errors import ToolError
 from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolQuestion
+from ctxchat.core.tool_names import ASK_USER
+from ctxchat.core.tooluse import ANSWERED
 from ctxchat.tools.text import clip_line, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 
@@ -32,7 +34,7 @@ class AskArguments(Arguments, frozen=True):
 
 
 class AskUser(Tool[AskArguments]):
-    name = "ask_user"
+    name = ASK_USER
     about = "Ask the user when only they can decide and guessing would be costly. One question at a time."
     arguments = AskArguments
     reads_only = False
@@ -51,9 +53,7 @@ class AskUser(Tool[AskArguments]):
 
         yield ToolQuestion(arguments.question.strip(), tuple(arguments.options), answered)
         answer = await waiting
-        said = (
-            f"The user answered: {answer}" if answer.strip() else "The user gave no answer. Decide yourself and say so."
-        )
+        said = f"{ANSWERED}{answer}" if answer.strip() else "The user gave no answer. Decide yourself and say so."
         yield ToolOutput(said)
 
 

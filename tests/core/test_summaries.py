@@ -462,6 +462,18 @@ def test_rules_and_words_said_while_refusing_stay_whole_and_are_not_cut_inside(r
     assert "m51: (refusing shell rm -r gauges) move them" in said
 
 
+def test_what_the_person_answered_to_a_question_is_among_their_words() -> None:
+    ask = ToolCall("c", "ask_user", '{"question": "Change the test, or keep the output?"}')
+    for answer, told in (
+        ("The user answered: Keep it. No expectation is ever changed", "keep the output?) Keep it. No expectation is"),
+        ("The user gave no answer. Decide yourself and say so.", ""),
+    ):
+        history = [Message(1, "user", "Mend it."), Message(2, "assistant", calls=(ask,))]
+        history += [Message(3, "tool", answer, call_id="c"), Message(4, "assistant", "Done.")]
+        said = person_said(group_messages(history), 300, rough_count)
+        assert ("m3" in said) == bool(told) and told in said
+
+
 def test_what_a_program_put_there_is_not_what_the_person_said() -> None:
     words = [
         "/exit",

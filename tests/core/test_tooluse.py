@@ -44,6 +44,8 @@ from ctxchat.core.tooluse import gist, part_checked
          "+2 −1: y = 3"),
         ("edit_file", {"path": "a.py", "old": "x", "new": "@mark(\n    1,\n)\ndef moor(boat):\n    x"}, "Changed a.py.",
          "+5 −1: def moor(boat):"),
+        ("edit_file", {"path": "a.md", "old": "x", "new": "How it moors:\n\n    def moor(boat):"}, "Changed a.md.",
+         "+3 −1: How it moors:"),
         ("edit_file", {"path": "a.py", "old": "if tied:\n    x", "new": "if (\n    tied\n    and calm\n):\n    x"},
          "Changed a.py.", "+4 −1: tied"),
         ("read_file", {"path": "a.py"}, "[error] a.py does not exist.", "[error] a.py does not exist."),
