@@ -22,7 +22,7 @@ MAX_FILES = 12
 EDIT_HALF_LIFE = 8
 """Edits after which one counts half as much for the place of its file."""
 
-MAX_EDITS, NEAR_LINES = 8, 20
+MAX_EDITS, NEAR_LINES = 8, 12
 """Edits of a file by which its place is found, the last ones, and lines that part two of them at most for one place."""
 
 PLACE_HALF_LIFE, MAX_EDIT_WEIGHT = 3, 10

@@ -567,6 +567,14 @@ def test_what_the_agent_looked_up_again_outlasts_what_it_did_not() -> None:
     assert collect([looked], after) == after, "once a turn"
 
 
+def test_what_stands_word_for_word_beside_them_is_no_fact_again() -> None:
+    said = f"An option with nargs=2 must be asked {'in every case that there is, ' * 12}always."
+    evidence = collect(group_messages([Message(1, "user", said)]))
+    assert {fact.kind for fact in evidence.facts} == {"rule", "number"}
+    assert "nargs: 2" in render(evidence, 900, rough_count) and "…" in render(evidence, 900, rough_count)
+    assert render(evidence, 900, rough_count, f"- m1: {said}") == ""
+
+
 def test_paths_named_with_their_folder_are_found_beside_a_megabyte_without_a_space() -> None:
     text = f"{'x' * 1_000_000} {'a/' * 500_000} src/{{gauge.py, pier.py}}"
     assert list(unfolded(text)) == ["src/gauge.py", "src/pier.py"]

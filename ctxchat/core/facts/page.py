@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from ctxchat.core.expressions import expression
+from ctxchat.core.facts.find import CUT
 from ctxchat.core.facts.order import KINDS, ranked
 from ctxchat.core.facts.shared import FILES, plain
 from ctxchat.core.record import Evidence, Fact, FactKind
@@ -184,7 +185,10 @@ class _Writing:
             return True
         if fact.kind in _WITHIN:
             return fact.key in self._words
-        return fact.kind in _QUOTED and bool(self._beside) and stands(line_of(fact), self._beside)
+        return fact.kind in _QUOTED and bool(self._beside) and any(self._is_beside(form) for form in _said_forms(fact))
+
+    def _is_beside(self, line: str) -> bool:
+        return line.removesuffix(CUT) in self._beside if line.endswith(CUT) else stands(line, self._beside)
 
     def choose_facts(self, facts: Sequence[Fact], room: int) -> int:
         """Choose of these in order what fits; gives the tokens that it takes."""
@@ -204,6 +208,14 @@ class _Writing:
     def _price(self, fact: Fact) -> int:
         folder, name = _split(fact)
         return self._count(name) + 2 if folder and (fact.kind, folder) in self._folders else self.most(fact)
+
+
+def _said_forms(fact: Fact) -> tuple[str, ...]:
+    """The ways in which a text may say a fact."""
+    if fact.kind == "number" and fact.value:
+        name = fact.key.rpartition(" ")[2]
+        return tuple(f"{name}{sign}{fact.value}" for sign in (": ", "=", " = ", " "))
+    return (line_of(fact),)
 
 
 def _split(fact: Fact) -> tuple[str, str]:
