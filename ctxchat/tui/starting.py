@@ -57,10 +57,9 @@ def spoken(app: CtxchatApp, text: str) -> str:
 
 async def list_files(app: CtxchatApp) -> None:
     """The files of the folder: to be named in a message, and for the questions an empty chat offers."""
-    from ctxchat.tui.unsent.workspace_files import examples, files_of
+    from ctxchat.tui.unsent.workspace_files import examples
 
-    files = await to_thread(files_of, app.services.workspace)
-    app.chat.composer.prompt.files = files
+    files = await app.chat.composer.list_files()
     app.chat.empty.offer_questions(await to_thread(examples, files))
 
 

@@ -274,6 +274,18 @@ def test_the_best_matches_come_first() -> None:
     assert file_choices("zzzz", files) == []
 
 
+async def test_a_file_that_was_made_since_is_found_where_a_mention_begins(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("")
+    async with chatting(tmp_path, FakeSession()) as (app, pilot):
+        await until(pilot, lambda: app.chat.composer.prompt.files)
+        (tmp_path / "sensor.py").write_text("")
+        await pilot.press(*"see @sens")
+        await until(pilot, lambda: "sensor.py" in words(app))
+        (tmp_path / "sensor.py").rename(tmp_path / "hydrophone.py")
+        await pilot.press("tab", "@", *"hydr")
+        await until(pilot, lambda: "hydrophone.py" in words(app))
+
+
 async def test_a_hostile_file_name_is_written_out_in_the_message(tmp_path: Path) -> None:
     name = "osc\x1b]52;c;aGk=\x07\u202etxt"
     (tmp_path / name).write_text("needle")

@@ -109,6 +109,7 @@ class Composer(Widget):
         self.resources: MentionedResources | None = None  # the app's
         self._attachments: Attachments | None = None
         self._judge: Callable[[AccessRequest], Verdict] = free_inside
+        self._mention_at: tuple[int, int] | None = None  # where a file was being named when this was last looked at
         self._pasted: tuple[str, ...] = ()  # mentions that nobody typed
         self._agreed: tuple[str, ...] = ()  # mentions that go along though they would not by themselves
         self._context_usage: ContextUsage | None = None
@@ -221,6 +222,10 @@ class Composer(Widget):
             look = partial(self.attached.find_mentions, self.prompt.text, self.workspace, most, rules)
             looking = partial(look, typing=lambda: self.prompt.typed_file, resources=self.resources)
             self.run_worker(partial(self._look, looking), group="mentions", exclusive=True, exit_on_error=False)
+        at = self.prompt.mention_at
+        if at and at != self._mention_at:  # files made since are to be found, the agent's own too
+            self.run_worker(self.list_files, group="files", exclusive=True, exit_on_error=False)
+        self._mention_at = at
         self.post_message(self.Changed())
         if self._rest:
             self._rest.stop()
@@ -230,9 +235,20 @@ class Composer(Widget):
         """At what the message mentions, and at what the servers list by now."""
         if self.resources and await self.resources.refresh():
             self.prompt.resources = self.resources.listed
-            if self.prompt.typed_file or self.prompt.text.endswith("@"):
+            if self.prompt.mention_at:
                 self.prompt.offer_completions()
         await looking()
+
+    async def list_files(self) -> tuple[str, ...]:
+        """Read anew which files of the folder can be named in a message."""
+        from ctxchat.tui.unsent.workspace_files import files_of
+
+        files = await to_thread(files_of, self.workspace)
+        if files != self.prompt.files:
+            self.prompt.files = files
+            if self.prompt.mention_at:
+                self.prompt.offer_completions()
+        return files
 
     def show_cost(self, context_usage: ContextUsage, cold: str = "") -> None:
         """Say what this message would do to the gauge, where it matters, and what it costs a server that has gone `cold`."""

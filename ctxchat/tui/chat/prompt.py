@@ -297,6 +297,14 @@ class Prompt(TextEditor):
         return found
 
     @property
+    def mention_at(self) -> tuple[int, int] | None:
+        """Line and column of the `@` with which a file is being named at the cursor; None where none is."""
+        if self._wanted is None or self._wanted.kind != "file":
+            return None
+        row, column = self.cursor_location
+        return row, column - self._wanted.length
+
+    @property
     def typed_file(self) -> str:
         """The name of a file that is being typed, empty for none."""
         return self._wanted.typed if self._wanted and self._wanted.kind == "file" else ""
