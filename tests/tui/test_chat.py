@@ -142,6 +142,17 @@ async def test_escape_closes_the_panel_before_it_stops_the_work(tmp_path: Path) 
         await until(pilot, lambda: not app.controller.busy)
 
 
+async def test_a_panel_that_was_closed_and_opened_again_goes_where_there_is_no_room_for_it(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(), (120, 36)) as (app, pilot):
+        await until(pilot, lambda: app.chat.has_class("-panel"))
+        await pilot.press("f2")
+        await until(pilot, lambda: not app.chat.has_class("-panel"))
+        await pilot.press("f2")
+        await until(pilot, lambda: app.chat.has_class("-panel"))
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: app.chat.has_class("-normal") and not app.chat.has_class("-panel"))
+
+
 async def test_a_failed_turn_says_what_and_what_to_do(tmp_path: Path) -> None:
     session = FakeSession(
         lambda _: [Failed("auth", "The key was refused.", "Set ANTHROPIC_API_KEY."), TurnFinished("error", "", 1, 0.1)]

@@ -57,8 +57,9 @@ class Side(Vertical):
         self.post_message(self.Changed())
 
     def toggle(self) -> None:
-        """Open or close it from now on."""
-        self._wanted = not self.is_shown
+        """Open or close it from now on; where that is as the width has it anyway, it follows the width again."""
+        shown = not self.is_shown
+        self._wanted = None if shown == (self._width >= WIDE) else shown
         self.call_next(self.lay_out, self._width)
 
     def close(self) -> bool:
