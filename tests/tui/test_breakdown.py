@@ -205,6 +205,16 @@ async def test_a_learned_limit_and_the_error_have_a_legend() -> None:
         assert "window 32k, not 128k" in str(app.query_one(HeadLine).render())
 
 
+@pytest.mark.parametrize("lines", [30, 32, 40])
+async def test_its_legend_is_in_sight_in_a_usual_window(lines: int) -> None:
+    app = PanelOnly(HarbourSession(state(30), window=60_000))
+    async with app.run_test(size=(42, lines)) as pilot:
+        await pilot.pause()
+        panel = app.query_one(Breakdown)
+        legend = app.query_one(".legend").region
+        assert legend.height > 2 and legend.bottom <= lines and not panel.max_scroll_y
+
+
 async def test_it_scrolls_where_it_is_short() -> None:
     app = PanelOnly(HarbourSession(state(20)))
     async with app.run_test(size=(40, 10)):

@@ -49,6 +49,9 @@ ALWAYS = frozenset({"user", "assistant", "tool_results", "draft", "reserved", "f
 
 MAX_OFFENDERS = 4
 
+CLOSE = {38: "-close", 32: "-closer"}
+"""With fewer lines than these fewer stand free between the panel's parts, so that its legend is in sight."""
+
 TICK_S = 20.0
 """Seconds after which what goes by the clock is said anew."""
 
@@ -219,6 +222,10 @@ class Breakdown(VerticalScroll):
 
     def on_mount(self) -> None:
         self.set_interval(TICK_S, self._say_cache)
+
+    def on_resize(self) -> None:
+        for lines, how in CLOSE.items():
+            self.set_class(self.size.height < lines, how)
 
     def _say_cache(self) -> None:
         """What the server holds goes by the clock, whatever else happens."""
