@@ -15,6 +15,7 @@ import msgspec
 
 from ctxchat.core.command_end import command_end
 from ctxchat.core.head import ContextBlock
+from ctxchat.core.quantities import line_count
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -270,7 +271,7 @@ def _attached_part(part: Part, tokens: int) -> Attached | None:
             if not name:
                 return None
             ended = command_end(text).words if name.startswith(OWN_COMMAND) else ""
-            return Attached(name, "text", tokens, lines=text.rstrip("\n").count("\n") + 1, ended=ended)
+            return Attached(name, "text", tokens, lines=line_count(text), ended=ended)
         case Image(width=width, height=height, name=name):
             return Attached(name or "image", "image", tokens, width, height)
         case _:

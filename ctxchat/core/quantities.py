@@ -8,6 +8,11 @@ def count(n: int, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+def line_count(text: str) -> int:
+    """Lines of a text: a line break at its end begins no further one."""
+    return text.count("\n") + (not text.endswith("\n"))
+
+
 def made_smaller(messages: int, shortened: int, *, wide: bool = True) -> str:
     """What a compaction did to so many messages, of which some only became shorter: `30 messages compacted, 6 shortened`."""
     done = [(messages - shortened, "compacted"), (shortened, "shortened")]

@@ -347,7 +347,7 @@ def test_examples_are_made_from_the_folder() -> None:
 
 async def test_a_huge_paste_is_attached_and_sent_whole(tmp_path: Path) -> None:
     session = FakeSession()
-    paste = "\n".join(f"line {n} ``` [/x]\x1b[2J" for n in range(1000))
+    paste = "".join(f"line {n} ``` [/x]\x1b[2J\n" for n in range(1000))
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press(*"look")
         app.chat.composer.prompt.post_message(Paste(paste))
@@ -359,6 +359,7 @@ async def test_a_huge_paste_is_attached_and_sent_whole(tmp_path: Path) -> None:
         assert session.sent == ["look"] and sent.startswith("look\n\n````paste-1.txt\n")
         assert all(f"line {n} ``` [/x]" in sent for n in range(1000))
         assert not app.query(Chip)
+        await until(pilot, lambda: "1,000 lines" in words(app))
 
 
 async def test_an_attachment_can_be_taken_away_or_into_the_text(tmp_path: Path) -> None:

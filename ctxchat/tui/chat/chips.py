@@ -18,7 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ctxchat.core.messages import Image, Part, Text, attached
-from ctxchat.core.quantities import count
+from ctxchat.core.quantities import count, line_count
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.tools.mentions import MentionedFile, MentionRules, file_name, look_all
 from ctxchat.tui.transcript.blocks import ATTACHED_SIGN, attached_size
@@ -211,7 +211,7 @@ class AttachedBox(Widget):
     def _label(self, along: Along) -> str:
         if not isinstance(along, Paste):
             return sized(along.part, self.weigh)
-        lines = count(along.text.count("\n") + 1, "line")
+        lines = count(line_count(along.text), "line")
         size = len(along.text.encode("utf-8", "replace")) / 1024
         ways = "as a file   f text" if along.as_file else "f as a file"
         name = f"$ {one_line(along.command, MAX_COMMAND_CHARS)}" if along.command else f"paste {along.number}"
