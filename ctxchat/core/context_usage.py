@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import islice, pairwise
+from math import sqrt
+from statistics import fmean, stdev
 from typing import Literal
 
 import msgspec
@@ -21,6 +23,12 @@ from ctxchat.core.view import View
 
 FORECAST_TURNS = 12
 """Turns whose growth a forecast goes by."""
+
+MIN_FORECAST_TURNS = 3
+"""Turns that must have grown before people are told of a forecast."""
+
+MAX_FORECAST_SPREAD = 4
+"""How many times the fewest turns left the most may be, for people to be told of a forecast."""
 
 
 class TokenPrice(msgspec.Struct, frozen=True):
@@ -65,7 +73,8 @@ class ContextUsage(msgspec.Struct, frozen=True, tag="context", omit_defaults=Fal
     """What `ctxchat context --json` prints. Tokens are integers, `pressure` is used / limit, `cost_usd` the sum over the session.
 
     Sections sum to `window` when nothing overflows, and all but `reserved` and `free` sum to `used`. `band` is the share by
-    which `used` may be off, 0 for a server's own figure. `forecast_turns` is None while there is no trend. `claimed_window`
+    which `used` may be off, 0 for a server's own figure. `forecast_turns` is None while there is no trend, and
+    `forecast_span` (the fewest and the most turns left) while it says too little. `claimed_window`
     is what the window was believed to be before it was learned better, else 0; where a refusal taught it and the server did not
     say what it holds, `window` is a guess, and `refused_window` were too many; `cut` what the server seems to have left out
     of the last prompt without saying so. `automatic` is whether compaction starts by itself. `breaks` is where the next request
@@ -99,6 +108,7 @@ class ContextUsage(msgspec.Struct, frozen=True, tag="context", omit_defaults=Fal
     cache: CacheState = NOTHING_KNOWN
     price_step: PriceRise | None = None
     working_limit: int = 0
+    forecast_span: tuple[int, int] | None = None
 
     @property
     def excess(self) -> int:
@@ -163,6 +173,7 @@ def measure(
     used = sum(parts.values())  # 0 where there is nothing to hold tokens
     parts["reserved"] = budget.reserved
     parts["free"] = max(0, budget.window.tokens - budget.reserved - used)
+    end = budget.trigger if automatic.at_trigger else budget.limit
     return ContextUsage(
         model=counting.model,
         window=budget.window.tokens,
@@ -174,7 +185,8 @@ def measure(
         pressure=round(budget.pressure(used), 4),
         trigger_tokens=budget.trigger,
         target_tokens=budget.target,
-        forecast_turns=forecast(past.fills, used, budget.trigger if automatic.at_trigger else budget.limit),
+        forecast_turns=forecast(past.fills, used, end),
+        forecast_span=forecast_span(past.fills, used, end),
         compactions=past.compactions,
         cost_usd=past.cost_usd,
         sections=_sections(parts, budget, estimated=error > 0),
@@ -202,10 +214,27 @@ def forecast(fills: Sequence[int], used: int, end: int) -> int | None:
     The mean, since a rare long result fills a window as surely as many short ones: the median was twice as far off
     (`benchmarks/forecast.py`).
     """
-    growth = list(
-        islice((after - before for after, before in pairwise(reversed(fills)) if after > before), FORECAST_TURNS)
-    )
+    growth = _growth(fills)
     return max(0, (end - used) * len(growth) // sum(growth)) if growth else None
+
+
+def forecast_span(fills: Sequence[int], used: int, end: int) -> tuple[int, int] | None:
+    """The fewest turns and the most that are left as `forecast` sees it, a standard error of the mean either way; None where
+    too few turns grew, or they grew too differently to say."""
+    growth, room = _growth(fills), max(0, end - used)
+    if len(growth) < MIN_FORECAST_TURNS:
+        return None
+    mean, error = fmean(growth), stdev(growth) / sqrt(len(growth))
+    if mean <= error:
+        return None
+    fewest, most = int(room / (mean + error)), int(room / (mean - error))
+    return (fewest, most) if most <= MAX_FORECAST_SPREAD * max(1, fewest) else None
+
+
+def _growth(fills: Sequence[int]) -> list[int]:
+    """By how many tokens the last turns that grew did, the newest first."""
+    grown = (after - before for after, before in pairwise(reversed(fills)) if after > before)
+    return list(islice(grown, FORECAST_TURNS))
 
 
 Due = Literal["no", "prepare", "compact", "overhead"]

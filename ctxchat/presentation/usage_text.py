@@ -347,11 +347,13 @@ def starts_with_draft(context_usage: ContextUsage) -> bool:
 
 
 def forecast_words(context_usage: ContextUsage) -> str:
-    """`~6 turns left at this pace`; empty where there is no trend."""
-    turns = context_usage.forecast_turns
-    if turns is None:
+    """`~6 turns left at this pace`, `~4–9 turns left at this pace`; empty where that cannot be told."""
+    if context_usage.forecast_span is None:
         return ""
-    return f"~{count(turns, 'turn')} left at this pace" if turns else "no turn left at this pace"
+    fewest, most = context_usage.forecast_span
+    if not most:
+        return "no turn left at this pace"
+    return f"~{f'{fewest}–' if fewest < most else ''}{count(most, 'turn')} left at this pace"
 
 
 assert tuple(PARTS) == SECTIONS, "the gauge's parts must stand in the order of the sections"

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from ctxchat.core.budget import Budget, Window, make_budget
 from ctxchat.core.calibration import Anchor, Mix, level
-from ctxchat.core.context_usage import ContextUsage, Counting, forecast, inside_tokens, measure, soft_tokens
+from ctxchat.core.context_usage import (
+    ContextUsage,
+    Counting,
+    forecast,
+    forecast_span,
+    inside_tokens,
+    measure,
+    soft_tokens,
+)
 from ctxchat.core.events import Usage
 from ctxchat.core.grouping import single
 from ctxchat.core.head import Head
@@ -121,6 +129,14 @@ def test_forecast_needs_a_trend() -> None:
     assert forecast([50, 40], 40, 100) is None
     assert forecast([10, 20, 30], 30, 100) == 7
     assert forecast([10, 20, 30], 300, 100) == 0
+
+
+def test_people_are_told_a_span_or_nothing() -> None:
+    assert forecast_span([10, 20, 30], 30, 100) is None, "two turns are no pace"
+    assert forecast_span([0, 10, 20, 30], 30, 100) == (7, 7)
+    assert forecast_span([0, 8, 20, 30], 30, 100) == (6, 7)
+    assert forecast_span([0, 1, 2, 90], 90, 300) is None, "one long result among short ones: nobody knows"
+    assert forecast_span([0, 10, 20, 30], 300, 100) == (0, 0)
 
 
 def test_a_change_makes_an_older_anchor_void_until_it_is_undone() -> None:

@@ -209,12 +209,12 @@ def test_the_reading_is_in_order_how_full_how_sure_of_what_what_is_amiss_what_ne
     context_usage = figures_of({"tools": 4_000, "user": 14_000}, 40_000, 4_000, "learned")
     sections = tuple(msgspec.structs.replace(s, budget=3_000 * (s.name == "tools")) for s in context_usage.sections)
     context_usage = msgspec.structs.replace(
-        context_usage, band=0.06, sections=sections, claimed_window=128_000, forecast_turns=6
+        context_usage, band=0.06, sections=sections, claimed_window=128_000, forecast_span=(4, 9)
     )
     assert sentence(context_usage) == (
         "The context is 50 % full, give or take 3 percent: about 18.0k of 36.0k tokens. 4.0k more are reserved for the reply, "
         "in a window of 40.0k, learned from a rejection instead of 128.0k. Largest: you 14.0k, tools 4.0k. "
-        "Tools 4.0k: 1.0k over the budget of 3.0k. Compaction starts after 9.0k more. About 6 turns left at this pace."
+        "Tools 4.0k: 1.0k over the budget of 3.0k. Compaction starts after 9.0k more. About 4–9 turns left at this pace."
     )
 
 
