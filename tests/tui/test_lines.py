@@ -10,7 +10,7 @@ from ctxchat.tui.transcript.blocks import UserBlock
 from ctxchat.tui.transcript.column import Heights
 from ctxchat.tui.transcript.markdown import MAX_OPEN_FENCE_LINES, GrowingMarkdown
 from ctxchat.tui.transcript.sideways import character_at, furthest, seen_part
-from ctxchat.tui.transcript.source_lines import diff_lines, file_lines
+from ctxchat.tui.transcript.source_lines import diff_lines, file_lines, highlighted
 from ctxchat.tui.widgets.lines import MAX_PROSE_CELLS, DrawnLine
 from tests.tui.chatting import HOSTILE
 
@@ -164,6 +164,12 @@ def test_a_diff_is_coloured_by_its_signs_in_an_answer_as_in_a_call_which_knows_t
     for line, fill in zip(called, ("", "", "$error", "$success", ""), strict=True):
         assert fill in line.fill and bool(fill) == bool(line.fill)
     assert [line.fill for line in answered if "muted" in line.fill] == [line.fill for line in called if line.fill]
+
+
+def test_code_has_no_colour_of_trouble() -> None:
+    code = "import os\n\ndef read(n=90):\n    …\n    return n not in (1, …) or LIMIT\n"
+    styles = {str(span.style) for span in highlighted(code, "python").spans}
+    assert len(styles) > 4 and not any("error" in style or "warning" in style for style in styles)
 
 
 def test_a_file_that_was_read_has_its_colours_and_numbers_and_a_large_one_no_colours() -> None:

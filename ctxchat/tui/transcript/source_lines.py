@@ -4,7 +4,8 @@ read, in the colours of their language."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
@@ -12,6 +13,9 @@ from ctxchat.presentation.diffs import DiffLine, LineKind, lines_in
 from ctxchat.presentation.file_reads import ReadLine, read_lines
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui.widgets.lines import MIN_TEXT_CELLS, DrawnLine, code_lines
+
+if TYPE_CHECKING:
+    from textual.highlight import HighlightTheme
 
 DIFF_STYLES: Mapping[LineKind, tuple[str, str]] = {
     "add": ("$text-success", "on $success-muted 40%"),
@@ -48,8 +52,29 @@ def highlighted(code: str, language: str, longest: int = MAX_HIGHLIGHTED_CHARS) 
     from textual.highlight import highlight  # heavy, and for code only
 
     body = code.rstrip("\n")  # an empty line at the end would not come back
-    found = highlight(body, language=language.split()[0])
+    found = highlight(body, language=language.split()[0], theme=_code_theme())
     return found.append(code[len(body) :]) if found.plain == body else Content(code)
+
+
+@cache
+def _code_theme() -> type[HighlightTheme]:
+    """Textual's without its red and amber, which mean trouble: neither `import` is any, nor a sign that no lexer knows, as the `…`
+    of an excerpt."""
+    from pygments.token import Token
+    from textual.highlight import HighlightTheme
+
+    class CodeTheme(HighlightTheme):
+        STYLES = {
+            token: style
+            for token, style in HighlightTheme.STYLES.items()
+            if token is Token.Generic.Error or not {"$text-error", "$text-warning"} & set(style.split())
+        } | {
+            Token.Literal.Number: "$text-secondary",
+            Token.Name.Function: "bold $text-primary",
+            Token.Name.Class: "bold $text-primary",
+        }
+
+    return CodeTheme
 
 
 @lru_cache(256)
