@@ -124,6 +124,7 @@ class EditorSession:
     async def close(self) -> None:
         """End what is under way, and give the session free. Raises CtxchatError."""
         await self.cancel()
+        self._children.forget()
         await self.session.close()
 
     # ── a turn ──

@@ -288,14 +288,14 @@ def child(session: str, state: Literal["running", "idle"], name: str = "", stop:
     return told | ({"title": one_line(name, 80)} if name else {})
 
 
-def task(parent: str, session: str, group: Group, mask: Mask) -> JsonObject:
-    """What a sub-agent was given to do, as a message from the session that gave it."""
+def task(parent: str, session: str, message: str, text: str) -> JsonObject:
+    """What a sub-agent was given to do in the `message` of that id, as one from the session that gave it."""
     return {
         "sessionUpdate": "session_message",
-        "messageId": group.id,
+        "messageId": message,
         "senderSessionId": parent,
         "recipientSessionId": session,
-        "content": [{"type": "text", "text": mask(_question_text(group.first))}],
+        "content": [{"type": "text", "text": text}],
     }
 
 
@@ -392,14 +392,15 @@ def retold(
         record = shown.change.record or CompactionRecord(shown.change.id, "manual", "", "compacted")
         yield compaction_over(record, mask) if compactions else compacted(record, begun=False)
     elif shown.group and shown.group.kind == "user":
-        yield update_user_message_text(mask(_question_text(shown.group.first)))
+        yield update_user_message_text(mask(question_text(shown.group.first)))
     elif shown.group and shown.group.kind in {"reply", "round"}:
         yield from _round(shown.group, workspace, ids, mask, edits)
     elif shown.group:
         yield thought(shown.group.first.text)
 
 
-def _question_text(message: Message) -> str:
+def question_text(message: Message) -> str:
+    """What the person said, with the names of what went along."""
     names = "".join(f"\n[{clean(each.name)}]" for each in attached(message.content))
     return f"{spoken(message)}{names}"
 

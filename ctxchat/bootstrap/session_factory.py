@@ -34,6 +34,7 @@ from ctxchat.bootstrap.shared import Shared, SystemClock, masked_record
 from ctxchat.config import paths
 from ctxchat.config.rules import add_rules
 from ctxchat.core.errors import CtxchatError, SessionBusy, StorageError, UsageError
+from ctxchat.core.events import Stamped
 from ctxchat.core.head import ToolSpec
 from ctxchat.core.journal import AgentChosen, ModelChosen, SessionState
 from ctxchat.core.memos import memos_of
@@ -296,12 +297,19 @@ class Opening:
     def _config(self, agent: str | None, model: str) -> tuple[SessionConfig, tuple[str, ...]]:
         """What the settings make of a session, reported to whoever they name, and what of that is not to be had. Blocks."""
         config = self._configuring(agent, model)
+        lacking: tuple[str, ...] = ()
         try:
             telemetry = self._shared.telemetry
         except UsageError as problem:
-            return config, (str(problem),)
+            telemetry, lacking = None, (str(problem),)
         self._reports = telemetry and telemetry.of_session(config.agent, self._reports_above)
-        return msgspec.structs.replace(config, listener=self._reports), ()
+        told = [each for each in (self._reports, self._shared.followers.get(self._caller)) if each]
+
+        def listener(stamped: Stamped) -> None:
+            for each in told:
+                each(stamped)
+
+        return msgspec.structs.replace(config, listener=listener if told else None), lacking
 
     async def _begin_conversation(
         self, stored: Stored, model: ModelPort, config: SessionConfig, tools: Sequence[ToolSpec]

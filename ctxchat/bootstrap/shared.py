@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from ctxchat.config.schema import Settings
 from ctxchat.config.trust import unchanged
 from ctxchat.context.workspace import GitCommand
 from ctxchat.core.errors import UsageError
+from ctxchat.core.events import Stamped
 from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.ports import ModelPort
 from ctxchat.core.prompt_files import PromptFile
@@ -93,6 +94,8 @@ class Shared:
         tokenizers.keep_files(database.folder / "tables")
         self.masking = masking_of(database.folder, self.settings)
         self.served_beside: frozenset[str] = frozenset()
+        self.followers: dict[str, Callable[[Stamped], None]] = {}
+        """Who is told each event of the sub-agents of a session, by its id."""
         self.servers = Servers(workspace, database.folder / "mcp", self._objection)
 
     @property

@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -58,8 +59,9 @@ async def test_a_sub_agent_is_a_child_session_that_is_announced_told_and_idle_at
         async with editing(harbour, *model_options(double), able=BOTH) as editor:
             session = await begun(editor, harbour.work)
             assert await editor.say(session, "Find out which logger it is.") == "end_turn"
-            before = [each for each in editor.told if each["sessionUpdate"] != "usage_update"]
-            editor.told.clear()
+            live = editor.told
+            before = [each for each in live if each["sessionUpdate"] != "usage_update"]
+            editor.told = []
             await editor.agent.load_session(cwd=str(harbour.work), session_id=session, mcp_servers=[])
             again = list(editor.told)
             listed = (await editor.agent.list_sessions(cwd=str(harbour.work))).sessions
@@ -75,12 +77,22 @@ async def test_a_sub_agent_is_a_child_session_that_is_announced_told_and_idle_at
         assert parent[1]["state"]["stopReason"] == "end_turn"
         places = [n for n, each in enumerate(stream) if each["session"] == child]
         assert stream.index(parent[0]) < places[0] and places[-1] < stream.index(parent[1])
-        kinds = [stream[n]["sessionUpdate"] for n in places]
+        kinds = [kind for kind, _ in groupby(stream[n]["sessionUpdate"] for n in places)]
         assert kinds == ["session_message", "tool_call", "tool_call_update", "agent_message_chunk"]
+        answer = "".join(stream[n]["content"]["text"] for n in places if "chunk" in stream[n]["sessionUpdate"])
+        assert answer == "It is the logger Cormorant."
         task = stream[places[0]]
         assert (task["senderSessionId"], task["recipientSessionId"]) == (session, child)
         assert task["content"][0]["text"] == "Which logger is it?"
     assert before[[each["sessionUpdate"] for each in before].index("subagent_update")]["title"] == "explore"
+    ids = [
+        [each["messageId"] for each in stream if each["sessionUpdate"] == "session_message"] for stream in (live, again)
+    ]
+    assert ids[0] == ids[1]
+    assert [each["session"] for each in live if each["sessionUpdate"] == "agent_message_chunk"].count(child) > 1, (
+        "streamed"
+    )
+    assert child in {each["session"] for each in live if each["sessionUpdate"] == "usage_update"}
 
 
 def test_a_summary_is_told_without_the_secrets_of_a_person() -> None:
