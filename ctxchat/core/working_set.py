@@ -22,7 +22,7 @@ MAX_FILES = 12
 EDIT_HALF_LIFE = 8
 """Edits after which one counts half as much for the place of its file."""
 
-MAX_EDITS, NEAR_LINES = 8, 12
+MAX_EDITS, NEAR_LINES = 8, 20
 """Edits of a file by which its place is found, the last ones, and lines that part two of them at most for one place."""
 
 PLACE_HALF_LIFE, MAX_EDIT_WEIGHT = 3, 10
@@ -47,17 +47,24 @@ _CHANGED = " (changed by somebody else since you last saw it)"
 _MARK = "\n[… {lines}{tokens} tokens left out …]\n"
 
 
+class Edit(msgspec.Struct, frozen=True):
+    """The lines that an edit put into a file, without blanks, and where they begin in it now: a line, counted from 0."""
+
+    at: int
+    lines: tuple[str, ...]
+
+
 class CurrentFile(msgspec.Struct, frozen=True):
     """A text file as it is now. `path` as it is shown, `written` as calls named it; `text` are its numbered lines, `tokens` our
-    count of them; `changed`: by somebody else since the agent last saw it; `edited`: the lines that the last edits put there, the
-    newest first, empty where it was only read; `names` are the words in it that may be a program's names."""
+    count of them; `changed`: by somebody else since the agent last saw it; `edited`: where the last edits stand in it, the newest
+    first, empty where it was only read; `names` are the words in it that may be a program's names."""
 
     path: str
     written: tuple[str, ...]
     text: str
     changed: bool = False
     tokens: int = 0
-    edited: tuple[tuple[str, ...], ...] = ()
+    edited: tuple[Edit, ...] = ()
     names: frozenset[str] = frozenset()
 
 
@@ -100,13 +107,28 @@ def worked_on(groups: Sequence[Group]) -> dict[str, tuple[tuple[str, ...], ...]]
 
 def not_in_view(files: Sequence[CurrentFile], ledger: Ledger, fold: Sequence[str]) -> tuple[CurrentFile, ...]:
     """Those that nothing tells as they are once these groups are folded: no call that read or wrote all of them stays, or they
-    have changed."""
+    have changed. Where calls that stay show the last edits of a file, the place of those before counts, and a file with no other
+    place comes behind those that have one."""
     if not files:
         return ()
     gone = frozenset(fold)
     whole = [e.group for e in ledger.live() if e.group and e.kind is None and gone.isdisjoint(e.covers)]
     told = {use_of(call).target for group in whole for call in _calls_of(group, {"read", "change"}) if _is_of_all(call)}
-    return tuple(f for f in files if f.changed or told.isdisjoint(f.written))
+    seen = worked_on(whole)
+    first: list[CurrentFile] = []
+    later: list[CurrentFile] = []
+    for file in files:
+        if not (file.changed or told.isdisjoint(file.written)):
+            continue
+        shown = {lines for path in file.written for lines in seen.get(path, ())}
+        places = [edit.at for edit in file.edited if edit.lines in shown]
+        left = tuple(e for e in file.edited if all(abs(e.at - place) > NEAR_LINES for place in places))
+        if left or not file.edited:
+            first.append(msgspec.structs.replace(file, edited=left))
+        else:
+            later.append(file)
+    edited = sum(bool(file.edited) for file in first)
+    return (*first[:edited], *later, *first[edited:])
 
 
 def _is_of_all(call: ToolCall) -> bool:
@@ -175,40 +197,33 @@ def _fitting_part(file: CurrentFile, max_tokens: int, count: Count) -> str:
 
 
 def _edited_line(file: CurrentFile) -> int:
-    """Where the place begins that most of the work of late was done at; -1 for nowhere."""
-    starts: list[int] = []
-    words: list[tuple[int, str]] = []
-    at = 0
-    for number, line in enumerate(file.text.splitlines(keepends=True)):
-        starts.append(at)
-        at += len(line)
-        if shown := line.partition("\t")[2].strip():
-            words.append((number, shown))
-    found = [(_line_of(edit, words), edit) for edit in file.edited]
-    places = [
-        (line, min(len(edit), MAX_EDIT_WEIGHT) * 0.5 ** (age / PLACE_HALF_LIFE))
-        for age, (line, edit) in enumerate(found)
-        if line >= 0
+    """Where the newest edit is of the place that most of the work of late was done at; -1 for nowhere."""
+    weights = [min(len(e.lines), MAX_EDIT_WEIGHT) * 0.5 ** (age / PLACE_HALF_LIFE) for age, e in enumerate(file.edited)]
+    if not weights:
+        return -1
+    near = [
+        sum(weight for weight, other in zip(weights, file.edited, strict=True) if abs(other.at - edit.at) <= NEAR_LINES)
+        for edit in file.edited
     ]
-    if not places:
-        return -1
-    near = [[(line, weight) for line, weight in places if abs(line - place) <= NEAR_LINES] for place, _ in places]
-    best = max(near, key=lambda some: sum(weight for _, weight in some))
-    return starts[min(line for line, _ in best)]
+    return sum(map(len, file.text.splitlines(keepends=True)[: file.edited[near.index(max(near))].at]))
 
 
-def _line_of(edit: Sequence[str], words: Sequence[tuple[int, str]]) -> int:
-    """The line, counted from 0, where the lines of an edit begin: where most of them stand one behind the other; -1 for
-    nowhere. `words` are the lines that are not blank, with their numbers."""
-    order = {line: place for place, line in reversed(list(enumerate(edit)))}
-    votes: Counter[int] = Counter()
-    for number, (_, shown) in enumerate(words):
-        if shown in order:
-            votes[number - order[shown]] += 1 + len(shown)
-    if not votes:
-        return -1
-    best = max(votes, key=lambda place: (votes[place], place))
-    return words[min(max(0, best), len(words) - 1)][0]
+def edits_in(text: str, edits: Sequence[tuple[str, ...]]) -> tuple[Edit, ...]:
+    """Where the lines of these edits begin in a numbered text: where most of them stand one behind the other. Those of which
+    nothing is left are left out."""
+    lines = ((place, line.partition("\t")[2].strip()) for place, line in enumerate(text.splitlines()))
+    words = [(place, line) for place, line in lines if line]
+    found: list[Edit] = []
+    for edit in edits:
+        order = {line: place for place, line in reversed(list(enumerate(edit)))}
+        votes: Counter[int] = Counter()
+        for number, (_, line) in enumerate(words):
+            if line in order:
+                votes[number - order[line]] += 1 + len(line)
+        if votes:
+            best = max(votes, key=lambda place: (votes[place], place))
+            found.append(Edit(words[min(max(0, best), len(words) - 1)][0], edit))
+    return tuple(found)
 
 
 def _files_of(group: Group, kinds: set[str]) -> Iterator[str]:

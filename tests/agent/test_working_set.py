@@ -3,6 +3,7 @@ it."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,17 @@ from ctxchat.core.ports import ToolPort
 from ctxchat.core.record import CompactionRecord, Digest
 from ctxchat.core.strategies.planning import PlanOptions, fold_edit
 from ctxchat.core.tokens import TokenCounter, rough_count
-from ctxchat.core.working_set import CLOSING, CurrentFile, newest, not_in_view, touched, worked_on, working_set
+from ctxchat.core.working_set import (
+    CLOSING,
+    CurrentFile,
+    Edit,
+    edits_in,
+    newest,
+    not_in_view,
+    touched,
+    worked_on,
+    working_set,
+)
 from ctxchat.tools.edit_file import EditFile, WriteFile
 from ctxchat.tools.read_file import ReadFile, ReadNow
 from ctxchat.tools.seen import SeenFiles
@@ -130,7 +141,9 @@ def test_of_a_large_file_the_place_that_was_worked_on_is_shown() -> None:
     near = worked_on([Group("g1", "round", (Message(1, "assistant", calls=made), *done), 1)])
     assert near == {"pier.py": (("gauge 700 = 4900",),)}
     text, shown = working_set(
-        [CurrentFile("pier.py", ("pier.py",), lines, False, rough_count(lines), near["pier.py"])], 900, rough_count
+        [CurrentFile("pier.py", ("pier.py",), lines, False, rough_count(lines), edits_in(lines, near["pier.py"]))],
+        900,
+        rough_count,
     )
     assert shown == ("pier.py",) and "gauge 700 = 4900" in text and "gauge 20 =" not in text
 
@@ -138,8 +151,8 @@ def test_of_a_large_file_the_place_that_was_worked_on_is_shown() -> None:
 def test_an_import_added_last_does_not_hide_the_place_that_was_worked_on() -> None:
     text = "\n".join(f"{n:>5}\tgauge {n} = {n * 7}" for n in range(1, 900))
     edits = (("gauge 4 = 28",), ("gauge 700 = 4900", "gauge 701 = 4907", "gauge 702 = 4914"), ("gauge 690 = 4830",))
-    file = CurrentFile("pier.py", ("pier.py",), text, tokens=rough_count(text), edited=edits)
-    shown, _ = working_set([file], 700, rough_count)
+    file = CurrentFile("pier.py", ("pier.py",), text, tokens=rough_count(text), edited=edits_in(text, edits))
+    shown, _ = working_set([file], 900, rough_count)
     assert "gauge 690 =" in shown and "gauge 702 =" in shown and "gauge 4 =" not in shown
 
 
@@ -162,7 +175,7 @@ def test_it_says_after_what_the_files_were_looked_at() -> None:
 def test_large_files_that_were_worked_on_share_the_room() -> None:
     """The one changed last is often a list of what changed, and never all that the work stands on."""
     files = [
-        CurrentFile(name, (name,), text, tokens=rough_count(text), edited=edited)
+        CurrentFile(name, (name,), text, tokens=rough_count(text), edited=edits_in(text, edited))
         for name, edited in (
             ("CHANGES", (("gauge 2 = 14",),)),
             ("read.py", ()),
@@ -172,7 +185,7 @@ def test_large_files_that_were_worked_on_share_the_room() -> None:
         for text in ["\n".join(f"{n:>5}\tgauge {n} = {n * 7}" for n in range(1, 900))]
     ]
     text, shown = working_set(files, 1_200, rough_count)
-    assert shown == ("CHANGES", "pier.py", "mole.py") and all(f.edited[0][0] in text for f in files if f.edited)
+    assert shown == ("CHANGES", "pier.py", "mole.py") and all(f.edited[0].lines[0] in text for f in files if f.edited)
     parts = [rough_count(part) for part in text.split("\n\n")[1:-1]]
     assert max(parts) < 1.3 * min(parts)
 
@@ -197,7 +210,7 @@ def test_what_was_read_in_part_or_edited_in_view_is_shown_and_what_was_read_whol
         before = [Message(1, "user", "one"), Message(2, "assistant", "ok")]
         return Ledger(groups=group_messages([*before, call, Message(4, "tool", "done", call_id="a")]))
 
-    file = CurrentFile("a.py", ("a.py",), "    1\tx", tokens=9, edited=(("x",),))
+    file = CurrentFile("a.py", ("a.py",), "    1\tx", tokens=9, edited=(Edit(0, ("x",)),))
     for name, arguments, left in (
         ("read_file", '{"path": "a.py"}', ()),
         ("write_file", '{"path": "a.py", "content": "x"}', ()),
@@ -234,3 +247,27 @@ async def test_the_place_is_shown_whatever_names_the_file_was_called_by(tmp_path
     await desk.free_up()
     assert "gauge 700 = 1\n" in shown(desk) and "gauge 20 =" not in shown(desk)
     await desk.session.close()
+
+
+def test_a_place_whose_edit_stays_in_view_gives_way_to_others() -> None:
+    """What a call below shows as it is now is not worth the room of a place that nothing shows."""
+    text = "\n".join(f"{n:>5}\tgauge {n} = {n * 7}" for n in range(1, 900))
+
+    def edit(place: int, path: str, line: int) -> list[Message]:
+        arguments = json.dumps({"path": path, "old": "x", "new": f"gauge {line} = {line * 7}"})
+        made = Message(place, "assistant", calls=(ToolCall(f"c{place}", "edit_file", arguments),))
+        return [made, Message(place + 1, "tool", "done", call_id=f"c{place}")]
+
+    messages = [Message(1, "user", "one"), *edit(2, "a.py", 700), *edit(4, "c.py", 300), *edit(6, "b.py", 500)]
+    ledger = Ledger(groups=group_messages([*messages, *edit(8, "a.py", 40), *edit(10, "b.py", 510)]))
+    near = worked_on(ledger.groups)
+    files = [
+        CurrentFile(p, (p,), text, tokens=rough_count(text), edited=edits_in(text, near[p]))
+        for p in ("b.py", "a.py", "c.py")
+    ]
+    left = not_in_view(files, ledger, ["g1", "g2", "g3", "g4"])
+    assert [(file.path, file.edited) for file in left] == [
+        ("a.py", (Edit(699, ("gauge 700 = 4900",)),)),
+        ("c.py", (Edit(299, ("gauge 300 = 2100",)),)),
+        ("b.py", (Edit(509, ("gauge 510 = 3570",)), Edit(499, ("gauge 500 = 3500",)))),
+    ]

@@ -36,7 +36,7 @@ from ctxchat.core.strategies.planning import Basis, PlanOptions, after_step
 from ctxchat.core.summaries import written
 from ctxchat.core.summary_task import input_tokens, shortened
 from ctxchat.core.view import View
-from ctxchat.core.working_set import MAX_FILES, CurrentFile, touched, worked_on
+from ctxchat.core.working_set import MAX_FILES, CurrentFile, edits_in, touched, worked_on
 
 Registry = Callable[[PlanOptions], Mapping[str, Strategy]]
 """Every strategy by name, made with these options; plug-ins add theirs."""
@@ -210,7 +210,7 @@ class Planner:
                 known[file.path] = msgspec.structs.replace(before, written=(*before.written, *file.written))
         lines = worked_on(self._conversation.ledger.groups_in_force)  # the newest first
         put = {f.path: next((line for path, line in lines.items() if path in f.written), ()) for f in known.values()}
-        return tuple(msgspec.structs.replace(file, edited=put[file.path]) for file in known.values())
+        return tuple(msgspec.structs.replace(f, edited=edits_in(f.text, put[f.path])) for f in known.values())
 
     def _usual(self, name: str, snapshot: PlanningSnapshot, floor: int | None = None) -> Plan | None:
         keep = self._conversation.options.keep_recent
