@@ -4,7 +4,8 @@
 (results of very many characters), `nested` (a schema without an end beside a good one), `others` (other tools after each call),
 `resources` (of which it has some, and no tools). A `shelf` has resources of every kind, a `pager` a list of them that never
 ends, as `prompts` it has prompts. As `rich` its results are data and images; as `odd` few providers take its
-arguments' names. An `asker` asks a person: `endless` questions, `two` at once, `many` things, or what is `odd`. As
+arguments' names. An `asker` asks a person: `endless` questions, `two` at once, `many` things, or what is `odd`. `crossed` has two
+calls under way: the `late` one asks, and meanwhile the `early` one ends. As
 `harbour` it is right, and up at once; as `busy` as well, with a tool that never answers and one that it dies of."""
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ TOOLS = {
     "twins": [("a b", OBJECT), ("a_b", OBJECT), ("a.b", OBJECT), ("x" * 90, OBJECT), ("x" * 91, OBJECT)],
     "harbour": [("add", OBJECT), ("fail", OBJECT)],
     "asker": [(name, OBJECT) for name in ("endless", "two", "many", "odd")],
+    "crossed": [("early", OBJECT), ("late", OBJECT)],
     "busy": [("add", OBJECT), ("slow", OBJECT), ("die", OBJECT)],
     "shapeless": [
         ("text", {"type": "string"}),
@@ -163,6 +165,19 @@ def asked_back(tool: str) -> dict:
     return {"content": [{"type": "text", "text": json.dumps(said)}]}
 
 
+def crossed(late: int) -> None:
+    """The question of a call, then the answer to the one before it, then what was said, as the answer to the first."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    asked = {"mode": "form", "message": "who?", "requestedSchema": schema}
+    early = {"content": [{"type": "text", "text": "early"}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": asked}), flush=True)
+    print(json.dumps({"jsonrpc": "2.0", "id": CALLS.pop(), "result": early}), flush=True)
+    while (came := json.loads(sys.stdin.readline())).get("id") != "q":
+        pass
+    said = {"content": [{"type": "text", "text": json.dumps(came["result"])}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": late, "result": said}), flush=True)
+
+
 def answer(mode: str, method: str, parameters: dict) -> dict:
     """The result of one request."""
     match method:
@@ -211,6 +226,12 @@ def main(mode: str) -> None:
         asked = json.loads(line)
         match mode, asked.get("params", {}).get("name"):
             case "busy", "slow":
+                continue
+            case "crossed", "early":
+                CALLS.append(asked["id"])
+                continue
+            case "crossed", "late":
+                crossed(asked["id"])
                 continue
             case "busy", "die":
                 print("goodbye from the server", file=sys.stderr, flush=True)

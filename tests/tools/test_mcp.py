@@ -458,6 +458,33 @@ async def test_of_two_calls_side_by_side_each_is_asked_about_itself(
         assert await asyncio.gather(at("1"), at("2")) == ["reader 1 at 1", "reader 2 at 2"]
 
 
+@pytest.mark.parametrize("answered", [True, False])
+async def test_a_question_of_nobody_knows_which_call_outlives_the_one_that_puts_it(
+    answered: bool, tmp_path: Path, host: McpHost
+) -> None:
+    address = msgspec.structs.replace(wrong("crossed"), timeout=3.0)
+    async with up(address, tmp_path, host) as server:
+        early, late = (
+            tool.run({}, ToolContext(str(n), str(tmp_path), "", 1000, 10.0)) for n, tool in enumerate(server.tools)
+        )
+        first = asyncio.ensure_future(anext(early))
+        second = asyncio.ensure_future(anext(late))
+        question = await first
+        assert isinstance(question, ToolQuestion) and "who?" in question.text
+        await asyncio.sleep(3.5)  # more time than the other call has
+        if answered:
+            question.answered("Ada")
+            ended = await anext(early)
+            assert isinstance(ended, ToolOutput) and ended.text == "early"
+        await early.aclose()
+        output = await second
+        assert isinstance(output, ToolOutput)
+        assert json.loads(output.text) == (
+            {"action": "accept", "content": {"a": "Ada"}} if answered else {"action": "decline"}
+        )
+        await late.aclose()
+
+
 async def test_no_server_asks_without_an_end_and_each_answer_goes_to_its_own_question(
     tmp_path: Path, host: McpHost
 ) -> None:

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
@@ -80,6 +80,8 @@ class ToolResult(msgspec.Struct, frozen=True):
 
 Ask = Callable[[str, tuple[QuestionField, ...]], Awaitable[dict[str, Any] | None]]
 
+Pause = Callable[[], AbstractContextManager[None]]
+
 _ASK: ContextVar[Ask | None] = ContextVar("ask", default=None)
 """That of the call at hand, in all that comes of it."""
 
@@ -95,7 +97,7 @@ class Connection:
         self._left_out = left_out
         self._session = session
         self.changed = changed
-        self._asks: list[Ask] = []  # of the calls under way, the one longest under way first
+        self._asks: dict[Ask, Pause] = {}  # of the calls under way, the one longest under way first
         self.resources: list[OfferedResource] = []
         self.prompts: list[OfferedPrompt] = []
         self.skills: dict[str, SkillEntry] = {}
@@ -106,23 +108,26 @@ class Connection:
         self._closed, self._unknown = codes.CONNECTION_CLOSED, codes.METHOD_NOT_FOUND
 
     @contextmanager
-    def asked_with(self, ask: Ask) -> Iterator[None]:
-        """What the server asks about the call in this block is put to a person by `ask`."""
+    def asked_with(self, ask: Ask, pause: Pause) -> Iterator[None]:
+        """What the server asks about the call in this block is put to a person by `ask`; no time of it goes by in `pause`."""
         before = _ASK.set(ask)
-        self._asks.append(ask)
+        self._asks[ask] = pause
         try:
             yield
         finally:
-            self._asks.remove(ask)
+            del self._asks[ask]
             _ASK.reset(before)
 
     async def answer(self, text: str, fields: tuple[QuestionField, ...]) -> dict[str, Any] | None:
         """What a person says to a question of the server's; None for nothing. Over HTTP it comes in answer to the call that it is
-        about; of a process nobody can tell, and the call that is longest under way puts it."""
-        ask = _ASK.get()
-        if ask is None:
-            ask = self._asks[0] if self._asks else None
-        return await ask(text, fields) if ask in self._asks and ask else None
+        about; of a process nobody can tell: the call that is longest under way puts it, and the time of none goes by."""
+        if ask := _ASK.get():
+            return await ask(text, fields) if ask in self._asks else None
+        with ExitStack() as paused:
+            for pause in self._asks.values():
+                paused.enter_context(pause())
+            ask = next(iter(self._asks), None)
+            return await ask(text, fields) if ask else None
 
     async def tools(self) -> tuple[Sequence[OfferedTool], Sequence[str]]:
         """What the server offers, and what of that cannot be taken, with why. Resources are offered as two tools, unless it has

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Literal, cast
@@ -103,8 +103,9 @@ class McpTool:
                 elif (questions := questions + 1) > MAX_QUESTIONS:
                     news.answer(None)
                 else:
-                    async for question in self._ask_person(news):
-                        yield question
+                    async with aclosing(self._ask_person(news)) as asking:
+                        async for question in asking:
+                            yield question
             reply = await calling
         finally:
             if not calling.done():
@@ -114,20 +115,23 @@ class McpTool:
         text = reply.text or ("" if images else "[no output]")
         yield ToolOutput(text, "error" if reply.failed else "ok", images=images)
 
-    async def _ask_person(self, asked: AskedInCall) -> AsyncIterator[ToolQuestion]:
+    async def _ask_person(self, asked: AskedInCall) -> AsyncGenerator[ToolQuestion, None]:
         """Put each thing that the server wants to know to a person; one without an answer ends it, and nothing is passed on."""
         opening = f"{self._server.name} asks: {asked.question.text}"
         content: dict[str, object] = {}
-        for field in asked.question.fields or (QuestionField("", "", options=("yes", "no")),):
-            waiting: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-            text = f"{opening}\n{field.text}".strip()
-            yield ToolQuestion(text, field.options, partial(_answered, waiting), self._server.name)
-            value = _value(await waiting, field)
-            if value is None or (not field.name and value != "yes"):
-                asked.answer(None)
-                return
-            content[field.name] = value
-        asked.answer(content)
+        said = None
+        try:
+            for field in asked.question.fields or (QuestionField("", "", options=("yes", "no")),):
+                waiting: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+                text = f"{opening}\n{field.text}".strip()
+                yield ToolQuestion(text, field.options, partial(_answered, waiting), self._server.name)
+                value = _value(await waiting, field)
+                if value is None or (not field.name and value != "yes"):
+                    return
+                content[field.name] = value
+            said = content
+        finally:  # also where the call is left: the question may be another's
+            asked.answer(said)
 
     def _theirs(self, arguments: dict[str, object]) -> dict[str, object]:
         """The arguments by the server's own names for them."""

@@ -83,10 +83,14 @@ class McpWorker:
                 if callback := self._login_callbacks.get(order.id):
                     callback(order.address)
             case ServerAnswer():
-                if (waiting := self._asked.get(order.id)) and not waiting.done():
-                    waiting.set_result(order)
+                self._answer(order)
             case End():
+                self._answer(ServerAnswer(order.id))
                 self._end_task(order.id)
+
+    def _answer(self, said: ServerAnswer) -> None:
+        if (waiting := self._asked.get(said.id)) and not waiting.done():
+            waiting.set_result(said)
 
     async def close(self) -> None:
         """End everything, and wait for that."""
@@ -179,12 +183,15 @@ class McpWorker:
                 with limit.paused():
                     async with one_by_one:
                         waiting = self._asked[order.id] = asyncio.get_running_loop().create_future()
-                        await self._send_news(ServerQuestion(order.id, text, fields))
-                        return (await waiting).content
+                        try:  # also beyond the end of the call: it may be another's
+                            await self._send_news(ServerQuestion(order.id, text, fields))
+                            return (await waiting).content
+                        finally:
+                            del self._asked[order.id]
 
             async with asyncio.timeout(address.timeout) as timeout:
                 limit = CallLimit(timeout)
-                with connection.asked_with(ask):
+                with connection.asked_with(ask, limit.paused):
                     match order:
                         case RunTool():
                             result = await connection.call(order.tool, order.arguments, progress)
@@ -207,8 +214,6 @@ class McpWorker:
             await self._send_news(Down(order.id, gone=True))
         except Exception as problem:  # as above
             await self._send_news(Down(order.id, reason(problem), login=isinstance(problem, LoginWanted)))
-        finally:
-            self._asked.pop(order.id, None)
 
     async def _send_news(self, news: News) -> None:
         self._out.write(encode(news) + b"\n")
@@ -240,7 +245,7 @@ class CallLimit:
                 self._reschedule(self._now() + self._left)
 
     def _reschedule(self, when: float | None) -> None:
-        if not self._timeout.expired():
+        with suppress(RuntimeError):  # the call has ended meanwhile
             self._timeout.reschedule(when)
 
 
