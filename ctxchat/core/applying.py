@@ -72,7 +72,7 @@ def _edits(ledger: Ledger, step: Step, options: PlanOptions, change_id: str, sum
     room = max(
         step.evidence_tokens // 2, step.evidence_tokens - over
     )  # a record that is longer takes it from the facts
-    return (*signed, fold_edit(ledger, step.fold, digest, room, options, change_id))
+    return (*signed, fold_edit(ledger, step.fold, digest, room, options, change_id, files_tokens=step.files_tokens))
 
 
 def _latest(edits: Sequence[Edit]) -> tuple[Edit, ...]:

@@ -318,10 +318,13 @@ def _body(
 
 def _folded(output: str) -> str:
     """What a program said, a line that stands several times one behind the other once, with their number; so do lines that only
-    differ by how far the program has come."""
+    differ by how far the program has come. Empty lines that follow one another are one."""
     lines: list[str] = []
     for _, run in groupby(output.splitlines(), _without_percent):
         same = [line.rstrip() for line in run]
+        if not same[0]:
+            lines.append("")
+            continue
         like = "the line above" if same[0] == same[-1] else "the line above, another percentage at its end,"
         lines += [same[0], f"[{like} {len(same) - 1} times more]"] if len(same) > 2 else same
     return "\n".join(lines)

@@ -40,6 +40,9 @@ CLOSING = "</files_now>"
 MAX_EDIT_LINES = 200
 """Lines of an edit by which its place is found."""
 
+OPENING_LINES = 20
+"""Lines by which the beginning of a file is found that was only written whole: a single one often stands again further on."""
+
 _PARTS = frozenset({"start_line", "end_line", "offset", "limit", "insert_line", "line", "view_range"})
 """What a call tells a part of a file by."""
 
@@ -90,7 +93,7 @@ def touched(groups: Sequence[Group], most: int = MAX_FILES) -> tuple[str, ...]:
 
 def worked_on(groups: Sequence[Group]) -> dict[str, tuple[tuple[str, ...], ...]]:
     """By path, as calls named it, the lines that each of the last edits put into the file, the newest first; of one that was only
-    written whole its first line."""
+    written whole its first lines."""
     edited: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
     written: dict[str, tuple[tuple[str, ...], ...]] = {}
     for group in reversed(groups):
@@ -99,7 +102,7 @@ def worked_on(groups: Sequence[Group]) -> dict[str, tuple[tuple[str, ...], ...]]
             for old, new in exchanges(call):
                 put = tuple(line.strip() for line in new.splitlines() if line.strip())
                 if put and old is None:
-                    written.setdefault(path, (put[:1],))
+                    written.setdefault(path, (put[:OPENING_LINES],))
                 elif put and len(edited[path]) < MAX_EDITS:
                     edited[path].append(put[:MAX_EDIT_LINES])
     return written | {path: tuple(edits) for path, edits in edited.items() if edits}

@@ -156,6 +156,17 @@ def test_an_import_added_last_does_not_hide_the_place_that_was_worked_on() -> No
     assert "gauge 690 =" in shown and "gauge 702 =" in shown and "gauge 4 =" not in shown
 
 
+def test_of_a_large_file_that_was_only_written_whole_the_beginning_is_shown() -> None:
+    text = "\n".join(["/**", " * The tide.", *(f"gauge {n} = {n * 7}" if n % 9 else "/**" for n in range(1, 900))])
+    written = ToolCall("a", "write_file", json.dumps({"path": "pier.ts", "content": text}))
+    done = Message(2, "tool", "done", call_id="a")
+    near = worked_on([Group("g1", "round", (Message(1, "assistant", calls=(written,)), done), 1)])["pier.ts"]
+    lines = "\n".join(f"{n:>5}\t{line}" for n, line in enumerate(text.split("\n"), 1))
+    file = CurrentFile("pier.ts", ("pier.ts",), lines, tokens=9_999, edited=edits_in(lines, near))
+    shown, _ = working_set([file], 900, rough_count)
+    assert "The tide." in shown and "gauge 898 =" not in shown
+
+
 def test_it_says_after_what_the_files_were_looked_at() -> None:
     """A call that stays in view would be reckoned a second time on top of them."""
     edit = ToolCall("a", "edit_file", '{"path": "pier.py", "old": "gauge = 1", "new": "gauge = 4"}')

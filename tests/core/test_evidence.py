@@ -544,7 +544,7 @@ def test_more_than_is_carried_on_is_counted() -> None:
     evidence = collect(paths)
     assert (len(evidence.facts), evidence.dropped) == (300, 150)
     assert len(collect(paths, per_kind=None).facts) == 450
-    assert "more facts are left out" in render(evidence, 20_000, rough_count)
+    assert "More facts are left out here: recall" in render(evidence, 20_000, rough_count)
 
 
 @given(st.dictionaries(st.sampled_from(KINDS), st.integers(0, 500), min_size=1), st.integers(0, 1000))

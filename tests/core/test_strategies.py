@@ -23,6 +23,7 @@ from ctxchat.core.strategies.planning import Basis, PlanOptions
 from ctxchat.core.summaries import earlier
 from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import View, problems
+from ctxchat.core.working_set import CurrentFile
 from tests.core.histories import budget_of, histories, ledgers, see
 
 METER = TokenCounter()
@@ -268,3 +269,17 @@ def test_caps_are_weighed_by_what_stays_once_it_was_shortened(lines: int, said: 
     stays = mended.after - fold.summary_tokens - fold.evidence_tokens
     least = 2 * MIN_PART_TOKENS
     assert mended.after <= max(budget.target, stays + least) + 200, "the caps fit what the target leaves"
+
+
+def test_files_beside_a_summary_leave_the_target_to_what_cannot_be_read_again() -> None:
+    lines = "".join(f"{n:>5}\tgauge {n}\n" for n in range(3_000))
+    file = CurrentFile("pier.py", ("pier.py",), lines, tokens=METER.count_text(lines), edited=("gauge 9",))
+    options = PlanOptions(counter=METER, keep_recent=2, files=(file,), files_tokens=6_000)
+    history = [Message(n, ("user", "assistant")[n % 2], f"{n} " + "the tide is low " * 90) for n in range(2, 120)]
+    ledger = Ledger(groups=group_messages(history))
+    plan = builtin_strategies(options)["summarize"].plan(
+        see(ledger, options), ledger, budget_of(120_000, 90_000, 9_000)
+    )
+    assert plan is not None and plan.steps[0].summary_tokens > 2_000
+    after = see(perform(ledger, plan, options), options)
+    assert after.raw <= 9_000 and "gauge 9\n" in "".join(item.message.text for item in after.items)

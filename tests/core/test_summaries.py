@@ -248,9 +248,10 @@ def test_the_summariser_reads_the_lines_of_an_edit_once_and_progress_in_two_line
         Message(1, "user", "go"),
         Message(2, "assistant", calls=(ToolCall("e", "edit_file", edit), ToolCall("t", "job", '{"id": "j1"}'))),
         Message(3, "tool", "Changed a.py: +1 −1\n7\tx = 1\n\ty = 5\nNot valid Python: line 9", call_id="e"),
-        Message(4, "tool", f"{dots}41 passed", call_id="t"),
+        Message(4, "tool", f"{dots}41 passed\n\n\n\nDone in 4 s", call_id="t"),
     ]
     text = "".join(chunks(group_messages(history), 20_000, rough_count))
+    assert "41 passed\n\nDone in 4 s" in text, "empty lines are nothing that a program said"
     assert text.count("y = 5") == 1 and "Changed a.py: +1 −1\nNot valid Python: line 9\n[shown from line 7 on]" in text
     assert text.count("....") == 72 // 4 and "31 times more]\n41 passed" in text
 

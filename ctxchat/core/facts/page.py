@@ -1,7 +1,7 @@
 """The exact facts as text under a cap: what fits, and how it is written so that more does.
 
 Files of one folder are written once with their folder, `src/{a.py, b.py}`; what the summary beside it says word for word is not
-said again. What is left out is told as a number, with the way to find it.
+said again. That some are left out is told, with the way to find them; how many the record of the compaction says.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _MAX_FOLDER_CHARS = (
 _FOLDER_FIRST = expression(r"cd (\S+) && ")
 _LETTER = expression(r"\w", re.ASCII)
 _ODD = expression(r"[{},;\s]")
-_MORE = "{} more facts are left out here"
+_MORE = "More facts are left out here"
 _FINDS = ': recall("words of it") finds them'
 
 
@@ -72,10 +72,10 @@ Facts = dict[FactKind, list[Fact]]
 
 
 class Page(msgspec.Struct, frozen=True):
-    """The facts that were chosen, in the order of the record, and how many are not on the page."""
+    """The facts that were chosen, in the order of the record, and whether that is all."""
 
     facts: tuple[Fact, ...]
-    left_out: int
+    whole: bool
 
 
 def fitting(evidence: Evidence, max_tokens: int, count: Count, beside: str = "") -> Page:
@@ -86,7 +86,7 @@ def fitting(evidence: Evidence, max_tokens: int, count: Count, beside: str = "")
     """
     order: Facts = {kind: facts for kind, facts in ranked(evidence.facts).items() if facts}
     writing = _Writing(count, plain(beside))
-    left = max_tokens - sum(count(TITLES[kind]) + 3 for kind in order) - count(f"{_MORE.format(99_999)}{_FINDS}.") - 1
+    left = max_tokens - sum(count(TITLES[kind]) + 3 for kind in order) - count(f"{_MORE}{_FINDS}.") - 1
     said: Facts = {kind: [f for f in facts if f.by != "tool"] for kind, facts in order.items()}
     for facts, share in ((said, SAID_SHARE), (order, 1.0)):
         needs: dict[FactKind, int] = {
@@ -97,8 +97,8 @@ def fitting(evidence: Evidence, max_tokens: int, count: Count, beside: str = "")
     for some in order.values():  # what rounding and common folders have left
         left -= writing.choose_facts(some, left)
     facts = tuple(f for f in evidence.facts if f in writing.taken)
-    missing = sum(f.by != "tool" and not writing.has(f) for f in evidence.facts)  # as `survival` counts
-    return Page(facts, missing + evidence.dropped)
+    whole = not evidence.dropped and all(f.by == "tool" or writing.has(f) for f in evidence.facts)
+    return Page(facts, whole)
 
 
 def allotted(needs: dict[FactKind, int], room: int) -> dict[FactKind, int]:
@@ -124,7 +124,7 @@ def render(evidence: Evidence, max_tokens: int, count: Count, beside: str = "", 
     blocks = [_block(kind, [f for f in page.facts if f.kind == kind]) for kind in KINDS]
     if not any(blocks):
         return ""
-    more = [f"{_MORE.format(page.left_out)}{_FINDS if recall else ''}."] if page.left_out else []
+    more = [] if page.whole else [f"{_MORE}{_FINDS if recall else ''}."]
     return "\n".join([*filter(None, blocks), *more])
 
 

@@ -30,7 +30,8 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `edits` are ready to apply. `fold` names the groups (in the order of the record) that a summary, still to be made, will
     stand for; such a step needs a model. `tokens_freed` is in the view's raw tokens and already counts what takes the
-    groups' place; for a summary that is `summary_tokens` (its text) and `evidence_tokens` (the facts kept by code) at most.
+    groups' place; for a summary that is `summary_tokens` (its text), `evidence_tokens` (the facts kept by code) and
+    `files_tokens` (the files beside it, 0 for as many as usual) at most.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     fold: tuple[str, ...] = ()
     summary_tokens: int = 0
     evidence_tokens: int = 0
+    files_tokens: int = 0
     spills: tuple[Spill, ...] = ()
 
     @property

@@ -15,12 +15,16 @@ from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.planning import Basis, fold_edit, is_summary
 from ctxchat.core.summaries import evidence_after, merged_digest, overhead_tokens
+from ctxchat.core.working_set import EACH
 
 TARGET_TOLERANCE_SHARE = 0.05
 """Share of the limit by which a compaction may miss its target, to end where a turn does."""
 
 MAX_EMPTY_SHARE = 0.2
 """Of the target, what may stay empty for that."""
+
+MAX_FILES_SHARE = 0.2
+"""Of the target, what the files beside a summary take at most: they can be read again, what the record says cannot."""
 
 MIN_PART_TOKENS = 1_200
 """Tokens that a summary and the evidence each get at least, as far as their caps go, however little the target leaves."""
@@ -63,7 +67,18 @@ def allowance(basis: Basis, budget: Budget, weight: int) -> int:
     """The most that a summary with its evidence and the files beside it will take, in raw tokens, where `weight` tokens are
     folded."""
     summary, _, evidence = caps(basis, budget, weight)
-    return summary + evidence + overhead_tokens(basis.options.counter.count_text) + basis.options.files_at_most
+    return summary + evidence + overhead_tokens(basis.options.counter.count_text) + files_at_most(basis, budget)
+
+
+def files_room(basis: Basis, budget: Budget) -> int:
+    """Tokens that there are for the files beside a summary."""
+    most = int(budget.target * MAX_FILES_SHARE)
+    return min(basis.options.files_tokens, most) if most > 0 else basis.options.files_tokens
+
+
+def files_at_most(basis: Basis, budget: Budget) -> int:
+    """Tokens that the files beside a summary will take at most."""
+    return min(files_room(basis, budget), sum(min(EACH, file.tokens) + 40 for file in basis.options.files))
 
 
 def caps(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
@@ -84,7 +99,7 @@ def caps_to_target(basis: Basis, budget: Budget, weight: int) -> tuple[int, int,
     """The caps where `weight` tokens are folded: less where the target leaves less room. Where what stays is more than the target
     by itself nothing is given up for it, and never what the summary in force says."""
     summary, recap, evidence = caps(basis, budget, weight)
-    stays = basis.view.raw - weight + overhead_tokens(basis.options.counter.count_text) + basis.options.files_at_most
+    stays = basis.view.raw - weight + overhead_tokens(basis.options.counter.count_text) + files_at_most(basis, budget)
     share = (budget.target - stays) / max(1, summary + evidence)
     if not 0 < share < 1:
         return summary, recap, evidence
@@ -115,19 +130,23 @@ def summary_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budg
     weight = weight_with_summary(basis, entries)
     most = caps(basis, budget, weight)[0]
     summary, _, evidence = caps_to_target(basis, budget, weight)
-    if weight <= summary + evidence + overhead_tokens(basis.options.counter.count_text) + basis.options.files_at_most:
+    if weight <= summary + evidence + overhead_tokens(basis.options.counter.count_text) + files_at_most(basis, budget):
         return None
     fold = covers(basis, entries)
-    beside = _kept_by_code(basis, fold, evidence)
+    files = files_room(basis, budget)
+    beside = _kept_by_code(basis, fold, evidence, files)
     summary = max(summary, min(most, budget.target - (basis.view.raw - weight) - beside))
     freed = weight - summary - beside
-    return Step(name, freed, len(entries), fold=fold, summary_tokens=summary, evidence_tokens=evidence)
+    return Step(
+        name, freed, len(entries), fold=fold, summary_tokens=summary, evidence_tokens=evidence, files_tokens=files
+    )
 
 
-def _kept_by_code(basis: Basis, fold: Sequence[str], evidence_tokens: int) -> int:
+def _kept_by_code(basis: Basis, fold: Sequence[str], evidence_tokens: int, files_tokens: int) -> int:
     """Raw tokens of all that stands in the place of these groups but for the summary itself."""
     evidence = evidence_after(basis.ledger, fold, basis.options.memory)
-    edit = fold_edit(basis.ledger, fold, Digest(summary="-", evidence=evidence), evidence_tokens, basis.options)
+    digest = Digest(summary="-", evidence=evidence)
+    edit = fold_edit(basis.ledger, fold, digest, evidence_tokens, basis.options, files_tokens=files_tokens)
     assert edit.replacement is not None
     return basis.group_tokens(edit.replacement)
 
@@ -163,7 +182,7 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
         recap=recap([options.memory.shown(ledger.group(g)) for g in fold[-MAX_ACTIVITY_TOKENS:]], recap_cap, count),
         evidence=evidence_after(ledger, fold, options.memory),
     )
-    edit = fold_edit(ledger, fold, digest, evidence_cap, options)
+    edit = fold_edit(ledger, fold, digest, evidence_cap, options, files_tokens=files_room(basis, budget))
     assert edit.replacement is not None
     freed = weight - basis.group_tokens(edit.replacement)
     return Step(name, freed, len(entries), edits=(edit,), evidence_tokens=evidence_cap) if freed > 0 else None

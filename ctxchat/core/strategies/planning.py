@@ -18,7 +18,7 @@ from ctxchat.core.strategies.base import Plan, Spill, Step
 from ctxchat.core.summaries import earlier, merged_digest, summary_group
 from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import Item, View, items_of, reasoning_filter
-from ctxchat.core.working_set import EACH, CurrentFile, newest, not_in_view, working_set
+from ctxchat.core.working_set import CurrentFile, newest, not_in_view, working_set
 
 
 class PlanOptions(StrategyOptions, frozen=True):
@@ -43,11 +43,6 @@ class PlanOptions(StrategyOptions, frozen=True):
     files: tuple[CurrentFile, ...] = ()
     files_tokens: int = 0
     recall: bool = True
-
-    @property
-    def files_at_most(self) -> int:
-        """Tokens that the files beside a summary will take at most."""
-        return min(self.files_tokens, sum(min(EACH, file.tokens) + 40 for file in self.files))
 
 
 class Basis:
@@ -132,13 +127,20 @@ class Basis:
 
 
 def fold_edit(
-    ledger: Ledger, fold: Sequence[str], digest: Digest, evidence_tokens: int, options: PlanOptions, source: str = ""
+    ledger: Ledger,
+    fold: Sequence[str],
+    digest: Digest,
+    evidence_tokens: int,
+    options: PlanOptions,
+    source: str = "",
+    *,
+    files_tokens: int = 0,
 ) -> Edit:
     """The edit that puts one summary group in the place of these groups, with the memos and files that nothing else shows.
-    `source` is the change's id."""
+    `source` is the change's id; `files_tokens` are for the files, 0 for as many as the options say."""
     groups, count = [ledger.group(g) for g in fold], options.counter.count_text
     shown, paths = working_set(
-        not_in_view(options.files, ledger, fold), options.files_tokens, count, newest(ledger, fold)
+        not_in_view(options.files, ledger, fold), files_tokens or options.files_tokens, count, newest(ledger, fold)
     )
     memos = carried_text(ledger, fold, count, max(2 * options.files_tokens, evidence_tokens)) if options.recall else ""
     evidence_tokens = max(evidence_tokens // 2, evidence_tokens - count(memos))
