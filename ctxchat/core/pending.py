@@ -73,9 +73,7 @@ def pending(ledger: Ledger, fold: Collection[str], max_tokens: int, count: Count
         if room < 0:
             break
     last = standing[-1].messages[-1].id
-    return Pending(
-        f"Asked by the person and not answered as of {last}, the newest first:\n" + "\n".join(lines), frozenset(told)
-    )
+    return Pending(f"{_opening(asked, f' as of {last}')}:\n" + "\n".join(lines), frozenset(told))
 
 
 def asked_now(ledger: Ledger, max_tokens: int, count: Count) -> str:
@@ -86,4 +84,14 @@ def asked_now(ledger: Ledger, max_tokens: int, count: Count) -> str:
         newest = next((g.first.id for g in reversed(standing) if g.kind == "user"), "")
         return f"No request is open: {newest}, the person's newest, was answered." if newest else ""
     shown = [f"{g.first.id}: {clip(own_words(g.first), max_tokens, count, ' […] ')}" for g in asked[:3]]
-    return "Not answered yet, the newest first; this governs the work:\n" + "\n".join(shown)
+    return f"{_opening(asked)}:\n" + "\n".join(shown)
+
+
+def _opening(asked: Sequence[Group], when: str = "") -> str:
+    """What is said of the open requests. Of several, each but the newest was cut short by the next: it may be settled all the
+    same."""
+    said = f"Asked by the person and not answered{when}"
+    if len(asked) == 1:
+        return said
+    settled = "those before it may have been dealt with on the way"
+    return f"{said} by a whole reply; the newest, which stands first, governs the work, {settled}"

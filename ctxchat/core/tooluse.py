@@ -92,6 +92,8 @@ _ERROR_LINE = expression(
 _TALLY = expression(r"(?<![\w.])\d+ (?:passed|failed|passing|failing)\b")
 _NOT_PASSED = expression(r"(?<![\w.])[1-9]\d* (?:failed|failing|errors?)\b")
 """How tests ended, and that not all of them did well."""
+_COMMITTED = expression(r"\[[^\]]*\b[0-9a-f]{7,40}\] \S.*")
+"""`[main 3f2a9c1] What was done`: what a commit made, whatever a hook said before it or git of the files behind it."""
 BARE = expression(
     r"\W*(?:\S+\W+)?(?:error|failed)(?:\W+task failed)?\W*"
     r"|failed \((?:\w+=\d+[, ]*)+\)"
@@ -275,7 +277,9 @@ def gist(call: ToolCall | None, result: Message, width: int) -> str:
                 tallies = [line for line in said if _TALLY.search(line)]
                 if not code and tallies:  # what stands around it was only shown
                     wrong = [line for line in tallies if _NOT_PASSED.search(line)]
-                told = (f"exit {code}: " if code else "") + (stopped or wrong or tallies or said or ["no output"])[-1]
+                made = [line for line in said if not code and _COMMITTED.fullmatch(line)]
+                shown = stopped or wrong or tallies or made or said or ["no output"]
+                told = (f"exit {code}: " if code else "") + shown[-1]
         case "read" if not failed(result) and len(said) > 1:
             where = _lines_read(result.text) or f"{len(said)} lines"
             told = f"{where} of {use.target}" + (f": {names}" if names else "")

@@ -120,3 +120,13 @@ async def test_a_target_that_what_stays_does_not_allow_is_told_with_what_stands_
     assert any("trace " * 5_000 in item.message.text for item in desk.session.view.items), (
         "what the person pasted stays"
     )
+
+
+async def test_a_small_target_is_met_by_fewer_messages_kept_and_missed_by_a_fifth_at_most() -> None:
+    messages = [Message(n, "assistant" if n % 2 else "user", f"words {n} " * 150) for n in range(2, 120)]
+    records = [Sealed((group,)) for group in group_messages(messages)]
+    desk = Desk(ScriptedModel([], window=Window(120_000, "loaded")), records=records)
+    await desk.session.measure()
+    preview = await desk.session.preview(strategy="truncate", target=0.03)
+    assert preview.keep_recent < desk.config.options.keep_recent and preview.missed == ""
+    assert preview.after.used <= preview.after.limit * 0.03 * 1.2

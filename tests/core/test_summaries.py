@@ -24,6 +24,7 @@ from ctxchat.core.pending import open_requests
 from ctxchat.core.recap import person_said, recap
 from ctxchat.core.record import YOU, CompactionRecord, Digest
 from ctxchat.core.strategies.builtin import builtin_strategies
+from ctxchat.core.strategies.folding import MIN_PART_TOKENS
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.summaries import earlier, merged_digest, room_in_words, too_little
 from ctxchat.core.summary_task import chunks, input_tokens, render_input, shortened, summary_task
@@ -431,6 +432,20 @@ def test_the_persons_messages_keep_to_their_room(lengths: list[int], room: int) 
     assert rough_count(person_said(groups, room, rough_count)) <= room
 
 
+def test_where_room_is_short_a_record_gains_by_what_came_since_and_the_facts_give_way() -> None:
+    """Else each compaction to a small target would press the old record into fewer words, to make room for the new."""
+    options, written = PlanOptions(keep_recent=4), "The gauges stand on the old pier. " * 230
+    ledger = Ledger(groups=group_messages(conversation(60)))
+    for target, more in ((6_000, 60), (5_000, 90)):
+        budget = budget_of(100_000, 90_000, target)
+        plan = builtin_strategies(options)["summarize"].plan(see(ledger, options), ledger, budget)
+        assert plan is not None
+        step = plan.steps[-1]
+        ledger = ledger.apply(apply_plan(ledger, plan, f"p{more}", options, summary=written))
+        ledger = ledger.append(*group_messages(conversation(30, more)))
+    assert step.summary_tokens > rough_count(written) * 1.2 and step.evidence_tokens == MIN_PART_TOKENS
+
+
 @pytest.mark.parametrize("target", [6_000, 4_000])
 def test_a_target_near_what_stays_is_met_by_shorter_records(target: int) -> None:
     ledger = Ledger(groups=group_messages(conversation(200)))
@@ -510,7 +525,8 @@ def test_a_request_that_was_cut_short_stands_first_and_what_was_answered_is_call
         [*conversation(12), *half, Message(92, "user", "go on"), *exchange(93, "and test it", "edit_file")[1:3]]
     )
     assert text.index("Asked by the person and not answered") < text.index("the record")
-    assert wish.strip() in text and "m92, which stands below" in text and text.count("Mind the tide.") == 60
+    assert "those before it may have been dealt with on the way:\n- m92, which stands below\n- m90" in text
+    assert wish.strip() in text and text.count("Mind the tide.") == 60
     text = summary_of([*conversation(14), Message(99, "assistant", "One more thing. " * 400)])
     assert "not answered" not in text
 

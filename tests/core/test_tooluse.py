@@ -38,6 +38,8 @@ from ctxchat.core.tooluse import gist, part_checked
         ("Grep", {"pattern": "x"}, "Found 2 files\na.py\nb.py", "2 hits, the first a.py"),
         ("Task", {"prompt": "look"}, "Excellent! Now I have it all. Let me write the report.\n\n## Report\nIt moors at 7.",
          "## Report It moors at 7."),
+        ("shell", {"command": "git commit -m Moor"}, "Checked.\n[main 3f2a9c1] Moor\n 1 file changed\n create mode 100644 a",
+         "[main 3f2a9c1] Moor"),
         ("glob", {"pattern": "*.py"}, "a.py\nb.py", "2 hits, the first a.py"),
         ("edit_file", {"path": "a.py"}, "Changed a.py: +1 −1, now 3 lines.", "Changed a.py: +1 −1, now 3 lines."),
         ("edit", {"path": "a.py", "oldText": "x = 1\ny = 2", "newText": "x = 1\ny = 3\nz = 4"}, "Successfully replaced.",

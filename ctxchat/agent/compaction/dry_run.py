@@ -20,7 +20,7 @@ from ctxchat.core.messages import Group
 from ctxchat.core.quantities import short
 from ctxchat.core.record import FactCount
 from ctxchat.core.strategies.base import Plan, Step
-from ctxchat.core.strategies.folding import TARGET_TOLERANCE_SHARE
+from ctxchat.core.strategies.folding import tolerance
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import Count
 from ctxchat.core.view import View, problems
@@ -127,7 +127,7 @@ def missed(plan: Plan, view: View, after: ContextUsage, scale: float) -> str:
     """By how much a plan misses its target, and what stands in the way, biggest first; empty where it is met. `view` is the one
     after it, `scale` gauge tokens for a raw one."""
     target, used = round(plan.target * scale), after.used - after.tokens("draft")
-    if not plan.target or used - target <= after.limit * TARGET_TOLERANCE_SHARE:
+    if not plan.target or used - target <= tolerance(after.limit, target):
         return ""
     kept = {"user", "assistant", "tool_results", "pinned"}
     largest = max((item for item in view.items if item.section in kept), key=lambda item: item.tokens, default=None)

@@ -29,7 +29,7 @@ from ctxchat.core.ports import FilesNow, Summariser, SummaryTask
 from ctxchat.core.quantities import short
 from ctxchat.core.strategies.base import DEFERRED, Plan, Step, Strategy
 from ctxchat.core.strategies.builtin import LABELS
-from ctxchat.core.strategies.folding import TARGET_TOLERANCE_SHARE
+from ctxchat.core.strategies.folding import tolerance
 from ctxchat.core.strategies.oversize import KEPT, bound_kept, clip_kept
 from ctxchat.core.strategies.pipeline import Pipeline
 from ctxchat.core.strategies.planning import Basis, PlanOptions, after_step
@@ -75,7 +75,7 @@ class PlanningSnapshot(msgspec.Struct, frozen=True):
     def reaches(self, plan: Plan | None) -> bool:
         """A plan that comes down to the target or near it, as far as can be told; none at all, where the compaction before did
         and was out by as much again."""
-        target, near = self.budget.target, int(self.budget.limit * TARGET_TOLERANCE_SHARE)
+        target, near = self.budget.target, tolerance(self.budget.limit, self.budget.target)
         if plan is None:
             return self.view.raw <= min(target + 2 * near, self.budget.trigger)
         return plan.after - unneeded(plan, self.filled) <= target + near
@@ -150,7 +150,7 @@ class Planner:
         snapshot = self._snapshot()
         budget = snapshot.budget
         if snapshot.view.raw < budget.trigger:
-            aim = int(budget.target * snapshot.view.raw / budget.trigger + budget.limit * TARGET_TOLERANCE_SHARE)
+            aim = int(budget.target * snapshot.view.raw / budget.trigger) + tolerance(budget.limit, budget.target)
             snapshot = msgspec.structs.replace(snapshot, budget=msgspec.structs.replace(budget, target=aim))
         plan = await self._usual_plan(self._conversation.options.strategy, snapshot)
         if inside and plan and any(step.needs_summary for step in plan.steps):

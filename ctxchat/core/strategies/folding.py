@@ -20,14 +20,22 @@ from ctxchat.core.working_set import EACH
 TARGET_TOLERANCE_SHARE = 0.05
 """Share of the limit by which a compaction may miss its target, to end where a turn does."""
 
-MAX_EMPTY_SHARE = 0.2
-"""Of the target, what may stay empty for that."""
+MAX_TOLERANCE_SHARE = 0.2
+"""Of the target, what it may miss at most."""
 
 MAX_FILES_SHARE = 0.2
 """Of the target, what the files beside a summary take at most: they can be read again, what the record says cannot."""
 
 MIN_PART_TOKENS = 1_200
 """Tokens that a summary and the evidence each get at least, as far as their caps go, however little the target leaves."""
+
+MIN_SUMMARY_SHARE, MIN_EVIDENCE_SHARE = 1 / 8, 1 / 16
+"""Of the target, what they get at least where that is more."""
+
+
+def tolerance(limit: float, target: float) -> int:
+    """Tokens by which a compaction may miss its target."""
+    return int(min(limit * TARGET_TOLERANCE_SHARE, target * MAX_TOLERANCE_SHARE))
 
 
 def choose(basis: Basis, budget: Budget, takes: int | None = None, old: Sequence[Entry] | None = None) -> list[Entry]:
@@ -51,11 +59,7 @@ def _to_turn_end(basis: Basis, budget: Budget, old: list[Entry], place: int) -> 
     """The first entries, so many, and the rest of the last one's turn where that is not much more, nor much of the target."""
     end = next((i for i in range(place, len(old)) if turn_of(old[i]) != turn_of(old[i - 1])), len(old))
     more = sum(basis.weight(e) for e in old[place:end])
-    return (
-        old[:end]
-        if more <= min(budget.limit * TARGET_TOLERANCE_SHARE, budget.target * MAX_EMPTY_SHARE)
-        else old[:place]
-    )
+    return old[:end] if more <= tolerance(budget.limit, budget.target) else old[:place]
 
 
 def turn_of(entry: Entry) -> int:
@@ -84,31 +88,36 @@ def files_at_most(basis: Basis, budget: Budget) -> int:
 def caps(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
     """Tokens for a summary, a recap and the evidence where `weight` tokens are folded.
 
-    Small windows and small folds get less, though never less than the summary in force and its evidence have taken.
+    Small windows and small folds get less, though never less than the summary in force and its evidence have taken, and what
+    comes to it now.
     """
     options = basis.options
-    known, written = basis.summaries_weight, basis.written_tokens * 11 // 10
+    known, written = basis.summaries_weight, basis.written_tokens
+    grown = written + max(written // 10, _growth(basis, weight))
     return (
-        min(options.summary_max_tokens, budget.limit // 8, max(written, min(weight // 3, 800 + weight // 10))),
+        min(options.summary_max_tokens, budget.limit // 8, max(grown, min(weight // 3, 800 + weight // 10))),
         min(options.recap_tokens, budget.limit // 10, weight // 4),
         min(options.facts_max_tokens, budget.limit // 8, max(weight // 3, known)),
     )
 
 
+def _growth(basis: Basis, weight: int) -> int:
+    """Tokens that what was folded since adds to the summary in force; 0 where there is none."""
+    new = max(0, weight - basis.summaries_weight)
+    return min(new // 3, 400 + new // 10) if basis.written_tokens else 0
+
+
 def caps_to_target(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
-    """The caps where `weight` tokens are folded: less where the target leaves less room. Where what stays is more than the target
-    by itself nothing is given up for it, and never what the summary in force says."""
+    """The caps where `weight` tokens are folded: less where the target leaves less room, of the evidence first. The summary gets
+    what the one in force takes and half of what is to come to it, or what is new would take the place of what was kept."""
     summary, recap, evidence = caps(basis, budget, weight)
     stays = basis.view.raw - weight + overhead_tokens(basis.options.counter.count_text) + files_at_most(basis, budget)
-    share = (budget.target - stays) / max(1, summary + evidence)
-    if not 0 < share < 1:
-        return summary, recap, evidence
-    least = max(MIN_PART_TOKENS, basis.written_tokens)
-    return (
-        max(int(summary * share), min(summary, least)),
-        recap,
-        max(int(evidence * share), min(evidence, MIN_PART_TOKENS)),
-    )
+    room, target = budget.target - stays, budget.target
+    kept = basis.written_tokens + _growth(basis, weight) // 2
+    least = min(summary, max(MIN_PART_TOKENS, kept, int(target * MIN_SUMMARY_SHARE)))
+    least_evidence = min(evidence, max(MIN_PART_TOKENS, int(target * MIN_EVIDENCE_SHARE)))
+    summary = max(least, min(summary, room - least_evidence))
+    return summary, recap, max(least_evidence, min(evidence, room - summary))
 
 
 def covers(basis: Basis, entries: Sequence[Entry]) -> tuple[str, ...]:
