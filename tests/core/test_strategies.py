@@ -23,7 +23,7 @@ from ctxchat.core.strategies.planning import Basis, PlanOptions
 from ctxchat.core.summaries import earlier
 from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import View, problems
-from ctxchat.core.working_set import CurrentFile
+from ctxchat.core.working_set import CurrentFile, edits_in
 from tests.core.histories import budget_of, histories, ledgers, see
 
 METER = TokenCounter()
@@ -273,7 +273,9 @@ def test_caps_are_weighed_by_what_stays_once_it_was_shortened(lines: int, said: 
 
 def test_files_beside_a_summary_leave_the_target_to_what_cannot_be_read_again() -> None:
     lines = "".join(f"{n:>5}\tgauge {n}\n" for n in range(3_000))
-    file = CurrentFile("pier.py", ("pier.py",), lines, tokens=METER.count_text(lines), edited=("gauge 9",))
+    file = CurrentFile(
+        "pier.py", ("pier.py",), lines, tokens=METER.count_text(lines), edited=edits_in(lines, [("gauge 9",)])
+    )
     options = PlanOptions(counter=METER, keep_recent=2, files=(file,), files_tokens=6_000)
     history = [Message(n, ("user", "assistant")[n % 2], f"{n} " + "the tide is low " * 90) for n in range(2, 120)]
     ledger = Ledger(groups=group_messages(history))

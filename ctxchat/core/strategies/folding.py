@@ -109,10 +109,13 @@ def _growth(basis: Basis, weight: int) -> int:
 
 def caps_to_target(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
     """The caps where `weight` tokens are folded: less where the target leaves less room, of the evidence first. The summary gets
-    what the one in force takes and half of what is to come to it, or what is new would take the place of what was kept."""
+    what the one in force takes and half of what is to come to it, or what is new would take the place of what was kept. A target
+    that the least of both would miss says that all is to go: nothing is given up for it."""
     summary, recap, evidence = caps(basis, budget, weight)
     stays = basis.view.raw - weight + overhead_tokens(basis.options.counter.count_text) + files_at_most(basis, budget)
     room, target = budget.target - stays, budget.target
+    if target < 2 * MIN_PART_TOKENS:
+        return summary, recap, evidence
     kept = basis.written_tokens + _growth(basis, weight) // 2
     least = min(summary, max(MIN_PART_TOKENS, kept, int(target * MIN_SUMMARY_SHARE)))
     least_evidence = min(evidence, max(MIN_PART_TOKENS, int(target * MIN_EVIDENCE_SHARE)))
