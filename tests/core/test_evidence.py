@@ -1053,6 +1053,23 @@ def test_what_is_asked_and_what_others_chose_is_no_decision() -> None:
         assert by_kind(collect([said(text, "assistant")]), "decision") == {}, text
 
 
+def test_a_question_without_its_sign_settles_nothing() -> None:
+    asked = [
+        "Which decision was made about the port",
+        "I wonder whether we decided on polling",
+        "do you remember the decision to use port 9000",
+        "Remind me what we decided on the timeouts.",
+    ]
+    for text in asked:
+        assert by_kind(collect([said(text)]), "decision") == {}, text
+    for text in (
+        "We decided on sqlite.",
+        "Do the migration as we agreed yesterday.",
+        "Where it is slow we decided to poll.",
+    ):
+        assert list(by_kind(collect([said(text)]), "decision")) == [text]
+
+
 def test_a_pasted_screen_is_nobodys_words() -> None:
     screen = "● Skill(plan)\n  ⎿ Done, 46 tool uses, 69.8k tokens\nWe decided to wait 44 ms."
     assert by_kind(collect([said(f"Look:\n\n{screen}")]), "number") == {}

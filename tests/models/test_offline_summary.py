@@ -210,3 +210,8 @@ def test_a_message_of_rules_alone_is_no_goal() -> None:
     assert [n.text for n in notes if n.part == "rules"] == ["Never touch src/ledger.py without asking me."]
     alone = parse_summary(extractive_summary(conversation[:2], 400))
     assert [n.text for n in alone if n.part == "goal"] == ["Never touch src/ledger.py without asking me."]
+
+
+def test_a_question_without_its_sign_is_no_decision() -> None:
+    asked = [Message(1, "user", "Remind me what we decided on the timeouts."), Message(2, "assistant", "ok")]
+    assert "## Decisions" not in extractive_summary(asked, 600, "")

@@ -319,6 +319,11 @@ def test_why_a_call_failed_stands_in_its_line(width: int, line: str) -> None:
     assert line in drawn[0].words.plain and drawn[0].words.cell_length <= width
 
 
+def test_no_sign_of_a_failure_stands_alone_where_there_is_room() -> None:
+    finished = ToolFinished("c1", "read_file", "error", "a.py", 5, 0.01)
+    assert "✗ a.py" in ToolBlock("c1", "read_file", {"path": "a.py"}, finished).draw(78)[0].words.plain
+
+
 async def test_a_pass_between_turns_is_marked_between_them(tmp_path: Path) -> None:
     session = FakeSession()
     async with chatting(tmp_path, session, (100, 40)) as (app, pilot):

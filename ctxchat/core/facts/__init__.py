@@ -7,12 +7,13 @@ from ctxchat.core.facts.find import carries, facts_of
 from ctxchat.core.facts.gone import turns_down
 from ctxchat.core.facts.order import KINDS
 from ctxchat.core.facts.page import TITLES, fitting, line_of, render
-from ctxchat.core.facts.shared import plain
+from ctxchat.core.facts.shared import asks, plain
 
 __all__ = [
     "KINDS",
     "TITLES",
     "Memory",
+    "asks",
     "carries",
     "collect",
     "facts_of",

@@ -13,7 +13,7 @@ from ctxchat.core.expressions import expression
 from ctxchat.core.facts.error_lines import troubles
 from ctxchat.core.facts.gone import FORBIDS
 from ctxchat.core.facts.numbers import numbers
-from ctxchat.core.facts.shared import At, plain, some
+from ctxchat.core.facts.shared import At, asks, plain, some
 from ctxchat.core.facts.symbols import SHOUT, names_read, symbols
 from ctxchat.core.messages import Group, Message, Text, ToolCall, own_words, spoken
 from ctxchat.core.record import Fact
@@ -250,7 +250,7 @@ def carries(sentence: str) -> bool:
 def _decides(sentence: str) -> bool:
     """The word for a decision stands in the sentence itself, not in code marks or a file's name, and nothing is asked."""
     return (
-        not sentence.endswith(("?", "？"))
+        not asks(sentence)
         and bool(_DECISION.search(_PATH.sub(" ", _MARKED.sub(" ", sentence))))
         and not _STEP.search(sentence)
     )

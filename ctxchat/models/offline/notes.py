@@ -14,6 +14,7 @@ import msgspec
 
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.expressions import expression
+from ctxchat.core.facts import asks
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.models.offline.phrases import BEGINNINGS
 from ctxchat.models.offline.words import terms
@@ -198,20 +199,20 @@ def _wishes(text: str) -> list[str]:
 def _from_user(text: str, weigh: _Weights) -> Iterator[Note]:
     said = sentences(text)
     if said:
-        asks = any(not (RULE.search(s) or SETTLED.search(s)) for s in said)
-        yield Note("goal", _clipped(" ".join(_wishes(text)[:3])), score=1.0 if asks else 0.9)
+        wants = any(not (RULE.search(s) or SETTLED.search(s)) for s in said)
+        yield Note("goal", _clipped(" ".join(_wishes(text)[:3])), score=1.0 if wants else 0.9)
     for place, sentence in enumerate(said[:80]):
         score = weigh(sentence, place / len(said))
-        asks = sentence.endswith(("?", "？"))
+        asked = asks(sentence)
         if OPEN.search(sentence):
             yield Note("decisions", _clipped(sentence), tag="open", score=0.8)
-        elif SETTLED.search(sentence) and not asks:
+        elif SETTLED.search(sentence) and not asked:
             yield Note("decisions", _clipped(sentence), tag="settled", score=0.9)
-        elif RULE.search(sentence) and not asks:
+        elif RULE.search(sentence) and not asked:
             yield Note("rules", _clipped(sentence), score=0.9)
-        elif FAILED.search(sentence) and not asks:
+        elif FAILED.search(sentence) and not asked:
             yield Note("failed", _clipped(sentence), score=0.6)
-        elif score > 0.75 and place and not asks:
+        elif score > 0.75 and place and not asked:
             yield Note("rules", _clipped(sentence), score=score / 2)
 
 

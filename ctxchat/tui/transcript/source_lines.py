@@ -58,8 +58,8 @@ def highlighted(code: str, language: str, longest: int = MAX_HIGHLIGHTED_CHARS) 
 
 @cache
 def _code_theme() -> type[HighlightTheme]:
-    """Textual's without its red and amber, which mean trouble: neither `import` is any, nor a sign that no lexer knows, as the `…`
-    of an excerpt."""
+    """Textual's without its red and amber, which mean trouble: neither `import` is any, nor a sign that no lexer knows, as is
+    the `…` of an excerpt."""
     from pygments.token import Token
     from textual.highlight import HighlightTheme
 

@@ -197,7 +197,8 @@ class ToolBlock(Fold):
             return spread(call, Content.styled(state, "$text-muted"), width)
         sign = SIGNS[result.status] or ("✗" if result.exit_code else "")
         style = {"✗": "$text-error", "⊘": "$text-warning", "◌": "$text-warning"}.get(sign, "$text-muted")
-        words = outcome(result).removeprefix(self._key).lstrip()  # an error often begins with what was asked for
+        said = outcome(result)
+        words = said.removeprefix(self._key).lstrip() or said  # an error often begins with what was asked for
         if self._files and not result.diff:  # of a diff the lines are told already
             words = f"{words}   {self._files}"
         end = Content.styled(f"{sign} {words}".strip(), style)
