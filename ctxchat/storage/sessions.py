@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta
-from itertools import count
+from itertools import chain, count
 from types import MappingProxyType
 from typing import Any
 
@@ -36,7 +36,7 @@ from ctxchat.core.sanitize import whole_text
 from ctxchat.storage import around, entries, loading, private_files, removal
 from ctxchat.storage.database import Database
 
-_BRANCH = re.compile(r"^Branch (\d+ )?of ")
+_NUMBERED = re.compile(r"^(?:Branch (\d+ )?|Part \d+ )of ")
 _ID_TICK_MS = 8  # milliseconds between two ids that sort by time
 EMPTY_KEPT = timedelta(days=1)
 """How long a session in which nothing was written is kept where somebody else has its id, as an editor does."""
@@ -325,7 +325,7 @@ def fork(database: Database, session: str, up_to: str = "") -> str:
     records, _ = loading.read_records(database, session)
     records += loading.cut_off(database, session, fold(records))[0]
     copied = fitting(cut(records, up_to) if up_to else records)
-    title = _branch_title(database, source.title)
+    title = _numbered_title(database, source.title, "Branch of", "Branch {} of")
     copied = [*copied, Named(title)] if title else copied
     new = create(database, title=title, model=source.model, parent=session, folder=source.folder, records=copied)
     try:
@@ -343,18 +343,21 @@ def fork(database: Database, session: str, up_to: str = "") -> str:
     return new
 
 
-def _branch_title(database: Database, title: str) -> str:
-    """What a branch of a session is called: `Branch 2 of …`, so that neither is taken for the other; empty for one without a
-    title."""
-    whole = _BRANCH.sub("", title)
-    names = {name for (name,) in database.query("SELECT title FROM sessions WHERE title LIKE 'Branch %'")}
-    numbered = (f"Branch {n} of {whole}" if n > 1 else f"Branch of {whole}" for n in count(1))
+def _numbered_title(database: Database, title: str, *forms: str) -> str:
+    """What comes of a session is called, so that neither is taken for the other: the first of these forms that no session has, of
+    the last with numbers from 2 on; empty for one without a title."""
+    whole = _NUMBERED.sub("", title)
+    names = {name for (name,) in database.query("SELECT title FROM sessions WHERE title LIKE '% of %'")}
+    *plain, last = forms
+    numbered = (f"{form} {whole}" for form in chain(plain, (last.format(n) for n in count(2))))
     return next(name for name in numbered if name not in names) if whole else ""
 
 
-def hand_off(database: Database, session: str, title: str) -> str:
-    """A new session for the work of another, with its model, agent and folder, and nothing said yet; its id."""
+def hand_off(database: Database, session: str, title: str = "") -> str:
+    """A new session for the work of another, with its model, agent and folder, and nothing said yet; its id. Without a title it
+    is called `Part 2 of …`."""
     source, state = row(database, session), loading.load_state(database, session).state
+    title = title or _numbered_title(database, source.title, "Part {} of")
     records: list[Record] = [Continues(session), Named(title)]
     records += [ModelChosen(state.model, state.address)] if state.model else []
     records += [AgentChosen(state.agent)] if state.agent is not None else []

@@ -60,6 +60,8 @@ async def test_what_was_handed_off_is_reached_as_ones_own(tmp_path: Path) -> Non
         assert (state.continues, state.title, state.model) == (first, "mend the gate", "openai/gpt-4o")
         assert state.address == "http://here/v1" and not state.ledger.groups
         assert sessions.row(database, fresh).parent == first
+        parts = [sessions.row(database, sessions.hand_off(database, of)).title for of in (first, first)]
+        assert parts == ["Part 2 of The gate", "Part 3 of The gate"], "neither is taken for the other"
         recall = Recollection(database, fresh, state.continues)
         text = await recall.search("when does the harbour gate open")
         assert f"{first}/m1 (user" in text and "at nine" in text

@@ -68,7 +68,7 @@ async def handoff(app: CtxchatApp, argument: str = "") -> None:
     text = await app.ask(HandoffScreen(session.handoff, argument, await session.handoff.draft(argument)))
     if text is None:
         return
-    title = one_line(argument, 60) or clean(session.state.title)
+    title = one_line(argument, 60)
     fresh = await app.services.hand_off(session.id, title)
     if not session.read_only:
         await session.handoff.record_handoff(fresh, title)
