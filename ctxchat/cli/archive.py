@@ -153,7 +153,7 @@ def search(query: str, limit: int, role: Role | None, tool: str, before: str, af
         emit(exporting.masked_json(msgspec.to_builtins(hits)))
         return
     for hit in hits:
-        who = f"{hit.role}{f' ({hit.tool})' if hit.tool else ''}"
+        who = f"{'note' if hit.note else hit.role}{f' ({hit.tool})' if hit.tool else ''}"
         where = f"{hit.session} {hit.message} {who}, turn {hit.turn}, {short(hit.tokens)} tokens"
         click.echo(
             clean(f"{where}{', archived by ' + hit.compaction if hit.compaction else ''}\n  {masked(hit.snippet)}")

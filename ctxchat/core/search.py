@@ -38,7 +38,7 @@ class Hit(msgspec.Struct, frozen=True):
     """One message found. `tokens` is what bringing it back would cost (an estimate), `compaction` the one that folded it, empty
     while it is in view; `group` and `turn` say where it stands; `tool` names the tool of a call or a result. `passage` is the
     text around what was found, in lines as they were; `whole` says that it is all of the message. `alike` are ids of older
-    messages that say nearly the same."""
+    messages that say nearly the same. `note`: it is a note for the model, which no person said."""
 
     session: str
     message: str
@@ -54,6 +54,7 @@ class Hit(msgspec.Struct, frozen=True):
     passage: str = ""
     whole: bool = True
     alike: tuple[str, ...] = ()
+    note: bool = False
 
 
 FILTERS = "who:me, who:agent, tool:shell, since:3d, since:2026-11-01, until:2026-12, file:src/app.py"

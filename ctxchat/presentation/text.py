@@ -24,6 +24,9 @@ def one_line(text: str, limit: int = 200) -> str:
 WHO: Mapping[str, str] = {"user": "you", "assistant": "answer", "tool": "result", "system": "system"}
 """Who said a message, by its role."""
 
+NOTE = "note"
+"""What is said of a note for the model, whatever its role: no person said it."""
+
 MAX_LAID_OUT_CHARS = 20_000
 """Characters of one text that a screen lays out whole: much more, and nothing else happens for seconds."""
 

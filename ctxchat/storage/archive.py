@@ -18,6 +18,7 @@ from ctxchat.core.messages import Group, Message, Role
 from ctxchat.core.search import Hit as Hit
 from ctxchat.storage import entries, loading
 from ctxchat.storage.database import Database
+from ctxchat.storage.search import IS_NOTE
 from ctxchat.storage.search import search as search
 
 
@@ -183,8 +184,8 @@ def glance(database: Database, session: str, many: int = 6) -> list[LastSaid]:
     """What you and the model said last in a session (a full id), in its order, calls left out; empty for one that is not
     there. Raises StorageError."""
     found = database.query(
-        f"SELECT role, substr(text, 1, {_MAX_CHARS}), at FROM messages"
-        " WHERE session = ? AND role IN ('user', 'assistant') AND tool = '' ORDER BY seq DESC LIMIT ?",
+        f"SELECT role, substr(text, 1, {_MAX_CHARS}), at FROM messages m"
+        f" WHERE session = ? AND role IN ('user', 'assistant') AND tool = '' AND NOT {IS_NOTE} ORDER BY seq DESC LIMIT ?",
         (session, many),
     )
     return [LastSaid(*row) for row in reversed(found)]

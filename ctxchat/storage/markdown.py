@@ -18,7 +18,8 @@ _WHO = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "T
 
 def record(state: SessionState) -> str:
     """Everything that ever happened, message by message, and the compactions in a table."""
-    messages = (_message(m, m.id) for m in state.ledger.messages() if not m.synthetic)
+    notes = {message.seq for group in state.ledger.groups if group.kind == "note" for message in group.messages}
+    messages = (_message(m, m.id, note=m.seq in notes) for m in state.ledger.messages() if not m.synthetic)
     return clean("\n\n".join([_title(state), *messages, *_files(state), *flight(state)]) + "\n")
 
 
@@ -34,7 +35,7 @@ def _files(state: SessionState) -> list[str]:
 
 def view(state: SessionState, items: Iterable[Item]) -> str:
     """What the model is sent, message by message."""
-    messages = (_message(i.message, f"{i.section}, ~{i.tokens} tokens") for i in items)
+    messages = (_message(i.message, f"{i.section}, ~{i.tokens} tokens", note=i.kind == "note") for i in items)
     return clean("\n\n".join([_title(state), *messages]) + "\n")
 
 
@@ -114,10 +115,10 @@ def _title(state: SessionState) -> str:
     return "# " + (" ".join(state.title.split()) or "Conversation")
 
 
-def _message(message: Message, place: str) -> str:
+def _message(message: Message, place: str, *, note: bool = False) -> str:
     mark = ", interrupted" if message.interrupted else ""
     of = f" of `{message.name or message.call_id}`" if message.role == "tool" else ""
-    parts = [f"## {_WHO[message.role]}{of} ({place}{mark})"]
+    parts = [f"## {'Note' if note else _WHO[message.role]}{of} ({place}{mark})"]
     if message.reasoning and message.reasoning.text:
         parts.append(f"<details><summary>Reasoning</summary>\n\n{_fenced(message.reasoning.text)}\n\n</details>")
     if message.text:

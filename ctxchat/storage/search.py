@@ -37,6 +37,9 @@ _MAX_READ_CHARS = 4_000_000  # characters of a message that are looked at
 _MAX_SCANNED_MESSAGES = 20_000  # messages, the newest, that are looked through for parts of longer words
 
 _IN_SESSION = "m.session = ?"
+IS_NOTE = """EXISTS (SELECT 1 FROM groups n WHERE n.session = m.session AND n.place = m.place AND n.kind = 'note')"""
+"""A message `m` is a note for the model: its role is that of a person, who never said it."""
+
 _SELECT = f"""SELECT m.id, m.session, m.seq, m.role, substr(m.text, 1, {_MAX_READ_CHARS}), m.tokens, m.at, m.place, m.tool,
     g.id, g.kind, g.turn, s.title
     FROM {{source}} JOIN messages m ON m.id = f.id JOIN sessions s ON s.id = m.session
@@ -282,6 +285,8 @@ def _tests(scope: Scope) -> tuple[list[str], list[object]]:
     if scope.role:
         tests.append("m.role = ?")
         values.append(scope.role)
+        if scope.role == "user":
+            tests.append(f"NOT {IS_NOTE}")
     if scope.tool:
         tests.append("' ' || m.tool || ' ' LIKE '% ' || ? || ' %'")
         values.append(scope.tool)
@@ -337,6 +342,7 @@ def _hit(database: Database, match: Match, query: Query, marks: tuple[str, str])
         passage=text,
         whole=whole,
         alike=match.alike,
+        note=found.kind == "note",
     )
 
 

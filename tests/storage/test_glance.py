@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ctxchat.core.grouping import group_messages
-from ctxchat.core.journal import Sealed
+from ctxchat.core.grouping import group_messages, single
+from ctxchat.core.journal import Sealed, fold
 from ctxchat.core.messages import Message, ToolCall
-from ctxchat.storage import sessions
+from ctxchat.core.search import Scope
+from ctxchat.storage import archive, markdown, sessions
 from ctxchat.storage.archive import glance
 from ctxchat.storage.database import Database
 
@@ -29,3 +30,15 @@ def test_it_is_what_was_said_last_without_calls_and_results_and_of_this_session_
     assert [one.text for one in glance(database, mine, many=1)] == ["last"]
     assert glance(database, "nobody") == []
     database.close()
+
+
+def test_a_note_for_the_model_is_nobodys_words(tmp_path: Path) -> None:
+    said, note = Message(1, "user", "Ask the gauge."), Message(2, "user", "[context] The gauge is told.")
+    records = [Sealed((single("user", said, 1), single("note", note, 1, "budget")))]
+    with Database(tmp_path) as database:
+        mine = sessions.create(database, records=records)
+        assert [one.text for one in glance(database, mine)] == ["Ask the gauge."]
+        assert [hit.message for hit in archive.search(database, "gauge", scope=Scope(role="user"))] == ["m1"]
+        assert {hit.message: hit.note for hit in archive.search(database, "gauge")} == {"m1": False, "m2": True}
+    text = markdown.record(fold(records))
+    assert "## User (m1)" in text and "## Note (m2)" in text

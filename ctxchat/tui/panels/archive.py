@@ -186,7 +186,8 @@ class ArchiveScreen(Panel[str]):
         elif kept.nested:
             self.refresh_passes(kept.nested.id)
         else:
-            self.app.push_screen(ReaderScreen(kept.message), lambda wish: self.action_restore() if wish else None)
+            reader = ReaderScreen(kept.message, note=kept.group.kind == "note")
+            self.app.push_screen(reader, lambda wish: self.action_restore() if wish else None)
 
     def action_tab(self, name: str = "", by: int = 1) -> None:
         """To this tab of the details, or to the next; from the list into them."""

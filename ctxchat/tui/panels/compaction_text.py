@@ -13,7 +13,7 @@ from ctxchat.core.record import CompactionRecord, Fact
 from ctxchat.core.strategies.builtin import LABELS
 from ctxchat.core.view import View
 from ctxchat.presentation.compactions import REASONS, CompactionEntry, Kept, compared, previous, put_away
-from ctxchat.presentation.text import WHO, clean, clock, elapsed, one_line, short
+from ctxchat.presentation.text import NOTE, WHO, clean, clock, elapsed, one_line, short
 from ctxchat.presentation.tool_words import decoded, key_argument
 from ctxchat.presentation.usage_text import count, day_and_clock, gain, money
 from ctxchat.tui.style import MUTED
@@ -123,7 +123,7 @@ def message_cells(kept: Kept) -> tuple[Cell, ...]:
     return (
         (message.id, "dim"),
         (str(kept.group.turn), "dim"),
-        WHO[message.role],
+        NOTE if kept.group.kind == "note" else WHO[message.role],
         clean(text),
         (clock(message.at), "dim"),
     )

@@ -7,7 +7,7 @@ from textual.binding import Binding
 from textual.widgets import TextArea
 
 from ctxchat.core.messages import Message
-from ctxchat.presentation.text import WHO, clock, cut, one_line
+from ctxchat.presentation.text import NOTE, WHO, clock, cut, one_line
 from ctxchat.tui.panels.panel import Panel
 
 MAX_SHOWN_CHARS = 400_000
@@ -23,21 +23,21 @@ def whole_message(message: Message) -> str:
 
 
 class ReaderScreen(Panel[str]):
-    """Text to read and copy. Comes back with `restore` where the message is to be put back."""
+    """Text to read and copy; of a `note`, that it is one. Comes back with `restore` where the message is to be put back."""
 
     HOME = TextArea
     BINDINGS = [Binding("r", "restore", "put back"), Binding("escape,q", "back", "back", key_display="esc")]
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: Message, *, note: bool = False) -> None:
         super().__init__()
-        self._message = message
+        self._message, self._note = message, note
 
     def body(self) -> ComposeResult:
         yield TextArea(whole_message(self._message), read_only=True, id="reading", show_cursor=False)
 
     def on_mount(self) -> None:
         message = self._message
-        words = f"{WHO[message.role]} {one_line(message.name, 40)}".rstrip()
+        words = f"{NOTE if self._note else WHO[message.role]} {one_line(message.name, 40)}".rstrip()
         self.head(clock(message.at), left=f"{message.id}   {words}")
 
     def action_restore(self) -> None:

@@ -185,7 +185,7 @@ class SearchScreen(Panel[tuple[str, str]]):
                 self.action_restore()
 
         if message is not None:
-            self.app.push_screen(ReaderScreen(message), read)
+            self.app.push_screen(ReaderScreen(message, note=hit.note), read)
 
     @work(group="verb", exit_on_error=False)
     async def action_restore(self) -> None:

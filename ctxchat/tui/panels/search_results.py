@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.search import Hit
-from ctxchat.presentation.text import WHO, clean, one_line, short
+from ctxchat.presentation.text import NOTE, WHO, clean, one_line, short
 from ctxchat.presentation.usage_text import day_and_clock, percent, tilde
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.field import AnySizeList
@@ -59,7 +59,7 @@ MIN_TITLE_CELLS = 30
 
 def lines_of(hit: Hit, here: bool, width: int) -> Content:
     """Two lines: the words, and where they stand and what putting them back costs. `here`: in the session on screen."""
-    who = WHO.get(hit.role, hit.role)
+    who = NOTE if hit.note else WHO.get(hit.role, hit.role)
     if hit.tool:
         who = f"{'result' if hit.role == 'tool' else 'call'} of {hit.tool}"
     said = [one_line(who, 24), f"~{short(hit.tokens)} tokens"]
