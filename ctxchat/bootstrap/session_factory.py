@@ -216,6 +216,8 @@ class Opening:
             begun = await database.run(begin_journal, database, model, str(shared.workspace), keep_empty)
             return await self._put_together(Stored(begun.journal, begun.state))
         session = await shared.find(session_id)
+        if only_read and self._above is None:
+            self._configuring.lasting = True  # nothing is sent: its next message is priced as the chat would send it
         return await self._put_together(
             await (self._load_read_only(session, _ONLY_READ) if only_read else self._stored(session, keep_empty))
         )

@@ -116,7 +116,7 @@ class Configuring:
     def __init__(self, shared: Shared, extensions: Extensions, *, lasting: bool, delegated: bool = False) -> None:
         self._shared = shared
         self._extensions = extensions
-        self._lasting, self._delegated = lasting, delegated
+        self.lasting, self._delegated = lasting, delegated
         self._around: tuple[object, WorkspaceSources] | None = None
         self._edits: tuple[tuple[str, ...], tuple[Transform, ...]] = ((), ())
         self.first = ""
@@ -163,7 +163,7 @@ class Configuring:
             ),
             address=settings.of_model(model).api_base,
             effort=settings.of_model(model).effort if own.effort is None else own.effort,
-            lasting=self._lasting,
+            lasting=self.lasting,
             delegated=self._delegated,
             rewriting=rewriting(settings),
             prompts=(*shared.loaded.prompts, *BUILTIN_PROMPTS),

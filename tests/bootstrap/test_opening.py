@@ -105,6 +105,20 @@ async def test_who_only_reads_takes_a_session_from_nobody(tmp_path: Path) -> Non
     await made.close()
 
 
+async def test_who_only_reads_is_told_the_prices_of_the_chat(tmp_path: Path) -> None:
+    """The chat has a Claude keep its cache for an hour, which costs more to write."""
+    made = program(tmp_path, "", Flags(model="anthropic/claude-opus-5-5", window=200_000))
+    chat = await made.open()
+    await chat.changes.memo("tide", "It reports every ninety seconds.")
+    shown = await chat.measure()
+    looking = await made.open(chat.id, interactive=False, only_read=True)
+    read = await looking.measure()
+    await looking.close()
+    await chat.close()
+    await made.close()
+    assert shown.price.written == 8e-6 and (read.price, read.cache) == (shown.price, shown.cache)
+
+
 @pytest.mark.parametrize("model", ["", "openai/gpt-4o"])
 async def test_what_was_brought_in_is_listed_as_the_gauge_shows_it(tmp_path: Path, model: str) -> None:
     text = "def harbour(tide: int) -> str:\n    return f'{tide:>4} metres'\n" * 200
