@@ -127,6 +127,13 @@ class Setup:
         """What is allowed without asking, as far as it is in writing."""
         return self._tool_runner.approvals.rules
 
+    def thoughts_lost_with(self, name: str) -> int:
+        """The replies in view whose reasoning goes back to the model in force and would not go to that one. Raises UsageError for
+        one that cannot be had."""
+        now, then = self._conversation.model, self._config.open_model(name)
+        thought = [item.message for item in self._conversation.view.items if item.message.reasoning]
+        return sum(now.takes_back(reply) and not then.takes_back(reply) for reply in thought)
+
     async def switch_model(self, name: str) -> ContextUsage:
         """Go on with another model. What does not fit its window goes before the next request, or with `make_room`. Raises
         UsageError for one that cannot be had."""

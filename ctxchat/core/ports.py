@@ -24,7 +24,7 @@ from ctxchat.core.events import (
 from ctxchat.core.file_changes import Checkpoint, FileChange, FileState
 from ctxchat.core.jobs import JobRow
 from ctxchat.core.journal import Partial, PrefixRead, Record
-from ctxchat.core.messages import Group, Received, ToolCall
+from ctxchat.core.messages import Group, Message, Received, ToolCall
 from ctxchat.core.permissions import Access, AccessRequest, Answer, Grant
 from ctxchat.core.prices import ModelPrices
 from ctxchat.core.prompt_files import PromptFile
@@ -119,6 +119,10 @@ class ModelPort(Protocol):
     def binds_thinking(self) -> bool:
         """True where a thought is only taken back behind exactly what it was thought after: an earlier message, tool or system
         prompt that changed is refused (ModelError `prefix_changed`), or the thoughts behind it are lost."""
+        ...
+
+    def takes_back(self, reply: Message) -> bool:
+        """True where the reasoning of this reply goes back to it: what another model signed it may not be able to read."""
         ...
 
     @property

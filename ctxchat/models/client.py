@@ -20,6 +20,7 @@ from ctxchat.core.cache import CacheRules
 from ctxchat.core.calibration import Calibration
 from ctxchat.core.errors import ModelError
 from ctxchat.core.images import addressed
+from ctxchat.core.messages import Message
 from ctxchat.core.notes import CONTINUE_REQUEST
 from ctxchat.core.openai import Wire
 from ctxchat.core.ports import ModelPiece, ModelRequest, ReplyEnd
@@ -124,6 +125,10 @@ class ModelClient:
     def binds_thinking(self) -> bool:
         """For every Claude whose thoughts go back: which accounts are checked nobody can tell beforehand."""
         return self.keeps_reasoning and self._dialect in (dialects.ANTHROPIC, dialects.OPENROUTER_CLAUDE)
+
+    def takes_back(self, reply: Message) -> bool:
+        """As its provider's form allows."""
+        return self.keeps_reasoning and dialects.takes_back(reply, self._dialect, self.name)
 
     @property
     def may_queue(self) -> bool:

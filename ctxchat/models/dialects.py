@@ -139,6 +139,12 @@ def shape(
     return [said.message for said in turned]
 
 
+def takes_back(reply: Message, dialect: Dialect, model: str) -> bool:
+    """True where what was thought for this reply is sent to that model of this family, and read there."""
+    came = reply.reasoning.received if reply.reasoning else None
+    return bool(_thoughts(reply, {}, dialect.reasoning, model)) and (came is None or received.understood(came, model))
+
+
 class _OutgoingMessage(msgspec.Struct, frozen=True):
     """A message on its way. `turn` None: it belongs to none (the head, a summary) and is first sent with what stands beside it.
     `passing`: it is not sent again."""

@@ -4,6 +4,7 @@ calls go by now. Pure; knows the blocks of Anthropic's form and the items of Ope
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
@@ -17,10 +18,19 @@ THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 """What thoughts are called, in both forms."""
 
 
+_READ_BY_ITSELF = re.compile(r"claude-(?:fable|mythos)-5[.-]2")
+"""Claudes whose thoughts only they themselves read."""
+
+
 def readable(came: Received, model: str) -> bool:
     """True where `model` (litellm's name) can read what signed the reply. Claudes leave out what they cannot, whoever serves
     them."""
     return came.model == model or (came.form == "messages" and "claude" in came.model and "claude" in model)
+
+
+def understood(came: Received, model: str) -> bool:
+    """False where `model` is sent these thoughts and leaves them out: of these, no other Claude reads any."""
+    return came.model == model or not _READ_BY_ITSELF.search(came.model) or bool(_READ_BY_ITSELF.search(model))
 
 
 def blocks(came: Received, message: Message) -> list[Wire] | None:

@@ -130,7 +130,7 @@ def anew_words(context_usage: ContextUsage, change: PrefixRewrite, now: float, *
     """What it costs to change what was sent, before that is done: `The server then reads 48.2k tokens anew: the next message
     takes $0.61 instead of $0.03.`, and the replies whose reasoning is lost with it; empty where nothing of it is held. `at_most`:
     the change may begin later."""
-    lost, price = _lost_words(change), context_usage.price
+    lost, price = thoughts_words(change.thoughts), context_usage.price
     alive = [hold for hold in context_usage.cache.holds if now < hold.until]
     if not alive or alive[0].length <= change.messages + 1:
         return lost
@@ -146,9 +146,9 @@ def anew_words(context_usage: ContextUsage, change: PrefixRewrite, now: float, *
     return f"{words}. {lost}".rstrip()
 
 
-def _lost_words(change: PrefixRewrite) -> str:
-    thoughts = count(change.thoughts, "reply", "replies")
-    return f"The reasoning of {thoughts} is not sent back then." if change.thoughts else ""
+def thoughts_words(replies: int) -> str:
+    """That the reasoning of so many replies goes; empty for none."""
+    return f"The reasoning of {count(replies, 'reply', 'replies')} is not sent back then." if replies else ""
 
 
 def _read_of(alive: Sequence[Hold], change: PrefixRewrite) -> int:
@@ -178,7 +178,7 @@ def compacted_words(before: ContextUsage, after: int, change: PrefixRewrite, now
         a_token = cache.cold.seconds / before.used
         anew, as_it_is = a_token * (after - read), a_token * max(0, used - held)
         words = f"The next message is read in {anew:.0f} s instead of {as_it_is:.0f} s."
-    return f"{words} {_lost_words(change)}".strip()
+    return f"{words} {thoughts_words(change.thoughts)}".strip()
 
 
 def first_words(context_usage: ContextUsage, now: float) -> str:
@@ -186,7 +186,7 @@ def first_words(context_usage: ContextUsage, now: float) -> str:
     cold = context_usage.cache.cold
     if context_usage.cache.held_at(now) or max((cold.usd or 0) / WORTH_USD, (cold.seconds or 0) / WORTH_SECONDS) < 1:
         return ""
-    return f"It reads all {short(context_usage.used)} tokens anew: the next message takes ≈ {call_words(cold)}. "
+    return f"It reads all {short(context_usage.used)} tokens anew: the next message takes ≈ {call_words(cold)}."
 
 
 def step_words(context_usage: ContextUsage) -> str:

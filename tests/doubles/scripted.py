@@ -17,7 +17,7 @@ from ctxchat.core.cache import CacheRules
 from ctxchat.core.calibration import Calibration
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import ReasoningDelta, TextDelta, Usage
-from ctxchat.core.messages import ToolCall
+from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReplyEnd, ReplyNotes
 from ctxchat.core.prices import ModelPrices
 from ctxchat.core.tokens import Count, image_tokens, rough_count
@@ -145,6 +145,10 @@ class ScriptedModel:
     def binds_thinking(self) -> bool:
         """As handed in."""
         return self._binds_thinking
+
+    def takes_back(self, reply: Message) -> bool:
+        """Whatever was thought, where it keeps any."""
+        return self._keeps_reasoning and reply.reasoning is not None
 
     @property
     def may_queue(self) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from ctxchat.core.errors import ModelError
+from ctxchat.core.messages import Message, Reasoning, Received
 from ctxchat.models import failures
 from ctxchat.models.client import ModelClient
 from ctxchat.models.direct import Connections, DirectTransport, ServerRefused, server_of
@@ -43,17 +46,42 @@ async def test_its_words(words: str) -> None:
     assert not error.transient and words in error.text
 
 
-async def test_which_models_bind_their_thoughts(connections: Connections) -> None:
-    def model(name: str, **more: object) -> ModelClient:
+@pytest.fixture
+def model(connections: Connections) -> Callable[..., ModelClient]:
+    def made(name: str, **more: object) -> ModelClient:
         settings = ModelSettings(name, api_base="http://127.0.0.1:9", **more)  # pyright: ignore[reportArgumentType]
         server = server_of(settings, {})
         assert server is not None
         return ModelClient(settings, DirectTransport(settings, server, connections))
 
+    return made
+
+
+async def test_which_models_bind_their_thoughts(model: Callable[..., ModelClient]) -> None:
     assert model("anthropic/claude-fable-5-2").binds_thinking
     assert model("openrouter/anthropic/claude-opus-5.5").binds_thinking
     assert not model("anthropic/claude-fable-5-2", keep_reasoning=False).binds_thinking, "nothing of it goes back"
     assert not model("openai/gpt-5").binds_thinking
+
+
+@pytest.mark.parametrize(
+    ("thought_by", "asked", "goes_back"),
+    [
+        ("anthropic/claude-opus-5-5", "anthropic/claude-opus-5-5", True),
+        ("anthropic/claude-opus-5-5", "anthropic/claude-sonnet-5-5", True),
+        ("anthropic/claude-opus-5-5", "openai/responses/gpt-6.2-sol", False),
+        ("anthropic/claude-fable-5-2", "anthropic/claude-opus-5-5", False),
+        ("anthropic/claude-fable-5-2", "anthropic/claude-fable-5-2", True),
+    ],
+)
+async def test_whose_thoughts_a_model_reads(
+    model: Callable[..., ModelClient], thought_by: str, asked: str, goes_back: bool
+) -> None:
+    blocks = '[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"Seen."}]'
+    reasoning = Reasoning("hm", received=Received("messages", thought_by, blocks))
+    assert model(asked).takes_back(Message(1, "assistant", "Seen.", reasoning=reasoning)) is goes_back
+    assert not model(asked, keep_reasoning=False).takes_back(Message(1, "assistant", "Seen.", reasoning=reasoning))
+    assert not model(asked).takes_back(Message(1, "assistant", "Seen."))
 
 
 async def test_through_a_server(connections: Connections) -> None:

@@ -141,7 +141,7 @@ def test_what_the_next_message_takes_after_a_compaction() -> None:
 
 def test_a_model_that_has_read_nothing_is_told_with_what_the_next_message_takes() -> None:
     dear = msgspec.structs.replace(FIGURES, cache=CacheState(otherwise="unknown", cold=NextCall(0.41)), used=100_000)
-    assert first_words(dear, NOW) == "It reads all 100.0k tokens anew: the next message takes ≈ $0.41. "
+    assert first_words(dear, NOW) == "It reads all 100.0k tokens anew: the next message takes ≈ $0.41."
     held = msgspec.structs.replace(dear, cache=CacheState((Hold(90_000, NOW + 60),), "cold", NextCall(0.41)))
     cheap = msgspec.structs.replace(dear, cache=CacheState(cold=NextCall(0.01)))
     assert first_words(held, NOW) == first_words(cheap, NOW) == ""

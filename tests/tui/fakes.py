@@ -186,6 +186,11 @@ class FakeSession:
     def mentioning(self, text: str) -> str:
         return text
 
+    thoughts_lost = 0
+
+    def thoughts_lost_with(self, name: str) -> int:
+        return self.thoughts_lost
+
     async def choose_effort(self, level: str) -> None:
         if level not in {"", "low", "high"}:
             raise UsageError(self.levels)

@@ -141,6 +141,16 @@ async def test_without_a_model_is_said_until_there_is_one(tmp_path: Path) -> Non
         assert "No key" not in words(app)
 
 
+async def test_another_model_is_said_with_the_reasoning_that_it_cannot_read(tmp_path: Path) -> None:
+    session = FakeSession()
+    session.thoughts_lost = 3
+    async with chatting(tmp_path, session, (140, 24)) as (app, pilot):
+        await pilot.press(*"/model x/y", "enter")
+        await until(
+            pilot, lambda: "From here on x/y answers. The reasoning of 3 replies is not sent back" in words(app)
+        )
+
+
 async def test_effort_is_set_said_and_refused_with_the_models_own_levels(tmp_path: Path) -> None:
     session = FakeSession()
     async with chatting(tmp_path, session, (90, 24)) as (app, pilot):

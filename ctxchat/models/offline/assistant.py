@@ -16,6 +16,7 @@ from ctxchat.core.calibration import Calibration, level
 from ctxchat.core.errors import ModelError
 from ctxchat.core.events import ReasoningDelta, TextDelta, Usage
 from ctxchat.core.expressions import expression
+from ctxchat.core.messages import Message
 from ctxchat.core.ports import CallPiece, ModelPiece, ModelRequest, ReplyEnd
 from ctxchat.core.quantities import short
 from ctxchat.core.tokens import Count, TokenCounter, rough_count
@@ -116,6 +117,10 @@ class OfflineAssistant:
     def cache_rules(self, *, lasting: bool) -> CacheRules:
         """It keeps nothing."""
         return CacheRules()
+
+    def takes_back(self, reply: Message) -> bool:
+        """It does not think."""
+        return False
 
     async def reached(self) -> bool:
         """It is here."""

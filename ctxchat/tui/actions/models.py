@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.ledger import NOTHING_OPEN, open_end
-from ctxchat.presentation.cache_text import first_words
+from ctxchat.presentation.cache_text import first_words, thoughts_words
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui.chat.offers import OFFLINE, Way
 
@@ -97,10 +97,12 @@ async def go_on_with(way: Way, waiting: bool, app: CtxchatApp, argument: str = "
 
 
 async def _switch(app: CtxchatApp, name: str, more: str = "") -> None:
-    context_usage = await app.controller.idle_session().setup.switch_model(name)
+    setup = app.controller.idle_session().setup
+    lost = thoughts_words(setup.thoughts_lost_with(name))
+    context_usage = await setup.switch_model(name)
     app.chat.has_model()
     who = "the offline assistant" if name == OFFLINE else one_line(name, 80)
-    words = f"From here on {who} answers. {first_words(context_usage, time())}{more}".strip()
+    words = " ".join(filter(None, (f"From here on {who} answers.", first_words(context_usage, time()), lost, more)))
     if app.chat.presenter.empty:
         app.chat.show_figures(context_usage)
         app.chat.announce(words, "info")

@@ -19,7 +19,7 @@ from ctxchat.core.budget import limit_of
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.prices import TOKENS_PER_PRICE
-from ctxchat.presentation.cache_text import WORTH_USD, call_words
+from ctxchat.presentation.cache_text import WORTH_USD, call_words, thoughts_words
 from ctxchat.presentation.text import clean, one_line, short
 from ctxchat.presentation.usage_text import SOURCES, brief, count, fit_words, money, per_million
 from ctxchat.tui.panels.panel import Listing
@@ -153,7 +153,8 @@ class ModelsScreen(Listing[str]):
     def describe_item(self, item: FoundModel | None) -> Content | str:
         if item is None:
             return ""
-        price = switch_words(item, self._session.context_usage)
+        lost = self._session.setup.thoughts_lost_with(item.name) if item.reachable else 0
+        price = " ".join(filter(None, (switch_words(item, self._session.context_usage), thoughts_words(lost))))
         return Content(price if self.has_class("-wide") else "\n".join(filter(None, (whole_words(item), price))))
 
     # ── what is done ──
