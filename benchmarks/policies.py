@@ -7,7 +7,9 @@ by a seed) are put one behind the other, as many as make 400,000 tokens, and sai
 tokens, at the times at which they were said. Each reply is counted by what its server would hold of the request then, and
 priced. Four policies: *never* (in a window that holds all), *at the trigger* with a summary of a text made for it, *idle*: as
 that, and silently whenever the cache has gone cold and a quarter is used, and *ours*. *In view* is the share of the paths and
-symbols in the arguments of calls, known before, that the model could still see.
+symbols in the arguments of calls, known before, that the model could still see. Summaries say nothing; they are as long as a
+model's are, a whole record or what changes in one. Nothing depends on how fast the machine is: what is made beside it takes
+as long, in a time of its own, as a model reads and writes (`VirtualTime`).
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import msgspec
 
 from benchmarks.recordings import OURS, Recording, recordings
 from benchmarks.replay import SYSTEM, Recorded, by_turn
+from benchmarks.waits import FIRST_TOKEN, READ_A_SECOND, WRITTEN_A_SECOND, VirtualTime
 from ctxchat.agent.compaction.summariser import ModelSummariser
 from ctxchat.core.audit import is_in, names_of, view_text
 from ctxchat.core.budget import Window
@@ -34,14 +37,18 @@ from ctxchat.core.messages import Group, Message
 from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelRequest
 from ctxchat.core.prices import ModelPrices, Rates, cost
+from ctxchat.core.summary_task import RECORD_NOW, UPDATE_NOW
+from ctxchat.core.summary_update import SECTIONS
 from ctxchat.core.times import epoch, iso
 from ctxchat.core.tokens import rough_count
 from tests.agent.desk import Desk, StillClock
-from tests.doubles.scripted import End, Reply, ScriptedModel
+from tests.doubles.scripted import End, Reply, ScriptedModel, Wait
 
 Policy = Literal["never", "trigger", "idle", "ours"]
 
-WINDOW, DAY_TOKENS, SUMMARY_WORDS = 128_000, 400_000, 1_300
+WINDOW, DAY_TOKENS = 128_000, 400_000
+
+RECORD_LINES, UPDATE_LINES, WORDS_A_LINE = 80, 30, 16
 
 EACH = 7
 """Of so many calls one is looked at for what it names."""
@@ -86,19 +93,33 @@ class Server(ScriptedModel):
         self.usd = 0.0
         self.before: str | None = None
         """All that was said, where it is looked at what calls name."""
-        self.wanted = self.seen = self._calls = 0
+        self.wanted = self.seen = self._calls = self._summaries = 0
 
     def _next(self, request: ModelRequest) -> Reply:
         asked = request.view.items[-1].message.text
-        if asked.rstrip().endswith(("Write the record now.", "from files first.", "the record so far.")):
-            said = Message(0, "assistant", "## Goal\n" + "word " * SUMMARY_WORDS)
+        if asked.endswith((RECORD_NOW, UPDATE_NOW)):
+            said = Message(0, "assistant", self._summary(UPDATE_LINES if asked.endswith(UPDATE_NOW) else RECORD_LINES))
+        elif asked.startswith("<record_so_far>"):
+            said = Message(0, "assistant", self._summary(RECORD_LINES * 2 // 3))
         else:
             said = self.waiting.pop(0)
+            self._clock.wall = max(self._clock.wall, epoch(said.at) if said.at else 0.0)
             self._look(said, request)
         usage = self._counted(request, rough_count(said.text) + sum(rough_count(c.arguments) for c in said.calls))
         self.usd += usage.cost_usd
+        takes = FIRST_TOKEN + (usage.prompt - usage.cached) / READ_A_SECOND + usage.completion / WRITTEN_A_SECOND
         end = End("tool_calls" if said.calls else "stop", said.calls, usage)
-        return (TextDelta(said.text), end) if said.text else (end,)
+        return (Wait(takes), TextDelta(said.text), end) if said.text else (Wait(takes), end)
+
+    def _summary(self, lines: int) -> str:
+        """A record of so many lines under its headings, no line as one before."""
+        self._summaries += 1
+        filler = "word " * WORDS_A_LINE
+        told = [f"- {self._summaries}.{n}: {filler}" for n in range(lines)]
+        share = -(-lines // len(SECTIONS))
+        return "\n\n".join(
+            "\n".join([f"## {title}", *told[n * share : (n + 1) * share]]) for n, title in enumerate(SECTIONS)
+        )
 
     def _look(self, said: Message, request: ModelRequest) -> None:
         """What the calls name that was known: whether the model could see it."""
@@ -237,4 +258,5 @@ async def main(folder: Path, most: int) -> None:
 
 if __name__ == "__main__":
     place = Path(sys.argv[1]) if len(sys.argv) > 1 else OURS
-    asyncio.run(main(place, int(sys.argv[2]) if len(sys.argv) > 2 else 99))
+    with asyncio.Runner(loop_factory=VirtualTime) as runner:
+        runner.run(main(place, int(sys.argv[2]) if len(sys.argv) > 2 else 99))
