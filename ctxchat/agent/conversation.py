@@ -287,17 +287,25 @@ class Conversation(JournalWriter):
         """Before a message of the person is answered: the head is made where there is none that holds, else a note goes into the
         record on what has changed around since."""
         await self.look_around()
-        await self._afford_tools()
-        head = self.ledger.head
-        if head is None or self._head_is_outdated(head):
-            head = without_tool_told(self.next_head, self.ledger)
-            tokens = await asyncio.to_thread(self._head_tokens, head)
-            self._instructed_anew = False  # behind what a cancel may cut off
-            await self._write_or_note(HeadSet(head, tokens))
+        if await self.renew_head():
             return
+        head = self.ledger.head
+        assert head
         text, context = await asyncio.to_thread(self._pending_note, self.ledger, head)
         if text:
             await self.write_note(text, context)
+
+    async def renew_head(self) -> bool:
+        """Make the head, by what was seen around last, where there is none that holds; False where there is."""
+        await self._afford_tools()
+        head = self.ledger.head
+        if head and not self._head_is_outdated(head):
+            return False
+        head = without_tool_told(self.next_head, self.ledger)
+        tokens = await asyncio.to_thread(self._head_tokens, head)
+        self._instructed_anew = False  # behind what a cancel may cut off
+        await self._write_or_note(HeadSet(head, tokens))
+        return True
 
     async def tell_memory_below(self) -> None:
         """After a round: where its calls went to folders with memory files of their own, a note says what those say."""

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any, Literal
 
 import msgspec
 
 from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.emitting import to_the_end
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.model_knowledge import ModelKnowledge
 from ctxchat.agent.session_config import Configure, SessionConfig, next_model
@@ -19,7 +21,7 @@ from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.turn.tool_runner import ToolRunner
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError, UsageError
-from ctxchat.core.journal import AgentChosen, EffortChosen, ModelChosen
+from ctxchat.core.journal import AgentChosen, EffortChosen, ModelChosen, SetupDeferred
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Rule
 from ctxchat.core.ports import ModelPort, ToolOutput
@@ -60,6 +62,9 @@ class Setup:
         self._configure = configure
         self._late = False  # something was edited under a turn
         self._limits = config.spending
+        compactor.follow_deferred = self._follow_deferred
+        self.fallback_answers = False
+        """In the turn under way another model stands in for the one in force."""
         self.doubted: set[str] = set()
         """Models that failed when they were asked last; one that a person chooses is asked as if it never had."""
 
@@ -88,12 +93,15 @@ class Setup:
     async def choose_effort(self, level: str) -> None:
         """Go on with this level of effort, from the next request on; empty for what the settings say. Raises UsageError for one
         that the model does not have."""
+        self._check_level(level)
+        async with self._lock.alone():
+            await self._conversation.write(EffortChosen(level), *self._put_off_no_more("effort"))
+
+    def _check_level(self, level: str) -> None:
         model = self._conversation.model
         known = LEVELS if model.efforts is None else model.efforts
         if level and level not in known:
             raise UsageError(levels_told(model))
-        async with self._lock.alone():
-            await self._conversation.write(EffortChosen(level))
 
     @property
     def prompts(self) -> Sequence[PromptFile]:
@@ -149,23 +157,78 @@ class Setup:
 
     async def switch_agent(self, name: str) -> ContextUsage:
         """Go on as another agent; empty for the usual one. Raises UsageError for one nobody has, or whose model cannot be had."""
+        after, model = await self._agent_config(name)
+        async with self._lock.alone():
+            await self._become(name, after, model)
+            return await self._conversation.refresh()
+
+    async def _agent_config(self, name: str) -> tuple[SessionConfig, ModelPort | None]:
+        """How the session is set up as that agent, and its model where that is another one. Raises UsageError."""
         before, current = self._config, self._conversation.model.name
         after = await self._config_of(name, current)
         if after is None:
             raise UsageError(f"There is no agent {name} here.", "[agents.NAME] in config.toml makes one.")
-        model: ModelPort | None = None
-        if (wanted := next_model(before, after, current)) != current:
-            model = after.open_model(wanted)
-            after = await self._config_of(name, model.name)
+        if (wanted := next_model(before, after, current)) == current:
+            return after, None
+        model = after.open_model(wanted)
+        return await self._config_of(name, model.name) or after, model
+
+    async def _become(self, name: str, after: SessionConfig, model: ModelPort | None) -> None:
+        conversation = self._conversation
+        chosen = [ModelChosen(model.name, model.address)] if model else []
+        await conversation.write(AgentChosen(name), *chosen, *self._put_off_no_more("agent"))
+        await self._exchange(after)
+        if model:
+            await conversation.knowledge.remember()
+            self.use(await conversation.learned_of(model))
+
+    # ── put off until the next compaction ──
+
+    @property
+    def deferred(self) -> SetupDeferred:
+        """What comes with the next compaction."""
+        return self._conversation.state.setup_deferred
+
+    async def defer(self, **changed: Any) -> None:
+        """Put this off until the next compaction, or no longer: fields of `SetupDeferred`. Raises UsageError for an agent
+        or a level of effort that is not to be had, and as `SessionLock.alone` where nobody may write."""
+        record = msgspec.structs.replace(self.deferred, **changed)
+        if record.agent is not None:
+            await self._config_of(record.agent, self._conversation.model.name)
+        if record.effort:
+            self._check_level(record.effort)
+        if self._lock.under_way:
+            self._conversation.apply_now_write_later(record)
+            return
         async with self._lock.alone():
-            await self._conversation.write(
-                AgentChosen(name), *([ModelChosen(model.name, model.address)] if model else [])
-            )
-            await self._exchange(after)
-            if model:
-                await self._conversation.knowledge.remember()
-                self.use(await self._conversation.learned_of(model))
-            return await self._conversation.refresh()
+            await self._conversation.write(record)
+
+    def _put_off_no_more(self, field: Literal["agent", "effort"]) -> tuple[SetupDeferred, ...]:
+        waits = getattr(self.deferred, field) is not None
+        return (msgspec.structs.replace(self.deferred, **{field: None}),) if waits else ()
+
+    async def _follow_deferred(self) -> str:
+        """Behind a compaction: what waited for it is in force, in the same break; what that is, in a sentence, empty for
+        nothing."""
+        if not self.deferred or self.fallback_answers:
+            return ""
+        return await to_the_end(self._followed(self.deferred))
+
+    async def _followed(self, waiting: SetupDeferred) -> str:
+        conversation, gone = self._conversation, ""
+        effort = [EffortChosen(waiting.effort)] if waiting.effort is not None else []
+        await conversation.write(SetupDeferred(), *effort)
+        try:
+            if waiting.agent is None:
+                await self._exchange(await self._config_now())
+            else:
+                await self._become(waiting.agent, *await self._agent_config(waiting.agent))
+        except UsageError as problem:
+            waiting, gone = msgspec.structs.replace(waiting, agent=None), f" {problem}"
+            await self._exchange(await self._config_now())
+        await conversation.renew_head()
+        await conversation.refresh()
+        return f"In force with this compaction: {waiting.words}.{gone}" if waiting else gone.strip()
 
     def use(self, knowledge: ModelKnowledge) -> None:
         """Go on with the model of which this is known, and with whoever writes summaries beside it. What does not fit goes before

@@ -231,6 +231,7 @@ class Opening:
 
     async def _session(self, session: str, stored: Stored) -> Session:
         shared, state = self._shared, stored.state
+        self._configuring.kept = lambda: state.setup_deferred.settings
         agent, gone = remembered(self._configuring, state.agent)
         model = self._model(agent, state, reading=bool(stored.read_only))
         self._configuring.first = model.name
@@ -253,6 +254,7 @@ class Opening:
         if self._above is None:
             self._spending.limits = config.spending
         conversation = await self._begin_conversation(stored, model, config, tool_runner.specs)
+        self._configuring.kept = lambda: conversation.state.setup_deferred.settings
         if not self._notices and (state.model, state.address) != (model.name, model.address):
             chosen = ModelChosen(model.name, model.address)  # what it goes on with, whatever the settings name then
             conversation.write_later(chosen)

@@ -4,9 +4,10 @@ change."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -20,6 +21,7 @@ from ctxchat.bootstrap.hooks import hooks_of
 from ctxchat.bootstrap.model_choice import Overrides
 from ctxchat.bootstrap.shared import Shared, SystemClock
 from ctxchat.config import paths
+from ctxchat.config.consistency import with_values
 from ctxchat.config.customizations.builtin import BUILTIN_PROMPTS
 from ctxchat.config.rules import read_rules
 from ctxchat.config.schema import AgentSettings, Settings
@@ -125,12 +127,14 @@ class Configuring:
         """The names of all tools there are now, for what an agent may ask for."""
         self.spending = UNLIMITED
         """What may still be spent by who writes summaries."""
+        self.kept: Callable[[], Mapping[str, Any]] = dict
+        """Options, by their keys, with the values that hold in this session until its next compaction."""
         self.own: Sequence[ContextProvider] = ()
         """What the session's tools say with each request, before the providers of the settings."""
 
     def settings(self, agent: str | None) -> tuple[Settings, AgentSettings]:
         """The settings for an agent. Raises UsageError for one nobody has."""
-        return in_force(self._shared.loaded.settings, self._shared.flags, agent)
+        return in_force(with_values(self._shared.loaded.settings, self.kept()), self._shared.flags, agent)
 
     def __call__(self, agent: str | None, model: str) -> SessionConfig:
         """Fulfils `agent.session_config.Configure`."""

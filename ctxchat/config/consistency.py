@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from ctxchat.config.option_table import find_option
 from ctxchat.config.problems import ConfigFault, KeyPath, display_value, key_text, nearest
 from ctxchat.config.schema import DEFAULTS, AgentSettings, ContextSettings, Settings
+from ctxchat.config.toml_positions import parse_key
 from ctxchat.config.trees import Tree, get, nested, overlay
 from ctxchat.core.errors import UsageError
 
@@ -59,6 +61,20 @@ def build(tree: Tree) -> Settings:
     """The settings of a right tree; marks that nobody set stay below the ones somebody lowered."""
     context = tree.get("context", {})
     return msgspec.convert({**tree, "context": lower_marks(context, context)}, Settings)
+
+
+def with_values(settings: Settings, values: Mapping[str, Any]) -> Settings:
+    """The settings with other values of these options, by their dotted keys; as they are where a later version knows an option no
+    more, or an agent or a model that an option is of is gone."""
+    tree = msgspec.to_builtins(settings)
+    for key, value in values.items():
+        path = parse_key(key)
+        if find_option(path) and (path[0] not in ("agents", "models") or get(tree, path[:2]) is not None):
+            tree = overlay(tree, nested(path, value))
+    try:
+        return msgspec.convert(tree, Settings) if values else settings
+    except msgspec.ValidationError:
+        return settings
 
 
 def lower_marks(context: Tree, own: Tree) -> Tree:

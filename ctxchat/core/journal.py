@@ -6,7 +6,7 @@ The journal is append-only: an undo is an entry, not an erasure. Knows no databa
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -95,6 +95,26 @@ class Deferred(msgspec.Struct, frozen=True, tag="deferred", omit_defaults=True):
 
     group: str
     kind: DeferredKind | Literal[""] = ""
+
+
+class SetupDeferred(msgspec.Struct, frozen=True, tag="setup_deferred", omit_defaults=True):
+    """What the person set otherwise, and what this conversation does without until its next compaction, since its requests would
+    begin anew: options of the settings by their key, each with the value that goes on to hold here; the agent and the level of
+    effort that come then. It takes the place of what was put off before."""
+
+    settings: dict[str, Any] = {}
+    agent: str | None = None
+    effort: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.words)
+
+    @property
+    def words(self) -> str:
+        """What is put off, in a line: `agent reviewer, effort high, tools.web`; empty for nothing."""
+        agent = [] if self.agent is None else [f"agent {self.agent}" if self.agent else "the usual agent"]
+        effort = [] if self.effort is None else [f"effort {self.effort or 'as the settings say'}"]
+        return ", ".join([*agent, *effort, *self.settings])
 
 
 class HeadSet(msgspec.Struct, frozen=True, tag="head_set", omit_defaults=True):
@@ -226,6 +246,7 @@ Record = (
     | HeadSet
     | ThoughtsLeftOut
     | Deferred
+    | SetupDeferred
 )
 
 
@@ -300,6 +321,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     spending: Spending = Spending()
     prepared: Prepared | None = None
     deferred: dict[str, DeferredKind] = {}
+    setup_deferred: SetupDeferred = SetupDeferred()
     asked_at: dict[str, str] = {}
     counted: dict[tuple[str, ...], Anchor] = {}
 
@@ -373,6 +395,8 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
         case Deferred(group=group, kind=kind):
             others = {name: each for name, each in state.deferred.items() if name != group}
             return ledger, replace(state, deferred={**others, group: kind} if kind else others)
+        case SetupDeferred():
+            return ledger, replace(state, setup_deferred=record)
         case HeadSet(head=head):
             return ledger.with_head(head), state
         case ThoughtsLeftOut(since=since, until=until):

@@ -178,6 +178,10 @@ class Life(RuleBasedStateMachine):
                 self.run(changes.defer(name, kind) if kind else changes.undefer(name))
             self.run(self.desk.session.preview())
 
+    @rule(agent=st.sampled_from(["", None]))
+    def put_off_an_agent(self, agent: str | None) -> None:
+        self.run(self.desk.session.setup.defer(agent=agent, effort=agent))
+
     @rule(back=st.integers(1, 12))
     def undo_in_part(self, back: int) -> None:
         """Of the newest pass the newest groups, as is offered where not all of it fits."""

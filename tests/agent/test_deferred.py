@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxchat.agent.session_config import Configure, SessionConfig
 from ctxchat.core.budget import Window
 from ctxchat.core.changes import deferred_edits, drop_change, rewind_change
-from ctxchat.core.errors import LedgerError
+from ctxchat.core.errors import LedgerError, UsageError
+from ctxchat.core.events import Notice, Usage
 from ctxchat.core.journal import Changed, Deferred, Sealed, SessionState, fold
 from ctxchat.core.options import Options
+from ctxchat.core.record import CompactionRecord
 from ctxchat.core.strategies.base import DEFERRED
 from ctxchat.core.view import problems
 from ctxchat.storage.sessions import fitting
-from tests.agent.desk import Desk
+from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import Writer
-from tests.doubles.scripted import ScriptedModel, says
+from tests.doubles.scripted import ScriptedModel, calls, says
 from tests.tui.harbour import state
 
 LONG = "The gauge at Pier 7 reports every 90 s to the logger Cormorant. " * 12
 
 
-async def talked(turns: int = 8, window: int = 64_000, **options: object) -> Desk:
+async def talked(turns: int = 8, window: int = 64_000, configure: Configure | None = None, **options: object) -> Desk:
     """So many turns of two long messages each."""
     usual = {"keep_recent": 2, "prepare": False, "auto_compact": "off", "min_messages": 1, "output_reserved": 500}
     model = ScriptedModel([says(f"answer {n}. {LONG}") for n in range(turns + 6)], window=Window(window, "configured"))
-    desk = Desk(model, options=Options(**(usual | options)), summariser=Writer())  # type: ignore[arg-type]
+    desk = Desk(model, options=Options(**(usual | options)), summariser=Writer(), configure=configure)  # type: ignore[arg-type]
     for number in range(turns):
         await desk.say(f"question {number}? {LONG}")
     return desk
@@ -57,6 +63,50 @@ async def test_nothing_that_is_sent_changes_until_the_next_compaction_which_does
 
     await desk.session.changes.undo(change.id)
     assert desk.session.view.items == before.items and desk.state.deferred == {}
+
+
+async def test_another_agent_that_was_put_off_comes_with_the_compaction_in_the_middle_of_a_turn():
+    rounds = [calls(("echo", {"text": f"{n} {LONG * 9}"})) for n in range(9)]
+    model = ScriptedModel([*rounds, says("Done."), says("Well.")], window=Window(16_000, "configured"))
+    desk = Desk(
+        model,
+        tools=[Echo()],
+        options=Options(keep_recent=2, prepare=False, min_messages=1, output_reserved=500),
+        summariser=Writer(),
+        configure=lambda agent, name: msgspec.structs.replace(
+            desk.config, agent=agent or "", system="You review." if agent else desk.config.system
+        ),
+    )
+    await desk.session.setup.defer(agent="reviewer", effort="")
+    told = await desk.say("go on")
+    heads = [request.view.items[0].message.text for request in model.requests]
+    place = heads.index("You review.")
+    before = takewhile(lambda e: not isinstance(e, CompactionRecord), told)
+    first = sum(isinstance(event, Usage) for event in before)
+    assert set(heads[:place]) == {"You are a test."} and set(heads[place:]) == {"You review."} and place == first
+    (notice,) = [e.text for e in told if isinstance(e, Notice) and "In force" in e.text]
+    assert notice == "In force with this compaction: agent reviewer, effort as the settings say."
+    assert desk.state.agent == "reviewer" and desk.folded() == desk.state
+    await desk.say("well?")
+    assert model.requests[-1].view.items[0] == model.requests[place].view.items[0], "one break"
+
+
+async def test_an_agent_that_is_gone_when_its_compaction_comes_is_said():
+    gone = UsageError("There is no agent reviewer.")
+    config = Desk(ScriptedModel([])).config
+    found = iter([config, gone])
+
+    def configure(agent: str | None, name: str) -> SessionConfig:
+        one = next(found, config)
+        if isinstance(one, UsageError):
+            raise one
+        return one
+
+    desk = await talked(configure=configure)
+    await desk.session.setup.defer(agent="reviewer")
+    told = await desk.free_up()
+    assert gone.text in [e.text for e in told if isinstance(e, Notice)]
+    assert not desk.session.setup.deferred and desk.state.agent is None
 
 
 async def test_it_is_kept_after_all_where_the_person_says_so_or_unticks_the_step():

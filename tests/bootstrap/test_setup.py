@@ -227,3 +227,33 @@ async def test_an_agent_taken_out_of_the_file_leaves_the_session_with_the_usual_
             session.setup.agent == "" and session.setup.options.keep_recent == 5 and session.permissions.mode == "ask"
         )
         await session.close()
+
+
+async def test_what_would_begin_requests_anew_waits_for_the_next_compaction_over_a_restart(home: Path) -> None:
+    write(home, AGENTS)
+    async with started(home) as program:
+        session = await program.open()
+        for number in range(4):
+            await ask(session, f"thanks, {number}! {'The gauge reports every ninety seconds. ' * 99}")
+        view = session.view
+        await session.setup.defer(agent="plain", settings={"tools.web": True, "agents.gone.prompt": "x"})
+        write(home, f"{AGENTS}\n[tools]\nweb = false\n")
+        reread(program)
+        await session.setup.adapt()
+        assert session.view.tools == view.tools and session.view.items == view.items
+        await session.close()
+    async with started(home) as program:
+        session = await program.open(session.id)
+        await session.measure()
+        assert session.setup.deferred.words == "agent plain, tools.web, agents.gone.prompt"
+        assert session.view.tools == view.tools and "web_fetch" in session.setup.tools
+        await ask(session, "hello")
+        preview = await session.preview()
+        told = [stamped.event async for stamped in session.free_up(preview)]
+        assert any("In force with this compaction: agent plain, tools.web" in str(event) for event in told)
+        assert session.setup.agent == "plain" and not session.setup.deferred
+        head = session.state.ledger.head
+        assert head and head.agent == "plain" and "web_fetch" not in [tool.name for tool in head.tools]
+        await ask(session, "hello again")
+        assert session.state.ledger.head is head, "one break"
+        await session.close()

@@ -51,6 +51,8 @@ class Compactor:
         self._conversation = conversation
         self.ask_hooks: AskHooks | None = None
         """Who is asked before a compaction; hooks, where there are any."""
+        self.follow_deferred: Callable[[], Awaitable[str]] | None = None
+        """Puts what waited for a compaction in force, and says what that was."""
         self.planner = Planner(conversation, registry, summariser, prices, files_now)
         self._prefetch = Prefetch(conversation, self.planner)
         self._drafted: Drafted | None = None  # the summary that a person is mending
@@ -242,6 +244,9 @@ class Compactor:
         record = await CompactionRun(self._conversation, request, options, summariser, complete).run(emit)
         if record.outcome == "compacted":
             self._prefetch.clear()
+            if self.follow_deferred and (told := await self.follow_deferred()):
+                await emit(Notice("info", told))
+                await emit(self._conversation.context_usage)
         return record
 
     async def _completed(self, request: CompactionRequest, *, emit: Emit) -> CompactionRequest:

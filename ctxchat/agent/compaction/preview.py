@@ -78,12 +78,16 @@ class Preview(msgspec.Struct, frozen=True):
         return self.before.used - self.before.tokens("draft") - self.after.used
 
 
-def rewrite_of(plan: Plan, view: View, context_usage: ContextUsage, *, binds: bool) -> PrefixRewrite:
-    """What a plan does to what was sent; `binds` as in `rewrite`."""
+def rewrite_of(
+    plan: Plan, view: View, context_usage: ContextUsage, *, binds: bool, head: bool = False
+) -> PrefixRewrite:
+    """What a plan does to what was sent; `binds` as in `rewrite`, `head`: what stands before all messages changes, too."""
     changed = {
         group
         for step in plan.steps
         for group in (*step.fold, *(covered for edit in step.edits for covered in edit.covers))
     }
-    first = next((place for place, item in enumerate(view.items) if item.group in changed), len(view.items))
+    first = (
+        0 if head else next((place for place, item in enumerate(view.items) if item.group in changed), len(view.items))
+    )
     return rewrite(view, first, context_usage.used - context_usage.tokens("draft"), changed, binds=binds)

@@ -55,6 +55,7 @@ class Fallback:
             return ""
         if self._away is None:
             self._away = conversation.knowledge
+        self._setup.fallback_answers = True
         self._setup.doubted.add(failing.name)
         self._setup.use(await conversation.learned_of(model))
         next_time = f"your next message asks {self._away.model.name} first again."
@@ -66,6 +67,7 @@ class Fallback:
         if self._away is None:
             return False
         knowledge, self._away = self._away, None
+        self._setup.fallback_answers = False
         self._setup.use(knowledge)
         self._conversation.remeasured()
         return True
