@@ -93,11 +93,12 @@ class Setup:
     async def choose_effort(self, level: str) -> None:
         """Go on with this level of effort, from the next request on; empty for what the settings say. Raises UsageError for one
         that the model does not have."""
-        self._check_level(level)
+        self.check_level(level)
         async with self._lock.alone():
             await self._conversation.write(EffortChosen(level), *self._put_off_no_more("effort"))
 
-    def _check_level(self, level: str) -> None:
+    def check_level(self, level: str) -> None:
+        """Raises UsageError for a level of effort that the model does not have."""
         model = self._conversation.model
         known = LEVELS if model.efforts is None else model.efforts
         if level and level not in known:
@@ -189,19 +190,20 @@ class Setup:
         """What comes with the next compaction."""
         return self._conversation.state.setup_deferred
 
-    async def defer(self, **changed: Any) -> None:
-        """Put this off until the next compaction, or no longer: fields of `SetupDeferred`. Raises UsageError for an agent
-        or a level of effort that is not to be had, and as `SessionLock.alone` where nobody may write."""
+    async def defer_setup(self, **changed: Any) -> SetupDeferred:
+        """Put this off until the next compaction, or no longer: fields of `SetupDeferred`; all that is put off then. Raises
+        UsageError for an agent or a level of effort that is not to be had, and as `SessionLock.alone` where nobody may write."""
         record = msgspec.structs.replace(self.deferred, **changed)
         if record.agent is not None:
             await self._config_of(record.agent, self._conversation.model.name)
         if record.effort:
-            self._check_level(record.effort)
+            self.check_level(record.effort)
         if self._lock.under_way:
             self._conversation.apply_now_write_later(record)
-            return
+            return record
         async with self._lock.alone():
             await self._conversation.write(record)
+        return record
 
     def _put_off_no_more(self, field: Literal["agent", "effort"]) -> tuple[SetupDeferred, ...]:
         waits = getattr(self.deferred, field) is not None

@@ -180,7 +180,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(agent=st.sampled_from(["", None]))
     def put_off_an_agent(self, agent: str | None) -> None:
-        self.run(self.desk.session.setup.defer(agent=agent, effort=agent))
+        self.run(self.desk.session.setup.defer_setup(agent=agent, effort=agent))
 
     @rule(back=st.integers(1, 12))
     def undo_in_part(self, back: int) -> None:

@@ -77,7 +77,7 @@ async def test_another_agent_that_was_put_off_comes_with_the_compaction_in_the_m
             desk.config, agent=agent or "", system="You review." if agent else desk.config.system
         ),
     )
-    await desk.session.setup.defer(agent="reviewer", effort="")
+    await desk.session.setup.defer_setup(agent="reviewer", effort="")
     told = await desk.say("go on")
     heads = [request.view.items[0].message.text for request in model.requests]
     place = heads.index("You review.")
@@ -103,7 +103,7 @@ async def test_an_agent_that_is_gone_when_its_compaction_comes_is_said():
         return one
 
     desk = await talked(configure=configure)
-    await desk.session.setup.defer(agent="reviewer")
+    await desk.session.setup.defer_setup(agent="reviewer")
     told = await desk.free_up()
     assert gone.text in [e.text for e in told if isinstance(e, Notice)]
     assert not desk.session.setup.deferred and desk.state.agent is None

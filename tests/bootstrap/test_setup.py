@@ -236,7 +236,7 @@ async def test_what_would_begin_requests_anew_waits_for_the_next_compaction_over
         for number in range(4):
             await ask(session, f"thanks, {number}! {'The gauge reports every ninety seconds. ' * 99}")
         view = session.view
-        await session.setup.defer(agent="plain", settings={"tools.web": True, "agents.gone.prompt": "x"})
+        await session.setup.defer_setup(agent="plain", settings={"tools.web": True, "agents.gone.prompt": "x"})
         write(home, f"{AGENTS}\n[tools]\nweb = false\n")
         reread(program)
         await session.setup.adapt()

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -28,7 +28,7 @@ from ctxchat.core.facts import Memory
 from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.head import Head
 from ctxchat.core.images import size_in
-from ctxchat.core.journal import Changed, Deferred, SessionState, Undone, fold
+from ctxchat.core.journal import Changed, Deferred, SessionState, SetupDeferred, Undone, fold
 from ctxchat.core.ledger import Change, DeferredKind, Edit, Ledger
 from ctxchat.core.messages import Group, Image, Message, Part, Text, attached
 from ctxchat.core.options import Options
@@ -191,9 +191,19 @@ class FakeSession:
     def thoughts_lost_with(self, name: str) -> int:
         return self.thoughts_lost
 
-    async def choose_effort(self, level: str) -> None:
+    @property
+    def deferred(self) -> SetupDeferred:
+        return self.state.setup_deferred
+
+    async def defer_setup(self, **changed: Any) -> SetupDeferred:
+        self.state = fold([msgspec.structs.replace(self.deferred, **changed)], self.state)
+        return self.deferred
+
+    def check_level(self, level: str) -> None:
         if level not in {"", "low", "high"}:
             raise UsageError(self.levels)
+
+    async def choose_effort(self, level: str) -> None:
         self.effort = level
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import msgspec
@@ -12,9 +13,11 @@ from textual.widgets._toast import Toast
 
 from ctxchat.bootstrap.remembered import NOTHING_FOUND
 from ctxchat.config import trust
+from ctxchat.core.cache_state import CacheState, Hold, NextCall
 from ctxchat.models.discovery import FirstLook
 from ctxchat.tui.chat.banner import AllNotices
 from ctxchat.tui.panels.notices import NoticesScreen
+from ctxchat.tui.panels.panel import Confirm
 from ctxchat.tui.starting import tell_servers
 from ctxchat.tui.transcript.blocks import Block
 from ctxchat.tui.widgets.notice import NoticeText
@@ -149,6 +152,23 @@ async def test_another_model_is_said_with_the_reasoning_that_it_cannot_read(tmp_
         await until(
             pilot, lambda: "From here on x/y answers. The reasoning of 3 replies is not sent back" in words(app)
         )
+
+
+async def test_an_agent_and_a_level_of_effort_can_come_with_the_next_compaction(tmp_path: Path) -> None:
+    session = FakeSession()
+    session.cache = CacheState((Hold(9_000, time.time() + 3_000, length=99),), "cold", NextCall(0.4))
+    async with chatting(tmp_path, session, (140, 40)) as (app, pilot):
+        await pilot.press(*"/agent plan", "enter")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await pilot.press("w")
+        await until(pilot, lambda: "With the next compaction: agent plan." in words(app))
+        await pilot.press(*"/effort high", "enter")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await pilot.press("w")
+        await until(pilot, lambda: session.deferred.words == "agent plan, effort high")
+        assert session.agent == "" and session.effort == ""
+        await pilot.press(*"/agent usual", "enter")
+        await until(pilot, lambda: session.deferred.words == "effort high")
 
 
 async def test_effort_is_set_said_and_refused_with_the_models_own_levels(tmp_path: Path) -> None:

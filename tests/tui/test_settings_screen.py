@@ -135,8 +135,28 @@ async def test_what_an_edit_costs_the_conversation_under_way_is_asked_first(file
         await until(pilot, lambda: "web = false" in written(file))
         await app.find(pilot, "context.shown_tokens")
         await pilot.press("enter")
-        await pilot.pause()
-        assert "up to" in str(app.screen.query_one("#effect", Static).render())
+        await until(pilot, lambda: isinstance(app.screen, ChangeScreen))
+        await pilot.press(*"9000", "enter")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        assert "up to" in str(app.screen.query_one(Static).render())
+
+
+async def test_what_would_begin_requests_anew_can_wait_for_the_next_compaction(file: Path) -> None:
+    app = Opened(file)
+    desk = app.over._session
+    assert isinstance(desk, HarbourSession)
+    desk.cache = CacheState((Hold(desk.context_usage.used, time.time() + 3_000, length=99),), "cold", NextCall(0.4))
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.find(pilot, "tools.web")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await pilot.press("w")
+        await until(pilot, lambda: "web = false" in written(file))
+        assert desk.deferred.settings == {"tools.web": True}
+        await until(pilot, lambda: "Waits for the next compaction; until then true holds here" in app.about())
+        await pilot.press("enter")
+        await until(pilot, lambda: "web = true" in written(file))
+        assert not desk.deferred, "it holds here all the time: nothing is asked"
 
 
 async def test_a_wrong_value_is_refused_in_words_and_nothing_is_written(file: Path) -> None:

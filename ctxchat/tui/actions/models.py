@@ -10,6 +10,7 @@ from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.ledger import NOTHING_OPEN, open_end
 from ctxchat.presentation.cache_text import first_words, thoughts_words
 from ctxchat.presentation.text import clean, one_line
+from ctxchat.tui.actions.sessions import comes_now, put_off_no_more
 from ctxchat.tui.chat.offers import OFFLINE, Way
 
 if TYPE_CHECKING:
@@ -36,8 +37,13 @@ async def effort(app: CtxchatApp, argument: str = "") -> None:
     """Set the named level of effort (`default` for what the settings say), or say which is in force and which there are."""
     session = app.controller.idle_session()
     setup = session.setup
-    if argument:
-        await setup.choose_effort("" if argument == "default" else argument)
+    level = "" if argument == "default" else argument
+    if level and level == setup.effort:
+        await put_off_no_more(app, "effort")
+        argument = ""
+    setup.check_level(level)
+    if argument and await comes_now(app, f"Effort {one_line(argument, 40)} now?", effort=level):
+        await setup.choose_effort(level)
         app.chat.show_header()
     now = f"Effort: {setup.effort}." if setup.effort else "Effort: the model's usual one."
     words = f"{now} {one_line(setup.levels, 200)} /effort LEVEL sets one, /effort default takes it back."

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from asyncio import to_thread
-from typing import TYPE_CHECKING, get_args
+from time import time
+from typing import TYPE_CHECKING, Literal, get_args
 
 from ctxchat.config import paths
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.permissions import Mode
+from ctxchat.presentation.cache_text import anew_words
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.tools.mentions import mentions
 from ctxchat.tui.actions.importing import placed
@@ -92,9 +94,12 @@ async def agents(app: CtxchatApp, argument: str = "") -> None:
     session = app.controller.idle_session()
     before = session.setup.agent
     name = argument or await app.ask(AgentsScreen(app.settings, before))
-    if name is None or name == before:
+    if name is None:
         return
     name = "" if name == "usual" and name not in app.settings.all_agents else name
+    if name == before:
+        await put_off_no_more(app, "agent")
+        return
     who = f"The agent {one_line(name, 40)}" if name else "The usual agent"
     own = app.settings.all_agents.get(name)
     wanted = (own and own.permissions) or app.settings.permissions.mode
@@ -102,10 +107,35 @@ async def agents(app: CtxchatApp, argument: str = "") -> None:
         Confirm(NOTHING_ASKS, danger=f"{who} works in mode all.")
     ):
         return
+    same_model = own is None or own.model in (None, session.context_usage.model)
+    if same_model and not await comes_now(app, f"{who} now?", agent=name):
+        return
     context_usage = await session.setup.switch_agent(name)
     app.chat.changed(context_usage, f"{who} goes on from here, with {context_usage.model}, {session.permissions.mode}.")
     for notice in session.setup.notices:
         app.chat.notice("warning", notice)
+
+
+async def comes_now(app: CtxchatApp, question: str, **change: str) -> bool:
+    """Whether what has requests begin anew is to come now: asked with its price, where it has one; else it may be put off until
+    the next compaction (`Setup.defer_setup`)."""
+    session = app.controller.idle_session()
+    price = anew_words(session.context_usage, session.changes.rewrite_all(head=True), time())
+    answer = not price or await app.ask(Confirm(f"{question}\n{price}", may_wait=True))
+    if answer == "later":
+        deferred = await session.setup.defer_setup(**change)
+        app.chat.notice("info", f"With the next compaction: {deferred.words}.")
+        await app.chat.refresh_session()
+    return answer is True
+
+
+async def put_off_no_more(app: CtxchatApp, what: Literal["agent", "effort"]) -> None:
+    """Go on as it is, where something else was to come with the next compaction."""
+    setup = app.controller.idle_session().setup
+    if getattr(setup.deferred, what) is not None:
+        await setup.defer_setup(**{what: None})
+        app.chat.notice("info", f"The {what} stays as it is.")
+        await app.chat.refresh_session()
 
 
 async def permissions(app: CtxchatApp, argument: str = "") -> None:

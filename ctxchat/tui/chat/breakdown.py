@@ -212,7 +212,7 @@ class Breakdown(VerticalScroll):
         line.display = len(points) > 1
         line.show_points(points, context_usage.limit, context_usage.trigger_tokens)
         self._show_words("forecast", forecast_words(context_usage))
-        self._show_words("money", _money(context_usage, len(state.deferred)))
+        self._show_words("money", _money(context_usage, state))
         self._context_usage = context_usage
         self._say_cache()
         self._show_words("alarm", "\n".join(f"! {text}" for text in alarms(context_usage, view).values()))
@@ -248,8 +248,10 @@ def _is_due(context_usage: ContextUsage) -> bool:
     return is_measured(context_usage) and context_usage.used >= context_usage.trigger_tokens
 
 
-def _money(context_usage: ContextUsage, deferred: int) -> str:
+def _money(context_usage: ContextUsage, state: SessionState) -> str:
     words = [f"cost {money(context_usage.cost_usd)}", cached_words(context_usage)]
     passes = count(context_usage.compactions, "compaction") if context_usage.compactions else ""
-    waiting = f"{count(deferred, 'change')} put off" if deferred else ""
+    waiting = f"{count(len(state.deferred), 'change')} put off" if state.deferred else ""
+    if state.setup_deferred:
+        waiting = f"with the next compaction: {', '.join(filter(None, (waiting, state.setup_deferred.words)))}"
     return "\n".join(filter(None, [*words, passes, waiting]))

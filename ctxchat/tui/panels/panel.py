@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
@@ -334,18 +334,20 @@ class Dialog(Over[Result], ModalScreen[Result]):
         self.dismiss(answer)
 
 
-class Confirm(Dialog[bool]):
+class Confirm(Dialog[bool | Literal["later"]]):
     """A question that enter answers with yes, after a pause: neither a key on its way nor a sentence does. A letter is no, and is
-    looked at again where it was meant. `danger`: what yes does is said in red."""
+    looked at again where it was meant. `danger`: what yes does is said in red. `may_wait`: `w` puts it off until the next
+    compaction, and the answer is `later`."""
 
     BINDINGS = [
         Binding("enter", "say(True)", "yes", key_display="enter"),
+        Binding("w", "say('later')", "with the next compaction"),
         Binding("escape,n", "say(False)", "no", key_display="esc"),
     ]
 
-    def __init__(self, question: str, *, danger: str = "") -> None:
+    def __init__(self, question: str, *, danger: str = "", may_wait: bool = False) -> None:
         super().__init__()
-        self._question, self._danger = question, danger
+        self._question, self._danger, self._may_wait = question, danger, may_wait
         self._last_key = 0.0
 
     def body(self) -> ComposeResult:
@@ -356,14 +358,18 @@ class Confirm(Dialog[bool]):
     def on_mount(self) -> None:
         self._last_key = self._now()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self._may_wait or parameters != ("later",)
+
     def _now(self) -> float:
         return self.app.now() if isinstance(self.app, ThemedApp) else monotonic()
 
     def on_key(self, event: Key) -> None:
         before, self._last_key = self._last_key, self._now()
-        if event.key == "enter" and self._last_key - before < CONFIRM_PAUSE_S:
+        waits = self._may_wait and event.key == "w"
+        if (event.key == "enter" or waits) and self._last_key - before < CONFIRM_PAUSE_S:
             event.stop()
-        elif event.is_printable and event.key != "n":
+        elif event.is_printable and event.key != "n" and not waits:
             event.stop()
             self.dismiss(False)
             if isinstance(self.app, InOrder):

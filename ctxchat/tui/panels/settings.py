@@ -31,7 +31,7 @@ from ctxchat.presentation.cache_text import anew_words
 from ctxchat.presentation.effects import MARKS, effect, with_marks
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.presentation.usage_text import count
-from ctxchat.tui.panels.panel import AnswerField, Dialog, EditableListing
+from ctxchat.tui.panels.panel import AnswerField, Confirm, Dialog, EditableListing
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Cell, Column
@@ -207,10 +207,11 @@ class SettingsScreen(EditableListing):
         session = self._session
         return effect(row.option, row.key, value, session.context_usage, session.view) if session else ""
 
-    def _price(self, row: OptionRow) -> str:
-        """What an edit costs the conversation under way, of which the next request repeats less; empty where it costs nothing."""
+    def _price(self, row: OptionRow, value: Any = ...) -> str:
+        """What an edit costs the conversation under way, of which the next request repeats less; empty where it costs nothing, as
+        to the `value` that goes on to hold here until the next compaction."""
         session, rewrites = self._session, row.option.facts.rewrites
-        if session is None or not rewrites:
+        if session is None or not rewrites or session.setup.deferred.settings.get(row.key, row.value) == value:
             return ""
         table, name, *_ = (*parse_key(row.key), "")
         others = {"models": session.context_usage.model, "agents": session.setup.agent}
@@ -234,6 +235,9 @@ class SettingsScreen(EditableListing):
         notes = [f"set by {clean(row.origin.text)}"] if row.origin.layer != "default" else []
         notes += [f"an edit counts {facts.counts}"] if facts.counts != NOW else []
         notes += ["in a project's file: trusted folders only"] if facts.trust else []
+        kept = self._session.setup.deferred.settings if self._session else {}
+        if row.key in kept:
+            lines.append(Content(f"Waits for the next compaction; until then {shown_value(kept[row.key])} holds here."))
         if notes:
             lines.append(Content.styled("; ".join(notes), MUTED))
         return Content("\n").join(lines)
@@ -263,24 +267,38 @@ class SettingsScreen(EditableListing):
         row = self.chosen
         if row is None:
             return
-        if following(row) is not None:
-            if await self._agreed(row):
+        if (word := following(row)) is not None:
+            if not self._price(row, word) and not self._waits(row):
                 await self.write_next(set_value, partial(self._following, row.key))
+            elif await self._agreed(row, word):
+                await self.change_file(set_value, row.key, word)
             return
         context_usage = self._session.context_usage if self._session and row.key in MARKS else None
         wrong = partial(refused, row.key, known=cache(entry_points))  # looked for once, not with every key
-        price = self._price(row)
-        asked = ChangeScreen(
-            row, lambda value: "\n".join(filter(None, (self._effect(row, value), price))), wrong, context_usage
-        )
+        asked = ChangeScreen(row, partial(self._effect, row), wrong, context_usage)
         value = await self.app.push_screen_wait(asked)
-        if value is not None:
+        if value is not None and await self._agreed(row, value):
             await self.change_file(set_value, row.key, value)
 
-    async def _agreed(self, row: OptionRow) -> bool:
-        """What an edit costs is asked about, where it costs something."""
-        price = self._price(row)
-        return not price or await self.sure(f"Change {row.key}?\n{price}")
+    def _waits(self, row: OptionRow) -> bool:
+        return bool(self._session and row.key in self._session.setup.deferred.settings)
+
+    async def _agreed(self, row: OptionRow, value: Any) -> bool:
+        """What an edit costs is asked about, where it costs something: the conversation may go on without it for a while."""
+        price, later = self._price(row, value), False
+        if price:
+            answer = await self.app.push_screen_wait(Confirm(f"Change {row.key} now?\n{price}", may_wait=True))
+            if not answer:
+                return False
+            later = answer == "later"
+        if self._session and (later or self._waits(row)):
+            kept = dict(self._session.setup.deferred.settings)
+            if later:
+                kept.setdefault(row.key, row.value)
+            else:
+                del kept[row.key]
+            return await self.attempt(self._session.setup.defer_setup(settings=kept)) is not None
+        return True
 
     def _following(self, key: str) -> tuple[str, Any]:
         """The option and its next word, as it is set now."""
@@ -289,7 +307,7 @@ class SettingsScreen(EditableListing):
     @work(group="write", exit_on_error=False)
     async def action_reset(self) -> None:
         if (row := self.chosen) and row.origin.layer == "user":
-            if await self._agreed(row):
+            if await self._agreed(row, row.default):
                 await self.change_file(unset_value, row.key)
         elif row and row.origin.layer != "default":
             self.notify_here(f"Set by {row.origin.text}, not by your own file.")
