@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxchat.agent.compaction.summariser import ModelSummariser
+from ctxchat.agent.session_config import SessionConfig
 from ctxchat.core.budget import Window
 from ctxchat.core.cache_state import CacheState
 from ctxchat.core.changes import rewind_change
@@ -87,6 +88,7 @@ STEPS = (
     "other",
     "memory",
     "compact",
+    "agent",
 )
 steps = st.lists(st.sampled_from(STEPS), min_size=3, max_size=12)
 
@@ -112,10 +114,16 @@ class Life:
             clock=self.clock,
             summariser=ModelSummariser(self.models[self.chosen], self.clock, own=True),
             summariser_of=lambda model: ModelSummariser(model, self.clock, own=True),
+            configure=lambda agent, model: self.as_agent(agent or ""),
         )
-        self.desk.conversation._config = msgspec.structs.replace(self.desk.config, lasting=self.lasting)
+        config = self.as_agent(self.desk.state.agent or "")
+        self.desk.conversation._config = self.desk.session.setup._config = config
         for model in self.models:
             model.gauge = lambda: self.desk.conversation.context_usage
+
+    def as_agent(self, name: str) -> SessionConfig:
+        system = f"You are {name}." if name else self.desk.config.system
+        return msgspec.structs.replace(self.desk.config, agent=name, system=system, lasting=self.lasting)
 
     async def take(self, number: int, step: str) -> None:
         desk = self.desk
@@ -139,6 +147,8 @@ class Life:
             case "other":
                 self.chosen = (self.chosen + 1) % len(self.models)
                 await desk.session.setup.switch_model(self.models[self.chosen].name)
+            case "agent":  # with the next compaction
+                await desk.session.setup.defer_setup(agent=f"agent {number}")
             case "compact":
                 await desk.free_up()
             case "memory":
