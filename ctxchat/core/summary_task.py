@@ -6,7 +6,7 @@ Everything is data with ids; nothing here calls a model or knows its window.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from itertools import groupby
 
@@ -112,21 +112,23 @@ def _recent_context(ledger: Ledger, step: Step, options: PlanOptions) -> str:
     """What the person said last, the newest messages, the person's messages and the facts that go along with the summary."""
     count = options.counter.count_text
     folded = frozenset(step.fold)
-    kept = [
-        e.group
+    stays = [
+        e
         for e in ledger.live()
         if e.group
         and not is_summary(e)
         and folded.isdisjoint(e.covers)
         and not e.group.source.startswith(CONTEXT_NOTE)  # what stands around is told anew, and the notes on it go
     ]
+    kept = [e.group for e in stays if e.group]
+    calls = {c.id: c for e in stays for name in e.covers for m in ledger.group(name).messages for c in m.calls}
     parts = [asked_now(ledger, 400, count)]
     if last := max((m.seq for name in step.fold for m in ledger.group(name).messages if not m.synthetic), default=0):
         parts.append(
             f"The messages you are given end with m{last}: what you write of the end is written as of m{last}. What stays in "
             "view comes after it and overtakes it; nothing that is done there is a next step."
         )
-    if newest := "\n".join(_newest([*map(options.memory.shown, kept)], count)):
+    if newest := "\n".join(_newest([*map(options.memory.shown, kept)], calls, count)):
         places = id_ranges(m.seq for g in kept if g.kind != "system" for m in g.messages)
         parts.append(
             f"These messages stay in view: {places}. The newest of them, in short but for the last results:\n{newest}"
@@ -150,11 +152,11 @@ def _recent_context(ledger: Ledger, step: Step, options: PlanOptions) -> str:
     return _harmless("\n\n".join(filter(None, parts)))
 
 
-def _newest(groups: Sequence[Group], count: Count) -> list[str]:
-    """A line or two for each message that stays, the newest that have room, in their order."""
+def _newest(groups: Sequence[Group], calls: Mapping[str, ToolCall], count: Count) -> list[str]:
+    """A line or two for each message that stays, the newest that have room, in their order; `calls` are theirs as they were made,
+    whatever was cut of them since."""
     lines: list[str] = []
     room, whole = NEWEST, LAST
-    calls = {c.id: c for g in groups for c in g.first.calls}
     for group, message in ((g, m) for g in reversed(groups) for m in reversed(g.messages) if g.kind != "system"):
         called = "; ".join(f"{c.name} {first_line(use_of(c).target or c.arguments, 80)}" for c in message.calls)
         call = calls.get(message.call_id) if message.role == "tool" else None

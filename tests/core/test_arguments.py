@@ -65,6 +65,27 @@ def test_short_arguments_and_recent_ones_stay() -> None:
     assert planned(wrote(1, path="a.py", content=CODE), "shrink_tool_results", keep_recent=10)[1] is None
 
 
+def test_what_stands_for_an_edit_counts_its_lines_whatever_was_cut_of_the_call() -> None:
+    edit = ToolCall("e", "edit_file", json.dumps({"path": "a.py", "old": "x = 1", "new": CODE}))
+    answer = "Changed a.py: +3000 −1.\n" + "1\tdef f():\n" * 40
+    history = [
+        Message(1, "user", "mend it"),
+        Message(2, "assistant", calls=(edit,)),
+        Message(3, "tool", answer, call_id="e", name="edit_file"),
+        Message(4, "user", "and now?"),
+        Message(5, "assistant", "Wait."),
+    ]
+    options = PlanOptions(counter=METER, keep_recent=9)
+    ledger = Ledger(groups=group_messages(history))
+    for place, (name, keep) in enumerate((("oversize", 9), ("shrink_tool_results", 1))):
+        options = msgspec.structs.replace(options, keep_recent=keep, recent_results=0)
+        plan = builtin_strategies(options)[name].plan(see(ledger, options), ledger, budget_of(8000, 6000, 100))
+        assert plan is not None
+        ledger = ledger.apply(apply_plan(ledger, plan, f"p{place}", options))
+    _, result = ledger.live()[1].group.messages  # type: ignore[union-attr]
+    assert result.text.startswith("+3000 −1: def f():\n[full text: tool-results/m3.txt")
+
+
 def test_a_later_fold_takes_the_file_with_it() -> None:
     told = Message(4, "assistant", "It is written. " * 900)
     history = [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Budget
 from ctxchat.core.facts import Memory
-from ctxchat.core.grouping import group_messages
+from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message, ToolCall
 from ctxchat.core.strategies.base import Plan
@@ -190,6 +190,24 @@ def test_a_huge_result_among_what_is_kept_gives_way_where_the_target_is_missed()
     assert clip_kept(Basis(see(open_round, options), open_round, options), summarize, None, budget) is None, (
         "not seen yet"
     )
+
+
+def test_what_the_agent_read_last_is_cut_only_where_the_trigger_is_met_otherwise() -> None:
+    def read(place: int, many: int) -> list[Message]:
+        call = ToolCall(f"c{place}", "shell", json.dumps({"command": f"find {place}"}))
+        listing = "\n".join(f"./src/part{n}/file{n}.py" for n in range(many))
+        return [Message(place, "assistant", calls=(call,)), Message(place + 1, "tool", listing, call_id=call.id)]
+
+    options = PlanOptions(keep_recent=99)
+    history = [Message(1, "user", "Go."), *read(2, 300), *read(4, 300), *read(6, 300)]
+    *before, last = group_messages(history)
+    ledger = Ledger(groups=(*before, single("note", Message(8, "user", "[The window is half full]"), 1), last))
+    view = see(ledger, options)
+    truncate = builtin_strategies(options)["truncate"]
+    for trigger, cut in ((view.raw - 1_000, {"m3"}), (view.raw // 2, {"m3", "m5"})):
+        plan = clip_kept(Basis(view, ledger, options), truncate, None, budget_of(view.raw * 5 // 4, trigger, 100))
+        assert plan is not None
+        assert {spill.name for spill in plan.steps[0].spills} == {f"tool-results/{name}.txt" for name in cut}
 
 
 @settings(max_examples=20)

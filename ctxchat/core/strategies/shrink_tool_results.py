@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Entry, Ledger
-from ctxchat.core.messages import Message
+from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.prompt_files import SKILL_TOOL
 from ctxchat.core.strategies.base import Plan, Spill
 from ctxchat.core.strategies.planning import Basis, PlanOptions, one_step
@@ -36,18 +36,22 @@ class ShrinkToolResults:
         kept = recent_results(view, self.options, int(budget.limit * MAX_RECENT_SHARE))
 
         def line(entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
-            return None if message.seq in kept else self._stub_line(entry, place, message, budget.limit)
+            if message.seq in kept:
+                return None
+            said = (
+                basis.originals(entry)[entry.group.first.seq].calls if entry.group else ()
+            )  # whatever was cut of it since
+            call = said[place - 1] if 0 < place <= len(said) else None
+            return self._stub_line(entry, call, place, message, budget.limit)
 
         step = shorten(self.name, basis, basis.old(), line, view.raw - budget.target, self.options.argument_tokens)
         return one_step(self.name, basis, step)
 
     def _stub_line(
-        self, entry: Entry, place: int, message: Message, limit: int
+        self, entry: Entry, call: ToolCall | None, place: int, message: Message, limit: int
     ) -> tuple[str, tuple[Spill, ...]] | None:
         counter = self.options.counter
         tokens = counter.message(message)
-        round_of = entry.group if entry.group and entry.group.kind == "round" else None
-        call = round_of.first.calls[place - 1] if round_of and 0 < place <= len(round_of.first.calls) else None
         kind = use_of(call).kind if call else "other"
         enough = self.options.result_tokens
         if kind in {"run", "ask"}:
