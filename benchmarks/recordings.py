@@ -100,7 +100,7 @@ def _imported(path: Path, form: Format) -> Iterator[Recording]:
         if built:
             groups[-1] += _sealed(built[-1].add_step(step))
     for one, some in zip(built, groups, strict=True):
-        some += _sealed(one.finish())
+        some += _sealed(one.last_records())
     for number, some in enumerate(groups, 1):
         said = [m for g in some if g.kind not in {"note", "summary"} for m in g.messages if not m.synthetic]
         name = path.name.split(".", 1)[0]
