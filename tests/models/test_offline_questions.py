@@ -198,7 +198,8 @@ async def test_writing_and_editing(root: Path) -> None:
     await conversation.ask('replace "RETRY_LIMIT = 5" with "RETRY_LIMIT = 7" in src/upload.py')
     assert "RETRY_LIMIT = 7" in (root / "src/upload.py").read_text()
     answer = await conversation.ask('replace "not there" with "x" in src/upload.py')
-    assert "did not work" in answer
+    assert "did not work:\n\n> " in answer and "```" not in answer, "sentences break where the screen ends"
+    assert "> nothere.py does not exist." in await conversation.ask("read nothere.py")
 
 
 async def test_remembering(root: Path, tmp_path: Path) -> None:

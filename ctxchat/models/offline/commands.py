@@ -12,13 +12,14 @@ import msgspec
 
 from ctxchat.core.expressions import expression
 from ctxchat.models.offline import phrases
-from ctxchat.models.offline.passages import clean, clip, fence, file_lines, head, hits, ref
+from ctxchat.models.offline.passages import clean, clip, fence, file_lines, head, hits, ref, said
 from ctxchat.models.offline.transcript import DoneCall, ReadView, Reply
 from ctxchat.models.offline.words import literal
 
 MAX_FILES_READ = 6
 SHOWN_LINES = 120
 LISTED_LINES = 80
+MAX_SENTENCE_LINES = 3
 
 _MAX_PLAIN_COMMAND_CHARS = 600
 """Characters in which a plain command fits; what is written or replaced may be longer."""
@@ -32,6 +33,9 @@ _ANY = r"""(?:`([^`]+)` | "([^"]+)" | '([^']+)' | “([^”]+)” | (\S+))"""
 _LINES = expression(
     r"^\s*(?:,?\s*(?:from\s+)?lines?|:)\s*(\d{1,7})(?:\s*(?:-|–|to|through|until)\s*(\d{1,7}))?\s*[.!]?$", re.I
 )
+_LAID_OUT = expression(r"^\s|\t|^\d+[:|]|^\W*(?:File \"|diff |@@)|(?<!\w)[*_<]")
+"""A row of what is no sentence: code, a listing, a traceback; or one that Markdown would take for something else."""
+
 _NO_PROGRAM = expression(r"(?:me|us|through|the|a|an|out|this|that|into|away)\b", re.I)
 """`run me through the code` and the like are no command lines."""
 
@@ -343,8 +347,11 @@ def _report(wanted: Command, done: Sequence[DoneCall]) -> str:
 
 
 def trouble(denied: bool, text: str, most: int) -> str:
-    """Of a call that was denied or failed, kindly and with its own words, so many lines of them; a plain no is not told to who
-    said it."""
+    """Of a call that was denied or failed, kindly and with its own words, so many lines of them: sentences as a quotation, which
+    breaks where the screen ends, and what is set in columns as it stands. A plain no is not told to who said it."""
     if denied and "They gave no reason" in text[:80]:
         return phrases.DENIED
-    return f"{phrases.DENIED if denied else phrases.FAILED}\n\n{fence(head(text.strip().split(chr(10)), most))}"
+    rows = text.strip().split("\n")
+    sentences = len(rows) <= MAX_SENTENCE_LINES and not any(_LAID_OUT.search(row) for row in rows)
+    quoted = said("\n\n".join(rows), 2_000) if sentences else fence(head(rows, most))
+    return f"{phrases.DENIED if denied else phrases.FAILED}\n\n{quoted}"
