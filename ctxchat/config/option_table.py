@@ -12,7 +12,7 @@ from msgspec import NODEFAULT, Meta
 from msgspec.structs import FieldInfo, fields
 
 from ctxchat.config.schema import Settings, Table, own_names
-from ctxchat.config.schema.option import NOW, Counts, Facts
+from ctxchat.config.schema.option import NOW, SHOWN_STRATEGIES, Counts, Facts
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -45,7 +45,10 @@ class Option(msgspec.Struct, frozen=True):
         own = own_names(self.facts.names)
         if not own:
             return allowed(self.type)
-        words = _either([*(f'"{word}"' for word in own), "one of a plug-in"])
+        shown, more = own, "one of"
+        if self.facts.names == "strategies":
+            shown, more = SHOWN_STRATEGIES, "another of the library or of"
+        words = _either([*(f'"{word}"' for word in shown), f"{more} a plug-in"])
         return words if bare(self.type) is str else f"a list of {words}"
 
 

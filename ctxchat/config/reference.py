@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ctxchat.config.atomic import write_text
-from ctxchat.config.keys import ACTIONS, PRESETS
+from ctxchat.config.keys import ACTIONS
 from ctxchat.config.option_table import Option, facts, members, options
 from ctxchat.config.schema import Settings, Table, own_names
 from ctxchat.config.schema.option import NOW
@@ -22,9 +22,8 @@ BEGIN, END = "<!-- table: {} -->", "<!-- end of table -->"
 
 
 def keys_table() -> str:
-    """Every action with its keys in each preset."""
-    rows = [(a.help, f"`{a.id}`", *(_keys(preset.get(a.id, a.keys)) for preset in PRESETS.values())) for a in ACTIONS]
-    return _table(("", "in `[keys]`", *(f"`{name}`" for name in PRESETS)), rows)
+    """Every action with its usual keys. Those of the other presets are shown on the keys screen."""
+    return _table(("", "in `[keys]`", "usual"), [(a.help, f"`{a.id}`", _keys(a.keys)) for a in ACTIONS])
 
 
 def options_table() -> str:

@@ -35,6 +35,10 @@ PROVIDERS = ("skills", "workspace", "identity")
 """The context providers that come with the program, in their order."""
 
 
+SHOWN_STRATEGIES = ("pipeline", "summarize", "truncate")
+"""Those that settings tell of. The others are taken too: for programs that use the library, and for who knows what they do."""
+
+
 def own_names(names: Names | None) -> tuple[str, ...]:
     """The words of an open list that come with the program; plug-ins add to them. Tools are known to the agent only."""
     if names == "strategies":
