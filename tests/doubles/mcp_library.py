@@ -6,6 +6,8 @@ from typing import Annotated
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context, Elicit, ElicitationResult, Resolve
+from mcp.shared.exceptions import UrlElicitationRequiredError
+from mcp.types import ElicitRequestURLParams
 from pydantic import BaseModel, Field
 
 server = MCPServer("library")
@@ -74,6 +76,26 @@ async def two_there(desk: str) -> Elicit[Name]:
 async def meet(desk: str, answer: Annotated[Name, Resolve(two_there)]) -> str:
     """Asks who is there, once it is called at two desks at the same time."""
     return f"{answer.name} at {desk}"
+
+
+@server.tool()
+async def reserve(context: Context) -> str:
+    """Asks in the form of before 2026-07-28, for which there is no way in the new one."""
+    said = await context.elicit("Who wants it?", Name)
+    return f"for {said.data.name}" if said.action == "accept" else said.action
+
+
+OPENED: list[str] = []
+
+
+@server.tool()
+async def pay() -> str:
+    """Begins once a page was opened."""
+    if OPENED:
+        return "paid"
+    OPENED.append("shown")
+    page = ElicitRequestURLParams(message="Pay here", url="https://pay.example.org/1", elicitation_id="e1")
+    raise UrlElicitationRequiredError([page])
 
 
 if __name__ == "__main__":

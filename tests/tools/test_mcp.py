@@ -410,6 +410,45 @@ async def library_over_http() -> AsyncIterator[Address]:
         yield address
 
 
+async def asked_in(server: McpServer, tool: str, folder: Path, say: str) -> tuple[list[str], str]:
+    """What is asked in a call and answered with that, and what came of it."""
+    await server.settled()
+    (called,) = [each for each in server.tools if each.spec.name.endswith(f"__{tool}")]
+    questions, output = list[str](), ""
+    async for piece in called.run({}, ToolContext("c", str(folder), "", 1000, 10.0)):
+        if isinstance(piece, ToolQuestion):
+            questions.append(piece.text)
+            piece.answered(say)
+        elif isinstance(piece, ToolOutput):
+            output = piece.text
+    return questions, output
+
+
+@pytest.mark.parametrize("way", ["pipes", "http"])
+async def test_a_server_that_asks_in_the_older_form_is_connected_anew_in_that(
+    way: str, tmp_path: Path, host: McpHost
+) -> None:
+    ways = {"pipes": library_over_pipes, "http": library_over_http}
+    async with ways[way]() as address, up(address, tmp_path, host) as server:
+        with pytest.raises(ToolError, match="call the tool again"):
+            await asked_in(server, "reserve", tmp_path, "Ada")
+        questions, output = await asked_in(server, "reserve", tmp_path, "Ada")
+        assert "Who wants it?" in questions[0] and output == "for Ada"
+
+
+@pytest.mark.parametrize("said", ["yes", "no"])
+async def test_a_page_that_a_call_wants_opened_is_shown_and_the_call_made_then(
+    said: str, tmp_path: Path, host: McpHost
+) -> None:
+    async with up(LIBRARY, tmp_path, host) as server:
+        if said == "no":
+            with pytest.raises(ToolError, match="URL elicitation required"):
+                await asked_in(server, "pay", tmp_path, said)
+        else:
+            questions, output = await asked_in(server, "pay", tmp_path, said)
+            assert questions == ["harbour asks: Pay here\nhttps://pay.example.org/1"] and output == "paid"
+
+
 @asynccontextmanager
 async def asker_over_pipes() -> AsyncIterator[Address]:
     yield wrong("asker")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
@@ -24,7 +25,14 @@ from ctxchat.core.prompt_files import PromptArgument
 from ctxchat.core.secrets import MaskedLines, masked
 from ctxchat.tools.mcp.http_transport import HttpSession, ShowPage, http_transport
 from ctxchat.tools.mcp.login_store import FOLDER
-from ctxchat.tools.mcp.protocol import Address, OfferedPrompt, OfferedResource, OfferedTool, QuestionField
+from ctxchat.tools.mcp.protocol import (
+    Address,
+    OfferedPrompt,
+    OfferedResource,
+    OfferedTool,
+    OlderWanted,
+    QuestionField,
+)
 from ctxchat.tools.mcp.served_skills import EXTENSION, MAX_SKILLS, SkillEntry, entry_of, is_as_listed, name_in, text_of
 from ctxchat.tools.mcp.stream_guard import MAX_LINE_CHARS, reading_shallow, sieved, with_line_limit
 from ctxchat.tools.text import clip, clip_line, size
@@ -66,6 +74,12 @@ MAX_PROMPT_ARGUMENTS = 50
 _CHANGED = "The skill has changed since it was listed; nothing of it was read. Call it again: it is asked about anew."
 _UNLIKE = "What the server sends is not what it lists of this skill; nothing of it was read."
 
+MAX_OPENED = 3
+"""Addresses that a server may want opened before one call."""
+
+_NO_WAY_BACK = re.compile(r"elicitation/create.{0,80}no back-channel", re.S)
+"""What a server's SDK says where its tool asks in the way of before 2026-07-28."""
+
 _TOO_LONG = "Server-sent event exceeded the"
 """What the SDK says of an answer in a stream that is longer than it may be."""
 
@@ -106,6 +120,7 @@ class Connection:
         self._request = codes.Request[dict[str, Any], str]
         self._any_result: Any = import_module("pydantic").TypeAdapter(dict[str, Any])
         self._closed, self._unknown = codes.CONNECTION_CLOSED, codes.METHOD_NOT_FOUND
+        self._wants_opened = codes.URL_ELICITATION_REQUIRED
 
     @contextmanager
     def asked_with(self, ask: Ask, pause: Pause) -> Iterator[None]:
@@ -245,10 +260,27 @@ class Connection:
         with self._told_endings():
             if tool in self._resource_tools:
                 return await self._list_resources()
-            result = await self._client.call_tool(tool, arguments, progress_callback=tell)
+            try:
+                result = await self._client.call_tool(tool, arguments, progress_callback=tell)
+            except self._refusals as problem:
+                if not await self._has_opened(problem.error):
+                    raise
+                result = await self._client.call_tool(tool, arguments, progress_callback=tell)
         words, images = _contents(result.content)
         structured = _structured(result.structured_content, words)
         return ToolResult("\n".join(filter(None, (*words, structured))), bool(result.is_error), tuple(images))
+
+    async def _has_opened(self, refusal: Any) -> bool:
+        """The person has opened all the addresses without which a server does not begin with a call."""
+        data = refusal.data if refusal.code == self._wants_opened and isinstance(refusal.data, dict) else {}
+        given = cast("dict[str, object]", data).get("elicitations")
+        wanted = cast("list[object]", given) if isinstance(given, list) else []
+        for each in wanted[:MAX_OPENED]:
+            about = cast("dict[str, object]", each) if isinstance(each, dict) else {}
+            text = f"{clip(str(about.get('message', '')), MAX_QUESTION_CHARS)}\n{about.get('url', '')}".strip()
+            if await self.answer(text, ()) is None:
+                return False
+        return 0 < len(wanted) <= MAX_OPENED
 
     @contextmanager
     def _told_endings(self) -> Iterator[None]:
@@ -263,6 +295,8 @@ class Connection:
                 raise ToolError(f"It sends an answer of more than {size(MAX_LINE_CHARS)}.") from problem
             if problem.error.code == self._closed:
                 raise ConnectionResetError("The server has ended.") from problem
+            if _NO_WAY_BACK.search(problem.error.message):
+                raise OlderWanted(problem.error.message) from problem
             raise
 
     async def _list_resources(self) -> ToolResult:
@@ -419,7 +453,13 @@ async def connected(
 
         able = [import_module("mcp.client").advertise(EXTENSION)]
         client = await stack.enter_async_context(
-            sdk.Client(sieved(transport, left_out), message_handler=hear, elicitation_callback=asked, extensions=able)
+            sdk.Client(
+                sieved(transport, left_out),
+                message_handler=hear,
+                elicitation_callback=asked,
+                extensions=able,
+                mode="legacy" if address.older else "auto",
+            )
         )
         found.append(Connection(sdk, client, left_out, session, changed))
         yield found[0]

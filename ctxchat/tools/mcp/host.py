@@ -30,6 +30,7 @@ from ctxchat.tools.mcp.protocol import (
     OfferedResource,
     OfferedSkill,
     OfferedTool,
+    OlderWanted,
     ResultPiece,
     ServerPrompt,
     ServerQuestion,
@@ -178,6 +179,8 @@ class ConnectionHandle:
             raise ConnectionResetError(why)
         if isinstance(news, Down) and news.forgotten:
             raise ConnectionAbortedError(why)
+        if isinstance(news, Down) and news.older:
+            raise OlderWanted(why)
         raise (LoginWanted if isinstance(news, Down) and news.login else ToolError)(why)
 
     def _send_callback(self, address: str) -> None:

@@ -18,7 +18,8 @@ class Address(msgspec.Struct, frozen=True):
     """Where a server is: a `command` with its arguments, or a `url`. `timeout` in seconds, for one call; `env` is added to the
     few variables every server gets; `headers_env` are headers whose value is in a variable of ours. `client_id` and what follows
     are for a login: who we are to the server, who alone gets the secret (`issuer`, empty for whoever is at the server's own
-    origin), and the port that a browser comes back to; without them the server registers us, and any port will do."""
+    origin), and the port that a browser comes back to; without them the server registers us, and any port will do. `older`: it is
+    spoken to as before 2026-07-28, though it may know more."""
 
     command: str = ""
     args: tuple[str, ...] = ()
@@ -32,10 +33,15 @@ class Address(msgspec.Struct, frozen=True):
     client_secret_env: str = ""
     issuer: str = ""
     callback_port: int = 0
+    older: bool = False
 
 
 class LoginWanted(ToolError):
     """A server over HTTP wants a person to log in."""
+
+
+class OlderWanted(ToolError):
+    """A call of a server asks in the way of before 2026-07-28, for which the connection has no place."""
 
 
 class OfferedTool(msgspec.Struct, frozen=True):
@@ -237,13 +243,14 @@ class CallEnded(msgspec.Struct, frozen=True, tag="over"):
 
 class Down(msgspec.Struct, frozen=True, tag="down"):
     """A connection or a call that came to nothing, or is closed. `gone`: the server is. `forgotten`: it is there, and knows
-    nothing of us any more. `login`: it wants one."""
+    nothing of us any more. `login`: it wants one. `older`: as `OlderWanted`."""
 
     id: int
     why: str = ""
     gone: bool = False
     forgotten: bool = False
     login: bool = False
+    older: bool = False
 
 
 News = (

@@ -33,6 +33,7 @@ from ctxchat.tools.mcp.protocol import (
     OfferedResource,
     OfferedSkill,
     OfferedTool,
+    OlderWanted,
     QuestionField,
 )
 from ctxchat.tools.text import clip, clip_line
@@ -281,6 +282,7 @@ class McpServer:
         self._leave = asyncio.Event()
         self._begun = 0.0
         self._deaths = 0
+        self._older = False  # its tools ask in a form of before 2026-07-28
 
     @property
     def tools(self) -> Sequence[ToolPort]:
@@ -422,6 +424,12 @@ class McpServer:
             await self._anew(connection)
             hint = f"{'It is being started again.' if self.state == 'starting' else ''}{self._log_hint}".strip()
             raise ToolError(f"The MCP server {self.name} ended during the call.", hint) from problem
+        except OlderWanted as problem:
+            self._older = True
+            await self._anew(connection)
+            self._deaths = 0
+            hint = "It is connected anew in that form; call the tool again."
+            raise ToolError(f"{self.name} asks something, in a form of before 2026-07-28.", hint) from problem
         except ToolError as problem:
             self._login_wanted = isinstance(problem, LoginWanted)
             raise ToolError(f"{self.name}: {problem}", self._login_hint if self._login_wanted else "") from problem
@@ -461,7 +469,8 @@ class McpServer:
             if why := await asyncio.to_thread(self._objection):
                 raise ToolError(why)
             there = shown if show else None
-            async with self._host.connected(self.address, self._workspace, self._log, there) as connection:
+            address = msgspec.structs.replace(self.address, older=self._older)
+            async with self._host.connected(address, self._workspace, self._log, there) as connection:
                 self._adopt_connection(connection)
                 self._connection, self.state, self._login_wanted = connection, "ready", False
                 late.cancel()

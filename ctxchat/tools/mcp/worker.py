@@ -27,6 +27,7 @@ from ctxchat.tools.mcp.protocol import (
     LoginPage,
     LoginWanted,
     News,
+    OlderWanted,
     Open,
     QuestionField,
     ReadResource,
@@ -213,7 +214,8 @@ class McpWorker:
         except ConnectionResetError:
             await self._send_news(Down(order.id, gone=True))
         except Exception as problem:  # as above
-            await self._send_news(Down(order.id, reason(problem), login=isinstance(problem, LoginWanted)))
+            login, older = isinstance(problem, LoginWanted), isinstance(problem, OlderWanted)
+            await self._send_news(Down(order.id, reason(problem), login=login, older=older))
 
     async def _send_news(self, news: News) -> None:
         self._out.write(encode(news) + b"\n")
