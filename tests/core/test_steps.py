@@ -292,6 +292,24 @@ def test_forty_rounds_in_one_turn_never_outgrow_the_window(window: int) -> None:
     assert len(ledger.messages()) == 81
 
 
+def test_what_the_agent_has_read_last_stays_whole_inside_a_turn_where_the_trigger_is_not_met():
+    """It would be asked for again at once."""
+    history = [Message(1, "user", "Go.")]
+    for n in range(4):
+        call = ToolCall(f"c{n}", "read_file", f'{{"path": "a{n}.py"}}')
+        history += [
+            Message(2 + 2 * n, "assistant", calls=(call,)),
+            Message(3 + 2 * n, "tool", f"result {n}. " * 200, call_id=call.id),
+        ]
+    ledger = Ledger(groups=group_messages(history))
+    options = PlanOptions(keep_recent=1, recent_results=0)
+    view = see(ledger, options)
+    shrink = builtin_strategies(options)["shrink_tool_results"]
+    for trigger, shrunk in ((view.raw * 3 // 4, 2), (view.raw // 3, 3)):
+        plan = shrink.plan(view, ledger, budget_of(view.raw * 2, trigger, 10))
+        assert plan is not None and len(plan.steps[0].edits) == shrunk
+
+
 def test_the_newest_results_stay_whole_as_far_as_their_cap_goes():
     history = [m for n in range(5) for m in turn(4 * n + 1, f"result {n}. " * 200)]
 

@@ -104,10 +104,10 @@ def _removed_groups(plan: Plan) -> frozenset[str]:
 
 
 def _kept_step(basis: Basis, covers: Collection[str], budget: Budget, needed: int) -> Step | None:
-    """The step that cuts results outside `covers` by the gentlest cap that frees what is needed, else by the strictest. Those of
-    the round before the one under way, which the agent works with now, are cut only where the trigger is met otherwise."""
+    """The step that cuts results outside `covers` by the gentlest cap that frees what is needed, else by the strictest. Those that the
+    agent has seen last are cut only where the trigger is met otherwise."""
     entries = _kept(basis, covers)
-    older = [entry for entry in entries if entry is not _last_seen_round(basis)]
+    older = [entry for entry in entries if entry is not basis.last_seen]
     step = _gentlest(basis, older, budget, needed)
     enough = min(needed, needed + budget.target - budget.trigger)
     if len(older) == len(entries) or (step.tokens_freed if step else 0) > max(0, enough):
@@ -122,13 +122,6 @@ def _gentlest(basis: Basis, entries: Sequence[Entry], budget: Budget, needed: in
         if step and step.tokens_freed >= needed:
             break
     return step
-
-
-def _last_seen_round(basis: Basis) -> Entry | None:
-    """The round before the one under way, where one is."""
-    last = [entry for entry in basis.entries if entry.group and entry.group.kind != "note"][-2:]
-    under_way = len(last) == 2 and all(entry.group and entry.group.kind == "round" for entry in last)
-    return last[0] if under_way else None
 
 
 def _kept(basis: Basis, covers: Collection[str]) -> list[Entry]:

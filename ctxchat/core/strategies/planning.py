@@ -75,6 +75,13 @@ class Basis:
         """Tokens of what was written for them, without the evidence."""
         return self.options.counter.count_text(merged_digest(self.summaries).summary)
 
+    @cached_property
+    def last_seen(self) -> Entry | None:
+        """The round before the one under way, where one is: the agent works with its results now, and would ask for them again."""
+        last = [entry for entry in self.entries if entry.group and entry.group.kind != "note"][-2:]
+        under_way = len(last) == 2 and all(entry.group and entry.group.kind == "round" for entry in last)
+        return last[0] if under_way else None
+
     def items(self, entry: Entry) -> Sequence[Item]:
         """What the view shows of an entry."""
         return self._items.get(entry.group.id, ()) if entry.group else ()

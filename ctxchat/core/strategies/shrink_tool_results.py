@@ -22,7 +22,8 @@ share of the limit: what a file says can be read again, what they said cannot.""
 
 class ShrinkToolResults:
     """Results before the cut that are longer than `result_tokens`, arguments of calls longer than `argument_tokens`. The newest
-    `recent_results` are left alone, but for one that takes more than an eighth of the limit."""
+    `recent_results` are left alone, but for one that takes more than an eighth of the limit; so are those that the agent has seen
+    last inside a turn, unless the trigger is met otherwise."""
 
     name = "shrink_tool_results"
     label = "old tool results to one line, text kept on disk"
@@ -44,7 +45,11 @@ class ShrinkToolResults:
             call = said[place - 1] if 0 < place <= len(said) else None
             return self._stub_line(entry, call, place, message, budget.limit)
 
-        step = shorten(self.name, basis, basis.old(), line, view.raw - budget.target, self.options.argument_tokens)
+        old = basis.old()
+        needed, arguments = view.raw - budget.target, self.options.argument_tokens
+        step = shorten(self.name, basis, [e for e in old if e is not basis.last_seen], line, needed, arguments)
+        if view.raw - (step.tokens_freed if step else 0) > budget.trigger:
+            step = shorten(self.name, basis, old, line, needed, arguments)
         return one_step(self.name, basis, step)
 
     def _stub_line(
