@@ -104,8 +104,8 @@ def _removed_groups(plan: Plan) -> frozenset[str]:
 
 
 def _kept_step(basis: Basis, covers: Collection[str], budget: Budget, needed: int) -> Step | None:
-    """The step that cuts results outside `covers` by the gentlest cap that frees what is needed, else by the strictest. Those that the
-    agent has seen last are cut only where the trigger is met otherwise."""
+    """The step that cuts results outside `covers` by the gentlest cap that frees what is needed, else by the strictest. Those
+    that the agent has seen last are cut only where the trigger is met otherwise."""
     entries = _kept(basis, covers)
     older = [entry for entry in entries if entry is not basis.last_seen]
     step = _gentlest(basis, older, budget, needed)

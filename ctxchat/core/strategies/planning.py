@@ -77,7 +77,7 @@ class Basis:
 
     @cached_property
     def last_seen(self) -> Entry | None:
-        """The round before the one under way, where one is: the agent works with its results now, and would ask for them again."""
+        """The round before the one under way, where one is: the agent works with it now, and would ask for its results again."""
         last = [entry for entry in self.entries if entry.group and entry.group.kind != "note"][-2:]
         under_way = len(last) == 2 and all(entry.group and entry.group.kind == "round" for entry in last)
         return last[0] if under_way else None
