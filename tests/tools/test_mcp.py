@@ -355,7 +355,7 @@ async def test_a_server_of_resources_alone_has_not_failed(tmp_path: Path, host: 
 async def test_resources_are_listed_and_read_by_two_tools(tmp_path: Path, call: Callable, host: McpHost) -> None:
     async with up(LIBRARY, tmp_path, host) as server:
         tools = {tool.spec.name.partition("__")[2]: tool for tool in server.tools}
-        assert set(tools) == {"bind", "lend", "meet", "list_resources", "read_resource"}
+        assert set(tools) == {"bind", "lend", "meet", "reserve", "pay", "list_resources", "read_resource"}
         listed = (await call(tools["list_resources"])).text.splitlines()
         assert any(line.startswith("book://tides") and "water" in line for line in listed)
         assert any(line.startswith("book://{name}/page/{number}") for line in listed)
