@@ -1,4 +1,4 @@
-"""The gauge of a stored session before the first look at it: the figures it closed with, else estimates by the length of its texts.
+"""The gauge of a stored session before the first look at it: the figures it closed with, else estimates by length.
 
 Knows no model and no counter.
 """

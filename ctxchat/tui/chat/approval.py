@@ -25,7 +25,7 @@ from ctxchat.core.tool_names import SHELL
 from ctxchat.presentation.text import MAX_LAID_OUT_CHARS, MAX_SHOWN_CHARS, clean, one_line, visible
 from ctxchat.tui.chat.asked import KEY_PAUSE_S, MOVING, AnswerButton, KeyedAnswer, Keys, Offered
 from ctxchat.tui.transcript.source_lines import UNBOUNDED, diff_lines
-from ctxchat.tui.widgets.field import Editor
+from ctxchat.tui.widgets.field import PasteLimitedEditor
 
 MAX_SHOWN_LINES = 2_000
 EDITING = "editing: enter takes it, esc leaves it"
@@ -37,7 +37,7 @@ EXACTLY = "just this"
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
-class RuleEditor(Editor):
+class RuleEditor(PasteLimitedEditor):
     """A rule being edited, or several, one a line: enter takes it, escape leaves it as it was."""
 
     BINDINGS = [

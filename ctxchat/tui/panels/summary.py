@@ -17,13 +17,13 @@ from ctxchat.core.errors import CtxchatError
 from ctxchat.presentation.text import clean, editable, one_line, short
 from ctxchat.tui.panels.panel import Panel
 from ctxchat.tui.transcript.blocks import spin
-from ctxchat.tui.widgets.field import Editor
+from ctxchat.tui.widgets.field import PasteLimitedEditor
 
 SPINNER_INTERVAL_S = 1 / 8
 """Seconds between two turns of the spinner; what came meanwhile is written then."""
 
 
-class SummaryEditor(Editor):
+class SummaryEditor(PasteLimitedEditor):
     """Enter applies, ctrl+j makes a line, as in the composer. What an editor cannot take of a text stays `behind` it as it is."""
 
     class Applied(Message):

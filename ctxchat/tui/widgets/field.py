@@ -97,7 +97,7 @@ class TextEditor(TextArea):
         super().load_text(with_newlines(text))
 
 
-class Editor(TextEditor):
+class PasteLimitedEditor(TextEditor):
     """A `TextArea` that no paste can hold up: one that is too long is not taken, which is said."""
 
     async def _on_paste(self, event: Paste) -> None:
