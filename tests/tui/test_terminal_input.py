@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from textual import events
 from textual.drivers import web_driver
 
-from ctxchat.tui.terminal.parser import END, PASTE_TIMEOUT_S, START, InputParser, PasteFilter, forgiving, guard_browser
+from ctxchat.tui.terminal.parser import (
+    PASTE_END,
+    PASTE_START,
+    PASTE_TIMEOUT_S,
+    InputParser,
+    PasteFilter,
+    lenient_decoder,
+    patch_web_driver,
+)
 from tests.examples import examples
 
 PRESSES = [
@@ -57,10 +65,9 @@ def typed(found: Iterable[Any]) -> str:
 
 
 def in_pieces(data: bytes, cuts: list[int], parser: InputParser) -> list[Any]:
-    decode, found, at = forgiving("utf-8")().decode, [], 0
+    decode, found, at = lenient_decoder("utf-8")().decode, [], 0
     for cut in [*cuts, len(data)]:
-        if piece := decode(data[at : at + cut]):
-            found += parser.feed(piece)
+        found += parser.feed(decode(data[at : at + cut]))  # nothing, where it is half of a character
         at += cut
     parser._timeout_time = 0.0  # the time in which a sequence would go on is over
     return [*found, *parser.tick()]
@@ -97,7 +104,9 @@ def test_what_is_no_key_press_types_nothing_and_takes_nothing_along(sequence: st
 
 
 @given(
-    st.lists(st.sampled_from(ODD) | st.text(max_size=6) | st.just(f"{START}x\x1b[97;1:1uy{END}"), max_size=8),
+    st.lists(
+        st.sampled_from(ODD) | st.text(max_size=6) | st.just(f"{PASTE_START}x\x1b[97;1:1uy{PASTE_END}"), max_size=8
+    ),
     st.lists(st.integers(1, 9), max_size=30),
 )
 @examples(37, 150)
@@ -106,7 +115,7 @@ def test_no_bytes_in_any_pieces_raise_and_the_parser_lives(pieces: list[str], cu
     parser = InputParser()
     data = "".join(pieces).encode("utf-8", "surrogatepass")
     in_pieces(data, cuts, parser)
-    assert typed(in_pieces(END.encode() + b"after", [], parser)).endswith("after")
+    assert typed(in_pieces(PASTE_END.encode() + b"after", [], parser)).endswith("after")
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(1, 9), max_size=30))
@@ -130,14 +139,14 @@ def test_text_between_sequences_is_never_lost(parts: list[tuple[str, str]], cuts
 
 
 def test_what_is_no_utf8_becomes_a_sign_and_ends_nothing() -> None:
-    guard_browser()
-    for made in (forgiving, vars(web_driver)["getincrementaldecoder"]):
+    patch_web_driver()
+    for made in (lenient_decoder, vars(web_driver)["getincrementaldecoder"]):
         decode = made("utf-8")().decode
         assert [decode(piece) for piece in (b"a\xff b\xc3", b"\xa9\xe9", b"c")] == ["a\ufffd b", "\u00e9", "\ufffdc"]
 
 
 def test_a_paste_with_escape_sequences_and_controls_presses_no_key():
-    got = list(InputParser().feed(f"a{START}rm \x1b[2J x\ny\x07z \x1b]0;t\x07{END}b"))
+    got = list(InputParser().feed(f"a{PASTE_START}rm \x1b[2J x\ny\x07z \x1b]0;t\x07{PASTE_END}b"))
     assert [type(e) for e in got] == [events.Key, events.Paste, events.Key]
     assert got[1].text == "rm [2J x\nyz ]0;t"
 
@@ -145,7 +154,7 @@ def test_a_paste_with_escape_sequences_and_controls_presses_no_key():
 def test_a_paste_whose_end_never_comes_keeps_no_key_for_ever() -> None:
     time = [0.0]
     parser = InputParser(now=lambda: time[0])
-    assert list(parser.feed(f"{START}half a paste \x1b[20")) == []
+    assert list(parser.feed(f"{PASTE_START}half a paste \x1b[20")) == []
     assert list(parser.tick()) == []
     time[0] = PASTE_TIMEOUT_S + 1
     assert typed(parser.tick()) == "half a paste [20"
@@ -155,7 +164,7 @@ def test_a_paste_whose_end_never_comes_keeps_no_key_for_ever() -> None:
 def test_a_lone_key_after_a_silence_ends_a_paste_that_nobody_ended() -> None:
     time = [0.0]
     parser = InputParser(now=lambda: time[0])
-    assert list(parser.feed(f"{START}half a paste")) == []
+    assert list(parser.feed(f"{PASTE_START}half a paste")) == []
     time[0] += 0.5
     assert list(parser.feed("\x11")) == []  # within the run it is text, and none that is kept
     time[0] += 0.5
@@ -164,41 +173,41 @@ def test_a_lone_key_after_a_silence_ends_a_paste_that_nobody_ended() -> None:
     paste, key = parser.feed("\x11")
     assert (paste.text, key.key) == ("half a paste and more", "ctrl+q")
     assert keys(parser.feed("q")) == [("q", "q")]
-    list(parser.feed(f"{START}begun"))
+    list(parser.feed(f"{PASTE_START}begun"))
     assert list(parser.feed("\x11")) == []
     time[0] += PASTE_TIMEOUT_S + 1
     paste, key = parser.tick()
     assert (paste.text, key.key) == ("begun", "ctrl+q")
-    list(parser.feed(f"{START}x"))
+    list(parser.feed(f"{PASTE_START}x"))
     time[0] += 1.5
     assert list(parser.feed("y")) == []  # a letter may well be the rest of it
     time[0] += 1.5
-    assert typed(parser.feed(END)) == "xy"
+    assert typed(parser.feed(PASTE_END)) == "xy"
 
 
 def test_what_comes_late_of_a_paste_is_pasted_too() -> None:
     time = [0.0]
     parser = InputParser(now=lambda: time[0])
-    list(parser.feed(f"{START}first line\r"))
-    for piece in ("second line\rthird line\r", f"last\r\x11{END}"):
+    list(parser.feed(f"{PASTE_START}first line\r"))
+    for piece in ("second line\rthird line\r", f"last\r\x11{PASTE_END}"):
         time[0] += PASTE_TIMEOUT_S + 1
         (before,) = parser.tick()
         (*_, paste) = [before, *parser.feed(piece)]
         assert isinstance(before, events.Paste)
     assert isinstance(paste, events.Paste) and paste.text == "last\r"
     assert keys(parser.feed("q\r")) == [("q", "q"), ("enter", "\r")]
-    list(parser.feed(f"{START}never ended"))
+    list(parser.feed(f"{PASTE_START}never ended"))
     time[0] += PASTE_TIMEOUT_S + 1
     list(parser.tick())
     assert keys(parser.feed("ok\r")) == [("o", "o"), ("k", "k"), ("enter", "\r")]
     assert len(keys(parser.feed("typed behind it\r"))) == 16  # a hand was seen
-    assert keys(parser.feed(END)) == []
+    assert keys(parser.feed(PASTE_END)) == []
 
 
 @given(st.text(alphabet="ab\x1b[201~\x07\n", max_size=40), st.lists(st.integers(1, 7), max_size=30))
 def test_cut_anywhere_it_is_the_same(inner: str, cuts: list[int]):
-    inner = inner.replace(END, "")
-    data = f"x\x1b[A{START}{inner}{END}y"
+    inner = inner.replace(PASTE_END, "")
+    data = f"x\x1b[A{PASTE_START}{inner}{PASTE_END}y"
     filter_, out = PasteFilter(), []
     rest = data
     for cut in cuts:
@@ -206,8 +215,8 @@ def test_cut_anywhere_it_is_the_same(inner: str, cuts: list[int]):
         out.append(filter_.feed(piece))
     out.append(filter_.feed(rest))
     assert "".join(out) == PasteFilter().feed(data)
-    inside = "".join(out).split(START, 1)[1].rsplit(END, 1)[0]
-    assert "\x1b" not in inside.replace(END, "") and "\x07" not in inside
+    inside = "".join(out).split(PASTE_START, 1)[1].rsplit(PASTE_END, 1)[0]
+    assert "\x1b" not in inside.replace(PASTE_END, "") and "\x07" not in inside
 
 
 def test_only_for_the_rest_of_a_key_or_a_paste_is_there_a_limit_to_wait() -> None:
@@ -217,9 +226,9 @@ def test_only_for_the_rest_of_a_key_or_a_paste_is_there_a_limit_to_wait() -> Non
         ("\x1b[A", False),
         ("\x1b", True),
         ("[B", False),
-        (START, True),
+        (PASTE_START, True),
         ("x", True),
-        (END, False),
+        (PASTE_END, False),
     ):
         list(parser.feed(text))
-        assert parser.within is within, text
+        assert parser.is_incomplete is within, text

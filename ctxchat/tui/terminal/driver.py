@@ -21,7 +21,7 @@ from textual.message import Message
 
 from ctxchat.tui.terminal.first_frame import FirstFrame
 from ctxchat.tui.terminal.input_queue import InOrder, TypedEarly
-from ctxchat.tui.terminal.parser import InputParser, forgiving
+from ctxchat.tui.terminal.parser import InputParser, lenient_decoder
 
 LEFT = (
     "\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l"
@@ -137,7 +137,7 @@ class Terminal(LinuxDriver):
 
         Waits without a limit but for the rest of a key that has begun: Textual's wakes up ten times a second.
         """
-        parser, decode = InputParser(self._debug), forgiving("utf-8")().decode
+        parser, decode = InputParser(self._debug), lenient_decoder("utf-8")().decode
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             selector.register(self._stopped, selectors.EVENT_READ)
@@ -147,7 +147,7 @@ class Terminal(LinuxDriver):
                 self._first = None
                 self.process_message(TypedEarly())
             while True:
-                ready = {key.fileobj for key, _ in selector.select(0.1 if parser.within else None)}
+                ready = {key.fileobj for key, _ in selector.select(0.1 if parser.is_incomplete else None)}
                 if self._stopped in ready:
                     return
                 if ready:
