@@ -1,7 +1,7 @@
 """Claude Code: JSON lines, one for each block of a reply, chained by `parentUuid` (`~/.claude/projects/*/*.jsonl`).
 
-Rewinds are siblings in the chain, compactions a boundary and a summary; sub-agents are in files of their own, or (older) in
-the same file as side chains.
+A rewind is a second child of the same line, a compaction a boundary line and then a summary; sub-agents are in files of their
+own, or (older) in the same file as side chains.
 """
 
 from __future__ import annotations
@@ -20,12 +20,16 @@ from ctxchat.importing.steps import About, Back, Begin, Cleared, Compacted, Coun
 NAME, LABEL = "claude-code", "Claude Code"
 
 CLEANUP_DAYS = 30
-"""Days after which it deletes a session at its start, unless its settings say otherwise."""
+"""Days after which Claude Code, when it starts, deletes a session, unless its settings say otherwise."""
 
-_SPOKEN = {"user", "assistant"}
+_MESSAGE_TYPES = {"user", "assistant"}
 _TITLES = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", 3)}
-_CONTINUED = "This session is being continued from a previous conversation"
-_HARNESS = (
+"""Lines with a title, by type: the field that holds it, and its rank."""
+
+_SUMMARY_OPENING = "This session is being continued from a previous conversation"
+"""How the summary of a compaction begins."""
+
+_PROGRAM_OPENINGS = (
     "<command-name>",
     "<local-command-",
     "<bash-",
@@ -35,7 +39,7 @@ _HARNESS = (
     "Caveat: The messages below",
     "[Request interrupted by user",
 )
-"""How texts begin that the program wrote under the person's name. A command that asks something of the model begins with
+"""How messages begin that Claude Code itself wrote in the user's role. A command that asks something of the model begins with
 `<command-message>`: that is the person's request."""
 
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -44,13 +48,13 @@ _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 def is_ours(line: Object) -> bool:
     """A line of Claude Code's."""
     kind = text(line.get("type"))
-    if kind in _SPOKEN or kind == "system" or kind == "attachment":
+    if kind in _MESSAGE_TYPES or kind == "system" or kind == "attachment":
         return "sessionId" in line and ("uuid" in line or "parentUuid" in line)
     return (kind == "summary" and "leafUuid" in line) or (kind == "file-history-snapshot" and "messageId" in line)
 
 
 def files(home: Path) -> Iterator[Path]:
-    """The usual places, those of sub-agents last."""
+    """The session files in the usual places, those of sub-agents last."""
     found = [
         path
         for base in (home / ".claude", home / ".config" / "claude")
@@ -78,85 +82,95 @@ def sub_agents(file: Path) -> Iterator[Path]:
 
 def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator[Step]:
     """The sessions of a file: its own, then those of side chains in it."""
-    agent = file.stem.startswith("agent-")
-    main = _Chain(agent)
-    aside: dict[str, list[Step]] = {}
-    chains: dict[str, _Chain] = {}
+    is_sub_agent = file.stem.startswith("agent-")
+    main = _Chain(is_sub_agent)
+    side_steps: dict[str, list[Step]] = {}
+    side_chains: dict[str, _Chain] = {}
     root: dict[str, str] = {}  # of each line of a side chain, the line it began with
-    sessions: list[str] = []
+    begun = False
     waiting: list[Step] = []  # until a line tells the session's id
     for _, line in lines:
         if isinstance(line, Damaged):
-            made: list[Step] = [line]
-        elif line.get("isSidechain") is True and not agent:
-            made = []
+            new_steps: list[Step] = [line]
+        elif line.get("isSidechain") is True and not is_sub_agent:
+            new_steps = []
             uuid, parent = text(line.get("uuid")), text(line.get("parentUuid"))
             chain = root[uuid] = root.get(parent, uuid)
-            if chain not in aside:
-                aside[chain] = [Begin(chain, parent=text(line.get("sessionId")), delegated=True)]
-                chains[chain] = _Chain(agent=True)
-            aside[chain] += chains[chain].steps_of_line(line)
+            if chain not in side_steps:
+                side_steps[chain] = [Begin(chain, parent=text(line.get("sessionId")), delegated=True)]
+                side_chains[chain] = _Chain(is_sub_agent=True)
+            side_steps[chain] += side_chains[chain].steps_of_line(line)
         else:
-            made = list(main.steps_of_line(line))
-            if not sessions and (session := text(line.get("sessionId"))):
-                sessions.append(session)
+            new_steps = list(main.steps_of_line(line))
+            if not begun and (session := text(line.get("sessionId"))):
+                begun = True
                 own = text(line.get("agentId")) or file.stem.removeprefix("agent-")
-                # resumed sessions began with a copy of the older one's lines, its id in them; the file has their own
+                # a resumed session's file begins with copies of the older one's lines and id; its own id is the file's name
                 name = file.stem if _UUID.fullmatch(file.stem) else session
-                yield Begin(own, parent=session, delegated=True) if agent else Begin(name)
+                yield Begin(own, parent=session, delegated=True) if is_sub_agent else Begin(name)
                 yield from waiting
                 waiting = []
-        if sessions:
-            yield from made
+        if begun:
+            yield from new_steps
         else:
-            waiting += made
+            waiting += new_steps
     if waiting:
         yield Begin(file.stem)
         yield from waiting
     yield from main.last_steps()
-    for chain in aside.values():
-        yield from chain
+    for chain, found in side_steps.items():
+        yield from found
+        yield from side_chains[chain].last_steps()
 
 
 class _Chain:
-    """A conversation as its lines come. `agent`: it is a sub-agent's, of which all lines are side chain."""
+    """One conversation, read line by line. `is_sub_agent`: all lines of a sub-agent's count as side chain."""
 
-    def __init__(self, agent: bool) -> None:
-        self._agent = agent
+    def __init__(self, is_sub_agent: bool) -> None:
+        self._is_sub_agent = is_sub_agent
         self._seen: dict[str, int] = {}
-        self._over: dict[str, str] = {}  # of each line, the newest message on the way to it
-        self._asked: dict[str, str] = {}  # of each place where a person said something, what they said last there
+        self._last_message: dict[
+            str, str
+        ] = {}  # for each line, the key of the last message on its path, its own included
+        self._newest = ""  # the key of the last message read
+        self._answered: set[str] = set()  # messages after which the user has said something
         self._boundary: Object = {}  # of a compaction whose summary is still to come
 
     def steps_of_line(self, line: Object) -> Iterator[Step]:
-        kind, uuid = text(line.get("type")), text(line.get("uuid"))
-        if uuid and self._seen.setdefault(uuid, same := hash(repr(line.get("message")))) == same and uuid in self._over:
-            yield NoPlace("lines told twice")
+        uuid = text(line.get("uuid"))
+        digest = hash(repr(line.get("message")))
+        if uuid and self._seen.setdefault(uuid, digest) == digest and uuid in self._last_message:
+            yield NoPlace("repeated lines")
             return
         if cwd := text(line.get("cwd")):
             yield About(folder=cwd)
-        parent = self._over.get(text(line.get("parentUuid")), "")
-        self._over[uuid] = parent
-        if kind in _SPOKEN:
-            for step in self._spoken(line, kind, uuid, parent):
-                yield step
-                if isinstance(step, Said):
-                    self._over[uuid] = step.key
-        elif kind == "system":
-            yield from self._system(line)
-        elif kind == "attachment":
-            for step in _attachment(line, uuid):
-                yield step
-                if isinstance(step, Said):
-                    self._over[uuid] = step.key
-        elif kind in _TITLES:
-            name, rank = _TITLES[kind]
-            yield About(title=text(line.get(name)), rank=rank)
-        else:
-            yield NoPlace(f"{kind or 'nameless'} lines")
+        parent = self._message_at(line.get("parentUuid"))
+        self._last_message[uuid] = parent
+        for step in self._converted(line, uuid, parent):
+            yield step
+            if isinstance(step, Said):
+                self._last_message[uuid] = self._newest = step.key
+
+    def _message_at(self, uuid: object) -> str:
+        """The key of the last message on the path of a line; of one that is not there, as a damaged one, of the newest line."""
+        return self._last_message.get(text(uuid), self._newest) if uuid else ""
+
+    def _converted(self, line: Object, uuid: str, parent: str) -> Iterator[Step]:
+        match text(line.get("type")):
+            case "user" | "assistant" as kind:
+                yield from self._spoken(line, kind, uuid, parent)
+            case "system":
+                yield from self._system(line)
+            case "attachment":
+                yield from _attachment(line, uuid)
+            case kind if kind in _TITLES:
+                name, rank = _TITLES[kind]
+                yield About(title=text(line.get(name)), rank=rank)
+            case kind:
+                yield NoPlace(f"{kind or 'nameless'} lines")
 
     def last_steps(self) -> Iterator[Step]:
-        """A boundary that no summary followed."""
+        """The compaction of a boundary that no summary followed."""
         if self._boundary:
             yield from self._compacted("", "")
 
@@ -169,8 +183,8 @@ class _Chain:
             yield from _reply(message, uuid, at)
             return
         content = message.get("content")
-        if line.get("isCompactSummary") is True or _plain_text(content).startswith(_CONTINUED):
-            yield from self._compacted(_plain_text(content), at, uuid)
+        if line.get("isCompactSummary") is True or _plain_text(content).startswith(_SUMMARY_OPENING):
+            yield from self._compacted(_plain_text(content), at)
             return
         if self._boundary and line.get("isMeta") is not True:
             yield from self.last_steps()
@@ -183,12 +197,12 @@ class _Chain:
         parts = _parts(rest)
         if not parts:
             return
-        if results or line.get("isMeta") is True or _plain_text(rest).lstrip().startswith(_HARNESS):
+        if results or line.get("isMeta") is True or _plain_text(rest).lstrip().startswith(_PROGRAM_OPENINGS):
             yield Said(f"{uuid}+" if results else uuid, Message(0, "user", parts, at=at), "note")
             return
-        if line.get("parentUuid") and self._asked.get(parent) and not self._agent:
+        if line.get("parentUuid") and parent in self._answered and not self._is_sub_agent:
             yield Back(parent, at)
-        self._asked[parent] = uuid
+        self._answered.add(parent)
         yield Said(uuid, Message(0, "user", parts, at=at))
 
     def _system(self, line: Object) -> Iterator[Step]:
@@ -196,7 +210,8 @@ class _Chain:
         if subtype == "compact_boundary":
             yield from self.last_steps()
             self._boundary = line
-            self._over[text(line.get("uuid"))] = self._over.get(text(line.get("logicalParentUuid")), "")
+            logical = line.get("logicalParentUuid")
+            self._last_message[text(line.get("uuid"))] = self._message_at(logical) if logical else self._newest
         elif subtype == "microcompact_boundary":
             about = obj(line.get("microcompactMetadata"))
             calls = frozenset(call for call in items(about.get("compactedToolIds")) if isinstance(call, str))
@@ -210,17 +225,18 @@ class _Chain:
         else:
             yield NoPlace(f"system lines ({subtype or 'plain'})")
 
-    def _compacted(self, summary: str, at: str, uuid: str = "") -> Iterator[Step]:
+    def _compacted(self, summary: str, at: str) -> Iterator[Step]:
         line, self._boundary = self._boundary, {}
         about = obj(line.get("compactMetadata"))
         kept = obj(about.get("preservedMessages")) or obj(about.get("preservedSegment"))
-        told = [uuid for uuid in items(kept.get("uuids")) if isinstance(uuid, str)]
+        kept_uuids = [uuid for uuid in items(kept.get("uuids")) if isinstance(uuid, str)]
+        head = text(kept.get("headUuid"))
         yield Compacted(
             summary,
             at=at or text(line.get("timestamp")),
             manual=about.get("trigger") == "manual",
-            kept=frozenset(self._over.get(one, one) for one in told),
-            kept_from="" if told else self._over.get(text(kept.get("headUuid")), text(kept.get("headUuid"))),
+            kept=frozenset(self._last_message.get(uuid, uuid) for uuid in kept_uuids),
+            kept_from="" if kept_uuids else self._last_message.get(head, head),
             before=number(about.get("preTokens")),
             after=number(about.get("postTokens")),
         )
@@ -260,8 +276,8 @@ def _attachment(line: Object, uuid: str) -> Iterator[Step]:
     about, at = obj(line.get("attachment")), text(line.get("timestamp"))
     kind = text(about.get("type"))
     if kind == "queued_command" and (parts := _parts(about.get("prompt"))):
-        told = text(about.get("commandMode")) in {"", "prompt"}
-        yield Said(uuid, Message(0, "user", parts, at=at), "" if told else "note")
+        is_prompt = text(about.get("commandMode")) in {"", "prompt"}
+        yield Said(uuid, Message(0, "user", parts, at=at), "" if is_prompt else "note")
         return
     if kind in {"file", "edited_text_file", "nested_memory"}:
         content = about.get("content")

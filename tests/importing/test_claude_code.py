@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from ctxchat.core.audit import audits
@@ -130,3 +131,38 @@ def test_its_compactions_can_be_audited(database: Database, brought: Bring, tmp_
     (told,) = brought(put(tmp_path / "a.jsonl", wild.claude()))
     (audit,) = audits(loading.read_records(database, told.id)[0], Memory())
     assert audit.change.kind == "compaction" and audit.facts.found >= audit.facts.kept
+
+
+def chain(*words: str) -> list[wild.Line]:
+    """Questions and answers by turns, each behind the one before."""
+    return [
+        {
+            "type": (role := "assistant" if n % 2 else "user"),
+            "uuid": f"m{n}",
+            "parentUuid": f"m{n - 1}" if n else None,
+            "sessionId": "5e55",
+            "message": {"role": role, "content": text},
+        }
+        for n, text in enumerate(words)
+    ]
+
+
+def test_a_damaged_line_takes_nothing_out_of_view_that_was_said_before_it(
+    database: Database, brought: Bring, tmp_path: Path
+) -> None:
+    """What hangs on a line that cannot be read goes on behind the newest one, and is no rewind to the beginning."""
+    lines = chain("one", "two", "three", "four", "five", "six")
+    (told,) = brought(put(tmp_path / "5e55.jsonl", [*lines[:3], '{"damaged', *lines[4:]]))
+    assert shown(state(database, told.id)) == ["one", "two", "three", "five", "six"]
+
+
+def test_a_boundary_that_hangs_on_nothing_is_followed_by_no_rewind(
+    database: Database, brought: Bring, tmp_path: Path
+) -> None:
+    lines = wild.claude()
+    boundary = next(line for line in lines if line.get("subtype") == "compact_boundary")
+    (told,) = brought(put(tmp_path / "5e55.jsonl", lines))
+    before = shown(state(database, told.id))
+    boundary["logicalParentUuid"] = None
+    (told,) = brought(put(tmp_path / "other" / "5e56.jsonl", json.loads(json.dumps(lines).replace("5e55", "5e56"))))
+    assert shown(state(database, told.id)) == before
