@@ -29,9 +29,12 @@ from ctxchat.presentation.modes import MODES
 
 MODE: Literal["mode"] = "mode"
 MODEL: Literal["model"] = "model"
-"""Ids of our two options; the protocol has the same words for their categories."""
+"""Ids of our two options, which are also the protocol's names of their categories."""
 
 ConfigOption = SessionConfigOptionSelect | SessionConfigOptionBoolean
+
+MAX_SERVER_NAME_CHARS = 24
+"""Characters of a server's name: those of its tools begin with it, and have at most 64."""
 
 EditorServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 
@@ -46,21 +49,21 @@ def mode_of(id: str) -> Mode:
 
 def modes(session: Session) -> SessionModeState:
     """The modes there are, and the one in force."""
-    rows = [SessionMode(id=id, name=name, description=about) for id, name, about in _modes()]
+    rows = [SessionMode(id=id, name=name, description=about) for id, name, about in _mode_rows()]
     return SessionModeState(current_mode_id=session.permissions.mode, available_modes=rows)
 
 
 def config_options(session: Session, models: Collection[str]) -> list[ConfigOption]:
-    """Mode and model; `models` are those to choose from, beside the one in use."""
-    used = session.context_usage.model
-    names = dict.fromkeys([used, *models])
+    """The options for mode and model; `models` can be chosen in addition to the one in use."""
+    current = session.context_usage.model
+    names = dict.fromkeys([current, *models])
     return [
-        _select(MODE, "Permissions", session.permissions.mode, _modes()),
-        _select(MODEL, "Model", used, [(name, clean(name), "") for name in names]),
+        _select(MODE, "Permissions", session.permissions.mode, _mode_rows()),
+        _select(MODEL, "Model", current, [(name, clean(name), "") for name in names]),
     ]
 
 
-def _modes() -> list[tuple[str, str, str]]:
+def _mode_rows() -> list[tuple[str, str, str]]:
     """Id, name and meaning of each."""
     return [(id, id.replace("-", " ").capitalize(), about) for id, about in MODES.items()]
 
@@ -72,27 +75,27 @@ def _select(
     return SessionConfigOptionSelect(type="select", id=id, name=name, category=id, current_value=value, options=options)
 
 
-def servers(given: Sequence[EditorServer], known: Mapping[str, McpSettings]) -> dict[str, McpSettings]:
-    """The editor's MCP servers as our settings, under another name where a `known` server has theirs. Raises UsageError for a
-    kind that cannot be reached."""
-    found: dict[str, McpSettings] = {}
-    for server in given:
-        name = _free_name(server.name, {*known, *found})
+def servers(offered: Sequence[EditorServer], known: Mapping[str, McpSettings]) -> dict[str, McpSettings]:
+    """The editor's MCP servers as our settings, renamed where a `known` server has the same name. Raises UsageError for a kind
+    that ctxchat cannot connect to."""
+    result: dict[str, McpSettings] = {}
+    for server in offered:
+        name = _free_name(server.name, {*known, *result})
         match server:
             case McpServerStdio(command=command, args=args, env=env):
-                found[name] = McpSettings(command=command, args=tuple(args), env={e.name: e.value for e in env})
+                result[name] = McpSettings(command=command, args=tuple(args), env={e.name: e.value for e in env})
             case HttpMcpServer(url=url, headers=headers):
-                found[name] = McpSettings(url=url, headers={h.name: h.value for h in headers})
+                result[name] = McpSettings(url=url, headers={h.name: h.value for h in headers})
             case _:
                 raise UsageError(
-                    f"The MCP server {clean(server.name)} is of a kind ctxchat does not speak to.",
-                    "It takes servers that are started, and those over streamable HTTP.",
+                    f"The MCP server {clean(server.name)} is of a kind ctxchat does not support.",
+                    "It supports servers started by a command, and servers over streamable HTTP.",
                 )
-    return found
+    return result
 
 
 def _free_name(wanted: str, taken: Collection[str]) -> str:
-    """A free name for a server. No other may begin with it and `_`: the names of tools are built that way."""
-    plain = re.sub(r"[^A-Za-z0-9-]+", "-", wanted).strip("-")[:24] or "server"
-    names = chain([plain], (f"{plain}-{number}" for number in count(2)))
+    """A name that no other server has. None may begin with it and `_` either: tools are called `server__tool`."""
+    base = re.sub(r"[^A-Za-z0-9-]+", "-", wanted).strip("-")[:MAX_SERVER_NAME_CHARS] or "server"
+    names = chain([base], (f"{base}-{number}" for number in count(2)))
     return next(name for name in names if name not in taken and not any(t.startswith(f"{name}_") for t in taken))

@@ -1,7 +1,8 @@
-"""Histories of other agents brought in: what there is of them on this machine, a file read by its format with each of its
-sessions stored on its own, and all of that beside a chat, in a process that takes the processor only when nobody else wants it.
+"""Imports the sessions of other agents: finds them on this machine, reads a file by its format and stores each of its sessions,
+and runs whole imports in a child process of low priority beside a chat.
 
-What an import has stored stays when it is ended. `bring` may take long and needs no event loop: it runs in a thread or a process.
+What was stored stays when an import is stopped. `import_file` may take long and needs no event loop: run it in a thread or a
+process.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from ctxchat.storage.origins import SessionOrigin
 from ctxchat.storage.session_files import attach
 
 IMPORT_END_TIMEOUT_S = 5.0
-"""Seconds that an import which is to end has to leave its transaction."""
+"""Seconds an import that is stopped gets to end its transaction, before it is killed."""
 
 _MAX_LINE_BYTES = 10_000_000  # bytes of a line: one session, with the names of all its damaged lines
 _OFFERED = "told of other agents' sessions"
@@ -47,8 +48,8 @@ _LOCK_POLL_S = 0.5
 _news = msgspec.json.Decoder(ImportNews)
 
 
-def unchanged(database: Database) -> Callable[[Path], bool]:
-    """Whether a file is as it was when it was brought in last, without a look into it."""
+def unchanged_since_import(database: Database) -> Callable[[Path], bool]:
+    """A test of whether a file has the size and time it had when it was imported last."""
     known = origins.imported_files(database)
 
     def same(file: Path) -> bool:
@@ -61,16 +62,16 @@ def unchanged(database: Database) -> Callable[[Path], bool]:
     return same
 
 
-def bring(database: Database, form: Format, file: Path, progress: Progress = silent) -> Iterator[Imported]:
-    """Every session of a file as it is stored. Raises StorageError where the store cannot be written; what is wrong with one
-    session costs that one. A file that cannot be read is a session that failed."""
+def import_file(database: Database, form: Format, file: Path, progress: Progress = silent) -> Iterator[Imported]:
+    """Import every session of a file. Raises nothing: a file that cannot be read is a failed session, and what is wrong with one
+    session affects only that one."""
     try:
         with faults(file):
             stat = file.stat()
             origin = SessionOrigin("", str(file.absolute()), stat.st_size, stat.st_mtime_ns)
             empty = True
             for begin, steps in _sessions(form.steps(file, progress)):
-                one = _bring(database, form, file, begin, steps, origin, lambda: progress(0))
+                one = _import_session(database, form, file, begin, steps, origin, lambda: progress(0))
                 empty = empty and one.outcome == "empty"
                 yield one
             if empty:
@@ -82,7 +83,7 @@ def bring(database: Database, form: Format, file: Path, progress: Progress = sil
 
 
 def _sessions(steps: Iterator[Step]) -> Iterator[tuple[Begin, Iterator[Step]]]:
-    """The steps of each session. One must be read to its end before the next is asked for; what is left is read over."""
+    """The steps of each session. What the caller leaves unread of one is skipped before the next."""
     following: list[Begin] = []
 
     def until_next() -> Iterator[Step]:
@@ -103,28 +104,28 @@ def _sessions(steps: Iterator[Step]) -> Iterator[tuple[Begin, Iterator[Step]]]:
             pass
 
 
-def _bring(
+def _import_session(
     database: Database,
     form: Format,
     file: Path,
     begin: Begin,
     steps: Iterator[Step],
     origin: SessionOrigin,
-    going_on: Callable[[], None],
+    keep_going: Callable[[], None],  # called between pieces; what it raises ends the import
 ) -> Imported:
-    ahead: list[Step] = []
-    first = next((s for s in _noted(steps, ahead) if isinstance(s, Said)), None)
+    read_ahead: list[Step] = []
+    first = next((s for s in _appending_to(read_ahead, steps) if isinstance(s, Said)), None)
     if first is None:
-        damaged = tuple(f"{s.where}: {s.why}" for s in ahead if isinstance(s, Damaged))
+        damaged = tuple(f"{s.where}: {s.why}" for s in read_ahead if isinstance(s, Damaged))
         return Imported(str(file), form.name, "empty", damaged=damaged)
     origin = msgspec.structs.replace(origin, source=f"{form.name}:{begin.id}:{_digest(first.message)}")
-    built: list[Building] = []
+    built: list[Building] = []  # set by `records`, which `origins.bring` calls once
 
     def records(session: str) -> Iterable[Record]:
         folder = private_files.session_folder(database.folder, session)
-        building = Building(session, form.label, lambda name, data: attach(folder, name, data), _weigh())
+        building = Building(session, form.label, lambda name, data: attach(folder, name, data), _weigher())
         built.append(building)
-        return _records(building, chain(ahead, steps))
+        return _records(building, chain(read_ahead, steps))
 
     def about() -> origins.SessionListing:
         building = built[0]
@@ -140,7 +141,7 @@ def _bring(
         )
 
     try:
-        session, new = origins.bring(database, origin, records, about, going_on)
+        session, new = origins.bring(database, origin, records, about, keep_going)
     except origins.NothingNew as same:
         origins.seen(database, origin)
         return _import_row(file, form, "known", same.session, built[0].totals)
@@ -149,9 +150,10 @@ def _bring(
     return _import_row(file, form, "new" if new else "grown", session, built[0].totals)
 
 
-def _noted(steps: Iterator[Step], ahead: list[Step]) -> Iterator[Step]:
+def _appending_to(read_ahead: list[Step], steps: Iterator[Step]) -> Iterator[Step]:
+    """The steps, each also appended to `read_ahead`."""
     for step in steps:
-        ahead.append(step)
+        read_ahead.append(step)
         yield step
 
 
@@ -175,41 +177,38 @@ def _import_row(file: Path, form: Format, outcome: ImportOutcome, session: str, 
     )
 
 
-def _weigh() -> Callable[[str, Message], Mix]:
-    """Messages as the gauge weighs them for each model."""
-    meters: dict[str, TokenCounter] = {}
+def _weigher() -> Callable[[str, Message], Mix]:
+    """A function that weighs messages as the gauge does, per model."""
+    counters: dict[str, TokenCounter] = {}
 
     def weigh(model: str, message: Message) -> Mix:
-        if model not in meters:
-            meters[model] = TokenCounter(counter(model))
-        return meters[model].draft_mix(message)
+        if model not in counters:
+            counters[model] = TokenCounter(counter(model))
+        return counters[model].draft_mix(message)
 
     return weigh
 
 
 def _digest(message: Message) -> str:
-    """Of what a session begins with: two halves of one, in files of their own, are two."""
+    """A digest of a session's first message, so that two files with the same id (one session in two parts) count as two."""
     words = f"{message.at} {message.role} {message.text[:2000]}"
     return hashlib.blake2b(words.encode("utf-8", "replace"), digest_size=5).hexdigest()
 
 
 def as_importable(found: FoundSessions, sizes: Sequence[int] | None = None) -> Importable:
     """Sessions of one agent that could be imported: all of them, or those of its files with these `sizes` in bytes."""
-    many, size = (len(found.files), found.size) if sizes is None else (len(sizes), sum(sizes))
-    return Importable(found.form.label, many, size, found.form.kept_for(Path.home()))
+    files, size = (len(found.files), found.size) if sizes is None else (len(sizes), sum(sizes))
+    return Importable(found.form.label, files, size, found.form.kept_for(Path.home()))
 
 
 async def importable(database: Database, path: Path | None) -> list[Importable]:
     """Sessions that are not here yet, or have changed: of all agents in their usual places, or in this file or folder."""
-    same = await database.run(unchanged, database)
+    same = await database.run(unchanged_since_import, database)
 
     def still_to_import() -> list[Importable]:
-        there: list[Importable] = []
-        for found in formats.find_sessions(Path.home()) if path is None else formats.sessions_at(path):
-            sizes = [file.stat().st_size for file in found.files if not same(file)]
-            if sizes:
-                there.append(as_importable(found, sizes))
-        return there
+        every = formats.find_sessions(Path.home()) if path is None else formats.sessions_at(path)
+        sizes = [(found, [size for _, size, _ in _changed(found.files, same)]) for found in every]
+        return [as_importable(found, changed) for found, changed in sizes if changed]
 
     with suppress(OSError):
         return await asyncio.to_thread(still_to_import)
@@ -217,7 +216,7 @@ async def importable(database: Database, path: Path | None) -> list[Importable]:
 
 
 async def first_found(database: Database) -> Sequence[Importable]:
-    """The same of the usual places, the first time that anything is there; nothing from then on."""
+    """What `importable` finds in the usual places, the first time there is anything; nothing from then on."""
     with suppress(StorageError):
         if await database.run(database.remembered, _OFFERED):
             return ()
@@ -228,55 +227,55 @@ async def first_found(database: Database) -> Sequence[Importable]:
 
 
 async def may_offer_following(database: Database) -> bool:
-    """Nobody was asked yet whether other agents' sessions are to be followed."""
+    """Whether the person was not yet asked if other agents' sessions are to be followed."""
     with suppress(StorageError):
         return not database.only_read and not await database.run(database.remembered, _FOLLOW_ANSWERED)
     return False
 
 
 async def following_answered(database: Database) -> None:
-    """Remember that somebody was: a question that was answered is not asked again. Raises StorageError."""
+    """Remember that the person has answered, so that they are not asked again. Raises StorageError."""
     await database.run(database.remember, _FOLLOW_ANSWERED, "yes")
 
 
 @asynccontextmanager
-async def alone(database: Database, waits: Callable[[], None] = lambda: None) -> AsyncGenerator[None]:
-    """Be the only one on this store that imports all that is found; `waits` is told once that another is at it. Raises
+async def import_lock(database: Database, on_wait: Callable[[], None] = lambda: None) -> AsyncGenerator[None]:
+    """Hold the lock for importing everything that is found. `on_wait` is called once where another process has it. Raises
     StorageError."""
-    told = False
-    while (held := await asyncio.to_thread(_hold, database)) is None:
-        if not told:
-            waits()
-        told = True
+    waited = False
+    while (held := await asyncio.to_thread(_try_lock, database)) is None:
+        if not waited:
+            on_wait()
+        waited = True
         await asyncio.sleep(_LOCK_POLL_S)
     with held:
         yield
 
 
-def _hold(database: Database) -> private_files.Lock | None:
+def _try_lock(database: Database) -> private_files.Lock | None:
     with suppress(SessionBusy):
         return private_files.lock(database.folder / "import.lock")
     return None
 
 
 class Following:
-    """New and grown sessions of other agents in their usual places, imported pass by pass. What could not be brought in is tried
-    again once something else has come, or it has changed."""
+    """Imports new and grown sessions of other agents, pass by pass. Files that could not be imported are tried again only when
+    one of them changes or another one appears."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._tried: set[tuple[Path, int, int]] = set()
+        self._tried: set[tuple[Path, int, int]] = set()  # files left over by the last pass, with size and time
 
     async def bring_new(self) -> AsyncGenerator[ImportNews, None]:
-        """One pass, in a process of its own; none where nothing came, where nothing can be written, or where another window or
-        command is at it. Closing the generator ends it. Raises CtxchatError."""
+        """One pass, in a child process; nothing where no file is new, the store is read-only, or another import is under way.
+        Closing the generator ends it. Raises CtxchatError."""
         if self._database.only_read:
             return
-        same = await self._database.run(unchanged, self._database)
+        same = await self._database.run(unchanged_since_import, self._database)
         waiting = await asyncio.to_thread(_waiting, same)
         if waiting <= self._tried:
             return
-        free = await asyncio.to_thread(_hold, self._database)
+        free = await asyncio.to_thread(_try_lock, self._database)
         if free is None:
             return
         free.release()  # the process takes it; should another be quicker, it finds nothing left to do
@@ -287,15 +286,16 @@ class Following:
 
 
 def _waiting(same: Callable[[Path], bool]) -> set[tuple[Path, int, int]]:
-    """The files that are not here yet or have changed, each with its size and time."""
-    waiting: set[tuple[Path, int, int]] = set()
-    for found in formats.find_sessions(Path.home()):
-        for file in found.files:
-            with suppress(OSError):
-                if not same(file):
-                    stat = file.stat()
-                    waiting.add((file, stat.st_size, stat.st_mtime_ns))
-    return waiting
+    return {each for found in formats.find_sessions(Path.home()) for each in _changed(found.files, same)}
+
+
+def _changed(files: Iterable[Path], same: Callable[[Path], bool]) -> Iterator[tuple[Path, int, int]]:
+    """The files that are not here yet or have changed, each with its size and time; one that has gone meanwhile is left out."""
+    for file in files:
+        with suppress(OSError):
+            if not same(file):
+                stat = file.stat()
+                yield file, stat.st_size, stat.st_mtime_ns
 
 
 async def run_import(path: Path | None) -> AsyncGenerator[ImportNews, None]:
@@ -310,15 +310,15 @@ async def run_import(path: Path | None) -> AsyncGenerator[ImportNews, None]:
         limit=_MAX_LINE_BYTES,
     )
     assert process.stdout and process.stderr
-    complaint = asyncio.create_task(process.stderr.read())
-    known = False
+    error_output = asyncio.create_task(process.stderr.read())
+    any_news = False
     try:
         async for line in process.stdout:
             with suppress(msgspec.DecodeError):
                 yield _news.decode(line)
-                known = True
-        if await process.wait() and not known:
-            words = (await complaint).decode("utf-8", "replace").strip().removeprefix("ctxchat: ")
+                any_news = True
+        if await process.wait() and not any_news:
+            words = (await error_output).decode("utf-8", "replace").strip().removeprefix("ctxchat: ")
             raise CtxchatError(
                 words or f"The import ended with exit code {process.returncode}.", "Nothing was brought in."
             )
@@ -330,4 +330,4 @@ async def run_import(path: Path | None) -> AsyncGenerator[ImportNews, None]:
         if process.returncode is None:
             process.kill()
             await process.wait()
-        complaint.cancel()
+        error_output.cancel()

@@ -26,7 +26,7 @@ from ctxchat.bootstrap.model_choice import Overrides, settings_of, warm_up
 from ctxchat.bootstrap.remembered import StoredModelKnowledge, first_look
 from ctxchat.bootstrap.servers import address_of
 from ctxchat.bootstrap.session_factory import Opening
-from ctxchat.bootstrap.shared import Shared, adapt
+from ctxchat.bootstrap.shared import Shared, apply_settings
 from ctxchat.bootstrap.workspace import workspace_of
 from ctxchat.config import paths
 from ctxchat.config.effective import Loaded
@@ -168,7 +168,7 @@ class Program(Shared):
     def adopt(self, loaded: Loaded) -> None:
         """Edited settings, for sessions opened from now on; those that are open are told by their own `setup`."""
         self.loaded = loaded
-        adapt(self.masking, self.settings)
+        apply_settings(self.masking, self.settings)
         self.servers.start(loaded.settings.mcp)
 
     @property

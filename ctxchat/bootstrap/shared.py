@@ -1,7 +1,6 @@
-"""What every session of one start shares: flags and settings, the folder, the store, the ways to models, the clock, the
-masking of secrets.
+"""What all sessions of one program run share: flags, settings, folder, store, model transports, clock and secret masking.
 
-Opens no session itself and knows no screen.
+Opens no session, and knows nothing of the interface.
 """
 
 from __future__ import annotations
@@ -56,33 +55,33 @@ MASKING_KEY_FILE = "masking.key"
 MASKING_KEY_BYTES = 32
 
 
-def masking_of(data: Path, settings: Settings) -> Masking:
-    """With the key that lies in the data folder; one is made where there is none. A folder that takes none costs marks that stay
-    the same from one start to the next. Reads and writes a file."""
+def load_masking(data: Path, settings: Settings) -> Masking:
+    """The masking of secrets, with the key from the data folder; the key is made where it is missing. Where it cannot be stored,
+    the marks in place of secrets differ from one start to the next. Reads and writes a file."""
     path = data / MASKING_KEY_FILE
     key = b""
     with suppress(OSError):
         if not path.exists():
-            with suppress(FileExistsError):  # another window was quicker
+            with suppress(FileExistsError):  # another process made it meanwhile
                 write_private(path, os.urandom(MASKING_KEY_BYTES))
         key = path.read_bytes()[:MASKING_KEY_BYTES]
     masking = Masking(key if len(key) == MASKING_KEY_BYTES else os.urandom(MASKING_KEY_BYTES))
-    adapt(masking, settings)
+    apply_settings(masking, settings)
     return masking
 
 
 def masked_record(masking: Masking) -> MaskedRecord:
-    """What of a record a model is told, by what the settings say now."""
+    """The record as a model may see it: secrets masked by the settings in force at that moment."""
     return MaskedRecord(masking, lambda: (masking.on, masking.allowed))
 
 
-def adapt(masking: Masking, settings: Settings) -> None:
-    """From now on by these settings."""
+def apply_settings(masking: Masking, settings: Settings) -> None:
+    """Mask by these settings from now on."""
     masking.on, masking.allowed = settings.secrets.mask, settings.secrets.allow
 
 
 class Shared:
-    """Values to read, and what is made from them on demand."""
+    """The shared values, and what is made from them when first asked for."""
 
     def __init__(self, flags: Flags, loaded: settings_files.Loaded, workspace: Path, database: Database) -> None:
         self.flags = flags
@@ -92,25 +91,25 @@ class Shared:
         lists = ProviderLists(database.folder / "models")
         self.transports = Transports(ModelProcess(database.folder / "worker.log"), lists=lists)
         tokenizers.keep_files(database.folder / "tables")
-        self.masking = masking_of(database.folder, self.settings)
-        self.served_beside: frozenset[str] = frozenset()
+        self.masking = load_masking(database.folder, self.settings)
+        self.served_beside: frozenset[str] = frozenset()  # other models seen on the server of --api-base
         self.followers: dict[str, Callable[[Stamped], None]] = {}
         """Who is told each event of the sub-agents of a session, by its id."""
         self.servers = Servers(workspace, database.folder / "mcp", self._objection)
 
     @property
     def settings(self) -> Settings:
-        """As in force for the agent they name."""
+        """The settings in force for the agent that they name, with the flags applied."""
         return in_force(self.loaded.settings, self.flags)[0]
 
     @cached_property
     def sandbox(self) -> Sandbox:
-        """What shell commands run in; tried out the first time it is asked for."""
+        """The sandbox for shell commands; tested the first time it is asked for."""
         return sandbox_of(self.settings, self.workspace)
 
     @cached_property
     def telemetry(self) -> Telemetry | None:
-        """Who reports what happens, where the settings name a collector. Raises UsageError where the extra for it is missing."""
+        """The telemetry reporter; None where the settings name no collector. Raises UsageError where its packages are missing."""
         if not self.settings.telemetry:
             return None
         try:
@@ -123,7 +122,8 @@ class Shared:
 
     @cached_property
     def git(self) -> GitCommand | None:
-        """What asks git about the workspace; None where it could not be kept from running what a repository names."""
+        """How to ask git about the workspace, in the sandbox. None without git or a sandbox: a repository's settings can make git
+        run programs."""
         program = find_program("git", str(self.workspace))
 
         def command(arguments: Sequence[str]) -> Sequence[str]:
@@ -132,46 +132,41 @@ class Shared:
         return command if program and self.sandbox.kind else None
 
     def unchanged(self) -> bool:
-        """What the person trusted of this folder is in force, and its files are what they were. Reads them."""
+        """Whether this folder is trusted and its trusted files have not changed since. Reads them."""
         return self.loaded.trusted and unchanged(self.workspace, self.loaded.project)
 
     def _objection(self, server: str) -> str:
-        """A project's server runs outside of the sandbox: the files it names are looked at each time before it does."""
+        """Why a server must not start; empty where it may. A project's server runs outside the sandbox, so the files it names are
+        checked before each start."""
         if server not in self.loaded.project.held.get("mcp", {}) or self.unchanged():
             return ""
-        return "Not started: a file of what you trusted in this folder has changed. /trust shows what."
+        return "Not started: a file you trusted in this folder has changed. /trust shows what."
 
     def prompts(self) -> Sequence[PromptFile]:
-        """The skills and command files that count now, and the skills that the servers serve."""
+        """The skills and command files in force, and the skills that MCP servers serve."""
         return [*self.loaded.prompts, *self.servers.skills]
 
-    @property
-    def trusted(self) -> bool:
-        """The person trusts this folder's own settings as they are."""
-        return self.loaded.trusted
-
-    def overrides(self, name: str, first: str) -> Overrides:
-        """What the command line says of a model, where `first` is the one to begin with: another one that the server it names was
-        seen to have is asked there, too."""
+    def overrides(self, name: str, default: str) -> Overrides:
+        """Which command-line options apply to a model. All do to the `default` one; address and key also do to others seen on the
+        same server."""
         given = Overrides(self.flags.api_base, self.flags.api_key_env, self.flags.window)
-        if name == first:
+        if name == default:
             return given
         return Overrides(given.api_base, given.api_key_env) if name in self.served_beside else Overrides()
 
     def model(self, name: str = "", overrides: Overrides | None = None, settings: Settings | None = None) -> ModelPort:
-        """A model by name; without one that of the flags and settings, else the offline assistant. What the flags say of address,
-        key and window is about the model of the flags and settings only, unless `overrides` are handed in; `settings` are an
-        agent's where it has its own. Raises UsageError."""
+        """A model by name; without a name the one of the flags or settings, or the offline assistant. `overrides` replaces what
+        the command line says of address, key and window; `settings` are an agent's own. Raises UsageError."""
         settings = settings or self.settings
-        first = settings.model or OFFLINE_NAME
-        chosen = name or first
+        default = settings.model or OFFLINE_NAME
+        chosen = name or default
         if overrides is None:
-            overrides = self.overrides(chosen, first)
+            overrides = self.overrides(chosen, default)
         return model_port(chosen, settings, overrides, self.transports)
 
     async def find(self, prefix: str) -> str:
-        """A session's id from its beginning; LAST_HERE for the one used last in this folder, none for that of any. Raises
-        UsageError."""
+        """The id of a session by its prefix: LAST_HERE means the last one used in this folder, an empty prefix the last one used
+        in any folder. Raises UsageError."""
         if prefix not in {"", LAST_HERE}:
             return await self.database.run(sessions.find_session, self.database, prefix)
         folder = str(self.workspace) if prefix else ""

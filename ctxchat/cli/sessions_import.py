@@ -147,7 +147,7 @@ def _files_of(path: Path, form: Format | None) -> list[tuple[Format, Path]]:
         if known is None:
             raise UsageError(f"{path} is no session of an agent ctxchat knows.", f"It knows {', '.join(FORMATS)}.")
         return [(known, path), *((known, beside) for beside in known.beside(path))]
-    inside = formats.inside(path, form)
+    inside = formats.files_in(path, form)
     if not inside:
         raise UsageError(f"{path} holds no sessions of an agent ctxchat knows.", f"It knows {', '.join(FORMATS)}.")
     return inside
@@ -189,8 +189,8 @@ def _import_all(todo: Sequence[tuple[Format, Path]], *, events: bool, only_new: 
 
     async def import_found() -> None:
         async with Program.started(flags()) as program:
-            async with history_import.alone(program.database, waits) if only_new else nullcontext():
-                same = history_import.unchanged(program.database)
+            async with history_import.import_lock(program.database, waits) if only_new else nullcontext():
+                same = history_import.unchanged_since_import(program.database)
                 left = [(form, file) for form, file in todo if not only_new or (file.exists() and not same(file))]
                 try:
                     await program.database.run(_bring, program.database, left, tell, lambda: not stopped.is_set())
@@ -235,7 +235,7 @@ def _bring(
                 tell(ReadSoFar(before + read, whole))
 
         try:
-            for one in history_import.bring(database, form, file, progress):
+            for one in history_import.import_file(database, form, file, progress):
                 tell(one)
         except KeyboardInterrupt:
             return  # nobody waits for this any more
@@ -290,7 +290,7 @@ def _tell_found(form: Format | None) -> None:
 
 
 def _found_rows(database: Database, form: Format | None) -> Iterator[FoundRow]:
-    same = history_import.unchanged(database)
+    same = history_import.unchanged_since_import(database)
     for found in formats.find_sessions(Path.home()):
         if form in {None, found.form}:
             yield FoundRow(

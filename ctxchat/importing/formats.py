@@ -1,4 +1,5 @@
-"""The formats there are, which of them a file has, by what is in it, and where agents keep theirs."""
+"""The formats of sessions that can be imported: which one a file has, told by its content, and where each agent keeps its
+files."""
 
 from __future__ import annotations
 
@@ -15,18 +16,17 @@ from ctxchat.importing import aider, claude_code, codex, gemini, opencode, pi, q
 from ctxchat.importing.json_stream import Object, Progress, lines, silent
 from ctxchat.importing.steps import Damaged, Step
 
-ENDINGS = {".jsonl", ".json", ".md", ".db"}
-"""How files are named that may hold sessions."""
+SUFFIXES = {".jsonl", ".json", ".md", ".db"}
+"""Suffixes of files that may hold sessions."""
 
 SAMPLED_LINES = 40
 """Lines of a file by which its format is told."""
 
 
 class Format(msgspec.Struct, frozen=True):
-    """How one agent keeps its sessions. `files` are those in its usual places below a home folder; `is_ours` knows a file
-    without being told, and `steps` reads it. `beside` are files that belong to one: of its sub-agents, to be read after it.
-    `kept_for` says how long the agent keeps a session of the person with this home folder, empty where it deletes none by
-    itself."""
+    """How one agent stores its sessions. `files` are those in its usual places below a home folder; `is_ours` detects a file by
+    its content, `steps` reads it. `beside` gives the files of a session's sub-agents, to be read after it. `kept_for` says after
+    how long the agent deletes a session, empty where it deletes none."""
 
     name: str
     label: str
@@ -37,7 +37,7 @@ class Format(msgspec.Struct, frozen=True):
     kept_for: Callable[[Path], str] = lambda home: ""
 
 
-def _of_lines(
+def _json_lines_format(
     name: str,
     label: str,
     files: Callable[[Path], Iterator[Path]],
@@ -46,21 +46,23 @@ def _of_lines(
     beside: Callable[[Path], Iterable[Path]] = lambda file: (),
     kept_for: Callable[[Path], str] = lambda home: "",
 ) -> Format:
-    def known(file: Path) -> bool:
+    """The format of an agent that writes JSON lines; `is_ours` tells it by one line."""
+
+    def any_is_ours(file: Path) -> bool:
         return any(not isinstance(line, Damaged) and is_ours(line) for _, line in islice(lines(file), SAMPLED_LINES))
 
     def read_lines(file: Path, progress: Progress = silent) -> Iterator[Step]:
         return steps(lines(file, progress), file)
 
-    return Format(name, label, files, known, read_lines, beside, kept_for)
+    return Format(name, label, files, any_is_ours, read_lines, beside, kept_for)
 
 
 FORMATS = {
     form.name: form
     for form in (
-        # before the one whose lines its own are like
-        _of_lines(qwen.NAME, qwen.LABEL, qwen.files, qwen.is_ours, qwen.steps),
-        _of_lines(
+        # before Claude Code, whose lines look like Qwen's
+        _json_lines_format(qwen.NAME, qwen.LABEL, qwen.files, qwen.is_ours, qwen.steps),
+        _json_lines_format(
             claude_code.NAME,
             claude_code.LABEL,
             claude_code.files,
@@ -69,8 +71,8 @@ FORMATS = {
             claude_code.sub_agents,
             claude_code.kept_for,
         ),
-        _of_lines(codex.NAME, codex.LABEL, codex.files, codex.is_ours, codex.steps),
-        _of_lines(pi.NAME, pi.LABEL, pi.files, pi.is_ours, pi.steps),
+        _json_lines_format(codex.NAME, codex.LABEL, codex.files, codex.is_ours, codex.steps),
+        _json_lines_format(pi.NAME, pi.LABEL, pi.files, pi.is_ours, pi.steps),
         Format(gemini.NAME, gemini.LABEL, gemini.files, gemini.is_ours, gemini.steps, kept_for=gemini.kept_for),
         Format(opencode.NAME, opencode.LABEL, opencode.files, opencode.is_ours, opencode.steps),
         Format(aider.NAME, aider.LABEL, aider.files, aider.is_ours, aider.steps),
@@ -92,19 +94,19 @@ def recognised(file: Path) -> Format | None:
     return None
 
 
-def inside(folder: Path, form: Format | None = None) -> list[tuple[Format, Path]]:
-    """The files in a folder, at any depth, that are sessions (of one format where it is named), those of sub-agents last."""
-    known: list[tuple[Format, Path]] = []
+def files_in(folder: Path, form: Format | None = None) -> list[tuple[Format, Path]]:
+    """The session files in a folder, at any depth, of one format where it is given; those of sub-agents last."""
+    found: list[tuple[Format, Path]] = []
     for path in sorted(folder.rglob("*")):
-        if path.suffix in ENDINGS and path.is_file():
-            has = recognised(path)
-            if has and form in {None, has}:
-                known.append((has, path))
-    return sorted(known, key=lambda pair: pair[1].name.startswith("agent-"))
+        if path.suffix in SUFFIXES and path.is_file():
+            recognised_as = recognised(path)
+            if recognised_as and form in {None, recognised_as}:
+                found.append((recognised_as, path))
+    return sorted(found, key=lambda pair: pair[1].name.startswith("agent-"))  # Claude Code's names for them
 
 
 class FoundSessions(msgspec.Struct, frozen=True):
-    """What one agent left in its usual places. `size` in bytes; `newest` in seconds since 1970."""
+    """Session files of one agent. `size` in bytes; `newest` in seconds since 1970."""
 
     form: Format
     files: tuple[Path, ...]
@@ -118,22 +120,23 @@ class FoundSessions(msgspec.Struct, frozen=True):
 
 
 def sessions_at(path: Path, most: int = 2_000) -> list[FoundSessions]:
-    """What a file or folder holds, as far as so many files of it show; nothing where it cannot be read. Looks into files."""
-    files = [path] if path.is_file() else islice((p for p in path.rglob("*") if p.suffix in ENDINGS), most)
+    """The sessions in a file or folder, of which at most `most` files are looked at; what cannot be read is left out."""
+    files = [path] if path.is_file() else islice((p for p in path.rglob("*") if p.suffix in SUFFIXES), most)
     there: dict[str, list[Path]] = {}
     with suppress(OSError):
         for file in files:
             if file.is_file() and (form := recognised(file)):
                 there.setdefault(form.name, []).append(file)
-    return [sessions for name, known in there.items() if (sessions := _stated(FORMATS[name], known))]
+    return [sessions for name, known in there.items() if (sessions := _with_sizes(FORMATS[name], known))]
 
 
 def find_sessions(home: Path) -> list[FoundSessions]:
-    """What there is on this machine, agents without any left out. Looks at names, sizes and times, into no file."""
-    return [sessions for form in FORMATS.values() if (sessions := _stated(form, form.files(home)))]
+    """The sessions of each agent on this machine that has any. Looks at names, sizes and times only, not into files."""
+    return [sessions for form in FORMATS.values() if (sessions := _with_sizes(form, form.files(home)))]
 
 
-def _stated(form: Format, files: Iterable[Path]) -> FoundSessions | None:
+def _with_sizes(form: Format, files: Iterable[Path]) -> FoundSessions | None:
+    """None where no file has anything in it."""
     stats: dict[Path, tuple[int, float]] = {}
     for path in files:
         with suppress(OSError):

@@ -23,7 +23,7 @@ from ctxchat.models import catalogue
 from ctxchat.models.deferred_tools import DEFERRED, REFERENCE
 from ctxchat.models.openai_servers import TLS_BY_LITELLM, WireRequest, address_elsewhere
 from ctxchat.models.protocol import encode
-from ctxchat.models.received import THOUGHTS, with_ids
+from ctxchat.models.received import THINKING_TYPES, with_current_ids
 from ctxchat.models.settings import ModelSettings
 
 _SAMPLING = frozenset({"temperature", "top_p", "top_k"})
@@ -177,7 +177,7 @@ def _blocks(message: Wire) -> list[Wire]:
     """A message's blocks as they came, else its thoughts, contents and calls, in this order."""
     content = message.get("content") or []
     if "blocks" in message:
-        return list(with_ids(message["blocks"], message.get("tool_calls") or ()))
+        return list(with_current_ids(message["blocks"], message.get("tool_calls") or ()))
     if message["role"] == "tool":
         result = {"type": "tool_result", "tool_use_id": message["tool_call_id"]}
         result["content"] = content if isinstance(content, str) else [_wire_part(part) for part in content]
@@ -263,7 +263,7 @@ class AnthropicReading:
         blocks = [self._whole_block(place, block) for place, block in self._blocks.items()]
         blocks = [block for block in blocks if block.get("type") != "text" or block.get("text")]
         kinds = [block.get("type") for block in blocks]
-        if THOUGHTS.isdisjoint(kinds) and "text" not in kinds[1:]:
+        if THINKING_TYPES.isdisjoint(kinds) and "text" not in kinds[1:]:
             return None
         return Received("messages", self._name, encode(blocks).decode())
 

@@ -203,7 +203,11 @@ def _thoughts(message: Message, sent: Wire, thoughts: Thoughts, model: str) -> W
                 signed = [b for b in _old(reasoning.blocks) if not str(b.get("type")).startswith("reasoning.")]
                 return {"thinking_blocks": signed} if signed and thoughts == "blocks" else {}
             form = "messages" if thoughts == "blocks" else "responses"
-            blocks = received.blocks(came, message) if came.form == form and received.readable(came, model) else None
+            blocks = (
+                received.blocks_to_send(came, message)
+                if came.form == form and received.can_read_thinking(came, model)
+                else None
+            )
             return {"blocks": blocks} if blocks else {}
         case "reasoning_details":
             details = _fields(came).get(thoughts) if came and came.model == model else None

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ctxchat.core.openai import Wire
-from ctxchat.models.received import THOUGHTS, is_call
+from ctxchat.models.received import THINKING_TYPES, is_call
 
 _CACHE_KEYED = ("openai/", "azure/", "responses/", "mistral/", "gpt-")
 """Models, by the beginning of their names, whose provider takes OpenAI's `prompt_cache_key`."""
@@ -45,7 +45,7 @@ def _split_message(message: Wire) -> Iterator[Wire]:
     for block in blocks:
         if is_call(block):
             made.append(next(calls))
-        elif block.get("type") in THOUGHTS or block.get("type") == "text":
+        elif block.get("type") in THINKING_TYPES or block.get("type") == "text":
             if made:
                 yield _assistant(content, made)
                 content, made = [], []

@@ -1,5 +1,5 @@
-"""Replies that go back as they came: whether what was received still says what the record does, and its blocks with the ids that
-calls go by now. Pure; knows the blocks of Anthropic's form and the items of OpenAI's.
+"""Sends a reply back to its provider as it came, signed thinking included: checks that the stored blocks still match the message
+in the record, and gives their tool calls the current ids. Pure; handles Anthropic's blocks and OpenAI's Responses items.
 """
 
 from __future__ import annotations
@@ -14,52 +14,53 @@ from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.messages import Message, Received
 from ctxchat.core.openai import Wire, whole_arguments
 
-THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
-"""What thoughts are called, in both forms."""
+THINKING_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})
+"""The `type` of blocks and items that hold thinking, in both forms."""
 
 
 _READ_BY_ITSELF = re.compile(r"claude-(?:fable|mythos)-5[.-]2")
-"""Claudes whose thoughts only they themselves read."""
+"""Claudes whose thinking only they themselves read."""
 
 
-def readable(came: Received, model: str) -> bool:
-    """True where `model` (litellm's name) can read what signed the reply. Claudes leave out what they cannot, whoever serves
-    them."""
-    return came.model == model or (came.form == "messages" and "claude" in came.model and "claude" in model)
+def can_read_thinking(reply: Received, model: str) -> bool:
+    """Whether `model` (litellm's name) accepts the signed thinking of this reply. Any Claude may be sent another Claude's,
+    whoever serves it: it ignores what it cannot read."""
+    return reply.model == model or (reply.form == "messages" and "claude" in reply.model and "claude" in model)
 
 
-def understood(came: Received, model: str) -> bool:
-    """False where `model` is sent these thoughts and leaves them out: of these, no other Claude reads any."""
-    return came.model == model or not _READ_BY_ITSELF.search(came.model) or bool(_READ_BY_ITSELF.search(model))
+def understood(reply: Received, model: str) -> bool:
+    """False where `model` is sent this thinking and ignores it: of some Claudes no other one reads any."""
+    return reply.model == model or not _READ_BY_ITSELF.search(reply.model) or bool(_READ_BY_ITSELF.search(model))
 
 
-def blocks(came: Received, message: Message) -> list[Wire] | None:
-    """The blocks or items of a reply; None where the record says something else by now, as when calls were shortened."""
-    found = cast("list[Wire]", msgspec.json.decode(came.blocks))
-    texts = "".join(text for block in found for text in _texts(block))
-    if "".join(texts.split()) != "".join(message.text.split()):  # white space is not kept everywhere
+def blocks_to_send(reply: Received, message: Message) -> list[Wire] | None:
+    """The blocks or items to send back; None where the message no longer says the same, as after its calls were shortened."""
+    blocks = cast("list[Wire]", msgspec.json.decode(reply.blocks))
+    texts = "".join(text for block in blocks for text in _texts(block))
+    if "".join(texts.split()) != "".join(message.text.split()):  # white space is not always kept
         return None
-    made = [_call_of(block) for block in found if is_call(block)]
-    calls = [(call.name, fields_of(whole_arguments(call.arguments))) for call in message.calls]
-    if made != calls:
+    received_calls = [_call_of(block) for block in blocks if is_call(block)]
+    recorded_calls = [(call.name, fields_of(whole_arguments(call.arguments))) for call in message.calls]
+    if received_calls != recorded_calls:
         return None
-    return [block for block in found if block.get("type") != "text" or str(block.get("text")).strip()]  # refused, blank
+    # providers refuse blank text blocks
+    return [block for block in blocks if block.get("type") != "text" or str(block.get("text")).strip()]
 
 
-def with_ids(found: Sequence[Wire], calls: Sequence[Wire]) -> Iterator[Wire]:
-    """The blocks, each call with the id that the call in its place goes by now."""
+def with_current_ids(blocks: Sequence[Wire], calls: Sequence[Wire]) -> Iterator[Wire]:
+    """The blocks, each call with the id that the call at the same position has now."""
     ids = iter(call["id"] for call in calls)
-    for block in found:
+    for block in blocks:
         if not is_call(block):
             yield block
             continue
-        name = "id" if block["type"] == "tool_use" else "call_id"
-        id = next(ids)
-        yield block if block.get(name) == id else {**block, name: id}
+        key = "id" if block["type"] == "tool_use" else "call_id"
+        current = next(ids)
+        yield block if block.get(key) == current else {**block, key: current}
 
 
 def is_call(block: Wire) -> bool:
-    """A call of ours, in either form."""
+    """Whether a block is a call of one of our tools (not one the provider runs itself), in either form."""
     return block.get("type") in {"tool_use", "function_call"}
 
 

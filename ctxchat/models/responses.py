@@ -18,7 +18,7 @@ from ctxchat.core.openai import Wire
 from ctxchat.core.ports import ReplyNotes
 from ctxchat.models.openai_servers import SERVERS, WireRequest, set_elsewhere
 from ctxchat.models.protocol import encode
-from ctxchat.models.received import with_ids
+from ctxchat.models.received import with_current_ids
 from ctxchat.models.settings import ModelSettings
 
 BY_NAME = "responses/"
@@ -120,7 +120,7 @@ def _items(message: Wire, leader: str) -> Iterator[Wire]:
     role, content = message["role"], message.get("content")
     calls: Sequence[Wire] = message.get("tool_calls") or ()
     if "blocks" in message:
-        yield from with_ids(message["blocks"], calls)
+        yield from with_current_ids(message["blocks"], calls)
         return
     if role == "tool":
         output = content if isinstance(content, str) else "".join(str(part.get("text") or "") for part in content or ())

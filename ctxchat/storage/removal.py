@@ -1,6 +1,6 @@
-"""A session taken out of the tables: at once, and where pages of the file are damaged piece by piece, around them.
+"""Deletes a session's rows: in one transaction; in pieces where the disk is full or pages of the file are damaged.
 
-What lies on a damaged page can be neither read nor taken out; with its session gone nothing finds it any more.
+Rows on a damaged page can be neither read nor deleted; nothing finds them any more once the session's own row is gone.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from ctxchat.storage.database import Database
 from ctxchat.storage.faults import NoRoom
 from ctxchat.storage.schema import OF_A_SESSION
 
-_ROWS_AT_ONCE = 200  # rows of a transaction where there is little room
+_ROWS_AT_ONCE = 200  # rows deleted in one transaction, when it goes in pieces
 
 
 def remove(database: Database, session: str) -> None:
-    """All rows of a session; its folder is left to `finish_deletions`. Raises StorageError, having changed nothing."""
+    """Delete all rows of a session; its folder is left to `finish_deletions`. Raises StorageError, with the session as it was."""
     try:
         database.write(lambda connection: _remove_all(connection, session))
     except NoRoom:
-        # What can be made anew gives its room to the log in which the deleting is written.
-        database.give_room()
+        database.give_room()  # for the write-ahead log, in which deletions are written first
         _piece_by_piece(database, session)
     except StorageError as problem:
         if not index.damaged(problem.__cause__):
@@ -34,24 +33,24 @@ def remove(database: Database, session: str) -> None:
 
 def _remove_all(connection: sqlite3.Connection, session: str) -> None:
     index.remove(connection, session)
-    _forget(connection, session)
+    _delete_session_row(connection, session)
 
 
 def _piece_by_piece(database: Database, session: str) -> None:
-    """The session first, so that it is gone whatever is met after it; then its rows, each piece written back before the next.
-    Raises NoRoom where there is still too little, with the session as it was."""
-    with database.transaction(linked=False) as connection:
-        _forget(connection, session)
+    """Delete the session's own row first, so that it is gone whatever fails later; then the other rows in pieces, emptying the
+    log after each. Raises NoRoom where there is still too little room, with the session as it was."""
+    with database.transaction(linked=False) as connection:  # rows that point to the session go later
+        _delete_session_row(connection, session)
     for table, key in OF_A_SESSION.items():
-        with suppress(StorageError):  # which rows there are is on a damaged page
+        with suppress(StorageError):  # what cannot be read or deleted now is left to `finish_deletions`
             rows = database.query(f"SELECT session, {key} FROM {table} WHERE session = ?", (session,))
             for first in range(0, len(rows), _ROWS_AT_ONCE):
-                _take_out(database, table, key, rows[first : first + _ROWS_AT_ONCE])
+                _delete_rows(database, table, key, rows[first : first + _ROWS_AT_ONCE])
                 database.write_back()
 
 
-def _take_out(database: Database, table: str, key: str, rows: Sequence[tuple[str, object]]) -> None:
-    """These rows, else each half of them: SQLite writes no more in a transaction that has met a damaged page."""
+def _delete_rows(database: Database, table: str, key: str, rows: Sequence[tuple[str, object]]) -> None:
+    """Delete these rows; where that fails, each half of them: SQLite ends a transaction that meets a damaged page."""
     try:
         with database.transaction(linked=False) as connection:
             for row in rows:
@@ -63,18 +62,19 @@ def _take_out(database: Database, table: str, key: str, rows: Sequence[tuple[str
             raise
         half = len(rows) // 2
         if half:
-            _take_out(database, table, key, rows[:half])
-            _take_out(database, table, key, rows[half:])
+            _delete_rows(database, table, key, rows[:half])
+            _delete_rows(database, table, key, rows[half:])
         elif table == "messages":
-            _blank(database, rows[0][1])
+            _clear_text(database, rows[0][1])
 
 
-def _blank(database: Database, message: object) -> None:
-    """Its words at least, where the index is damaged and still names its row."""
+def _clear_text(database: Database, message: object) -> None:
+    """Empty the text of a message whose row cannot be deleted, as where a damaged index still names it."""
     with suppress(StorageError), database.transaction(linked=False) as connection:
         connection.execute("UPDATE messages SET text = '' WHERE id = ?", (message,))
 
 
-def _forget(connection: sqlite3.Connection, session: str) -> None:
+def _delete_session_row(connection: sqlite3.Connection, session: str) -> None:
+    """Also marks the session as `doomed`: its deletion is to be finished."""
     connection.execute("INSERT OR IGNORE INTO doomed VALUES (?)", (session,))
     connection.execute("DELETE FROM sessions WHERE id = ?", (session,))

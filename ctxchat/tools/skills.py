@@ -21,21 +21,21 @@ MAX_FILE_BYTES = 400_000
 """Bytes of one file of a skill that are shown."""
 
 MAX_SEARCHED = 2_000
-"""Files and folders of a skill that are looked at."""
+"""Files and folders of a skill that are searched for files to list."""
 
 MAX_LISTED = 40
-"""Files of a skill that are named behind its text."""
+"""Files of a skill that are listed after its text."""
 
 
 class SkillArguments(Arguments, frozen=True):
     name: str
-    arguments: Annotated[str, msgspec.Meta(description="What it is to be done with, where the skill takes any")] = ""
-    file: Annotated[str, msgspec.Meta(description="One of its files, as its text names it, in place of the text")] = ""
+    arguments: Annotated[str, msgspec.Meta(description="Arguments for the skill, where it takes any")] = ""
+    file: Annotated[str, msgspec.Meta(description="Read this file of the skill instead of its text")] = ""
 
 
 class ReadSkill(Tool[SkillArguments]):
-    """`prompts` gives the skills that count now: those of a trusted folder, and the person's own; `served` are those of MCP
-    servers, each asked for as a tool of theirs is. `unchanged` says whether a project's files still are what was trusted."""
+    """`prompts` gives the skills in force, those of a trusted folder and the person's own; `served` those of MCP servers, which
+    need permission like the servers' tools. `unchanged` tells whether a project's trusted files are as they were."""
 
     name = SKILL_TOOL
     about = "Read a skill (named at the beginning of this conversation) before doing what it is for, and follow it."
@@ -55,25 +55,25 @@ class ReadSkill(Tool[SkillArguments]):
         skill = self._find(arguments.name)
         file = f": {clip_line(arguments.file, 100)}" if arguments.file else ""
         if skill.server:
-            about = f"{skill.path}\n{skill.description}\nCommands it leads to are asked for as any other."
-            rule = f"{skill.name} {skill.version[:16]}".rstrip()
+            preview = f"{skill.path}\n{skill.description}\nCommands it asks for need your approval as usual."
+            rule = f"{skill.name} {skill.version[:16]}".rstrip()  # what is approved is this version
             summary = f"{skill.server}: skill {clip_line(skill.name.partition(':')[2], 100)}{file}"
-            return AccessRequest("network", skill.name, False, summary, preview=about, patterns=(rule,))
+            return AccessRequest("network", skill.name, False, summary, preview=preview, patterns=(rule,))
         return AccessRequest("none", summary=f"skill {skill.name}{file}")
 
     async def execute(self, arguments: SkillArguments, context: ToolContext) -> Pieces:
         skill = self._find(arguments.name)
         if skill.server and self._served:
             text = await self._served.read_skill(skill, arguments.file)
-            whole = msgspec.structs.replace(skill, body=text)
-            yield ToolOutput(text if arguments.file else skill_text(whole, arguments.arguments))
+            filled = msgspec.structs.replace(skill, body=text)
+            yield ToolOutput(text if arguments.file else skill_text(filled, arguments.arguments))
             return
         if arguments.file:
             text = await asyncio.to_thread(_file_of, skill, arguments.file)
             if skill.origin == "project" and not await asyncio.to_thread(self._unchanged):
                 raise ToolError(
-                    "A file of what the user trusted in this folder has changed, so nothing of it is read.",
-                    "They can look at it again with /trust.",
+                    "A file the user trusted in this folder has changed, so this file is not read.",
+                    "The user can review it with /trust.",
                 )
             yield ToolOutput(text)
             return
@@ -86,7 +86,9 @@ class ReadSkill(Tool[SkillArguments]):
         skills = [each for each in every if each.kind == "skill" and each.by_model]
         wanted = name.strip().removeprefix("/")
         found = next((skill for skill in skills if skill.name == wanted), None)
-        if found is None and self._served and "://" in wanted:  # one that its server does not list, by its address
+        if (
+            found is None and self._served and "://" in wanted
+        ):  # a skill that its server does not list, named by its address
             return PromptFile(wanted, "skill", "", path=wanted.partition(":")[2], origin="server")
         if found is None:
             names = ", ".join(dict.fromkeys(skill.name for skill in skills)) or "none"
@@ -100,7 +102,7 @@ def _files_beside(skill: PromptFile) -> str:
         return ""
     files = files_below(folder, MAX_SEARCHED)
     if files is None:
-        return f"[It has more than {MAX_SEARCHED} files, to be read with `file` by the names that the text gives them]"
+        return f"[It has more than {MAX_SEARCHED} files and folders; read files with `file`, by the names that its text gives]"
     names = [path.relative_to(folder).as_posix() for path in sorted(files)]
     names = [name for name in names if name.lower() != "skill.md"]
     more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""

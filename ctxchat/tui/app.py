@@ -406,7 +406,9 @@ class CtxchatApp(InOrder):
         person's own; stop the work."""
         if self._opener and self._opener in self._waiting:
             self._opener.cancel()
-        elif not (self.chat.side.close() or self.chat.questions.put_off() or self.controller.own_commands.stop()):
+        elif not (
+            self.chat.side.close_if_over_chat() or self.chat.questions.put_off() or self.controller.own_commands.stop()
+        ):
             self.controller.interrupt()
 
     def action_help_quit(self) -> None:

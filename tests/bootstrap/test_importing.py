@@ -11,9 +11,9 @@ import pytest
 
 from ctxchat.bootstrap.history_import import (
     Following,
-    alone,
     first_found,
     following_answered,
+    import_lock,
     importable,
     may_offer_following,
     run_import,
@@ -110,7 +110,7 @@ async def test_what_is_new_or_has_grown_comes_with_the_next_pass_and_what_is_bro
 async def test_of_two_windows_one_brings_in_and_a_command_waits_for_its_end(home: Path) -> None:
     waits = asyncio.Event()
     with Database(paths.data_dir()) as database:  # one of each: windows are processes, and one opens its store once
-        async with alone(database):
+        async with import_lock(database):
             assert await brought(Following(database)) == []
             command = asyncio.create_task(_all_imported())
             waiting = asyncio.create_task(_alone(database, waits))
@@ -124,7 +124,7 @@ async def test_of_two_windows_one_brings_in_and_a_command_waits_for_its_end(home
 
 
 async def _alone(database: Database, waits: asyncio.Event) -> None:
-    async with alone(database, waits.set):
+    async with import_lock(database, waits.set):
         pass
 
 

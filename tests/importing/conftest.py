@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.bootstrap.history_import import Imported, bring
+from ctxchat.bootstrap.history_import import Imported, import_file
 from ctxchat.core.journal import SessionState
 from ctxchat.importing import formats
 from ctxchat.storage import loading
@@ -30,7 +30,7 @@ def brought(database: Database) -> Bring:
     def work(file: Path) -> list[Imported]:
         form = formats.recognised(file)
         assert form, f"{file} is not recognised"
-        return list(bring(database, form, file))
+        return list(import_file(database, form, file))
 
     return work
 

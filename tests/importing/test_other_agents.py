@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxchat.bootstrap.history_import import unchanged
+from ctxchat.bootstrap.history_import import unchanged_since_import
 from ctxchat.core.facts import facts_of
 from ctxchat.core.messages import Image
 from ctxchat.importing import formats
@@ -142,7 +142,7 @@ def test_a_start_of_gemini_in_which_nothing_was_said(database: Database, brought
     place = tmp_path / "tmp" / "tides"
     file = put(place / "chats" / "session-2026-9e31.jsonl", wild.gemini_resumed()[:2])
     assert [one.outcome for one in brought(file)] == ["empty"]
-    assert unchanged(database)(file)
+    assert unchanged_since_import(database)(file)
     put(file, wild.gemini_resumed())
     (place / ".project_root").write_text("/w/tides")
     (told,) = brought(file)

@@ -167,4 +167,4 @@ async def test_a_blank_text_beside_thoughts_does_not_go_back_since_servers_refus
     call = {"type": "tool_use", "id": "t1", "name": "read_file", "input": {"path": "a"}}
     came = Received("messages", "anthropic/claude-fable-5-2", json.dumps([*blocks, call]))
     said = Message(2, "assistant", "\n\n", (ToolCall("t1", "read_file", '{"path": "a"}'),))
-    assert received.blocks(came, said) == [thought_block, call]
+    assert received.blocks_to_send(came, said) == [thought_block, call]

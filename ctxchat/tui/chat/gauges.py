@@ -17,7 +17,7 @@ from ctxchat.core.context_usage import ContextUsage, soft_tokens
 from ctxchat.presentation.cache_text import cold_words
 from ctxchat.tui.chat.composer import Composer
 from ctxchat.tui.chat.outlook_line import OutlookLine
-from ctxchat.tui.chat.side_panel import Side
+from ctxchat.tui.chat.side_panel import SidePanel
 from ctxchat.tui.commands import Keys, parse, shown_key
 from ctxchat.tui.widgets.gauge import Gauge
 
@@ -61,7 +61,7 @@ class PrefetchWatch:
 class Gauges:
     """They show the same figures at any time."""
 
-    def __init__(self, gauge: Gauge, outlook: OutlookLine, composer: Composer, side: Side) -> None:
+    def __init__(self, gauge: Gauge, outlook: OutlookLine, composer: Composer, side: SidePanel) -> None:
         self._gauge, self._outlook, self._composer, self._side = gauge, outlook, composer, side
         self._compact_key = self._free_up_key = ""
         self._session: Session | None = None

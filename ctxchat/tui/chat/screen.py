@@ -44,7 +44,7 @@ from ctxchat.tui.chat.gauges import Gauges, PrefetchWatch
 from ctxchat.tui.chat.outlook_line import OutlookLine
 from ctxchat.tui.chat.prompt import Prompt
 from ctxchat.tui.chat.questions import QuestionPanel, Questions
-from ctxchat.tui.chat.side_panel import Side
+from ctxchat.tui.chat.side_panel import SidePanel
 from ctxchat.tui.chat.work_line import WorkLine
 from ctxchat.tui.commands import Keys
 from ctxchat.tui.style.compositor import CroppingCompositor
@@ -87,7 +87,7 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.outlook, self.work = OutlookLine(), WorkLine()
         self.transcript, self.composer = Transcript(), Composer(keys, history)
         self.empty, self.banner = EmptyChat(folder, keys), Banner()
-        self.questions, self.side = Questions(now), Side()
+        self.questions, self.side = Questions(now), SidePanel()
         self.gauges = Gauges(self.gauge, self.outlook, self.composer, self.side)
         self.gauges.use_keys(keys)
         self.transcript.use_keys(keys)
@@ -242,7 +242,7 @@ class ChatScreen(CurrentSizeScreen[None]):
 
     # ── the context panel ──
 
-    def on_side_changed(self, event: Side.Changed) -> None:
+    def on_side_panel_changed(self, event: SidePanel.Changed) -> None:
         event.stop()
         self._show_keys()
         if self.side.is_shown:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from ctxchat.models.discovery import FoundModel
 
 
-def with_present(rows: Sequence[FoundModel], context_usage: ContextUsage) -> Sequence[FoundModel]:
-    """The rows with the session's own model among them, first where nobody else names it, and with the window it really has."""
+def with_current(rows: Sequence[FoundModel], context_usage: ContextUsage) -> Sequence[FoundModel]:
+    """The rows, including the session's own model with its actual window; that comes first where no row names it."""
     from ctxchat.models.discovery import FoundModel
 
     if all(row.name != context_usage.model for row in rows):
@@ -51,32 +51,32 @@ def with_present(rows: Sequence[FoundModel], context_usage: ContextUsage) -> Seq
 
 
 def price_words(row: FoundModel) -> str:
-    """US dollars a million tokens, in and out; empty where they are not known."""
+    """US dollars per million tokens, input / output; empty where unknown."""
     return per_million(row.input_cost, row.output_cost)
 
 
 def switch_words(row: FoundModel, context_usage: ContextUsage) -> str:
-    """What the next message takes once this model is to answer it, which reads the whole conversation anew; empty for the one in
-    use, where it is little, and where nobody knows."""
+    """What the next message costs after a switch to this model, which has to read the whole conversation anew; empty for the
+    model in use, and where the cost is small or unknown."""
     cost = context_usage.used * (row.input_cost or 0.0) / TOKENS_PER_PRICE
     if row.name == context_usage.model or cost < WORTH_USD:
         return ""
-    now = call_words(context_usage.cache.next_at(time()))
-    instead = f" instead of {now}" if now else ""
-    return f"It reads all {short(context_usage.used)} anew: the next message takes ≈ {money(cost)}{instead}."
+    usual = call_words(context_usage.cache.next_at(time()))
+    instead = f" instead of {usual}" if usual else ""
+    return f"It reads all {short(context_usage.used)} tokens anew: the next message takes ≈ {money(cost)}{instead}."
 
 
-def whole_words(row: FoundModel) -> str:
-    """All there is to say of a model where there is no room for columns."""
+def all_words(row: FoundModel) -> str:
+    """All that is known of a model, in lines, where there is no room for columns."""
     price = price_words(row)
     window = f"window {brief(row.window)}, {SOURCES[row.window_source]}" if row.window > 0 else "window unknown"
-    paid = price if price in ("", "free") else f"$ {price} for a million tokens in / out"
-    said = one_line(row.note) or ("" if row.reachable else "does not answer")
-    return "\n".join(filter(None, (one_line(row.name), "   ".join(filter(None, (window, paid))), said)))
+    price_text = price if price in ("", "free") else f"$ {price} for a million tokens in / out"
+    note = one_line(row.note) or ("" if row.reachable else "does not answer")
+    return "\n".join(filter(None, (one_line(row.name), "   ".join(filter(None, (window, price_text))), note)))
 
 
 def matching(rows: Sequence[FoundModel], words: str) -> list[FoundModel]:
-    """Those whose name, provider or note match, the best first; those that answer before those that do not."""
+    """The models whose name, provider or note match, best first; those that do not answer come last."""
     if not words.strip():
         return sorted(rows, key=lambda r: not r.reachable)
     matcher = Matcher(words.strip())
@@ -107,7 +107,7 @@ class ModelsScreen(Listing[str]):
     def __init__(
         self, services: Services, session: Session, settings_file: Path | None = None, default: str = ""
     ) -> None:
-        """`default` is the model sessions begin with; another one is written to `settings_file`."""
+        """`default` is the model that new sessions use; `d` writes another one to `settings_file`."""
         super().__init__()
         self._services, self._session = services, session
         self._file, self._default = settings_file, default
@@ -120,9 +120,12 @@ class ModelsScreen(Listing[str]):
 
     @work(group="load", exclusive=True, exit_on_error=False)
     async def action_load(self) -> None:
-        """Ask which there are."""
+        """Look for models, again where that was done before: what cannot be looked up now leaves the list as it is."""
         before = self._all
-        self._all = with_present(await self.attempt(self._services.models()) or (), self._session.context_usage)
+        found = await self.attempt(self._services.models())
+        if found is None and before:
+            return
+        self._all = with_current(found or (), self._session.context_usage)
         self.apply_filter(self._session.context_usage.model)
         if before and list(before) == list(self._all):
             self.notify_here("Looked again: the same models.")
@@ -138,24 +141,27 @@ class ModelsScreen(Listing[str]):
         context_usage = self._session.context_usage
         limit = limit_of(row.window, context_usage.reserved_output) if row.window > 0 else 0
         return (
-            (self._sign(row.name), "good"),
+            (self._mark(row.name), "good"),
             (one_line(row.name), style),
             (brief(row.window) if row.window > 0 else "?", style),
-            (SOURCES[row.window_source].rpartition("from ")[2].removeprefix("its "), "dim"),
+            (
+                SOURCES[row.window_source].rpartition("from ")[2].removeprefix("its "),
+                "dim",
+            ),  # the column is "known from"
             (fit_words(context_usage.used, limit), "warn" if 0 < limit < context_usage.used else style),
             (price_words(row), style),
             (one_line(row.note) or ("" if row.reachable else "does not answer"), "dim"),
         )
 
-    def _sign(self, name: str) -> str:
+    def _mark(self, name: str) -> str:
         return "●" if name == self._session.context_usage.model else "d" if name == self._default else ""
 
     def describe_item(self, item: FoundModel | None) -> Content | str:
         if item is None:
             return ""
         lost = self._session.setup.thoughts_lost_with(item.name) if item.reachable else 0
-        price = " ".join(filter(None, (switch_words(item, self._session.context_usage), thoughts_words(lost))))
-        return Content(price if self.has_class("-wide") else "\n".join(filter(None, (whole_words(item), price))))
+        costs = " ".join(filter(None, (switch_words(item, self._session.context_usage), thoughts_words(lost))))
+        return Content(costs if self.has_class("-wide") else "\n".join(filter(None, (all_words(item), costs))))
 
     # ── what is done ──
 
@@ -174,12 +180,12 @@ class ModelsScreen(Listing[str]):
         self.notify_here(f"Sessions begin with {one_line(row.name)} from now on ({self._file.name}).")
 
     def action_choose(self) -> None:
-        """This one, if it can be had."""
+        """Choose the model under the cursor, if it answers."""
         row: FoundModel | None = self.rows.current
         if row is None:
             return
         if row.reachable:
             self.dismiss(row.name)
         else:
-            why = clean(row.note) or "It does not answer."
-            self.notify(f"{one_line(row.name)}: {why} r looks again.", severity="warning", markup=False)
+            why = (clean(row.note) or "it does not answer").rstrip(".")
+            self.notify(f"{one_line(row.name)}: {why}. r looks again.", severity="warning", markup=False)
