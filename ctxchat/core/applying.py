@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import dropwhile
 
 import msgspec
@@ -36,9 +36,9 @@ def apply_plan(
     Where two steps touch one group the later one stands: it was planned on what the earlier would leave. Raises LedgerError.
     """
     edits = _latest([edit for step in plan.steps for edit in _edits(ledger, step, options, change_id, summary)])
-    covered = {name for edit in edits for name in edit.covers}
+    covered = ledger.together(edit.covers for edit in edits)
     if head is None or not any(edit.kind == "digest" for edit in edits):
-        behind = dropwhile(lambda entry: covered.isdisjoint(entry.covers), ledger.live())
+        behind = dropwhile(lambda entry: not any(name in covered for name in entry.covers), ledger.live())
         notes = _dropped(behind, CONTEXT_NOTE + BUDGET, covered)
         return Change(id=change_id, kind="compaction", at=at, edits=(*edits, *notes))
     change = Change(
@@ -47,7 +47,7 @@ def apply_plan(
     return msgspec.structs.replace(change, head=without_tool_told(head, ledger.apply(change)))
 
 
-def _dropped(entries: Iterable[Entry], source: str, covered: set[str]) -> list[Edit]:
+def _dropped(entries: Iterable[Entry], source: str, covered: Collection[str]) -> list[Edit]:
     """The edits that take the notes of such a source out of the view; not one that is pinned or that another edit is about."""
     return [
         Edit("drop", entry.covers)
@@ -55,7 +55,7 @@ def _dropped(entries: Iterable[Entry], source: str, covered: set[str]) -> list[E
         if entry.group
         and entry.group.source.startswith(source)
         and not entry.pinned
-        and covered.isdisjoint(entry.covers)
+        and not any(name in covered for name in entry.covers)
     ]
 
 
@@ -76,6 +76,8 @@ def _edits(ledger: Ledger, step: Step, options: PlanOptions, change_id: str, sum
 
 
 def _latest(edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    if len(edits) == 1:
+        return tuple(edits)
     taken: set[str] = set()
     kept: list[Edit] = []
     for edit in reversed(edits):

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, takewhile
+from itertools import count as count_from
+from math import ceil
+from numbers import Real
 from typing import Any, cast
 
 import msgspec
@@ -27,6 +30,7 @@ from ctxchat.core.chat_messages import (
 )
 from ctxchat.core.clip import clip
 from ctxchat.core.facts import Memory
+from ctxchat.core.group_ids import numbers, pairs
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.head import Head, ToolSpec
 from ctxchat.core.ledger import Change, Edit, Ledger
@@ -37,7 +41,7 @@ from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.strategies.planning import PlanOptions, fold_edit
-from ctxchat.core.summaries import room_in_words, too_little, too_long, written
+from ctxchat.core.summaries import message_numbers, room_in_words, too_little, too_long, written, written_by
 from ctxchat.core.summary_task import chunks, request_text, shorter_text, summary_task
 from ctxchat.core.tokens import Count, TokenCounter, rough_count
 from ctxchat.core.view import View, compile
@@ -61,6 +65,9 @@ NEXT_RESULT_DIVISORS = (8, 16, 32, 64)
 
 MIN_RESULT_TOKENS = 200
 """Tokens up to which no result is shortened."""
+
+MAX_TOKENS = 10**12
+"""Tokens above which no size makes sense."""
 
 
 def compact(
@@ -87,13 +94,14 @@ def compact(
     stands for it. No call is parted from its results (late ones are put behind it), the system prompt, the last user message and
     calls at the end that wait for their results stay, and a compaction that would free less than 5 % gives back the list as it
     was. A call costs what is in the list, however much the summary stands for. Raises ImportProblem for what is no message or no
-    schema, ValueError for sizes and shares that make no sense, TypeError for a reply of `summarise` that is no text; warns where
-    what must stay is more than a prompt may hold.
+    schema, ValueError for sizes and shares that make no sense, TypeError where `summarise` returns no text or `count` no number;
+    warns where what must stay is more than a prompt may hold.
     """
     given: list[MessageT] = as_list(messages)
     _check(window, reserved, trigger, target, keep_recent)
-    if not callable(cast("object", count)):
-        raise ValueError(f"count is {count!r}, not a function of a text")
+    for name, function in {"count": count, "summarise": count if summarise is None else summarise}.items():
+        if not callable(cast("object", function)):
+            raise ValueError(f"{name} is {function!r}, not a function")
     lead = [m.text for m in takewhile(_instructs, (read_message(m, n) for n, m in enumerate(given, 1)))]
     schemas = as_list(tools, "tools")
     head = Head(system="\n\n".join(lead), tools=tuple(_tool(schema, n) for n, schema in enumerate(schemas, 1)))
@@ -118,8 +126,8 @@ def compact(
         return given
     _warn_if_full(after.raw, budget)
     options.counter.forget_all_but(item.message for item in after.items)
-    settled = _settled(passed, ledger.groups)
-    shown = tuple(_live_messages(settled, record))
+    settled = ledger.with_changes_of(passed, _needed(passed))
+    shown = tuple(_live_messages(settled, record, options.memory))
     for summary in (m for m in shown if isinstance(m, Summary)):
         summary.continued = Continued(settled, record, shown, options, count)
     return cast("list[MessageT]", [*given[: len(lead)], *shown, *waiting])
@@ -134,7 +142,9 @@ def _check(window: int, reserved: int, trigger: float, target: float, keep_recen
     for name, value in sizes.items():
         if not isinstance(cast("object", value), int | float):
             raise ValueError(f"{name} is {value!r}, not a number")
-    if not window > 0:  # nor is it what is no number
+        if not abs(value) <= MAX_TOKENS:
+            raise ValueError(f"{name} is {value:.4g}, no size")
+    if window <= 0:
         raise ValueError(f"window is {window} tokens; it must be more than 0")
     if reserved < 0 or keep_recent < 0:
         raise ValueError("reserved and keep_recent cannot be negative")
@@ -153,9 +163,24 @@ def _warn_if_full(raw: int, budget: Budget) -> None:
 def _options(continued: Continued | None, keep_recent: int, count: Count) -> PlanOptions:
     """Options with what an earlier compaction has counted and found."""
     if continued is None:
-        return PlanOptions(counter=TokenCounter(count), memory=Memory(), keep_recent=keep_recent, recall=False)
-    counter = continued.options.counter if continued.count is count else TokenCounter(count)
+        return PlanOptions(counter=_counter(count), memory=Memory(), keep_recent=keep_recent, recall=False)
+    counter = continued.options.counter if continued.count is count else _counter(count)
     return msgspec.structs.replace(continued.options, counter=counter, keep_recent=keep_recent)
+
+
+def _counter(count: Count) -> TokenCounter:
+    """Counts by a caller's function. Raises TypeError where that gives what is no number of tokens."""
+    if count is rough_count:
+        return TokenCounter()
+
+    def checked(text: str) -> int:
+        tokens = count(text)
+        if isinstance(cast("object", tokens), Real) and 0 <= tokens <= MAX_TOKENS:
+            return ceil(tokens)
+        said = f"count returned {tokens!r:.60} for the text {text[:40]!r}"
+        raise TypeError(f"{said}; it has to return how many tokens that is, as a number")
+
+    return TokenCounter(checked)
 
 
 def _tool(schema: object, number: int) -> ToolSpec:
@@ -170,7 +195,12 @@ def _tool(schema: object, number: int) -> ToolSpec:
     if not isinstance(parameters, Mapping):
         raise ImportProblem(f"tool {number}: its parameters are a {type(parameters).__name__}, not an object")
     wire = dict(cast("Mapping[str, Any]", parameters))
-    return ToolSpec(str(fields.get("name", "")), str(fields.get("description", "")), wire)
+    spec = ToolSpec(str(fields.get("name", "")), str(fields.get("description", "")), wire)
+    try:
+        _ = spec.schema
+    except (TypeError, ValueError, OverflowError, RecursionError) as problem:
+        raise ImportProblem(f"tool {number}: its parameters cannot be written as JSON: {problem}") from problem
+    return spec
 
 
 # ── the record that a list stands for ──
@@ -216,7 +246,7 @@ def _with_waiting(ledger: Ledger, waiting: Sequence[Any]) -> Ledger:
         return ledger
     read = [read_message(m, n) for n, m in enumerate(waiting, ledger.next_seq)]
     groups = group_messages(read, turn=ledger.turn)
-    return ledger.append(*groups).apply(Change("waiting", "pin", pins=tuple(group.id for group in groups)))
+    return ledger.append(*groups).apply(Change(WAITING, "pin", pins=tuple(group.id for group in groups)))
 
 
 def _ledger_of(given: Sequence[Any], lead: int, options: PlanOptions) -> tuple[Ledger, Record]:
@@ -255,16 +285,17 @@ def _with_summary(ledger: Ledger, span: range, digest: Digest, unread: set[int],
         return ledger
     edit = fold_edit(ledger, covers, digest, options.facts_max_tokens, options, f"m{span.stop}")
     read = [g for g in covers if ledger.group(g).first.seq not in unread]
-    ledger = _with_written(ledger, covers, digest, frozenset(read), f"w{span.stop}")
+    ledger = _with_written(ledger, covers, digest, read, f"w{span.stop}")
     return ledger.apply(Change(id=f"m{span.stop}", kind="compaction", edits=(edit,)))
 
 
-def _with_written(ledger: Ledger, covers: Sequence[str], digest: Digest, read: Collection[str], name: str) -> Ledger:
+def _with_written(ledger: Ledger, covers: Sequence[str], digest: Digest, read: Sequence[str], name: str) -> Ledger:
     """The ledger that knows what a model has `read` for a summary, where that is not all it stands for: a change below it that
     covers just that. The next summary is made of the rest."""
-    known = tuple(g for g in covers if g in read) if digest.summary else ()
-    if not known or len(known) == len(covers):
+    new = ledger.without(covers, read) if digest.summary else covers
+    if not new or len(new) == len(covers):
         return ledger
+    known = ledger.without(covers, new)
     edit = Edit("digest", known, digest=Digest(summary=digest.summary))
     return ledger.apply(Change(name, "compaction", edits=(edit,)))
 
@@ -283,8 +314,14 @@ def _shrink(group: Group, texts: Mapping[int, str]) -> Edit:
 
 # ── a compaction ──
 
-PASS, BEFORE = "pass", "before"
-"""The ids of its change, and of all that earlier compactions left: a ledger has one of each at most."""
+WAITING = "waiting"
+"""The id of the change that keeps calls at the end."""
+
+
+def _free_id(ledger: Ledger, what: str) -> str:
+    """An id for one more change."""
+    taken = {change.id for change in ledger.changes}
+    return next(name for name in (f"{what} {number}" for number in count_from(1)) if name not in taken)
 
 
 def _passed(
@@ -315,30 +352,30 @@ def _shortened(
         groups = [e.group for e in ledger.live() if e.group and e.group.id in texts]
         if groups:
             edits = tuple(_shrink(group, texts[group.id]) for group in groups)
-            ledger = ledger.apply(Change(f"shorter-{part}", "shrink", edits=edits))
+            ledger = ledger.apply(Change(_free_id(ledger, "shorter"), "shrink", edits=edits))
     return ledger
 
 
 def _folded(ledger: Ledger, options: PlanOptions, budget: Budget, summarise: Summarise | None, now: View) -> Ledger:
     """The ledger with its older part folded into a summary by the model, else into a recap by code; as it was where that frees
     nothing."""
-    strategies = builtin_strategies(options)
-    plan = strategies["summarize"].plan(now, ledger, budget) if summarise else None
-    if summarise and plan:
+    strategies, name = builtin_strategies(options), _free_id(ledger, "pass")
+    plan = strategies["summarize"].plan(now, ledger, budget) if summarise is not None else None
+    if summarise is not None and plan:
         text = _summary_text(ledger, plan.steps[0], options, summarise, budget.limit)
         if text.strip():
-            return ledger.apply(apply_plan(ledger, plan, PASS, options, summary=text))
+            return ledger.apply(apply_plan(ledger, plan, name, options, summary=text))
     recap = strategies["truncate"].plan(now, ledger, budget)
-    if recap is None or (summarise and not plan):
+    if recap is None or (summarise is not None and not plan):
         return ledger
     (step,) = recap.steps
     (edit,) = step.edits
     digest = cast("Digest", edit.digest)
-    if summarise:
+    if summarise is not None:
         digest = msgspec.structs.replace(digest, recap=f"{NOT_WRITTEN}\n\n{digest.recap}")
-        edit = fold_edit(ledger, edit.covers, digest, step.evidence_tokens, options, PASS)
-    ledger = _with_written(ledger, edit.covers, digest, written(ledger)[0].covers, "read before")
-    return ledger.apply(Change(PASS, "compaction", edits=(edit,)))
+        edit = fold_edit(ledger, edit.covers, digest, step.evidence_tokens, options, name)
+    ledger = _with_written(ledger, edit.covers, digest, written(ledger)[0].covers, _free_id(ledger, "read"))
+    return ledger.apply(Change(name, "compaction", edits=(edit,)))
 
 
 def _summary_text(ledger: Ledger, step: Step, options: PlanOptions, summarise: Summarise, limit: int) -> str:
@@ -368,36 +405,29 @@ def _summary_text(ledger: Ledger, step: Step, options: PlanOptions, summarise: S
     return text
 
 
-def _settled(after: Ledger, groups: tuple[Group, ...]) -> Ledger:
-    """The ledger of these groups with what is in force and no more: what compactions before it did is all in that."""
-    read = written(after)[0].covers
-    entries = [entry for entry in after.live() if entry.change and entry.kind]
-    ledger = Ledger(groups)
-    for entry in entries:
-        if entry.digest:
-            ledger = _with_written(ledger, entry.covers, entry.digest, read, f"read {entry.covers[0]}")
-    edits = tuple(Edit(e.kind, e.covers, e.group, e.digest) for e in entries if e.kind)
-    return ledger.apply(Change(BEFORE, "compaction", edits=edits))
+def _needed(after: Ledger) -> set[str]:
+    """The changes that something live came of, and those that brought its summaries: they tell what a model read."""
+    shown = {entry.change for entry in after.live() if entry.change}
+    texts = {entry.digest.summary for entry in after.live() if entry.digest}
+    return shown | {change.id for text, (change, _) in written_by(after).items() if text in texts}
 
 
-def _live_messages(ledger: Ledger, record: Record) -> Iterator[Any]:
+def _live_messages(ledger: Ledger, record: Record, memory: Memory) -> Iterator[Any]:
     """What is live, each message that was given as the very object; calls that nobody answered have a result that says so."""
     read = written(ledger)[0].covers
     for entry in ledger.live():
         if entry.group is None:
             continue
         if entry.digest:
-            groups = [ledger.group(name) for name in entry.covers]
-            seqs = sorted(m.seq for group in groups for m in group.messages if not m.synthetic)
-            given = [record[seq - 1] for seq in seqs]
-            unread: list[int] = []
-            if entry.digest.summary:
-                new = {m.seq for group in groups if group.id not in read for m in group.messages}
-                unread = [place for place, seq in enumerate(seqs) if seq in new]
+            seqs = message_numbers(ledger.groups_of(entry.covers), memory)
+            given = chain.from_iterable(record[first - 1 : first - 1 + many] for first, many in pairs(seqs))
+            new = ledger.groups_of(ledger.without(entry.covers, read)) if entry.digest.summary else ()
+            places = {seq: place for place, seq in enumerate(numbers(seqs))} if new else {}
+            unread = [places[m.seq] for group in new for m in group.messages if not m.synthetic]
             text = "\n\n".join(m.text for m in entry.group.messages)
             yield Summary({"role": "user", "content": text}, given, entry.digest, unread)
             continue
-        originals_by_seq = {m.seq: m for name in entry.covers for m in ledger.group(name).messages}
+        originals_by_seq = {m.seq: m for group in ledger.groups_of(entry.covers) for m in group.messages}
         for message in entry.group.messages:
             given = record[message.seq - 1]
             same = message == originals_by_seq[message.seq]

@@ -4,7 +4,7 @@ numbers so, and a name for each group in each compaction otherwise. Knows nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, starmap
 from operator import eq
 from typing import cast, overload
@@ -15,16 +15,21 @@ Runs = tuple[int, ...]
 
 class GroupIds(Sequence[str]):
     """What a tuple of these ids would be, and equal to it; as JSON by `enc_hook=list`. `record` has the ids of a record by place
-    and may grow at its end."""
+    and may grow at its end; with the `places` of those ids, one is looked for without a look at each."""
 
-    __slots__ = ("_length", "_record", "_runs")
+    __slots__ = ("_length", "_places", "_record", "_runs")
 
-    def __init__(self, record: Sequence[str], runs: Runs) -> None:
-        self._record, self._runs, self._length = record, runs, sum(runs[1::2])
+    def __init__(self, record: Sequence[str], runs: Runs, places: Mapping[str, int] | None = None) -> None:
+        self._record, self._runs, self._length, self._places = record, runs, sum(runs[1::2]), places
 
     def __iter__(self) -> Iterator[str]:
-        spans = starmap(range, ((first, first + many) for first, many in pairs(self._runs)))
-        return map(self._record.__getitem__, chain.from_iterable(spans))
+        return map(self._record.__getitem__, numbers(self._runs))
+
+    def __contains__(self, name: object) -> bool:
+        if self._places is None:
+            return any(map(name.__eq__, self))
+        place = self._places.get(cast("str", name), -1)
+        return any(first <= place < first + many for first, many in pairs(self._runs))
 
     def __len__(self) -> int:
         return self._length
@@ -35,7 +40,7 @@ class GroupIds(Sequence[str]):
     def __getitem__(self, place: slice) -> tuple[str, ...]: ...
     def __getitem__(self, place: int | slice) -> str | tuple[str, ...]:
         if isinstance(place, slice):
-            return tuple(self)[place]
+            return tuple(self[at] for at in range(*place.indices(self._length)))
         left = place + self._length if place < 0 else place
         for first, many in pairs(self._runs) if left >= 0 else ():
             if left < many:
@@ -65,6 +70,15 @@ class GroupIds(Sequence[str]):
         mine = self._runs[: len(other._runs)]
         return mine[:-1] == tuple(before) and mine[-1] >= many
 
+    def runs_in(self, record: Sequence[str]) -> Runs | None:
+        """Their places in this record; None where they are kept as those of another."""
+        return self._runs if record is self._record else None
+
+
+def searchable(names: Iterable[str]) -> Collection[str]:
+    """These names, where many are to be looked for among them."""
+    return names if isinstance(names, GroupIds) else frozenset(names)
+
 
 def runs(places: Sequence[int]) -> Runs:
     """Places as runs, their order kept."""
@@ -77,6 +91,35 @@ def runs(places: Sequence[int]) -> Runs:
         else:
             found += (place, 1)
     return tuple(found)
+
+
+def union(several: Iterable[Runs]) -> Runs:
+    """The places that are in any of these, in their order."""
+    found: list[int] = []
+    for first, many in sorted(pair for some in several for pair in pairs(some)):
+        if found and first <= found[-2] + found[-1]:
+            found[-1] = max(found[-1], first + many - found[-2])
+        else:
+            found += (first, many)
+    return tuple(found)
+
+
+def difference(some: Runs, others: Runs) -> Runs:
+    """The places of the first that are not in the second; both in their order."""
+    found: list[int] = []
+    for first, many in pairs(some):
+        at = first
+        for other, length in pairs(others):
+            if at < other + length and other < first + many:
+                found += (at, other - at) if at < other else ()
+                at = other + length
+        found += (at, first + many - at) if at < first + many else ()
+    return tuple(found)
+
+
+def numbers(flat: Runs) -> Iterator[int]:
+    """The places one by one."""
+    return chain.from_iterable(starmap(range, ((first, first + many) for first, many in pairs(flat))))
 
 
 def pairs(flat: Runs) -> Iterator[tuple[int, int]]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 from operator import lt
 from typing import Literal, cast
 
 import msgspec
 
 from ctxchat.core.errors import LedgerError
-from ctxchat.core.group_ids import GroupIds, runs
+from ctxchat.core.group_ids import GroupIds, Runs, difference, pairs, runs, searchable, union
 from ctxchat.core.head import Head
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.record import CompactionRecord, Digest
@@ -106,9 +107,9 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         derived["current"] = _said_now((*map(self.group, self.current), *groups))
         derived["next_seq"] = max((m.seq + 1 for g in groups for m in g.messages), default=1)
         derived["next_seq"] = max(derived["next_seq"], self.next_seq)
-        derived |= {
-            name: before[name] for name in ("pinned", "compactions", "in_force", "rewound", "head") if name in before
-        }
+        kept = ("pinned", "compactions", "in_force", "rewound", "head")
+        derived |= {name: before[name] for name in kept if name in before}
+        derived["_notes"] = (*self._notes, *(group.id for group in groups if _added(group)))
         if "_live" in before:
             derived["_live"] = self._live + tuple(_entry(group, _added(group)) for group in groups)
         return ledger
@@ -139,46 +140,105 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         """
         if any(c.id == change.id for c in self.changes):
             raise LedgerError(f"change {change.id} is in force already")
-        seen: set[str] = set()
-        edits = tuple([self._checked(edit, seen, rewind=change.kind == "rewind") for edit in change.edits])
+        edits = tuple([self._checked(edit, rewind=change.kind == "rewind") for edit in change.edits])
+        if len(edits) > 1 and (twice := _repeated(chain.from_iterable(edit.covers for edit in edits))):
+            raise LedgerError(f"group {min(twice)} is covered twice by one change")
         if change.kind == "rewind" and any(e.replacement for e in change.edits):
             raise LedgerError("a rewind puts nothing in place of what it takes back")
         if unknown := [p for p in (*change.pins, *change.adds) if not self.holds(p)]:
             raise LedgerError(f"group {unknown[0]} is not in the record")
-        return self._with_changes((*self.changes, msgspec.structs.replace(change, edits=edits)))
+        change = msgspec.structs.replace(change, edits=edits)
+        ledger = self._with_changes((*self.changes, change))
+        if live := self._live_after(change):
+            vars(ledger)["_live"] = live
+        return ledger
 
-    def _checked(self, edit: Edit, seen: set[str], *, rewind: bool) -> Edit:
+    def _checked(self, edit: Edit, *, rewind: bool) -> Edit:
         """The edit as it is kept. No loop of ours where all is well: a journal of two hundred compactions names millions of
         groups."""
         covers = edit.covers
         if not covers:
             raise LedgerError("an edit must cover at least one group")
-        end = len(self.groups)
-        places = [place for place in map(self._places.get, covers) if place is not None and place < end]
-        if len(places) < len(covers):
-            unknown = next(g for g in covers if not self.holds(g))
-            raise LedgerError(f"group {unknown} is not in the record")
-        if not rewind and (pinned := self.pinned and self.pinned.intersection(covers)):
+        where = self._runs_of(covers)
+        if not rewind and (pinned := _among(self.pinned, covers)):
             raise LedgerError(f"Message {self.group(min(pinned)).first.id} is pinned.", "Unpin it first (F4, p).")
-        if not rewind and (gone := self.rewound and self.rewound.intersection(covers)):
+        if not rewind and (gone := _among(self.rewound, covers)):
             # or it would stay gone once the rewind is undone
             raise LedgerError(f"group {min(gone)} was taken back by a rewind", "Undo that first.")
-        if twice := seen and seen.intersection(covers):
-            raise LedgerError(f"group {min(twice)} is covered twice by one change")
-        if not all(map(lt, places, places[1:])):
-            if twice := _repeated(covers):
-                raise LedgerError(f"group {min(twice)} is covered twice by one change")
-            raise LedgerError("an edit must cover groups in the order of the record")
-        seen.update(covers)
-        current = frozenset[str]() if rewind else self.current.intersection(covers)
+        current = frozenset[str]() if rewind else _among(self.current, covers)
         if current and (len(current) > 1 or edit.replacement is None or edit.replacement.kind != "user"):
             raise LedgerError(
                 "the current user message must stay in view", "It can be shortened, or dropped a turn later."
             )
-        where = runs(places)
         if len(where) * _IDS_A_NUMBER > len(covers):
             return edit
-        return msgspec.structs.replace(edit, covers=cast("tuple[str, ...]", GroupIds(self._ids, where)))
+        return msgspec.structs.replace(edit, covers=self._named(where))
+
+    def _runs_of(self, names: Sequence[str]) -> Runs:
+        """The places of these groups. Raises LedgerError for one that is not in the record, and where they are not in its order,
+        each once."""
+        end = len(self.groups)
+        kept = names.runs_in(self._ids) if isinstance(names, GroupIds) else None
+        if kept is not None and sum(kept[-2:]) <= end:
+            return kept
+        places = [place for place in map(self._places.get, names) if place is not None and place < end]
+        if len(places) < len(names):
+            unknown = next(g for g in names if not self.holds(g))
+            raise LedgerError(f"group {unknown} is not in the record")
+        if not all(map(lt, places, places[1:])):
+            if twice := _repeated(names):
+                raise LedgerError(f"group {min(twice)} is covered twice by one change")
+            raise LedgerError("an edit must cover groups in the order of the record")
+        return runs(places)
+
+    def _named(self, where: Runs) -> tuple[str, ...]:
+        return cast("tuple[str, ...]", GroupIds(self._ids, where, self._places))
+
+    def together(self, several: Iterable[Sequence[str]]) -> tuple[str, ...]:
+        """The groups that any of these name, in the order of the record. Raises LedgerError."""
+        return self._named(union(map(self._runs_of, several)))
+
+    def without(self, names: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+        """The groups of the first that the others do not name, both in the order of the record. Raises LedgerError."""
+        return self._named(difference(self._runs_of(names), self._runs_of(others)))
+
+    def groups_of(self, names: Sequence[str]) -> tuple[Group, ...]:
+        """These groups as they were, in the order of the record as they are named. Raises LedgerError."""
+        spans = [self.groups[first : first + many] for first, many in pairs(self._runs_of(names))]
+        return spans[0] if len(spans) == 1 else tuple(chain.from_iterable(spans))
+
+    def _live_after(self, change: Change) -> tuple[Entry, ...] | None:
+        """What is live after one more change, told by what is live now: None where that is not known, or where one of the entries
+        is taken in part."""
+        if "_live" not in vars(self) or change.kind == "rewind" or change.adds:
+            return None
+        single = {edit.covers[0]: edit for edit in change.edits if len(edit.covers) == 1}
+        several = [edit for edit in change.edits if len(edit.covers) > 1]
+        pins = set(change.pins)
+        taken: Counter[int] = Counter()
+        entries: list[Entry] = []
+        for entry in self._live:
+            name = entry.covers[0]
+            edit = single.get(name) or next((one for one in several if name in one.covers), None)
+            if edit is None:
+                if name in pins and not entry.change:
+                    pins.remove(name)
+                    entry = msgspec.structs.replace(entry, pinned=True)
+                entries.append(entry)
+                continue
+            if len(entry.covers) > 1 and len(self.together((entry.covers, edit.covers))) > len(edit.covers):
+                return None
+            if id(edit) not in taken:
+                entries.append(Entry(edit.covers, edit.replacement, change.id, edit.kind, digest=edit.digest))
+            taken[id(edit)] += len(entry.covers)
+        whole = all(taken[id(edit)] == len(edit.covers) for edit in change.edits)
+        return tuple(entries) if whole and not pins else None
+
+    def with_changes_of(self, grown: Ledger, names: Collection[str]) -> Ledger:
+        """This record with these changes of one that grew out of it, among them all that something live came of."""
+        ledger = self._with_changes(tuple(change for change in grown.changes if change.id in names))
+        vars(ledger)["_live"] = tuple(entry for entry in grown.live() if self.holds(entry.covers[0]))
+        return ledger
 
     def undo(self, change_id: str) -> Ledger:
         """The ledger as if this change had never been made; later ones stay. Raises LedgerError when it is not in force."""
@@ -188,7 +248,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     def _with_changes(self, changes: tuple[Change, ...]) -> Ledger:
         ledger = msgspec.structs.replace(self, changes=changes)
-        same = {"_ids", "_places", "current", "next_seq"}  # the same groups stand in the same places
+        same = {"_ids", "_places", "_notes", "current", "next_seq"}  # the same groups stand in the same places
         if any(c.kind == "rewind" for c in (*self.changes, *changes)):
             same.remove("current")
         vars(ledger).update({name: value for name, value in vars(self).items() if name in same})
@@ -243,8 +303,10 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     def staying(self, fold: Iterable[str]) -> tuple[Group, ...]:
         """The groups of the record that a view shows something of, summaries aside, once these are folded."""
-        gone = frozenset(fold)
-        shown = (e for e in self._live if e.group and e.group.kind != "summary" and gone.isdisjoint(e.covers))
+        gone = searchable(fold)
+        shown = (
+            e for e in self._live if e.group and e.group.kind != "summary" and not any(n in gone for n in e.covers)
+        )
         return tuple(self.group(name) for entry in shown for name in entry.covers)
 
     @cached_property
@@ -288,8 +350,12 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
     @property
     def hidden_notes(self) -> frozenset[str]:
         """Ids of notes whose changes were undone: in the record, but no longer shown."""
-        shown = {a for c in self.in_force for a in c.adds}
-        return frozenset(g.id for g in self.groups if g.source and _added(g) and g.id not in shown)
+        return frozenset(self._notes).difference(a for c in self.in_force for a in c.adds)
+
+    @cached_property
+    def _notes(self) -> tuple[str, ...]:
+        """Ids of the notes that changes put there."""
+        return tuple(g.id for g in self.groups if g.source and _added(g))
 
     @cached_property
     def _ids(self) -> list[str]:
@@ -377,7 +443,12 @@ def _added(group: Group) -> bool:
     return group.source.startswith((RESTORE_NOTE, MEMO_NOTE))
 
 
-def _repeated(ids: tuple[str, ...]) -> set[str]:
+def _among(some: frozenset[str], covers: Sequence[str]) -> frozenset[str]:
+    """Those that are covered: told without a look at each group that is."""
+    return frozenset(name for name in some if name in covers) if isinstance(covers, GroupIds) else some & {*covers}
+
+
+def _repeated(ids: Iterable[str]) -> set[str]:
     return {i for i, times in Counter(ids).items() if times > 1}
 
 

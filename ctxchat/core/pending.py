@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
@@ -48,21 +48,19 @@ def open_requests(groups: Sequence[Group]) -> list[Group]:
 def pending(ledger: Ledger, fold: Collection[str], max_tokens: int, count: Count) -> Pending:
     """What is open when these groups are folded: the newest request first and whole, where it goes with them, and those before it
     that were never answered. It is dated, since what follows below may answer it; where none is open that is said."""
-    standing = [g for g in ledger.groups_in_force if g.kind in {"user", "reply", "round"}]
-    asked = open_requests(standing)
-    gone = frozenset(fold)
+    asked = open_requests(ledger.groups_in_force)
     if not asked:
-        newest = next((g for g in reversed(standing) if g.kind == "user" and own_words(g.first)), None)
-        if newest is None or newest.id not in gone:
+        newest = next((g for g in _said_last(ledger) if g.kind == "user" and own_words(g.first)), None)
+        if newest is None or newest.id not in fold:
             return Pending()
-        answer = next(g for g in reversed(standing) if g.kind == "reply" and not g.first.interrupted)
+        answer = next(g for g in _said_last(ledger) if g.kind == "reply" and not g.first.interrupted)
         said = f"The person's last request up to {answer.first.id} was {newest.first.id}, which was answered there: none is open."
         return Pending(said)
     lines: list[str] = []
     told: set[str] = set()
     room = max_tokens
     for number, group in enumerate(asked):
-        if group.id in gone:
+        if group.id in fold:
             words = own_words(group.first)
             words = words if number == 0 or count(words) <= room else clip(words, max(60, room // 2), count, " […] ")
             room -= count(words)
@@ -72,16 +70,15 @@ def pending(ledger: Ledger, fold: Collection[str], max_tokens: int, count: Count
             lines.append(f"- {group.first.id}, which stands below")
         if room < 0:
             break
-    last = standing[-1].messages[-1].id
+    last = next(_said_last(ledger)).messages[-1].id
     return Pending(f"{_opening(asked, f' as of {last}')}:\n" + "\n".join(lines), frozenset(told))
 
 
 def asked_now(ledger: Ledger, max_tokens: int, count: Count) -> str:
     """Which request governs the work, for whoever writes a summary."""
-    standing = [g for g in ledger.groups_in_force if g.kind in {"user", "reply", "round"}]
-    asked = open_requests(standing)
+    asked = open_requests(ledger.groups_in_force)
     if not asked:
-        newest = next((g.first.id for g in reversed(standing) if g.kind == "user"), "")
+        newest = next((g.first.id for g in _said_last(ledger) if g.kind == "user"), "")
         return f"No request is open: {newest}, the person's newest, was answered." if newest else ""
     shown = [f"{g.first.id}: {clip(own_words(g.first), max_tokens, count, ' […] ')}" for g in asked[:3]]
     return f"{_opening(asked)}:\n" + "\n".join(shown)
@@ -95,3 +92,8 @@ def _opening(asked: Sequence[Group], when: str = "") -> str:
         return said
     settled = "those before it may have been dealt with on the way"
     return f"{said} by a whole reply; the newest, which stands first, governs the work, {settled}"
+
+
+def _said_last(ledger: Ledger) -> Iterator[Group]:
+    """What was said and done, the newest first."""
+    return (g for g in reversed(ledger.groups_in_force) if g.kind in {"user", "reply", "round"})

@@ -463,10 +463,10 @@ class Clock(Protocol):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What stands written of a part of a conversation, and the ids of the groups it stands for."""
+    """What stands written of a part of a conversation, and the ids of the groups it stands for, in the order of the record."""
 
     text: str = ""
-    covers: frozenset[str] = frozenset()
+    covers: Sequence[str] = ()
 
 
 class SummaryTask(msgspec.Struct, frozen=True):

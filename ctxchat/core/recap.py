@@ -6,9 +6,10 @@ Made anew from the record each time, so that a recap of recaps cannot blur.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from operator import attrgetter
 
 import msgspec
 
@@ -35,8 +36,8 @@ EMPTY_MESSAGE_CHARS = 8
 MIN_CUT_TOKENS = 30
 """Tokens of a message that is cut, at least: it gets half of what one may have that stays whole, so that more do."""
 
-RULE_WEIGHT = 4
-"""The worth of what the person wants to hold from then on."""
+RULE_WEIGHT, CHOICE_WEIGHT = 4, 3
+"""The worth of what the person wants to hold from then on, of a refusal and a correction; and of a choice."""
 
 MAX_SENTENCE_TOKENS = 120
 """Tokens of a sentence that is still one, and no paste."""
@@ -49,14 +50,21 @@ _LEFT_OUT = "- {} messages are left out here"
 _FINDS = "; recall finds them"
 
 
-class _Statement(msgspec.Struct, frozen=True):
-    """What the person said in one place: in a message, while they refused a call, or to a question that one asked. `worth` as in
-    `_worths`, 4 for a rule, a refusal, a correction or an answer."""
+_MARK_TOKENS = 6
+"""Of a message's line, its id, its mark and the line end."""
 
+MAX_MISSED = 200
+"""Messages that find no room one behind the other before no more are tried."""
+
+
+class _Statement(msgspec.Struct, frozen=True, gc=False):
+    """What the person said in one place: in a message, while they refused a call, or to a question that one asked. `place` is its
+    number among all."""
+
+    place: int
+    group: str
     id: str
-    seq: int
     text: str
-    worth: int
 
 
 def person_said(
@@ -75,19 +83,30 @@ def person_said(
     oldest first. How many are left out is told. `memory` has the facts found so far; `recall`: the reader has that tool for the
     rest."""
     memory = memory or Memory()
-    said = _all_said(groups, memory, but)
+    heard = memory.gathered(_heard, groups)
+    said = [one for one in heard.said if one.group not in but] if but else heard.said
+    ends, ranked = [*said[:1], *said[1:][-1:]], heard.by_worth_now()
     room = max_tokens - count(_HEAD) - count(f"{_LEFT_OUT}{_FINDS}.") - 8
-    weights = {one.id: memory.once(count, one.text) + 6 for one in said}  # 6: its id, its mark, the line end
-    longest = _fitting(weights.values(), room, UNCUT_MESSAGE_TOKENS)
-    if not longest:
-        kept = [one for one in said if one.worth or one in {said[0], said[-1]}]
-        longest = _fitting([weights[one.id] for one in kept], room, BRIEF_MESSAGE_TOKENS) or BRIEF_MESSAGE_TOKENS
-    lines: dict[str, str] = {}
-    behind = sorted(said[1:-1], key=lambda one: (-one.worth, -one.seq))
-    rules = [one for one in behind if one.worth >= RULE_WEIGHT]
-    for one in [*rules, *said[:1], *said[1:][-1:], *behind[len(rules) :]]:
-        cut = weights[one.id] > longest + 6
-        if (MIN_CUT_TOKENS // 2 if cut else weights[one.id] - 6) > room:
+
+    def weight(one: _Statement) -> int:
+        return memory.once(count, one.text) + _MARK_TOKENS
+
+    longest = 0
+    if len(said) * _MARK_TOKENS <= room:
+        longest = _fitting(map(weight, said), room, UNCUT_MESSAGE_TOKENS)
+    if not longest and sum(len(some) for worth, some in ranked.items() if worth) * _MARK_TOKENS <= room:
+        worthy = {one.place: one for worth, some in ranked.items() if worth for one in some if one.group not in but}
+        kept = worthy | {one.place: one for one in ends}
+        longest = _fitting(map(weight, kept.values()), room, BRIEF_MESSAGE_TOKENS)
+    longest = longest or BRIEF_MESSAGE_TOKENS
+    lines: dict[int, str] = {}
+    missed = 0
+    for one in _dearest_first(ranked, ends, but):
+        cut = weight(one) > longest + _MARK_TOKENS
+        missed += 1
+        if missed > MAX_MISSED:
+            break
+        if (MIN_CUT_TOKENS // 2 if cut else weight(one) - _MARK_TOKENS) > room:
             continue
         for text in memory.once(_cut_forms, (one.text, longest, count)) if cut else (one.text,):
             if memory.once(count, text) > room:
@@ -95,82 +114,113 @@ def person_said(
             line = f"- {one.id}: {text}"
             if (tokens := count(line) + 1) <= room:
                 room -= tokens
-                lines[one.id] = line
+                lines[one.place] = line
+                missed = 0
                 break
-    shown = [lines[one.id] for one in said if one.id in lines]
+    shown = [lines[place] for place in sorted(lines)]
     if len(shown) < len(said) and shown:
         shown.insert(1, f"{_LEFT_OUT.format(len(said) - len(shown))}{_FINDS if recall else ''}.")
     return "\n".join([_HEAD, *shown]) if shown else ""
 
 
-def _all_said(groups: Sequence[Group], memory: Memory, but: Collection[str]) -> list[_Statement]:
-    """All that the person said, in the order of the record."""
-    heard = memory.gathered(_heard, groups)
-    worth = _worths(heard)
-    return [
-        _Statement(name, seq, text, worth.get(group, RULE_WEIGHT))
-        for group, name, seq, text in heard.said
-        if group not in but
-    ]
+_Ranked = Mapping[int, Sequence[_Statement]]
+"""Statements by their worth, those of one worth in their order."""
+
+
+def _dearest_first(ranked: _Ranked, ends: Sequence[_Statement], but: Collection[str]) -> Iterator[_Statement]:
+    """Those to be kept first at the beginning: rules, the first and the last of all, then the rest by worth, the newest first."""
+    aside = {one.place for one in ends}
+
+    def newest_first(worth: int) -> Iterator[_Statement]:
+        return (one for one in reversed(ranked[worth]) if one.place not in aside and one.group not in but)
+
+    yield from newest_first(RULE_WEIGHT) if RULE_WEIGHT in ranked else ()
+    yield from ends
+    for worth in sorted(ranked, reverse=True):
+        yield from newest_first(worth) if worth < RULE_WEIGHT else ()
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """A message of the person's and what came of it so far: `worth`, and `alone` where it was only answered (None once it was
+    more). `statement` is None where it has no words."""
+
+    statement: _Statement | None
+    worth: int
+    alone: int | None
+    brief: bool
+
+    def worth_now(self, answered: bool) -> int:
+        """What came of it, which says what it was in any language: 4 where it is a rule or turns something down, 3 where it is a
+        choice, 2 where something was done, 1 where something was looked up or it tells something exact, 0 where it was only
+        answered, as remarks and thanks are. A word or two tell nothing, whatever was done then."""
+        worth = self.alone if answered and self.alone is not None else self.worth
+        return 0 if self.brief and self.worth != CHOICE_WEIGHT else worth
 
 
 class _Heard(msgspec.Struct, frozen=True):
-    """What the person said up to a place of the record, each as group, message, its place and text, and what came of it up to
-    there: see `_worths`. Of the last ones that they `asked` it is open what comes."""
+    """What the person `said` up to a place of the record, in order, and `by_worth` all of it but what they `asked` last: of that
+    it is open what comes."""
 
-    said: Sequence[tuple[str, str, int, str]] = ()
-    worth: Mapping[str, int] = {}
-    only_answered: Mapping[str, int] = {}
-    brief: Sequence[str] = ()
-    asked: Sequence[str] = ()
+    said: Sequence[_Statement] = ()
+    by_worth: _Ranked = {}
+    asked: Sequence[_Asked] = ()
     answered: bool = True
+
+    def by_worth_now(self) -> dict[int, list[_Statement]]:
+        """All of it by the worth that it has at this place."""
+        found = {worth: [*some] for worth, some in self.by_worth.items()}
+        _put_among(found, self.asked, self.answered)
+        return found
+
+
+def _put_among(ranked: dict[int, list[_Statement]], asked: Iterable[_Asked], answered: bool) -> None:
+    for one in asked:
+        if one.statement:
+            insort(ranked.setdefault(one.worth_now(answered), []), one.statement, key=attrgetter("place"))
 
 
 def _heard(memory: Memory, before: _Heard | None, groups: Sequence[Group]) -> _Heard:
     """What the person said up to the end of these groups, where that before them is known."""
     before = before or _Heard()
-    said, worth, only_answered = [*before.said], {**before.worth}, {**before.only_answered}
-    brief, asked, answered = [*before.brief], [*before.asked], before.answered
+    said, asked, answered = [*before.said], [*before.asked], before.answered
+    by_worth = {worth: [*some] for worth, some in before.by_worth.items()}
+
+    def statement(group: Group, name: str, text: str) -> _Statement:
+        said.append(_Statement(len(said), group.id, name, text))
+        return said[-1]
+
     for group in groups:
         if group.kind == "user":
-            if text := _message_line(group.first):
-                said.append((group.id, group.first.id, group.first.seq, text))
-            asked = [*([] if answered else asked), group.id]
-            answered = False
+            if answered:
+                _put_among(by_worth, asked, answered)
+                asked, answered = list[_Asked](), False
+            text = _message_line(group.first)
             exact = {fact.kind for fact in memory.find_facts(group).facts}
             holds = "rule" in exact or turns_down(group.first.text)
-            worth[group.id] = RULE_WEIGHT if holds else 3 if "decision" in exact else 1
-            only_answered[group.id] = min(worth[group.id], len(exact)) if not holds else RULE_WEIGHT
-            if len(group.first.text) <= EMPTY_MESSAGE_CHARS:
-                brief.append(group.id)
+            worth = RULE_WEIGHT if holds else CHOICE_WEIGHT if "decision" in exact else 1
+            alone = RULE_WEIGHT if holds else min(worth, len(exact))
+            brief = len(group.first.text) <= EMPTY_MESSAGE_CHARS
+            asked.append(_Asked(statement(group, group.first.id, text) if text else None, worth, alone, brief))
             continue
         answered = True
         if group.kind == "round":
-            said += [(group.id, *told) for told in _said_to_calls(group)]
-            for name in asked:
-                worth[name] = max(worth[name], 1 + memory.find_facts(group).done)
-                only_answered.pop(name, None)
-    return _Heard(said, worth, only_answered, brief, asked, answered)
+            told = [statement(group, *words) for words in _said_to_calls(group)]
+            if told:
+                by_worth.setdefault(RULE_WEIGHT, []).extend(told)
+            came = 1 + memory.find_facts(group).done
+            asked = [msgspec.structs.replace(one, worth=max(one.worth, came), alone=None) for one in asked]
+    return _Heard(said, by_worth, asked, answered)
 
 
-def _worths(heard: _Heard) -> dict[str, int]:
-    """What came of each message of the person, which says what it was in any language: 4 where it is a rule or turns something
-    down, 3 where it is a choice, 2 where something was done, 1 where something was looked up or it tells something exact, 0 where
-    it was only answered, as remarks and thanks are. A word or two tell nothing, whatever was done then."""
-    still = () if heard.answered else heard.asked
-    answers = {name: told for name, told in heard.only_answered.items() if name not in still}
-    return {**heard.worth, **answers, **{name: 0 for name in heard.brief if heard.worth[name] != 3}}
-
-
-def _said_to_calls(group: Group) -> Iterator[tuple[str, int, str]]:
+def _said_to_calls(group: Group) -> Iterator[tuple[str, str]]:
     """What the person said while they refused calls of this round, and what they answered to its questions."""
     for call, result in zip(group.first.calls, group.messages[1:], strict=False):
         if words := words_of_answer(call, result):
             asked = first_line(str((fields_of(call.arguments) or {}).get("question", "")), 100)
-            yield result.id, result.seq, f"(asked: {asked}) {words}"
+            yield result.id, f"(asked: {asked}) {words}"
         elif words := words_of_refusal(result):
             about = f"{call.name} {first_line(use_of(call).target, 60)}".rstrip()
-            yield result.id, result.seq, f"(refusing {about}) {words}"
+            yield result.id, f"(refusing {about}) {words}"
 
 
 def _standing_sentences(text: str, count: Count) -> list[str]:

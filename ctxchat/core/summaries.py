@@ -5,13 +5,13 @@ A summary is known by its metadata (group kind, digest), never by its text: a us
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
 from ctxchat.core.carried import carried_text
 from ctxchat.core.facts import Memory, collect, merged, render
+from ctxchat.core.group_ids import Runs, pairs, runs, union
 from ctxchat.core.ledger import Change, Edit, Entry, Ledger
 from ctxchat.core.messages import Group, Message
 from ctxchat.core.overtaken import with_what_came_since
@@ -83,40 +83,48 @@ def written(ledger: Ledger) -> tuple[Written, ...]:
     may be nothing; behind it, of ever more of it, what code or another agent made of it."""
     found = [_written_of(ledger, entry) for entry in earlier(ledger)]
     return tuple(
-        _as_one([some[min(n, len(some) - 1)] for some in found]) for n in range(max(map(len, found), default=1))
+        _as_one(ledger, [some[min(n, len(some) - 1)] for some in found]) for n in range(max(map(len, found), default=1))
     )
 
 
 def _written_of(ledger: Ledger, entry: Entry) -> list[Written]:
-    """The texts of one summary and of those it took the place of, back to one that was written of the originals. A recap carries
-    an earlier text on and covers more than that: who wrote it is told by the first compaction that has it."""
-    first: dict[str, tuple[Change, Edit]] = {}
-    for change in ledger.in_force:
-        for edit in change.edits:
-            if edit.digest and edit.digest.summary:
-                first.setdefault(edit.digest.summary, (change, edit))
-    own, others = frozenset(entry.covers if first else ()), list[Written]()
-    for text, (change, edit) in reversed(first.items()):
-        if own.isdisjoint(edit.covers):
+    """The texts of one summary and of those it took the place of, back to one that was written of the originals."""
+    others: list[Written] = []
+    for text, (change, edit) in reversed(written_by(ledger).items()):
+        if len(ledger.without(edit.covers, entry.covers)) == len(edit.covers):
             continue
-        one = Written(text, frozenset(edit.covers))
+        one = Written(text, edit.covers)
         if change.record is None or change.record.from_originals:
             return [one, *reversed(others)]
         others.append(one)
     return [Written(), *reversed(others)]
 
 
-def _as_one(several: Sequence[Written]) -> Written:
+def written_by(ledger: Ledger) -> dict[str, tuple[Change, Edit]]:
+    """Each summary that a model, another agent or a person wrote, with the change that brought it, the latest at the end. A recap
+    carries an earlier text on and covers more than that: it counts where none but recaps have it."""
+    found: dict[str, tuple[Change, Edit]] = {}
+    for change in ledger.in_force:
+        for edit in change.edits:
+            if edit.digest is None or not (text := edit.digest.summary):
+                continue
+            anew = change.record.from_originals if change.record else not edit.digest.recap
+            if anew:
+                found.pop(text, None)
+            found.setdefault(text, (change, edit))
+    return found
+
+
+def _as_one(ledger: Ledger, several: Sequence[Written]) -> Written:
     text = "\n\n".join(one.text for one in several if one.text)
-    return Written(text, frozenset(name for one in several for name in one.covers))
+    return Written(text, ledger.together(one.covers for one in several))
 
 
 def evidence_after(ledger: Ledger, fold: Sequence[str], memory: Memory | None = None) -> Evidence:
     """The facts once these groups are folded: those of the summaries in force, and of the groups that none of them tells of. A
     summary of another agent brings no facts, so that what it stands for is looked through like the rest."""
     known = [e for e in earlier(ledger) if e.digest and e.digest.evidence != Evidence()]
-    before = {name for e in known for name in e.covers}
-    fresh = [ledger.group(name) for name in fold if name not in before]
+    fresh = ledger.groups_of(ledger.without(fold, ledger.together(e.covers for e in known)))
     return collect(fresh, merged_digest(known).evidence, memory, staying=ledger.staying(fold))
 
 
@@ -142,14 +150,14 @@ def summary_group(
     said = person_said(covered, int(left * MAX_SAID_SHARE), count, memory, open_now.told, recall=recall)
     beside = "\n".join((digest.summary, said, digest.recap, shown))
     facts = render(digest.evidence, left - count(said), count, beside, recall=recall)
-    turns = [g.turn for g in covered]
-    covered_seqs = [m.seq for g in covered for m in g.messages if not m.synthetic]
-    places = id_ranges(covered_seqs if seqs is None else seqs)
-    when = f"turns {min(turns)}–{max(turns)}" if min(turns) < max(turns) else f"turn {min(turns)}"
-    where = f"Covers messages {places} ({when})."
-    last = max(covered_seqs, default=0)
+    memory = memory or Memory()
+    numbers = message_numbers(covered, memory)
+    places = told_runs(numbers) if seqs is None else id_ranges(seqs)
+    first, newest = covered[0].turn, covered[-1].turn
+    where = f"Covers messages {places} ({f'turns {first}–{newest}' if first < newest else f'turn {first}'})."
+    last = max(0, sum(numbers[-2:]) - 1)
     after = (group for group in kept if group.first.seq > last)
-    written = with_what_came_since(digest.summary.strip(), after, memory or Memory())
+    written = with_what_came_since(digest.summary.strip(), after, memory)
     both = BACK.format(id_ranges(digest.back)) if digest.summary and digest.back else ""
     parts = [
         OPENING,
@@ -234,21 +242,23 @@ def too_little(before: int, after: int) -> str:
     return f"The compaction would have freed {freed} of {short(before)} tokens, less than {percent(MIN_GAIN_SHARE)}."
 
 
+def message_numbers(groups: Sequence[Group], memory: Memory) -> Runs:
+    """The numbers of the messages in these groups, without results that were made up."""
+    return memory.gathered(_numbers, groups)
+
+
+def _numbers(memory: Memory, before: Runs | None, groups: Sequence[Group]) -> Runs:
+    return union((before or (), runs(sorted(m.seq for g in groups for m in g.messages if not m.synthetic))))
+
+
 def id_ranges(places: Iterable[int]) -> str:
     """Ids of messages in runs, `m3–m7, m9`; what is behind the first runs as a number."""
-    found = sorted(set(places))
-    runs: list[tuple[int, int]] = []
-    first = 0
-    while first < len(found):  # a run ends where places grow faster than their number
-        start = found[first] - first
-        after = bisect_right(range(len(found)), start, lo=first, key=lambda at: found[at] - at)
-        runs.append((found[first], found[after - 1]))
-        first = after
-    words = list(_run_words(runs[:MAX_ID_RANGES]))
-    more = sum(b - a + 1 for a, b in runs[MAX_ID_RANGES:])
+    return told_runs(runs(sorted(set(places))))
+
+
+def told_runs(numbers: Runs) -> str:
+    """Numbers of messages as `id_ranges` tells them."""
+    found = [*pairs(numbers)]
+    words = [f"m{a}" if many == 1 else f"m{a}–m{a + many - 1}" for a, many in found[:MAX_ID_RANGES]]
+    more = sum(many for _, many in found[MAX_ID_RANGES:])
     return ", ".join(words) + (f" and {more} more" if more else "")
-
-
-def _run_words(runs: Sequence[tuple[int, int]]) -> Iterator[str]:
-    for a, b in runs:
-        yield f"m{a}" if a == b else f"m{a}–m{b}"

@@ -16,6 +16,7 @@ from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.clip import clip, head
 from ctxchat.core.expressions import expression
 from ctxchat.core.facts import render
+from ctxchat.core.group_ids import searchable
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.memos import memos_of
 from ctxchat.core.messages import BROKEN_OFF, Group, Message, Text, ToolCall, spoken
@@ -25,7 +26,7 @@ from ctxchat.core.ports import SummaryTask
 from ctxchat.core.recap import person_said
 from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.planning import PlanOptions, is_summary
-from ctxchat.core.summaries import MAX_SAID_SHARE, evidence_after, id_ranges, room_in_words, written
+from ctxchat.core.summaries import MAX_SAID_SHARE, evidence_after, id_ranges, message_numbers, room_in_words, written
 from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import exchanges, failed, first_line, gist, is_to_do, patch_in, refused, use_of
 from ctxchat.core.working_set import not_in_view
@@ -71,7 +72,7 @@ def summary_task(ledger: Ledger, step: Step, options: PlanOptions, instructions:
     code's or another agent's stands for are, as they were, and so is what was shortened."""
     read, *instead = written(ledger)
     return SummaryTask(
-        tuple(options.memory.shown(ledger.group(name)) for name in step.fold if name not in read.covers),
+        tuple(map(options.memory.shown, ledger.groups_of(ledger.without(step.fold, read.covers)))),
         read.text,
         _recent_context(ledger, step, options),
         instructions,
@@ -111,19 +112,19 @@ def input_tokens(groups: Iterable[Group]) -> int:
 def _recent_context(ledger: Ledger, step: Step, options: PlanOptions) -> str:
     """What the person said last, the newest messages, the person's messages and the facts that go along with the summary."""
     count = options.counter.count_text
-    folded = frozenset(step.fold)
+    groups, folded = ledger.groups_of(step.fold), searchable(step.fold)
     stays = [
         e
         for e in ledger.live()
         if e.group
         and not is_summary(e)
-        and folded.isdisjoint(e.covers)
+        and not any(name in folded for name in e.covers)
         and not e.group.source.startswith(CONTEXT_NOTE)  # what stands around is told anew, and the notes on it go
     ]
     kept = [e.group for e in stays if e.group]
-    calls = {c.id: c for e in stays for name in e.covers for m in ledger.group(name).messages for c in m.calls}
+    calls = {c.id: c for e in stays for g in ledger.groups_of(e.covers) for m in g.messages for c in m.calls}
     parts = [asked_now(ledger, 400, count)]
-    if last := max((m.seq for name in step.fold for m in ledger.group(name).messages if not m.synthetic), default=0):
+    if last := sum(message_numbers(groups, options.memory)[-2:]) - 1:
         parts.append(
             f"The messages you are given end with m{last}: what you write of the end is written as of m{last}. What stays in "
             "view comes after it and overtakes it; nothing that is done there is a next step."
@@ -133,7 +134,6 @@ def _recent_context(ledger: Ledger, step: Step, options: PlanOptions) -> str:
         parts.append(
             f"These messages stay in view: {places}. The newest of them, in short but for the last results:\n{newest}"
         )
-    groups = [ledger.group(name) for name in step.fold]
     if again := not_in_view(options.files, ledger, step.fold):
         paths = ", ".join(f.path for f in again)
         parts.append(f"Of these files, touched last, as much as fits stands beside your record as it is now: {paths}")
@@ -144,7 +144,7 @@ def _recent_context(ledger: Ledger, step: Step, options: PlanOptions) -> str:
         parts.append(
             "The messages of the person that you are given stand word for word beside your record, with their ids."
         )
-    if memos := memos_of(ledger):
+    if memos := memos_of(ledger) if options.recall else {}:
         parts.append(f"The agent's memos stand word for word beside your record: {', '.join(memos)}.")
     evidence = evidence_after(ledger, step.fold, options.memory)
     if facts := render(evidence, step.evidence_tokens - count(words), count, words, recall=options.recall):

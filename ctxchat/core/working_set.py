@@ -146,7 +146,7 @@ def newest(ledger: Ledger, fold: Sequence[str]) -> str:
     """What was done or said last, as words that name it; empty where it goes with these groups."""
     kinds = {"user", "reply", "round"}
     last = next((e for e in reversed(ledger.live()) if e.group and e.kind is None and e.group.kind in kinds), None)
-    if last is None or last.group is None or not frozenset(fold).isdisjoint(last.covers):
+    if last is None or last.group is None or any(name in fold for name in last.covers):
         return ""
     first = last.group.first
     if first.calls:

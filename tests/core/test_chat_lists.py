@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -172,6 +174,49 @@ def test_a_pass_counts_what_is_new_however_much_went_before() -> None:
     assert originals(messages) == conversation(60)
 
 
+def calls_of_a_compaction(size: int, summarise: Callable[[list[Any]], str] | None) -> int:
+    """Calls of Python functions that one makes where the list stands for so many messages."""
+    messages: list[dict[str, Any]] = [SYSTEM]
+    for number in range(size // 4):
+        messages += turn(number)
+        if number % 50 == 49:
+            messages = compact(messages, window=16_000, summarise=summarise)
+    messages += [m for number in range(size // 4, size // 4 + 50) for m in turn(number)]
+    called = 0
+
+    def see(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal called
+        called += event == "call"
+
+    sys.setprofile(see)
+    try:
+        after = compact(messages, window=16_000, summarise=summarise)
+    finally:
+        sys.setprofile(None)
+    assert len(after) < len(messages)
+    return called
+
+
+@pytest.mark.parametrize("by_model", [False, True])
+def test_a_compaction_does_no_more_however_much_its_summary_stands_for(by_model: bool) -> None:
+    number = itertools.count()
+    summarise = (lambda request: f"Goal {next(number)}: keep the service well.") if by_model else None
+    assert calls_of_a_compaction(8_000, summarise) < 1.1 * calls_of_a_compaction(2_000, summarise)
+
+
+def test_a_summariser_that_says_the_same_again_is_not_asked_of_everything_again() -> None:
+    asked: list[str] = []
+
+    def ask(request: list[Any]) -> str:
+        asked.append(request[1]["content"])
+        return "Nothing new."
+
+    messages: list[dict[str, Any]] = [SYSTEM]
+    for number in range(60):
+        messages = compact([*messages, *turn(number)], **SMALL, summarise=ask)
+    assert len(asked) > 4 and max(map(len, asked[2:])) < 1.5 * len(asked[1])
+
+
 def test_a_long_message_is_cut_once_however_often_it_is_folded() -> None:
     costs: list[int] = []
     count = CountedText()
@@ -317,7 +362,18 @@ def test_wrong_input_of_any_kind_is_one_error(messages: Any) -> None:
         compact(messages, window=1000)
 
 
-@pytest.mark.parametrize("tool", [None, 7, "x", {"function": 7}, {"function": {"parameters": 7}}, {"parameters": []}])
+@pytest.mark.parametrize(
+    "tool",
+    [
+        None,
+        7,
+        "x",
+        {"function": 7},
+        {"function": {"parameters": 7}},
+        {"parameters": []},
+        {"parameters": {"x": object()}},
+    ],
+)
 def test_wrong_tools_are_named(tool: Any) -> None:
     with pytest.raises(ImportProblem, match="tool 1"):
         compact([SYSTEM], window=1000, tools=[tool])
@@ -325,15 +381,22 @@ def test_wrong_tools_are_named(tool: Any) -> None:
         compact([SYSTEM], window=1000, tools=tool)
 
 
+@pytest.mark.parametrize("tokens", [None, "7", [], -1, float("nan"), float("inf")])
+def test_a_count_that_is_no_number_is_named_with_the_text(tokens: Any) -> None:
+    with pytest.raises(TypeError, match=r"count returned .* for the text '\w.*how many tokens"):
+        compact(conversation(3), window=1000, count=lambda text: tokens)
+
+
 @pytest.mark.parametrize(
     "sizes",
-    [{"window": 9, "count": 3}, {"window": 0}, {"window": -5}, {"window": 9, "trigger": 0.3, "target": 0.5},
+    [{"window": 9, "count": 3}, {"window": 9, "summarise": 3}, {"window": 9, "reserved": float("nan")},
+     {"window": float("inf")}, {"window": 0}, {"window": -5}, {"window": 9, "trigger": 0.3, "target": 0.5},
      {"window": 9, "trigger": 1.5},
      {"window": 9, "target": -1}, {"window": 9, "reserved": -1}, {"window": 9, "keep_recent": -1},
      {"window": "9"}, {"window": None}, {"window": 9, "trigger": "0.3"}, {"window": 9, "keep_recent": None}],
 )  # fmt: skip
 def test_senseless_sizes_are_refused(sizes: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"window|trigger|reserved|target|keep_recent|count"):
+    with pytest.raises(ValueError, match=r"window|trigger|reserved|target|keep_recent|count|summarise"):
         compact([SYSTEM], **sizes)
 
 

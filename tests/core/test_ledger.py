@@ -64,6 +64,10 @@ def test_live_entries_cover_every_group_once(made: tuple[Ledger, list[Ledger]]) 
         assert places == sorted(places), "entries stand in the order of the record"
         shown = {e.group.id: e.group for e in ledger.live() if e.pinned and e.group}
         assert shown == {name: ledger.group(name) for name in ledger.pinned}, "pinned groups are shown as they were"
+        anew = Ledger(ledger.groups, ledger.changes)
+        assert (ledger.live(), ledger.current) == (anew.live(), anew.current), (
+            "what a change leaves is as if worked out anew"
+        )
 
 
 @examples(75, 300)

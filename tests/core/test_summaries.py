@@ -127,7 +127,7 @@ def test_a_summariser_reads_the_originals_of_all_that_nobody_wrote_of_who_had_re
     assert [one.text for one in task.instead] == others
     less = shortened(task, most)
     stands = next((one.covers for one in task.instead if one.text == less.previous), read)
-    assert stands | {g.id for g in less.groups} == set(fold), "what is not read stands written"
+    assert {*stands, *(g.id for g in less.groups)} == set(fold), "what is not read stands written"
     fits = input_tokens(less.groups) <= most
     assert fits or len(others) == 0 or less.previous == others[-1], "only as much is left out as must be"
     facts = apply_plan(ledger, plan, "p", OPTIONS, summary="NOW").edits[-1].digest

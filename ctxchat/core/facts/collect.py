@@ -7,7 +7,7 @@ compaction; the newest value stands, and an error that was mended is none.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar, cast
 
@@ -97,7 +97,8 @@ class Memory:
         those, and the rest: it leaves that as it is."""
         kept = cast("list[tuple[Sequence[Group], Answer]]", self._gathered.setdefault(work, []))
         groups = tuple(groups)
-        known = max((one for one in kept if groups[: len(one[0])] == one[0]), key=lambda one: len(one[0]), default=None)
+        longest_first = sorted(kept, key=lambda one: -len(one[0]))
+        known = next((one for one in longest_first if groups[: len(one[0])] == one[0]), None)
         start = len(known[0]) if known else 0
         if known and start == len(groups):
             return known[1]
@@ -185,9 +186,11 @@ def merged(several: Iterable[Evidence], per_kind: int | None = MAX_FACTS_OF_A_KI
             thing = _thing(fact)
             kept[thing] = _merged(kept[thing], fact) if thing in kept else fact
     standing = _standing(kept.values())
-    carried = {fact for some in ranked(standing).values() for fact in some[:per_kind]}
-    facts = sorted((fact for fact in standing if fact in carried), key=lambda f: f.seq)
-    dropped += sum(fact.by != "tool" for fact in standing if fact not in carried)
+    many = Counter(fact.kind for fact in standing)
+    too_many = [fact for fact in standing if per_kind is not None and many[fact.kind] > per_kind]
+    left = {fact for some in ranked(too_many).values() for fact in some[per_kind:]}
+    facts = sorted((fact for fact in standing if fact not in left), key=lambda f: f.seq)
+    dropped += sum(fact.by != "tool" for fact in left)
     return Evidence(tuple(facts), dropped, gone)
 
 

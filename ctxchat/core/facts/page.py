@@ -170,6 +170,7 @@ class _Writing:
         self.taken: set[Fact] = set()
         self._words = set(_PLACE.findall(beside))
         self._folders: set[tuple[FactKind, str]] = set()
+        self._quoted: dict[Fact, bool] = {}
         self._weights: dict[Fact, int] = {}
 
     def most(self, fact: Fact) -> int:
@@ -185,7 +186,11 @@ class _Writing:
             return True
         if fact.kind in _WITHIN:
             return fact.key in self._words
-        return fact.kind in _QUOTED and bool(self._beside) and any(self._is_beside(form) for form in _said_forms(fact))
+        if fact.kind not in _QUOTED or not self._beside:
+            return False
+        if fact not in self._quoted:
+            self._quoted[fact] = any(self._is_beside(form) for form in _said_forms(fact))
+        return self._quoted[fact]
 
     def _is_beside(self, line: str) -> bool:
         return line.removesuffix(CUT) in self._beside if line.endswith(CUT) else stands(line, self._beside)

@@ -125,8 +125,7 @@ def caps_to_target(basis: Basis, budget: Budget, weight: int) -> tuple[int, int,
 
 def covers(basis: Basis, entries: Sequence[Entry]) -> tuple[str, ...]:
     """The groups of these entries and of the summary in force, in the order of the record."""
-    names = {name for e in (*entries, *basis.summaries) for name in e.covers}
-    return tuple(g.id for g in basis.ledger.groups if g.id in names)
+    return basis.ledger.together(e.covers for e in (*entries, *basis.summaries))
 
 
 def weight_with_summary(basis: Basis, entries: Sequence[Entry]) -> int:

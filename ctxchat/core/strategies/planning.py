@@ -145,7 +145,7 @@ def fold_edit(
 ) -> Edit:
     """The edit that puts one summary group in the place of these groups, with the memos and files that nothing else shows.
     `source` is the change's id; `files_tokens` are for the files, 0 for as many as the options say."""
-    groups, count = [ledger.group(g) for g in fold], options.counter.count_text
+    groups, count = ledger.groups_of(fold), options.counter.count_text
     shown, paths = working_set(
         not_in_view(options.files, ledger, fold), files_tokens or options.files_tokens, count, newest(ledger, fold)
     )
@@ -160,7 +160,7 @@ def fold_edit(
     more = tuple(Message(seq=0, role="user", content=text) for text in (memos, shown) if text)
     group = msgspec.structs.replace(group, messages=(*group.messages, *more))
     digest = msgspec.structs.replace(digest, files=paths)
-    return Edit(kind="digest", covers=tuple(fold), replacement=group, digest=digest)
+    return Edit("digest", ledger.together([fold]), group, digest)
 
 
 def is_summary(entry: Entry) -> bool:
