@@ -2,9 +2,10 @@
 
     python -m benchmarks.tool_weights [FOLDER]
 
-Once, each line of a file stood behind its number and each hit of a search behind its path; a list of tasks came back whole. The
-recorded results of `read_file` and `grep` are taken apart and written both ways by the tools' own rules; all others are as they
-are. Edits, to-do lists and what recall gives are no part of the recordings: those are played, ten of each, with what stands in
+Once, each line of a file stood behind its number, each hit of a search behind its path, each path with all its folders; a search
+without a find said again what for; a list of tasks came back whole. The recorded results of `read_file`, `grep` and `glob` are taken
+apart and written both ways by the tools' own rules; all others are as they are. Nothing that was found is left out but the ends of
+lines longer than 160 characters, where 100 around the hit stay; the recordings have 19. Edits, to-do lists and what recall gives are no part of the recordings: those are played, ten of each, with what stands in
 the recordings; for an edit it counts that a look at what it left is no longer needed.
 """
 
@@ -19,11 +20,12 @@ import msgspec
 
 from benchmarks.recordings import OURS, recordings
 from ctxchat.core.call_arguments import fields_of, plain_arguments
+from ctxchat.core.found_paths import below_folders
 from ctxchat.core.messages import ToolCall
 from ctxchat.models.tokenizers import counter
 from ctxchat.tools.edit_file import lines_now
-from ctxchat.tools.search_worker import MAX_LINE
-from ctxchat.tools.text import clip_line, numbered
+from ctxchat.tools.search_worker import shown_of
+from ctxchat.tools.text import numbered
 from ctxchat.tools.todo import TodoItem, drawn
 
 count = counter("gpt-4o")
@@ -39,6 +41,7 @@ def read_now(once: str, call: ToolCall) -> str:
     asked = (fields_of(call.arguments) or {}).get("end_line")
     once = once.replace(f"-{asked} of", f"-{asked} of\0")
     once = re.sub(r"\0( \d+), go on with start_line=\d+", r"\1", once).replace("\0", "")
+    once = re.sub(r"\[lines \d+-\d+ of (\d+)\]\Z", r"[of \1 lines]", once)
     lines: list[str] = []
     first = 0
     for line in once.split("\n"):
@@ -52,18 +55,29 @@ def read_now(once: str, call: ToolCall) -> str:
 
 def found_now(once: str, _: ToolCall) -> str:
     """The hits of a search, as they are written now."""
-    lines: list[str] = []
-    above = ""
+    files: list[tuple[str, list[str]]] = []
+    notes: list[str] = []
     for line in once.split("\n"):
         found = _HIT.fullmatch(line)
         if found is None:
-            lines.append(line)
+            notes.append("No match." if line.startswith("No match for") else line)
             continue
-        if found["path"] != above:
-            above = found["path"]
-            lines.append(above)
-        lines.append(f"{found['number']}{found['sign']}{clip_line(found['text'], MAX_LINE)}")
-    return "\n".join(lines)
+        if not files or found["path"] != files[-1][0]:
+            files.append((found["path"], []))
+        files[-1][1].append(f"{found['number']}{found['sign']}{shown_of(found['text'], 0)}")
+    heads = below_folders([path for path, _ in files])
+    return "\n".join(
+        [*(line for head, (_, lines) in zip(heads, files, strict=True) for line in (*head, *lines)), *notes]
+    )
+
+
+def globbed_now(once: str, _: ToolCall) -> str:
+    """The paths that a pattern matched, as they are written now."""
+    if once.startswith("No file matches"):
+        return "No file matches."
+    paths = [line for line in once.split("\n") if not line.startswith("[")]
+    notes = [line for line in once.split("\n") if line.startswith("[")]
+    return "\n".join([*(row for rows in below_folders(paths) for row in rows), *notes])
 
 
 def played(files: list[str]) -> dict[str, tuple[int, int]]:
@@ -99,7 +113,7 @@ def main() -> None:
         for message in recording.messages:
             if message.role == "tool":
                 name, text = message.name or "?", message.text
-                way = {"read_file": read_now, "grep": found_now}.get(name)
+                way = {"read_file": read_now, "grep": found_now, "glob": globbed_now}.get(name)
                 shown = way(text, made[message.call_id]) if way else text
                 once[name] += count(text)
                 now[name] += count(shown)

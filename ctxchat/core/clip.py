@@ -115,7 +115,7 @@ def _number_at(text: str, start: int) -> int:
     for further in range(NUMBERED_LINES):
         if found := _NUMBER.match(text, start):
             return int(found[1]) + further
-        if not start or not text.startswith("\t", start):
+        if not start or not text.startswith(("\t", "\n"), start):
             break
         start = text.rfind("\n", 0, start - 1) + 1
     return 0
@@ -127,7 +127,7 @@ def _line_range(first: int, last: int) -> str:
 
 NUMBERED_LINES = 5
 """Of a file that was read, one in so many lines begins with its number, the first one shown among them; the others with the tab
-that stands behind it. A number in each would be a fifth of all that is read."""
+that stands behind it, empty ones empty. A number in each would be a fifth of all that is read."""
 
 _NUMBER = re.compile(r" *(\d+)\t")
 """How a line of a file that was read begins, where it brings its number."""

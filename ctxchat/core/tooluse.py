@@ -18,6 +18,7 @@ import msgspec
 
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.expressions import expression
+from ctxchat.core.found_paths import whole_paths
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.quantities import count
 from ctxchat.core.tool_names import ASK_USER
@@ -109,7 +110,7 @@ _DEFINES = expression(
     r"^\s*(?:\d+[\s:|│→])?\s*(?:export |public |async |pub )*"
     r"(?:def|class|function|fn|func|struct|interface|type|const)\s+([A-Za-z]\w{2,})" + NO_PROSE
 )
-_NOTE = expression(r"\[(?:exit code|lines? |only |full text|no output|ended by|stopped after|…).*\]\s*")
+_NOTE = expression(r"\[(?:exit code|lines? |of \d+ lines|only |full text|no output|ended by|stopped after|…).*\]\s*")
 """A line that a tool adds about its own output."""
 LOOKS = expression(
     r"(?:\S+/)?(?:ls|cat|head|tail|grep|rg|find|sed -n|wc|which|echo|pwd|tree|file|stat|awk"
@@ -303,13 +304,14 @@ def _lines_read(text: str) -> str:
     if not numbered:
         return ""
     place, last = numbered[-1]
-    last += sum(1 for _ in takewhile(lambda line: line.startswith("\t"), lines[place + 1 :]))
+    last += sum(1 for _ in takewhile(lambda line: not line or line.startswith("\t"), lines[place + 1 :]))
     return f"lines {numbered[0][1]}–{last}"
 
 
 def hits_in(lines: Sequence[str]) -> tuple[int, str]:
     """How many hits a search tells of, without the lines around them, and the first with its path. A path with its hits below it
     or before each, or nothing but paths."""
+    lines = list(whole_paths(lines, hits=True))
     below = [line for line in lines if _HIT_BELOW.match(line)]
     if below and not _HIT_BELOW.match(lines[0]):
         return len(below), f"{lines[0]}:{below[0]}"

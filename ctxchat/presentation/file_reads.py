@@ -42,6 +42,9 @@ def read_lines(output: str) -> list[ReadLine]:
         if before := _NUMBERED.match(line):
             number = int(before[1]) if before[1] else number + 1
             found.append(ReadLine(line[before.end() :], number))
+        elif not line and number:
+            number += 1
+            found.append(ReadLine("", number))
         else:
             found.append(ReadLine(line, about=True))
     return found

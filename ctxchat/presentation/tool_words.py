@@ -8,6 +8,7 @@ from typing import cast
 
 from ctxchat.core.command_end import command_end
 from ctxchat.core.events import ToolFinished, ToolStatus
+from ctxchat.core.found_paths import whole_paths
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.quantities import count
 from ctxchat.core.secrets import marks_in
@@ -136,6 +137,8 @@ def counted(tool: str, output: str) -> str:
     text = found if about else output
     if unit == "hit":
         return count(hits_in(text.strip("\n").split("\n"))[0], unit)
+    if unit == "file" and "list" not in tool:
+        return lines_of("\n".join(whole_paths(text.split("\n"), hits=False)), unit)
     if (
         unit == "line"
         and "read" not in tool

@@ -256,8 +256,8 @@ def _drawn(place: ResolvedPath, excerpt: Excerpt, encoding: Encoding, first: int
         raise ToolError(f"{place.shown} has only {total} line{'s' * (total != '1')}; there is no line {first}.")
     notes = [] if encoding == Encoding() else [f"encoding: {encoding.label}"]
     notes += [f"line ends: {' and '.join(sorted(excerpt.ends))}"] if excerpt.ends - {"LF"} else []
-    if first > 1 or excerpt.last != excerpt.total:
-        notes.append(f"lines {first}-{excerpt.last} of {total}")
     if excerpt.last not in {excerpt.total, asked}:
-        notes[-1] += f", go on with start_line={excerpt.last + 1}"
+        notes.append(f"lines {first}-{excerpt.last} of {total}, go on with start_line={excerpt.last + 1}")
+    elif first > 1 or excerpt.last != excerpt.total:
+        notes.append(f"of {total} lines")
     return "\n".join(excerpt.lines) + (f"\n[{'; '.join(notes)}]" if notes else "")

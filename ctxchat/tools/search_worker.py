@@ -25,7 +25,10 @@ MAX_PAGE = 4_000_000
 """Characters of a converted page, twice what is fetched of one."""
 
 MAX_LINE = 160
-"""Characters of a line that are shown."""
+"""Characters of a line that is shown whole."""
+
+CUT_LINE = 100
+"""Characters that are shown of a longer one: most of them are made by programs."""
 
 MAX_HIT_LINES = 30
 """Lines that are shown of one hit over several; of a longer one the first ones and the last."""
@@ -232,9 +235,13 @@ def _shown(hits: Iterator[Hit], lines: list[str], path: str, around: int) -> Ite
         for at in range(max(shown + 1, first - around), until + 1):
             if first + MAX_HIT_LINES - 1 <= at < last:
                 continue
-            text = clip_line(lines[at], MAX_LINE, column if at == first else 0)
-            yield MatchLine(path, at + 1, text, at == first)
+            yield MatchLine(path, at + 1, shown_of(lines[at], column if at == first else 0), at == first)
         shown = until
+
+
+def shown_of(line: str, column: int) -> str:
+    """A line as it is shown, around the place of the hit in it."""
+    return line if len(line) <= MAX_LINE else clip_line(line, CUT_LINE, column)
 
 
 def _read_content(file: str) -> bytes | str:

@@ -12,6 +12,7 @@ from typing import Annotated
 import msgspec
 
 from ctxchat.core.errors import ToolError
+from ctxchat.core.found_paths import below_folders
 from ctxchat.core.patterns import covers_path
 from ctxchat.core.permissions import AccessRequest
 from ctxchat.core.ports import ToolContext, ToolOutput
@@ -131,7 +132,8 @@ class Glob(_SearchTool[GlobArguments]):
         if many > MAX_GLOBBED:
             notes.append(f"the newest {MAX_GLOBBED} of {many} are shown; use a narrower pattern")
         paths = [_path_below(place, entry.path) for entry in newest]
-        yield ToolOutput(_output_text(paths or [f"No file matches {arguments.pattern}."], notes))
+        rows = [row for rows in below_folders(paths) for row in rows]
+        yield ToolOutput(_output_text(rows or ["No file matches."], notes))
 
 
 class Grep(_SearchTool[GrepArguments]):
@@ -163,11 +165,12 @@ class Grep(_SearchTool[GrepArguments]):
         )
         notes: list[str] = []
         lines = await self._hits(job, place, min(max(1, arguments.max_hits), MAX_HITS), context, notes)
-        yield ToolOutput(_output_text(lines or [f"No match for {arguments.pattern}."], notes))
+        yield ToolOutput(_output_text(lines or ["No match."], notes))
 
     async def _hits(
         self, job: GrepJob, place: ResolvedPath, most: int, context: ToolContext, notes: list[str]
     ) -> list[str]:
+        files: dict[str, list[str]] = {}
         lines: list[str] = []
         hits, room = 0, context.max_chars
         last: tuple[str | None, int] = (None, 0)
@@ -189,8 +192,9 @@ class Grep(_SearchTool[GrepArguments]):
                         break
                     hits += found.matches
                     if found.path != last[0]:
-                        lines.append(_path_below(place, found.path))
-                        room -= len(lines[-1]) + 1
+                        path = _path_below(place, found.path)
+                        lines = files.setdefault(path, [])
+                        room -= len(path) + 1
                     elif (job.context or not found.matches) and found.number - 1 != last[1]:
                         lines.append("--")
                     lines.append(f"{found.number}{':' if found.matches else '-'}{found.text}")
@@ -199,7 +203,8 @@ class Grep(_SearchTool[GrepArguments]):
         except ToolError as error:
             hint = "Escape characters that are meant as they are: \\( \\[ \\{ \\. \\* \\+ \\? \\|"
             raise ToolError(f"{error.text.rstrip('.')}: the pattern {job.pattern!r} is not usable.", hint) from error
-        return lines
+        heads = below_folders(list(files))
+        return [line for head, lines in zip(heads, files.values(), strict=True) for line in (*head, *lines)]
 
 
 def _newest(found: list[FoundPath]) -> list[FoundPath]:

@@ -31,7 +31,7 @@ def clip(text: str, limit: int) -> str:
 
 
 def clip_line(line: str, limit: int, at: int = 0) -> str:
-    """A line of at most about `limit` characters around position `at`, with marks that count what is missing."""
+    """A line of at most about `limit` characters around position `at`, with marks that count the characters missing."""
     if len(line) <= limit:
         return line
     start = max(0, min(at - limit // 4, len(line) - limit))
@@ -42,8 +42,10 @@ def clip_line(line: str, limit: int, at: int = 0) -> str:
 
 
 def numbered(number: int, first: int, line: str) -> str:
-    """A line of a file as models see it, behind its number where it is the `first` one shown or has a round one."""
-    return f"{number if number == first or number % NUMBERED_LINES == 0 else ''}\t{line}"
+    """A line of a file as models see it, behind its number where it is the `first` one shown or has a round one; an empty one
+    without a number is left empty."""
+    own = number == first or number % NUMBERED_LINES == 0
+    return f"{number if own else ''}\t{line}" if own or line else ""
 
 
 def without_zeros(text: str) -> str:

@@ -18,15 +18,15 @@ tool = ReadFile()
 
 async def test_the_first_and_every_fifth_line_bring_their_number(call: Callable, workspace: Path) -> None:
     (workspace / "a.txt").write_text("one\n\n\tthree\nfour\nfive\nsix\n")
-    assert (await call(tool, path="a.txt")).text == "1\tone\n\t\n\t\tthree\n\tfour\n5\tfive\n\tsix"
-    assert (await call(tool, path="a.txt", start_line=4)).text == "4\tfour\n5\tfive\n\tsix\n[lines 4-6 of 6]"
+    assert (await call(tool, path="a.txt")).text == "1\tone\n\n\t\tthree\n\tfour\n5\tfive\n\tsix"
+    assert (await call(tool, path="a.txt", start_line=4)).text == "4\tfour\n5\tfive\n\tsix\n[of 6 lines]"
 
 
 async def test_a_range_says_where_it_lies(call: Callable, workspace: Path) -> None:
     (workspace / "a.txt").write_text("".join(f"l{n}\n" for n in range(1, 10)))
     found = await call(tool, path="a.txt", start_line="3", end_line=4)
-    assert found.text == "3\tl3\n\tl4\n[lines 3-4 of 9]"
-    assert (await call(tool, path="a.txt", start_line=9)).text == "9\tl9\n[lines 9-9 of 9]"
+    assert found.text == "3\tl3\n\tl4\n[of 9 lines]"
+    assert (await call(tool, path="a.txt", start_line=9)).text == "9\tl9\n[of 9 lines]"
 
 
 async def test_a_long_file_is_given_in_parts(call: Callable, workspace: Path) -> None:
@@ -95,7 +95,7 @@ async def test_a_huge_file_is_not_read_to_its_end(call: Callable, workspace: Pat
         file.write(b"hello\n" * 3000)
         file.truncate(3_000_000_000)  # sparse: three gigabytes that are not there
     text = (await call(tool, path="a", end_line=1)).text
-    assert text == "1\thello\n[lines 1-1 of very many]"
+    assert text == "1\thello\n[of very many lines]"
 
 
 async def test_crlf_is_said_and_not_shown(call: Callable, workspace: Path) -> None:

@@ -15,6 +15,7 @@ from ctxchat.core.facts.gone import FORBIDS
 from ctxchat.core.facts.numbers import numbers
 from ctxchat.core.facts.shared import At, asks, plain, some
 from ctxchat.core.facts.symbols import SHOUT, names_read, symbols
+from ctxchat.core.found_paths import whole_paths
 from ctxchat.core.messages import Group, Message, Text, ToolCall, own_words, spoken
 from ctxchat.core.record import Fact
 from ctxchat.core.sanitize import clean
@@ -308,7 +309,8 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
         case Use("search", _):
             if _is_path(place := place_searched(call)):
                 yield Fact("path", place, "", *at)
-            hits = dict.fromkeys(hit["path"] for hit in _HIT.finditer(result.text[:_MAX_SCANNED_CHARS]))
+            found = "\n".join(whole_paths(result.text[:_MAX_SCANNED_CHARS].split("\n"), hits=True))
+            hits = dict.fromkeys(hit["path"] for hit in _HIT.finditer(found))
             if len(hits) <= _MAX_FILES_FOUND:  # more are a listing
                 yield from (Fact("path", path, "", result.seq, "tool", group.turn) for path in hits if _is_path(path))
         case Use("fetch", address):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from ctxchat.core.expressions import expression
+from ctxchat.core.found_paths import whole_paths
 from ctxchat.models.offline import phrases
 from ctxchat.models.offline.passages import clean, clip, fence, file_lines, head, hits, ref, said
 from ctxchat.models.offline.transcript import DoneCall, ReadView, Reply
@@ -251,7 +252,10 @@ def _read_file(wanted: Command, seen: ReadView) -> Reply:
         if step:
             return step
     rows = [
-        r.strip().removeprefix("- ").removeprefix("./") for d in searched if not d.failed for r in d.text.split("\n")
+        r.strip().removeprefix("- ").removeprefix("./")
+        for d in searched
+        if not d.failed
+        for r in whole_paths(d.text.split("\n"), hits=False)
     ]
     found = [row for row in rows if re.fullmatch(r"\S*[\w/]\.\w+|\S*/\S+|[A-Z]\w+", row)]
     other = [path for path in found if path not in {d.get("path") for d in reads}]
@@ -327,6 +331,8 @@ def _report(wanted: Command, done: Sequence[DoneCall]) -> str:
         return trouble(last.denied, last.text, 20)
     text = last.text.strip()
     rows = text.split("\n") if text else []
+    if wanted.tool in {"glob", "grep"}:  # to a person each path whole
+        rows = list(whole_paths(rows, hits=wanted.tool == "grep"))
     match wanted.tool:
         case "shell":
             body = fence(head(rows, 30, tail=50)) if text else "It printed nothing."

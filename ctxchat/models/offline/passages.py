@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from ctxchat.core.expressions import expression
+from ctxchat.core.found_paths import whole_paths
 from ctxchat.models.offline.words import Topic, terms
 
 CLOSE, REACH = 2, 12
@@ -109,8 +110,7 @@ def hits(output: str) -> list[FileLine]:
     """The lines of a grep's output that look like `path:line:text`, or like `line:text` below a path."""
     found: list[FileLine] = []
     above = ""
-    for row in output.split("\n")[:MAX_LINES]:
-        row = row[:MAX_LINE_CHARS]
+    for row in whole_paths([row[:MAX_LINE_CHARS] for row in output.split("\n")[:MAX_LINES]], hits=True):
         match = (_HIT_BELOW.match(row) if above else None) or _HIT.match(row)
         if not match:
             above = above if _AROUND.match(row) else row
@@ -142,6 +142,9 @@ def _few_numbers(rows: Sequence[str]) -> Sequence[tuple[int, str]]:
         match = _FEW_NUMBERED.match(row)
         if not match and row.startswith("["):
             break
+        if not row and found:
+            found.append((found[-1][0] + 1, ""))
+            continue
         if not match or (match[1] and found and int(match[1]) != found[-1][0] + 1) or not (match[1] or found):
             return ()
         found.append((int(match[1]) if match[1] else found[-1][0] + 1, match[2]))

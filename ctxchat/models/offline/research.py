@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from ctxchat.core.expressions import expression
+from ctxchat.core.found_paths import whole_paths
 from ctxchat.models.offline import phrases
 from ctxchat.models.offline.commands import trouble
 from ctxchat.models.offline.passages import (
@@ -337,7 +338,8 @@ def _overview(seen: ReadView) -> Reply | None:
         return seen.calls("A README or a manifest says what a project is for.", *looks)
     listing = "\n".join(d.text for d in seen.named("list_files") if not d.failed)
     if not seen.named("read_file"):
-        text = "\n".join([listing, *(d.text for d in seen.named("glob") if not d.failed)])
+        found = (r for d in seen.named("glob") if not d.failed for r in whole_paths(d.text.split("\n"), hits=False))
+        text = "\n".join([listing, *found])
         readmes = sorted(
             {p.removeprefix("./") for p in re.findall(r"(?m)^\s*([\w./-]*README[\w.]*)", text)},
             key=lambda p: (p.count("/"), p),
@@ -446,7 +448,8 @@ def _read_passages(best: Sequence[Passage], seen: ReadView, asked: Question) -> 
 def _files_by_name(seen: ReadView, asked: Question) -> list[str]:
     """Files whose names hold the question's words, those that hold most first; a README where nothing else is known."""
     known = set(asked.topic.terms) | set(asked.lesser)
-    rows = [r for d in seen.named("glob", "list_files") if not d.failed for r in d.text.split("\n")]
+    rows = [r for d in seen.named("list_files") if not d.failed for r in d.text.split("\n")]
+    rows += [r for d in seen.named("glob") if not d.failed for r in whole_paths(d.text.split("\n"), hits=False)]
     paths = dict.fromkeys(
         p for r in rows for p in re.findall(r"[\w./\\-]*\w\.\w{1,8}\b|\bMakefile\b|\bREADME\b", r[:400])
     )

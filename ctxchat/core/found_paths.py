@@ -1,0 +1,43 @@
+"""How a search writes the paths it found: the names of several files of one folder below it, so that it is said once. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+_HERE = "./"
+_NOTE = re.compile(r"\[.*\]$|\s|$")
+"""What a tool says of its own output, or no line of a search."""
+_HIT = re.compile(r"\d{1,8}[:-]|--$")
+"""A hit, a line around one, what parts them."""
+
+
+def below_folders(paths: Sequence[str]) -> list[tuple[str, ...]]:
+    """The lines that stand for each of these paths: where the next one lies in the same folder that folder, ending in `/`, and the
+    name; only the name of those that follow; else the path itself, which has a `/` where a bare name would be one of a folder."""
+    found: list[tuple[str, ...]] = []
+    below = False
+    for folder, several in groupby(paths, lambda path: path[: path.rfind("/") + 1]):
+        names = [path[len(folder) :] for path in several]
+        if folder and len(names) > 1:
+            found += [(folder, names[0]), *((name,) for name in names[1:])]
+            below = True
+        else:
+            start = folder or (_HERE if below else "")
+            found += [(start + name,) for name in names]
+            below = below and not folder
+    return found
+
+
+def whole_paths(lines: Sequence[str], *, hits: bool) -> Iterator[str]:
+    """The lines of such a search with each path whole, and no folders; all others as they are. `hits` stand below their path."""
+    folder = ""
+    for line in lines:
+        if _NOTE.match(line) or (hits and _HIT.match(line)):
+            yield line
+        elif line.endswith("/"):
+            folder = line
+        else:
+            folder = "" if "/" in line else folder
+            yield folder + line.removeprefix(_HERE)
