@@ -2,11 +2,12 @@
 
     python -m benchmarks.tool_weights [FOLDER]
 
-Once, each line of a file stood behind its number, each hit of a search behind its path, each path with all its folders; a search
-without a find said again what for; a list of tasks came back whole. The recorded results of `read_file`, `grep` and `glob` are taken
-apart and written both ways by the tools' own rules; all others are as they are. Nothing that was found is left out but the ends of
-lines longer than 160 characters, where 100 around the hit stay; the recordings have 19. Edits, to-do lists and what recall gives are no part of the recordings: those are played, ten of each, with what stands in
-the recordings; for an edit it counts that a look at what it left is no longer needed.
+Once, each line of a file stood behind its number, each hit of a search behind its path, each path with all its folders; a
+search without a find said again what for; a list of tasks came back whole. The recorded results of `read_file`, `grep` and
+`glob` are taken apart and written both ways by the tools' own rules; all others are as they are. Nothing that was found is left
+out but the ends of lines longer than 160 characters, where 100 around the hit stay; the recordings have 19. Edits,
+to-do lists and what recall gives are no part of the recordings: those are played, ten of each, with what stands in the
+recordings; for an edit it counts that a look at what it left is no longer needed.
 """
 
 from __future__ import annotations

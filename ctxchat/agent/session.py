@@ -207,7 +207,10 @@ class Session:
             await self.compaction.close()
             if self.background:
                 await self.background.close()
-                notices += (Notice("warning", f"{row.id}: {row.moved}") for row in self.background.rows if row.moved)
+                rows = self.background.rows
+                notices += (Notice("warning", f"{row.id}: {row.moved}") for row in rows if row.moved)
+                left = [row for row in rows if row.running]
+                notices += (Notice("info", f"{row.id} goes on: {row.command[:80]} (/jobs ends it)") for row in left)
             await self._conversation.stop_background_work()
             with suppress(CtxchatError):  # nobody is left who could mend it
                 await self._conversation.flush()

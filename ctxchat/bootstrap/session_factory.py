@@ -400,7 +400,7 @@ class Opening:
         seen = SeenFiles(kept)
         checkpoints = self._checkpoints or Checkpoints(shared.workspace, kept, (str(shared.database.folder),))
         checkpoints.seen.append(seen)
-        jobs = Jobs()
+        jobs = Jobs(str(folder))
         tools = list(tools_for(shared, session, seen, jobs, self._shows_images, state.continues))
         for todo in (tool for tool in tools if isinstance(tool, Todo)):
             todo.resume(state.ledger.groups)

@@ -14,8 +14,8 @@ _HIT = re.compile(r"\d{1,8}[:-]|--$")
 
 
 def below_folders(paths: Sequence[str]) -> list[tuple[str, ...]]:
-    """The lines that stand for each of these paths: where the next one lies in the same folder that folder, ending in `/`, and the
-    name; only the name of those that follow; else the path itself, which has a `/` where a bare name would be one of a folder."""
+    """The lines that stand for each of these paths: where the next one lies in the same folder that folder, ending in `/`, and
+    the name; only the name of those that follow; else the path itself, with a `/` where a bare name would be one of a folder."""
     found: list[tuple[str, ...]] = []
     below = False
     for folder, several in groupby(paths, lambda path: path[: path.rfind("/") + 1]):

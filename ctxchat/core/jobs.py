@@ -7,7 +7,7 @@ import msgspec
 
 class JobRow(msgspec.Struct, frozen=True):
     """`state` in words, `seconds` it has run or ran, `bytes` of output so far, which lies in `file`. `moved` names what it
-    put where it could run later, which was taken away when it ended."""
+    put where it could run later, which was taken away when it ended; `goes_on`: it is let go when its session is closed."""
 
     id: str
     command: str
@@ -17,3 +17,4 @@ class JobRow(msgspec.Struct, frozen=True):
     bytes: int
     file: str
     moved: str = ""
+    goes_on: bool = False

@@ -316,12 +316,16 @@ class BackgroundCommands(Protocol):
         """All of this session, the newest first."""
         ...
 
+    def keep(self, id: str, *, going_on: bool) -> None:
+        """Whether it goes on when the session is closed. Raises ToolError where there is none of that id."""
+        ...
+
     async def stop(self, id: str) -> None:
         """End it and all it began. Raises ToolError where there is none of that id."""
         ...
 
     async def close(self) -> None:
-        """End all of them."""
+        """End all of them but those that go on."""
         ...
 
 

@@ -19,11 +19,11 @@ from ctxchat.core.permissions import AccessRequest, Grant, Part
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolText
 from ctxchat.own_processes import find_program
 from ctxchat.tools.command_line import leaves_something_running, parts_of
-from ctxchat.tools.jobs import FIRST_LOOK_S, Jobs, ReadyCommand, report
+from ctxchat.tools.jobs import FIRST_LOOK_S, Job, Jobs, report
 from ctxchat.tools.processes import child, environment
 from ctxchat.tools.redraws import Redraws
 from ctxchat.tools.sandbox import PRIVATE, Sandbox, known_needs, stopped_by_sandbox, taken_away
-from ctxchat.tools.shut_in import shut_in
+from ctxchat.tools.shut_in import ReadyCommand, shut_in
 from ctxchat.tools.text import HeadTail, clip_line, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 
@@ -162,18 +162,21 @@ class Shell(Tool[ShellArguments]):
         sandboxed = bool(self.sandbox) and not context.allowance.outside
         if context.read_only and not sandboxed:
             raise ToolError("This command was to run in a sandbox, and there is none.", "Call again.")
-        command_ready = self.ready([shell, "-c", os.fsdecode(command)], context)
+        argv = [shell, "-c", os.fsdecode(command)]
         if arguments.background:
             limit = float(arguments.timeout) if arguments.timeout else None
-            job = await self._jobs.start(
-                arguments.command.strip(), command_ready, context, foreign=not sandboxed, seconds=limit
-            )
+            job = await self.begin(arguments.command.strip(), argv, context, limit)
             await job.wait(FIRST_LOOK_S)
             yield ToolOutput(report(job))
             return
-        async with aclosing(run_ready(command_ready, context, seconds, foreign=not sandboxed)) as pieces:
+        async with aclosing(run_ready(self.ready(argv, context), context, seconds, foreign=not sandboxed)) as pieces:
             async for piece in pieces:
                 yield self._noted(piece, arguments.command, context) if isinstance(piece, ToolOutput) else piece
+
+    async def begin(self, command: str, argv: Sequence[str], context: ToolContext, seconds: float | None = None) -> Job:
+        """A program in the background, in the sandbox as any. Raises ToolError."""
+        environ = self.environment
+        return await self._jobs.start(command, argv, context, sandbox=self._sandbox, environ=environ, seconds=seconds)
 
     def ready(self, argv: Sequence[str], context: ToolContext, more: Mapping[str, str] | None = None) -> ReadyCommand:
         """A program as it runs in the sandbox, as far as there is one and the call's allowance leaves it there; `more` are

@@ -7,7 +7,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from ctxchat.core.permissions import Grant
@@ -23,6 +23,9 @@ class ShutIn:
     def __init__(self, argv: Sequence[str], environ: Mapping[str, str], kept: str) -> None:
         self.argv, self.environ, self.kept = argv, environ, kept
         self.taken: tuple[str, ...] = ()
+
+
+ReadyCommand = AbstractAsyncContextManager[ShutIn]
 
 
 @asynccontextmanager

@@ -31,7 +31,14 @@ STARTERS = {
     "tui/unsent/clipboard.py",  # find_program
     "tui/unsent/outside_editor.py",  # the person's editor, by find_program
 }
-CHILDREN = {"bootstrap/hooks.py", "tools/jobs.py", "tools/mcp/host.py", "tools/shell.py", "tools/worker_client.py"}
+CHILDREN = {
+    "bootstrap/hooks.py",
+    "tools/job_keeper.py",
+    "tools/jobs.py",
+    "tools/mcp/host.py",
+    "tools/shell.py",
+    "tools/worker_client.py",
+}
 """Who calls `tools.processes.child`, with what `find_program` and `module_command` give."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 from collections.abc import AsyncGenerator
@@ -19,7 +20,8 @@ from ctxchat.core.jobs import JobRow
 from ctxchat.core.permissions import AccessRequest, Grant, parse_rule
 from ctxchat.core.ports import ToolContext, ToolOutput
 from ctxchat.tools.command_line import leaves_something_running
-from ctxchat.tools.jobs import MAX_FILE_BYTES, MAX_RUNNING, Job, JobList, Jobs, JobTool
+from ctxchat.tools.job_keeper import MAX_FILE_BYTES
+from ctxchat.tools.jobs import MAX_RUNNING, RECORDS, Job, JobList, Jobs, JobTool
 from ctxchat.tools.sandbox import Sandbox, find_sandbox
 from ctxchat.tools.shell import ENDED_WITH_CALL, Shell
 from tests.tools.test_shell import alive, gone, pids
@@ -137,8 +139,7 @@ async def test_many_come_and_go_and_leave_nothing(desk: Desk, context: ToolConte
         begun: list[Job] = []
         for n in range(first, min(many, first + MAX_RUNNING)):
             command = ENDS[n % len(ENDS)].format(n=n)
-            ready = desk.shell.ready(["/bin/bash", "-c", command], context)
-            begun.append(await desk.jobs.start(command, ready, context, foreign=not desk.shell.sandbox, seconds=None))
+            begun.append(await desk.shell.begin(command, ["/bin/bash", "-c", command], context))
         by_themselves = [job for n, job in enumerate(begun, first) if n % len(ENDS) < 3]
         await asyncio.gather(*(job.wait(60) for job in by_themselves))
         await asyncio.gather(*(desk.jobs.stop(job.id) for job in begun))
@@ -153,7 +154,7 @@ async def test_many_come_and_go_and_leave_nothing(desk: Desk, context: ToolConte
 async def test_so_many_at_once_and_no_more(context: ToolContext) -> None:
     desk = Desk(context, Sandbox())
     for _ in range(MAX_RUNNING):
-        await desk.jobs.start("sleep 300", desk_ready(desk), context, foreign=False, seconds=None)
+        await desk.shell.begin("sleep 300", ["sleep", "300"], context)
     with pytest.raises(ToolError, match=f"{MAX_RUNNING} background commands run already"):
         await desk(desk.shell, command="true", background=True)
     await desk.jobs.close()
@@ -176,12 +177,6 @@ async def test_a_server_that_nobody_reaches_is_told_as_such(context: ToolContext
     )
     assert ("each command has a network of its own" in asked) is not network and ("[exit code" in asked) is not network
     await desk.jobs.close()
-
-
-def desk_ready(desk: Desk):
-    from ctxchat.tools.shut_in import shut_in
-
-    return shut_in(Sandbox(), ["sleep", "300"], desk.context.workspace, {"PATH": os.environ["PATH"]})
 
 
 def test_input_is_asked_about_as_a_command_is(context: ToolContext) -> None:
@@ -220,6 +215,65 @@ def test_what_goes_on_beside_is_seen(command: str, leaves: bool) -> None:
 async def test_a_call_says_that_what_it_left_has_ended(context: ToolContext) -> None:
     desk = Desk(context, Sandbox())
     assert (await desk(desk.shell, command="sleep 300 & echo up")).endswith(ENDED_WITH_CALL)
+
+
+async def test_one_that_was_let_go_is_there_again_and_ends_when_it_is_told(desk: Desk, workspace: Path) -> None:
+    await desk(
+        desk.shell,
+        command="echo up; while [ ! -e more ]; do sleep 0.05; done; echo more; cat; sleep 3049",
+        background=True,
+    )
+    await desk(desk.shell, command="sleep 3048", background=True)
+    desk.jobs.keep("j1", going_on=True)
+    await desk.jobs.close()
+    assert [row.running for row in desk.jobs.rows] == [False, True]
+    assert not any(b"sleep 3048" in line for line in running_commands())
+    folder = desk.context.session_folder
+    later = Jobs(folder)
+    job = JobTool(later)
+    assert "j1: running" in await desk(job) and "j1 `echo up" in await JobList(later).provide()
+    (workspace / "more").touch()
+    seen = await desk(job, id="j1", action="wait", seconds=0)
+    while "more" not in seen:
+        seen += await desk(job, id="j1", action="wait", seconds=0)
+    with pytest.raises(ToolError, match="takes no input"):
+        await desk(job, id="j1", action="send", text="x")
+    again = await desk(Shell(Sandbox(), os.environ, jobs=later), command="exit 3", background=True)
+    assert again.startswith("[j2: ended with exit code 3")
+    await later.close()
+    last = Jobs(folder)
+    assert "[j1: stopped" in await desk(JobTool(last), id="j1", action="stop")
+    assert not any(b"sleep 3049" in line for line in running_commands())
+    assert kept(last.rows[0]) == ("up\nmore\n", 0o600)
+    await last.close()
+    assert not list((Path(folder) / RECORDS).iterdir()), "nothing is left of one that has ended"
+
+
+async def test_one_that_was_let_go_ends_by_itself_and_says_how(desk: Desk, workspace: Path) -> None:
+    (workspace / ".git").mkdir()
+    await desk(
+        desk.shell,
+        command="while [ ! -e more ]; do sleep 0.05; done; mkdir .vscode; touch .vscode/tasks.json; exit 4",
+        background=True,
+    )
+    desk.jobs.keep("j1", going_on=True)
+    await desk.jobs.close()
+    (workspace / "more").touch()
+    later = Jobs(desk.context.session_folder)
+    told = await desk(JobTool(later), id="j1", action="wait", seconds=60)
+    assert told.startswith("[j1: ended with exit code 4")
+    assert (".vscode" in told and not (workspace / ".vscode").exists()) is bool(desk.shell.sandbox)
+    await later.close()
+
+
+async def test_one_that_was_let_go_does_not_outlive_its_session(desk: Desk) -> None:
+    await desk(desk.shell, command="sleep 3050", background=True)
+    desk.jobs.keep("j1", going_on=True)
+    await desk.jobs.close()
+    assert any(b"sleep 3050" in line for line in running_commands())
+    shutil.rmtree(desk.context.session_folder)
+    while any(b"sleep 3050" in line for line in running_commands()):  # noqa: ASYNC110
+        await asyncio.sleep(0.05)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="who outlives a killed parent differs elsewhere")

@@ -46,7 +46,7 @@ from ctxchat.tui.panels.file_changes import DiffScreen, MineScreen, RewindScreen
 from ctxchat.tui.panels.flight import FlightScreen
 from ctxchat.tui.panels.handoff import HandoffScreen
 from ctxchat.tui.panels.help import HelpScreen
-from ctxchat.tui.panels.jobs import JobsScreen
+from ctxchat.tui.panels.jobs import JobsScreen, Leaving
 from ctxchat.tui.panels.jump import JumpScreen, Target
 from ctxchat.tui.panels.keys import AskKey, KeysScreen
 from ctxchat.tui.panels.memos import MemoEditor, MemosScreen
@@ -142,6 +142,9 @@ class HostileJobs:
             JobRow("j1", text, NASTY, True, 3.0, 12, f"/{NASTY}"),
             JobRow(NASTY, text, NASTY, False, 3.0, 1 << 40, text),
         ]
+
+    def keep(self, id: str, *, going_on: bool) -> None:
+        pass
 
     async def stop(self, id: str) -> None:
         raise CtxchatError(NASTY, NASTY)
@@ -321,6 +324,7 @@ SCREENS: Mapping[str, tuple[Callable[[Hostile], Any], Sequence[str]]] = {
     "models": (_at_once(lambda of: ModelsScreen(of.doors, of.desk, of.file, NASTY)), ["down", "enter"]),
     "notices": (_at_once(lambda of: NoticesScreen([ShownNotice(of.text), ShownNotice(NASTY, "error")])), []),
     "jobs": (_at_once(lambda of: JobsScreen(of.desk)), ["down"]),
+    "leaving": (_at_once(lambda of: Leaving(HostileJobs(of.text).rows)), []),
     "memos": (_at_once(lambda of: MemosScreen(of.desk)), ["down"]),
     "a memo": (_at_once(lambda of: MemoEditor(Memo(NASTY, of.text, "m2", "g2"))), []),
     "free up": (_preview, ["down"]),

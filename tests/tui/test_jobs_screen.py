@@ -6,12 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 
 from ctxchat.core.ports import ToolContext
 from ctxchat.tools.jobs import Jobs
 from ctxchat.tools.sandbox import Sandbox
 from ctxchat.tools.shell import Shell
-from ctxchat.tui.panels.jobs import JobsScreen
+from ctxchat.tui.panels.jobs import JobsScreen, Leaving
 from tests.tui.chatting import chatting, sure, until, words
 from tests.tui.fakes import FakeSession
 
@@ -34,4 +35,30 @@ async def test_a_command_in_the_background_is_seen_and_ended(tmp_path: Path, siz
             await until(pilot, lambda: "1 running" in words(app) and "up [b]and[/b] running" in words(app))
         await sure(pilot, "x")
         await until(pilot, lambda: not jobs.rows[0].running)
+    await jobs.close()
+
+
+async def test_whoever_leaves_is_asked_about_what_would_end_and_not_about_what_goes_on(tmp_path: Path) -> None:
+    session, jobs = FakeSession(), Jobs()
+    session.background = jobs
+    context = ToolContext("c", str(tmp_path), str(tmp_path / "session"))
+    async with chatting(tmp_path, session) as (app, pilot):
+        async for _ in Shell(Sandbox(), os.environ, jobs=jobs).run(
+            {"command": "sleep 300", "background": True}, context
+        ):
+            pass
+        await pilot.press("ctrl+q")
+        await until(pilot, lambda: isinstance(app.screen, Leaving) and "j1  sleep 300" in words(app))
+        await pilot.press("escape")
+        await pilot.press(*"/jobs", "enter")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and "j1" in words(app))
+        await pilot.press("l")
+        await until(pilot, lambda: "running, goes on" in words(app))
+        assert jobs.rows[0].goes_on
+        await pilot.press("l")
+        await until(pilot, lambda: not jobs.rows[0].goes_on)
+        await pilot.press("escape", "ctrl+q")
+        await until(pilot, lambda: isinstance(app.screen, Leaving))
+        await pilot.press("ctrl+q")
+        await until(pilot, lambda: not app.takes(Key("a", "a")))
     await jobs.close()

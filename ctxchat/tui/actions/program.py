@@ -209,5 +209,10 @@ async def help_(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def quit_(app: CtxchatApp, argument: str = "") -> None:
-    """Close the session and leave."""
-    await app.leave()
+    """Close the session and leave; asked first where commands run in the background that would end, and not twice."""
+    from ctxchat.tui.panels.jobs import Leaving
+
+    background = app.session.background if app.session else None
+    ending = [row for row in background.rows if row.running and not row.goes_on] if background else []
+    if not ending or isinstance(app.screen, Leaving) or await app.ask(Leaving(ending)):
+        await app.leave()

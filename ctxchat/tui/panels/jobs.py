@@ -14,15 +14,18 @@ from textual.content import Content
 from ctxchat.core.jobs import JobRow
 from ctxchat.presentation.text import clean, elapsed, one_line
 from ctxchat.presentation.usage_text import count
-from ctxchat.tui.panels.panel import Listing
+from ctxchat.tui.panels.panel import Confirm, Listing
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.rows import Cell, Column
 
 if TYPE_CHECKING:
     from ctxchat.agent.session import Session
 
-HOW = "The agent starts servers and long builds in the background. They end with the session."
+HOW = "The agent starts servers and long builds in the background. They end with the session, but for those you let go on."
 REFRESH_S = 1.0
+MAX_NAMED = 5
+"""Commands that are named to whoever leaves."""
+
 TAIL_BYTES = 2_000
 """Of a job's output, as it is shown below the list."""
 
@@ -39,7 +42,7 @@ class JobsScreen(Listing[None]):
         Column("output", 9, right=True, rank=3),
     )
     EMPTY = "No command runs in the background."
-    BINDINGS = [Binding("x", "stop", "end it")]
+    BINDINGS = [Binding("x", "stop", "end it"), Binding("l", "keep", "let it go on")]
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -70,7 +73,7 @@ class JobsScreen(Listing[None]):
         return (
             (one_line(job.id, 8), style),
             one_line(job.command, 400),
-            (one_line(job.state, 40), style),
+            (one_line(f"{job.state}, goes on" if job.running and job.goes_on else job.state, 40), style),
             (elapsed(job.seconds), "dim"),
             (size, "dim"),
         )
@@ -82,6 +85,15 @@ class JobsScreen(Listing[None]):
         said = self._tails.get(item.id) or "It has said nothing yet."
         return Content(f"{said}\n{clean(item.moved)}".rstrip())
 
+    async def action_keep(self) -> None:
+        """The one under the cursor goes on when the session is closed; once more, and it ends then."""
+        job: JobRow | None = self.rows.current
+        if job and job.running and (background := self._session.background):
+            background.keep(job.id, going_on=not job.goes_on)
+            said = "ends with the session" if job.goes_on else "goes on when you leave; /jobs has it when you come back"
+            self.notify_here(f"{one_line(job.id, 8)} {said}.")
+            await self._refresh()
+
     @work(group="stop", exclusive=True, exit_on_error=False)
     async def action_stop(self) -> None:
         """End the one under the cursor, and all it began."""
@@ -90,6 +102,17 @@ class JobsScreen(Listing[None]):
         if job and job.running and background and await self.sure(f"End {job.id}: {one_line(job.command, 80)}?"):
             await self.attempt(background.stop(job.id))
             await self._refresh()
+
+
+class Leaving(Confirm):
+    """Whether the commands that run in the background end, for whoever leaves."""
+
+    def __init__(self, ending: Sequence[JobRow]) -> None:
+        super().__init__(
+            f"Leave, and end {count(len(ending), 'command')} in the background?\n"
+            + "\n".join(f"{one_line(job.id, 8)}  {one_line(job.command, 60)}" for job in ending[:MAX_NAMED])
+            + "\nIn /jobs, l lets one go on."
+        )
 
 
 def tail_of(file: str) -> str:
