@@ -34,7 +34,7 @@ from ctxchat.core.events import ApprovalRequested, QuestionAsked, TextDelta
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Message, ToolCall
-from ctxchat.core.permissions import parse_rule
+from ctxchat.core.permissions import Mode, parse_rule
 from ctxchat.models.discovery import FoundModel, Offer
 from ctxchat.tools.catalogue import standard_tools
 from ctxchat.tools.mcp.server import ServerRow
@@ -55,9 +55,10 @@ from ctxchat.tui.panels.sessions import SessionsScreen
 from ctxchat.tui.panels.settings import SettingsScreen
 from ctxchat.tui.panels.undoing import UndoScreen
 from ctxchat.tui.panels.xray import XrayScreen
+from ctxchat.tui.transcript.blocks import CompactionMark
 from tests.agent.desk import Desk
 from tests.doubles.planted import planted
-from tests.doubles.scripted import Reply, ScriptedModel, Wait, calls, fails
+from tests.doubles.scripted import Reply, ScriptedModel, Wait, calls, fails, says
 
 FOLDER = Path(__file__).parent / "pictures"
 FONTS = "'Fira Code', 'DejaVu Sans Mono', monospace"
@@ -156,13 +157,13 @@ async def tour(pilot: Pilot[int], desk: Desk) -> None:
     guide.advance()
 
 
-def working(*steps: Reply) -> Opened:
-    """A session whose model does these one after another, and asks nobody."""
+def working(*steps: Reply, mode: Mode = "all") -> Opened:
+    """A session whose model does these one after another; by default it asks nobody."""
 
     async def opened(folder: Path) -> Desk:
         model = ScriptedModel(list(steps), name=MODEL, window=Window(96_000, "catalogue"))
         tools = standard_tools(sandbox=Sandbox(), environ=os.environ)
-        return Desk(model, tools=tools, system=prompt("system"), mode="all", workspace=folder)
+        return Desk(model, tools=tools, system=prompt("system"), mode=mode, workspace=folder)
 
     return opened
 
@@ -173,6 +174,48 @@ PLAN = ("todo", {"items": [
     {"text": "run the tests of the port", "status": "pending"},
 ]})  # fmt: skip
 TESTS = "for n in 1 2 3 4 5 6 7; do echo tests/test_port.py::test_night_$n PASSED; done; sleep 60"
+
+
+READ = """The port stays open while nothing answers, so `read` waits for ever; the backup of the harbour office takes the same hub
+at two. Closing it after three timeouts is enough, as nothing else holds the port:
+
+```diff
+--- a/src/cormorant/port.py
++++ b/src/cormorant/port.py
+@@ -41,4 +41,6 @@ def read(self):
+     except TimeoutError:
+-        return None
++        self.missed += 1
++        if self.missed >= LIMIT:
++            self.reopen()
+```
+
+The whole of it then, with a line that is longer than the window:
+
+```python
+def reopen(self) -> None:
+    # closed and opened again, as nothing else holds it
+    self.serial.close()
+    self.serial = Serial(self.settings.device, self.settings.baud, timeout=self.settings.timeout, exclusive=True, rtscts=False)
+    self.missed = 0
+```
+"""
+
+
+async def mark(pilot: Pilot[int], desk: Desk) -> None:
+    """The line of a compaction with the focus on it: its keys work there. What stands above it is no longer seen as it was."""
+    transcript = cast(CtxchatApp, pilot.app).chat.transcript
+    for _ in range(MAX_LOOKS):
+        await pilot.press("tab")
+        await pilot.pause(0.1)
+        if isinstance(transcript._focused, CompactionMark):
+            return
+
+
+async def reading(pilot: Pilot[int], desk: Desk) -> None:
+    """An answer with prose, a diff and code."""
+    await ask("Make the port open again after three timeouts.")(pilot, desk)
+    await pilot.pause(1)
 
 
 async def preview(pilot: Pilot[int], desk: Desk) -> None:
@@ -399,7 +442,7 @@ PICTURES: dict[str, Picture] = {
     "files": Picture((112, 16), press("ctrl+l", "t", "down"), writing_desk),
     "permissions": Picture((100, 16), permissions),
     "gauge-36": Picture(None, chat, in_window(150_000)),
-    "gauge-72": Picture(None, chat, in_window(76_500)),
+    "gauge-72": Picture((112, 36), chat, in_window(76_500)),
     "gauge-90": Picture(None, chat, in_window(62_000)),
     "context-panel": Picture(None, press("f2")),
     "facts": Picture(None, press("f3", "2")),
@@ -443,7 +486,7 @@ PICTURES: dict[str, Picture] = {
     "full-disk": Picture(None, full_disk),
     "broken-settings": Picture(None, broken_settings),
     "running": Picture(
-        None,
+        (112, 24),
         ask("Open the port again after three timeouts."),
         working(calls(PLAN), calls(("shell", {"command": TESTS}))),
     ),
@@ -454,17 +497,19 @@ PICTURES: dict[str, Picture] = {
     ),
     "thinking": Picture(None, ask("Which logger does the tide gauge report to?"), working((Wait(60),))),
     "question": Picture(None, question),
-    "danger": Picture(None, danger),
+    "danger": Picture((100, 16), danger),
     "tour-start": Picture(None, tour, empty),
+    "mode-plan": Picture((100, 20), press(*["shift+tab"] * 2), empty),
     "mode-all": Picture(None, press(*["shift+tab"] * 4), empty),
-    "mark": Picture(None, press("shift+tab", *["up"] * 3)),
+    "mark": Picture((104, 46), mark, shorter),
+    "reading": Picture((130, 34), reading, working(says(READ), mode="ask")),
     "aside": Picture(None, press(*"/btw", "enter"), empty),
     "cost": Picture(None, press("alt+h")),
     "memos": Picture(None, press("alt+d")),
     "jobs": Picture(None, press("ctrl+f5"), empty),
     "cache": Picture(None, press("alt+j")),
     "sub-sessions": Picture(None, press("f9", "/", *"lamp")),
-    "empty-chat": Picture(None, chat, empty),
+    "empty-chat": Picture((112, 30), chat, empty),
     "empty-context": Picture(None, press("f2"), empty),
     "empty-preview": Picture(None, press("f8"), empty),
     "empty-archive": Picture(None, press("f3"), empty),

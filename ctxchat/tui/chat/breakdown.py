@@ -49,8 +49,9 @@ ALWAYS = frozenset({"user", "assistant", "tool_results", "draft", "reserved", "f
 
 MAX_OFFENDERS = 4
 
-CLOSE = {38: "-close", 32: "-closer"}
-"""With fewer lines than these fewer stand free between the panel's parts, so that its legend is in sight."""
+CLOSE_GAPS, CLOSE_OFFENDERS = 3, 3
+"""Free lines between the panel's parts and how many of the biggest are told, where it is set close for its legend to be in sight;
+set closer, it has one free line."""
 
 TICK_S = 20.0
 """Seconds after which what goes by the clock is said anew."""
@@ -157,8 +158,13 @@ class Offenders(Line):
         self._rows = rows
         self.display = bool(rows)
 
-    def get_content_height(self, container: object, viewport: object, width: int) -> int:
+    @property
+    def lines(self) -> int:
+        """Lines of all that it holds."""
         return len(self._rows) + 1
+
+    def get_content_height(self, container: object, viewport: object, width: int) -> int:
+        return self.lines
 
     def draw_line(self, width: int) -> Content:
         lines = [Content.styled("biggest", MUTED)]
@@ -219,13 +225,21 @@ class Breakdown(VerticalScroll):
         if self._view is not view:
             self.query_one(Offenders).show_biggest(offenders(view, context_usage, MAX_OFFENDERS, CHANGEABLE))
             self._view = view
+        self.call_after_refresh(self._set_close)
 
     def on_mount(self) -> None:
         self.set_interval(TICK_S, self._say_cache)
 
     def on_resize(self) -> None:
-        for lines, how in CLOSE.items():
-            self.set_class(self.size.height < lines, how)
+        self.call_after_refresh(self._set_close)
+
+    def _set_close(self) -> None:
+        """Set it close where it is longer than there is room with free lines between its parts."""
+        shown = [part for part in self.children if part.display]
+        lines = sum(part.size.height for part in shown if not isinstance(part, Offenders))
+        biggest = sum(part.lines for part in self.query(Offenders) if part.display)
+        self.set_class(lines + biggest + len(shown) - 1 > self.size.height, "-close")
+        self.set_class(lines + min(biggest, CLOSE_OFFENDERS + 1) + CLOSE_GAPS > self.size.height, "-closer")
 
     def _say_cache(self) -> None:
         """What the server holds goes by the clock, whatever else happens."""
