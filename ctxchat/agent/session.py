@@ -28,7 +28,7 @@ from ctxchat.agent.spending_budget import SpendingBudget
 from ctxchat.agent.titles import write_title
 from ctxchat.agent.turn.fallback import Fallback
 from ctxchat.agent.turn.tool_runner import ToolRunner
-from ctxchat.agent.turn.turn import NextSteeringMessage, Turn, nothing
+from ctxchat.agent.turn.turn import NextSteeringMessage, Turn, no_steering_message
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.events import Notice, Stamped
@@ -113,13 +113,19 @@ class Session:
     # ── verbs ──
 
     def send(
-        self, text: str, attachments: Sequence[Part] = (), *, next_steering_message: NextSteeringMessage = nothing
+        self,
+        text: str,
+        attachments: Sequence[Part] = (),
+        *,
+        next_steering_message: NextSteeringMessage = no_steering_message,
     ) -> AsyncGenerator[Stamped, None]:
         """One turn, joined between its rounds by what is said `next_steering_message`. Closing the generator interrupts it; what
         exists is kept. Raises SessionBusy for a read-only session."""
         return self._lock.stream(lambda emit: self._new_turn(next_steering_message, emit).run(text, attachments))
 
-    def resume(self, *, next_steering_message: NextSteeringMessage = nothing) -> AsyncGenerator[Stamped, None]:
+    def resume(
+        self, *, next_steering_message: NextSteeringMessage = no_steering_message
+    ) -> AsyncGenerator[Stamped, None]:
         """The last turn goes on where it broke off: as `send`, without a message. Raises CtxchatError where nothing is open."""
         return self._lock.stream(lambda emit: self._new_turn(next_steering_message, emit).resume())
 

@@ -1,6 +1,6 @@
-"""What a turn has said that is not in the record yet: a reply that is arriving, or a round whose calls run.
+"""What belongs to a turn and is not in the record yet: a reply that is arriving, or a round whose calls run.
 
-Whatever ends the turn, it is sealed first, so that the next request is valid. Knows no model and no tool.
+However the turn ends, this is sealed into the record first, so that the next request is valid. Knows no model and no tool.
 """
 
 from __future__ import annotations
@@ -23,27 +23,28 @@ NOT_KEPT = "[this ran, but the turn ended with an error and its result was not k
 LAST_ROUND = "[not run: the turn had reached its last round]"
 
 MAX_STOPPED_RESULT_TOKENS = 1000
-"""Tokens kept of what a call had shown when it was stopped."""
+"""Tokens kept of the output of a call that was stopped."""
 
 
 class InFlight:
-    """The open end of a conversation. `begun` are the calls that began to run, with what they have shown so far."""
+    """The open end of a conversation. `begun` maps the calls that began to run to their output so far."""
 
     def __init__(self, conversation: Conversation, begun: Mapping[str, str]) -> None:
         self._conversation = conversation
         self._begun = begun
         self.draft = ArrivingReply()
-        self.reply: Message | None = None  # whole, but not sealed
+        self.reply: Message | None = None  # complete, but not sealed
         self.results: dict[str, Message] = {}
-        self.text = ""  # of the last reply that said something
+        self.text = ""  # of the last reply that had any
 
     def set_reply(self, message: Message, before: str = "") -> None:
-        """A reply has come; `before` is what it goes on with."""
+        """A reply is complete; `before` is the text of the half reply that it continues."""
         self.reply, self.results, self.draft = message, {}, ArrivingReply()
         self.text = f"{before}{message.text}" if message.text else self.text
 
     async def seal(self, closing: str) -> None:
-        """Seal whatever is open, calls without a result with `closing`. Never raises: what the store refuses is owed to it."""
+        """Seal what is open; calls without a result get `closing` for one. Never raises: what the store refuses is written
+        later."""
         conversation = self._conversation
         group = self._group(closing)
         self.reply, self.draft = None, ArrivingReply()
@@ -53,21 +54,21 @@ class InFlight:
             await conversation.remeasure()
 
     def _group(self, closing: str) -> Group | None:
-        """A half reply as interrupted, a round with `closing` for calls without a result; None where nothing is open."""
+        """What is open as a group: a half reply as interrupted, a round with `closing` for missing results; None for nothing."""
         conversation, reply = self._conversation, self.reply
         if reply is None:
             return self._half_reply()
         if reply.seq < conversation.ledger.next_seq:
-            return None  # the cancel came while it was being sealed
+            return None  # sealed already: the cancel came in the middle of it
         if not reply.calls:
             return single("reply", reply, conversation.ledger.turn)
-        free = reply.seq + len(reply.calls) + 1
+        next_seq = reply.seq + len(reply.calls) + 1
         results = dict(self.results)
-        for place, call in enumerate(reply.calls, reply.seq + 1):
+        for seq, call in enumerate(reply.calls, reply.seq + 1):
             if call.id in self._begun and call.id not in results:
                 shown = self._cut_off(self._begun[call.id], NOT_KEPT if closing == FAILED else closing)
-                results[call.id] = Message(place, "tool", shown, call_id=call.id, name=call.name, at=reply.at)
-        return close_round(reply, list(results.values()), conversation.ledger.turn, free, closing)
+                results[call.id] = Message(seq, "tool", shown, call_id=call.id, name=call.name, at=reply.at)
+        return close_round(reply, list(results.values()), conversation.ledger.turn, next_seq, closing)
 
     def _half_reply(self) -> Group | None:
         if not self.draft.has_begun:
@@ -78,7 +79,7 @@ class InFlight:
         return single("reply", msgspec.structs.replace(message, calls=()), conversation.ledger.turn)
 
     def _cut_off(self, shown: str, closing: str) -> str:
-        """What a call had shown when it was stopped, and that it was."""
+        """The output of a call that was stopped, and `closing`, which says so."""
         if not shown.strip():
             return closing
         text = clip(shown.rstrip(), MAX_STOPPED_RESULT_TOKENS, self._conversation.counter.count_text)

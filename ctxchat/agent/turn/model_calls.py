@@ -30,7 +30,7 @@ MAX_RETRY_WAIT_S = 120.0
 
 
 class ArrivingReply:
-    """A reply that is arriving. Text and reasoning as far as they have come; `end` when it is whole."""
+    """A reply that is arriving: text and reasoning so far; `end` once it is complete."""
 
     def __init__(self) -> None:
         self._text: list[str] = []
@@ -51,7 +51,7 @@ class ArrivingReply:
 
     @property
     def text(self) -> str:
-        """What was said so far."""
+        """The text so far."""
         return "".join(self._text)
 
     @property
@@ -66,14 +66,14 @@ class ArrivingReply:
 
     @property
     def _parted(self) -> tuple[str, str]:
-        """Thoughts and answer, as the end of the reply says what was which."""
+        """Reasoning and answer; which part is which is only known for certain at the end of the reply."""
         if self.end and self.end.unthought:
             return "", "".join((*self._reasoning, self.text))
         aside = self.end.thoughts if self.end else 0
         return "".join((*self._reasoning, self.text[:aside].strip())), self.text[aside:]
 
     def message(self, seq: int, at: str, *, interrupted: bool = False) -> Message:
-        """The reply as a message; of an interrupted one what had come."""
+        """The reply as a message; of an `interrupted` one what had arrived."""
         thought, answer = self._parted
         received = self.end.received if self.end else None
         return Message(
@@ -88,7 +88,8 @@ class ArrivingReply:
 
 
 class TokenTally:
-    """Our count of a reply that is arriving, made in blocks: word by word would be too much, and slow besides."""
+    """Our own count of a reply that is arriving, made block by block: counting each word by itself gives too much, and is
+    slow."""
 
     BLOCK = 400
     """Characters from which a block is counted for good."""
@@ -109,13 +110,14 @@ class TokenTally:
 
     @property
     def mix(self) -> Mix:
-        """All that has come, a fiftieth less: the server's count at the end may add to it and takes nothing back."""
+        """The count so far, less a fiftieth, so that the server's count at the end adds to it and never takes from it."""
         whole = self._known + self._count("".join(self._open)) if self._open else self._known
         return msgspec.structs.replace(whole, words=whole.words * 49 // 50, wide=whole.wide * 49 // 50)
 
 
 def distinct(calls: tuple[ToolCall, ...], seq: int) -> tuple[ToolCall, ...]:
-    """Calls with an id each: missing, doubled and endless ones get a new one, so that results find their call."""
+    """The calls, each with an id of its own: where it is missing, used twice or endless, a new one, so that results find their
+    call."""
     seen: set[str] = set()
     result: list[ToolCall] = []
     for place, call in enumerate(calls):
@@ -129,7 +131,7 @@ def distinct(calls: tuple[ToolCall, ...], seq: int) -> tuple[ToolCall, ...]:
 
 
 def _field_text(value: object) -> str:
-    """A field as text, whatever a port made of it: JSON where it is none."""
+    """The field as text; a value that is none as JSON, since a model port may come from a third party."""
     return value if isinstance(value, str) else "" if value is None else msgspec.json.encode(value).decode()
 
 
@@ -142,10 +144,11 @@ async def stream_reply(
     *,
     budget: SpendingBudget = UNLIMITED,
 ) -> AsyncGenerator[ModelPiece | Retry, None]:
-    """The pieces of a reply. A passing failure before the first piece is tried again after a growing wait, told as Retry.
+    """The pieces of a reply. After a passing failure before the first piece the call is made again, after a growing wait that is
+    told as Retry.
 
-    Raises ModelError for everything else, when `retries` are used up or would be `in_vain`, where the server asks for more
-    patience than anybody has, and where the call could pass a limit of the `budget`.
+    Raises ModelError for everything else, when `retries` are used up or would be `in_vain`, where the server asks for a longer
+    wait than `MAX_RETRY_WAIT_S`, and where the call could pass a limit of the `budget`.
     """
     attempt = 0
     while True:
@@ -178,7 +181,7 @@ async def stream_reply(
 
 
 def _length(piece: ModelPiece) -> int:
-    """Characters that a piece brings."""
+    """Characters of a piece."""
     match piece:
         case TextDelta(text=text) | ReasoningDelta(text=text):
             return len(text)
@@ -189,7 +192,7 @@ def _length(piece: ModelPiece) -> int:
 
 
 def _sound(piece: ModelPiece, sent: int, received: int) -> ModelPiece:
-    """Whoever made the port: figures that make no sense go no further."""
+    """The piece without a usage that makes no sense: a model port may come from a third party."""
     if isinstance(piece, ReplyEnd) and piece.usage is not None:
         usage = sound(piece.usage, sent, received) if isinstance(piece.usage, Usage) else None  # pyright: ignore[reportUnnecessaryIsInstance]
         return msgspec.structs.replace(piece, usage=usage)

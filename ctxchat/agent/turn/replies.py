@@ -1,5 +1,5 @@
-"""The replies of a turn, each until it is whole: room is made, the model heard, a refused request mended, and another
-model asked where this one fails for good. Knows no provider and no tool.
+"""The model calls of a turn: before each, room is made; a request that is refused is mended; where the model fails for good,
+another one is asked. Knows no provider and no tool.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ from ctxchat.core.quantities import server_cut
 from ctxchat.core.refused import blamed_tool, blames_media, blames_tools
 
 MAX_LEFT_OUT = 5
-"""Times in a turn that something a server refuses is left out of a request."""
+"""How often in a turn something that a server refuses is left out of the request."""
 
 
 class Replies:
-    """The model calls of one turn. What they say is in `in_flight`; `before` is the text of a reply that goes on."""
+    """Makes the model calls of one turn. Replies arrive in `in_flight`; `before` is the text of a half reply that is
+    continued."""
 
     def __init__(
         self,
@@ -53,19 +54,20 @@ class Replies:
         self._hooks = hooks
         self._emit = emit
         self._before = before
-        self._refused = 0  # times that something was left out of a refused request
-        self._first = ""  # what a reply said before it was cut and went on by itself
+        self._refused = 0  # how often something was left out of a refused request
+        self._first = ""  # the first part of a reply that was cut off and is continued
         self.cut_at = 0
-        """The output limit, in tokens, that the last reply reached before its end; 0 for one that is whole."""
+        """The output limit in tokens at which the last reply was cut off; 0 for a complete one."""
         self._went_on = False
         self.goes_on = False
-        """The last reply was cut in its text: the next one goes on with it, once in a turn."""
+        """Whether the last reply was cut off in its text: the next one continues it, once in a turn."""
         self.follow_up = ""
-        """What the model is asked by a note, since its last reply was no end: to go on, or to make the call it announced."""
-        self._missed = False  # a call, in this turn
+        """A note for the model where its last reply was no end: to go on, or to make the call it announced. Empty for none."""
+        self._missed = False  # an announced call did not come, in this turn
 
     async def next(self, *, inside: bool) -> None:
-        """One reply, sealed, or open with calls to run; `inside` the turn, after another. Raises ModelError."""
+        """Get one reply: sealed, or left open where it has calls to run. `inside`: it is not the first of the turn. Raises
+        ModelError."""
         await self._ready(inside=inside)
         recovery = self._compactor.recovery()
         while self._open.draft.end is None:
@@ -73,11 +75,11 @@ class Replies:
             try:
                 await self._stream_call(recovery.output)
             except ModelError as problem:
-                if self._first and problem.kind == "empty":  # it was whole but for its end
+                if self._first and problem.kind == "empty":  # nothing was missing but its end
                     self._open.draft, self.goes_on, self._before, self._first = ArrivingReply(), False, "", ""
                     self.follow_up = ""
                     return
-                await self._helped(problem, recovery, inside=inside)
+                await self._remedy(problem, recovery, inside=inside)
                 if self._conversation.model is not asked:
                     recovery = self._compactor.recovery()
         self._fallback.answered()
@@ -85,7 +87,7 @@ class Replies:
         self._before = self._first = self._open.text if self.goes_on else ""
 
     async def _ready(self, *, inside: bool) -> None:
-        """Room is made, and what hooks have to add is in the view: what they did before, and what they say to a compaction."""
+        """Make room, and take in what hooks have to add: from before, and to a compaction."""
         conversation = self._conversation
         await self._hooks.between(self._emit)
         await self._compactor.make_room(self._emit, inside=inside)
@@ -93,17 +95,17 @@ class Replies:
         if await conversation.tell_budget():
             await self._emit(await conversation.remeasure())
 
-    async def _helped(self, problem: ModelError, recovery: OverflowRecovery, *, inside: bool) -> None:
-        """What lets the request be made again: it is made to fit, or another model takes over. Raises the problem where that
-        is not what is wrong, or nothing helps."""
+    async def _remedy(self, problem: ModelError, recovery: OverflowRecovery, *, inside: bool) -> None:
+        """Do what lets the request be made again: shorten it, leave out what was refused, or change to another model. Raises the
+        problem where none of these helps."""
         conversation = self._conversation
         if problem.kind == "prefix_changed" and await conversation.leave_out_thoughts():
             self._open.draft = ArrivingReply()
             said = "The model's own reasoning so far no longer fits what stands before it, so it is not sent back any more."
             await self._emit(Notice("warning", f"{said} Nothing that was said is lost."))
-        elif mend := recovery.remedy(problem):
-            self._open.draft = ArrivingReply()  # what an overflowing call said is no answer
-            await mend(self._emit)
+        elif remedy := recovery.remedy(problem):
+            self._open.draft = ArrivingReply()  # what came of an overflowing call is no answer
+            await remedy(self._emit)
             await self._hooks.between(self._emit)
         elif not self._open.draft.has_begun and (
             said := await self._left_out(problem) or await self._fallback.step_in(problem)
@@ -115,8 +117,8 @@ class Replies:
             raise problem
 
     async def _left_out(self, problem: ModelError) -> str:
-        """Leave out, for good, what the server refused of the request: a tool whose description it blames, or images and files.
-        What a person should know of that; empty where it blames nothing of the kind, or enough was tried."""
+        """Leave out for good what the server refused of the request: a tool whose description it blames, or images and files. A
+        sentence about that for the person; empty where it blames nothing of the kind, or was asked too often."""
         conversation = self._conversation
         if self._refused >= MAX_LEFT_OUT:
             return ""
@@ -131,7 +133,8 @@ class Replies:
         return ""
 
     async def _without_refused_tools(self, problem: ModelError) -> str:
-        """As `_left_out`, of tools. Where the refusal names none, those are looked for, and first told of in words."""
+        """As `_left_out`, for tools. Where the refusal names none, they are found by trying; their arguments are then described
+        in words before a tool is left out."""
         conversation = self._conversation
         tools = conversation.view.tools
         if tool := blamed_tool(problem, [spec.name for spec in tools]):
@@ -152,7 +155,7 @@ class Replies:
         return f"The server refused how arguments are described. {'; '.join(said)}." if said else ""
 
     async def _stream_call(self, output: int) -> None:
-        """The stream of one call as events; the gauge grows with it. Raises ModelError."""
+        """Make one call and emit what streams in; the gauge grows with it. Raises ModelError."""
         conversation, draft, continuation = self._conversation, self._open.draft, Continuation(self._before)
         tally, shown = TokenTally(conversation.counter.text_mix), conversation.clock.seconds()
         request = await conversation.request(output, await images_for(conversation))
@@ -165,11 +168,11 @@ class Replies:
             budget=conversation.spending,
         )
         async with aclosing(asked) as pieces:
-            async for said in pieces:
-                if isinstance(said, Retry):
-                    await self._emit(said)
+            async for received in pieces:
+                if isinstance(received, Retry):
+                    await self._emit(received)
                     continue
-                for piece in continuation.fresh(said):
+                for piece in continuation.fresh(received):
                     draft.add_piece(piece)
                     match piece:
                         case TextDelta(text=text):
@@ -189,10 +192,10 @@ class Replies:
                     )
                     await self._emit(conversation.streaming(tally.mix))
         if draft.end is None or not (draft.answered or draft.end.calls):
-            raise self._nothing(draft)
+            raise self._no_reply_error(draft)
 
-    def _nothing(self, draft: ArrivingReply) -> ModelError:
-        """Why what came is no reply."""
+    def _no_reply_error(self, draft: ArrivingReply) -> ModelError:
+        """The error that says why what came is no reply."""
         usage = draft.end.usage if draft.end else None
         if usage and usage.cost_usd:  # no reply, but paid for
             self._conversation.apply_now_write_later(Spent(self._conversation.model.name, usage.cost_usd, "replies"))
@@ -215,7 +218,7 @@ class Replies:
         )
 
     async def _accept_reply(self) -> None:
-        """Take in a whole reply: seal it, or keep it open for its calls; anchor the gauge on what the server counted."""
+        """Take in a complete reply: seal it, or keep it open for its calls; anchor the gauge on the server's count."""
         conversation, end = self._conversation, self._open.draft.end
         assert end is not None
         unfinished = end.finish == "length" and not end.calls and bool(self._open.draft.text.strip())
@@ -223,7 +226,7 @@ class Replies:
             conversation.ledger.next_seq, conversation.clock.now(), interrupted=unfinished
         )
         self._open.set_reply(message, self._first)
-        usage = end.usage if end.usage and end.usage.prompt > 0 else self._own_count(message, end.usage)
+        usage = end.usage if end.usage and end.usage.prompt > 0 else self._counted_here(message, end.usage)
         self.cut_at = (end.limit or usage.completion) if end.finish == "length" else 0
         self.goes_on, self._went_on = unfinished and not self._went_on, self._went_on or unfinished
         missing = end.finish == "tool_calls" and not end.calls and not self._missed
@@ -250,8 +253,8 @@ class Replies:
             await self._emit(event)
         await conversation.knowledge.unlearn_window(usage)
 
-    def _own_count(self, message: Message, usage: Usage | None) -> Usage:
-        """What a server that counted nothing, or nonsense, would have counted."""
+    def _counted_here(self, message: Message, usage: Usage | None) -> Usage:
+        """Our own count, for a server that counted nothing or nonsense."""
         conversation = self._conversation
         cost = usage.cost_usd if usage else 0.0
         return Usage(
@@ -263,8 +266,8 @@ class Replies:
 
 
 def remarks(end: ReplyEnd, message: Message, cut: int, *, goes_on: bool = False) -> list[str]:
-    """What a person should know of a reply that came, in sentences. `cut`: tokens its server left out of the prompt; `goes_on`:
-    it will be asked for the rest."""
+    """What a person should know about a reply, in sentences. `cut`: tokens that the server left out of the prompt; `goes_on`: the
+    rest is asked for."""
     said = [end.notes.remark] if end.notes.remark else []
     if cut:
         said.append(server_cut(cut))
@@ -281,7 +284,7 @@ def remarks(end: ReplyEnd, message: Message, cut: int, *, goes_on: bool = False)
 
 
 def _after_cut(message: Message, goes_on: bool) -> str:
-    """What becomes of a reply that was cut, and what helps."""
+    """What happens after a reply was cut off, or what helps: the end of a sentence."""
     if goes_on:
         return "; it goes on."
     if message.calls:
@@ -290,11 +293,11 @@ def _after_cut(message: Message, goes_on: bool) -> str:
 
 
 MIN_REPEATED_CHARS = 24
-"""Characters that must be the same before they are taken for said again: a word or two may well follow itself."""
+"""Repeated characters from which a repetition is one: a word or two may well follow itself."""
 
 
 class Continuation:
-    """Where `before`, a reply that was cut off, goes on: what the model says again of it is left out, piece by piece.
+    """Leaves out of a reply, piece by piece, what it repeats of `before`, the half reply that it continues.
 
     Some servers (llama.cpp, Mistral's) give a beginning they were handed back with the reply, and a model that is only told to
     go on often begins its last sentence anew.
@@ -306,7 +309,7 @@ class Continuation:
         self._open = bool(before)
 
     def fresh(self, piece: ModelPiece) -> Sequence[ModelPiece]:
-        """What a piece brings that was not said before."""
+        """The piece without what it repeats."""
         match piece:
             case TextDelta(text=text):
                 return (TextDelta(new),) if (new := self.new_text(text)) else ()
@@ -316,20 +319,20 @@ class Continuation:
                 return (piece,)
 
     def new_text(self, text: str) -> str:
-        """What is new in `text`; empty while it may still be something that was said before."""
+        """What is new in `text`; empty while all of it may still be a repetition."""
         if not self._open:
             return text
         self._held += text
         return "" if self._held in self._before else self.release_held()
 
     def release_held(self) -> str:
-        """What was held back and is new after all."""
+        """What was held back and is no repetition."""
         held, self._held, self._open = self._held, "", False
-        rest = held[said_again(self._before, held) :]
+        rest = held[repeated_chars(self._before, held) :]
         return rest.lstrip() if self._before[-1:].isspace() else rest
 
 
-def said_again(before: str, after: str) -> int:
+def repeated_chars(before: str, after: str) -> int:
     """How many characters at the beginning of `after` repeat the end of `before`; 0 for fewer than `MIN_REPEATED_CHARS`,
     unless they are all of it. White space at the end of `before` may be missing: no provider is sent it."""
     trimmed = before.rstrip()

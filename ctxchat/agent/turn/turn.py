@@ -52,12 +52,12 @@ NextSteeringMessage = Callable[[], Awaitable[tuple[str, Sequence[Part]] | None]]
 """The next message a person sent while the turn runs, with what goes along; None where none waits. Asked between two rounds."""
 
 
-async def nothing() -> None:
-    """Nobody says anything meanwhile."""
+async def no_steering_message() -> None:
+    """For turns during which nobody can send a message."""
 
 
 class Turn:
-    """A turn that is under way. Made anew for each."""
+    """One turn, from its message to its end; an object for each."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Turn:
             records.append(Named(title))
         await conversation.write(*records)
         await self._emit(TurnStarted(conversation.ledger.turn, message.id, text, attachments=along))
-        await self._to_its_end()
+        await self._run_to_end()
 
     async def resume(self) -> None:
         """As `run`, without a message: the last turn goes on where it broke off, within its half reply where there is one.
@@ -114,19 +114,19 @@ class Turn:
         if half:
             await self._conversation.write_note(CONTINUE_REQUEST)
         await self._emit(TurnStarted(self._conversation.ledger.turn, last.first.id, "", resumed=True))
-        await self._to_its_end(last.first.text if half else "")
+        await self._run_to_end(last.first.text if half else "")
 
     async def _ready(self) -> None:
-        """What was edited meanwhile is in force, what was owed to the journal is in it."""
+        """Put settings in force that were edited meanwhile, and write what is owed to the journal."""
         await self._setup.catch_up()
         self._began = self._conversation.clock.seconds()
         await self._conversation.flush()
 
-    async def _steered(self) -> None:
-        """What was said meanwhile, each message as its own, in the order in which it was said."""
+    async def _take_steering_messages(self) -> None:
+        """Put what the user sent meanwhile into the record, message by message, in its order."""
         steered = False
-        while (said := await self._next_steering_message()) is not None:
-            text, attachments = said
+        while (sent := await self._next_steering_message()) is not None:
+            text, attachments = sent
             try:
                 await self._hooks.before_message(text, self._emit)
                 called = await self._called_prompt(text)
@@ -135,15 +135,15 @@ class Turn:
                 continue
             message, along = await self._make_message(text, (*attachments, *called))
             await self._conversation.write(Sealed((single("user", message, self._conversation.ledger.turn),)))
-            await self._emit(Steered(message.id, said[0], along))
+            await self._emit(Steered(message.id, text, along))
             steered = True
         if steered:
             await self._conversation.tell_context()
 
     async def _called_prompt(self, text: str) -> tuple[Part, ...]:
-        """What a message calls by `/name`: a skill or command file with what its commands print, each asked for as any call is,
-        or a prompt as its server writes it now. Raises CtxchatError where one is not allowed, or the server fails: the message
-        is not sent then."""
+        """The text that a message calls by `/name`: a skill or command file with the output of its commands, each approved like
+        any call, or a prompt as its server writes it now. Raises CtxchatError where a command is not allowed, or the server
+        fails: the message is not sent then."""
         called = called_prompt(text, self._setup.prompts)
         if called is None and ":" in called_name(text):  # a server's, which may still be on its way
             await self._tool_runner.wait_for_guests()
@@ -160,16 +160,17 @@ class Turn:
         return (Text(await asyncio.to_thread(self._tool_runner.mask, text), called.file.title), *images)
 
     async def _outputs(self, filled: FilledPrompt) -> list[str]:
-        found: dict[str, ToolOutput] = {}
+        """What the commands of a prompt file print, in their order. Raises CtxchatError for one that did not run."""
+        outputs: dict[str, ToolOutput] = {}
 
         async def ended(outcome: CallOutcome) -> None:
-            found[outcome.call.id] = outcome.output
+            outputs[outcome.call.id] = outcome.output
 
         async def tell(event: Event) -> None:
             if isinstance(event, FilesChanged) and self._files:
                 self._files.add_change(event)
             if isinstance(event, ApprovalRequested | ApprovalResolved | FilesChanged | Notice):
-                await self._emit(event)  # the calls themselves are no part of the record: what they print is
+                await self._emit(event)  # their output is part of the record, the calls themselves are not
 
         calls = [
             ToolCall(f"{filled.file.name}-{place}", SHELL, msgspec.json.encode({"command": command}).decode())
@@ -181,24 +182,25 @@ class Turn:
         self._tool_runner.begun.clear()
         for call, command in zip(calls, filled.commands, strict=True):
             if call.id not in ran:
-                output = found[call.id]
+                output = outputs[call.id]
                 why = "allowed." if output.status == "denied" else f"run. {output.text}"
                 raise CtxchatError(
                     f"/{filled.file.name} was not sent: its command `{command}` was not {why}",
                     f"{filled.file.path} holds it.",
                 )
-        return [found[call.id].text for call in calls]
+        return [outputs[call.id].text for call in calls]
 
     async def _make_message(self, text: str, attachments: Sequence[Part]) -> tuple[Message, tuple[Attached, ...]]:
-        """What the user said, at the end of the record, and what goes along as it is shown."""
+        """The user's message for the end of the record, and its attachments as they are shown."""
         conversation = self._conversation
         along = await asyncio.to_thread(weights, conversation.counter, attachments)
         content = (Text(text), *attachments) if attachments else text
         message = Message(seq=conversation.ledger.next_seq, role="user", content=content, at=conversation.clock.now())
         return message, attached(content, along)
 
-    async def _to_its_end(self, before: str = "") -> None:
-        """Rounds, whatever is open sealed, and what follows a turn. `before` is the half reply that goes on."""
+    async def _run_to_end(self, before: str = "") -> None:
+        """Run rounds until the turn ends, seal what is open whatever ended it, and do what follows a turn. `before` is the half
+        reply that goes on."""
         self._conversation.spending.begin_turn(self._conversation.journal.session)
         self._conversation.under_way = True
         try:
@@ -209,19 +211,19 @@ class Turn:
             self._conversation.under_way = False
             await to_the_end(self._stop())
             self._fallback.step_back()
-            await self._emit(self._finished("cancelled"))
+            await self._emit(self._finished_event("cancelled"))
             raise
         except Exception as problem:  # a third party's transform may fail in what follows a turn, too
             await self._emit(failure(problem, partial=False))
             status = "error"
-        await self._emit(self._finished(status))
+        await self._emit(self._finished_event(status))
 
-    def _finished(self, status: TurnStatus) -> TurnFinished:
+    def _finished_event(self, status: TurnStatus) -> TurnFinished:
         seconds = round(self._conversation.clock.seconds() - self._began, 3)
         return TurnFinished(status, self._open.text, self._rounds, seconds)
 
     async def _rounds_until_done(self, before: str) -> TurnStatus:
-        """Rounds until a reply calls nothing, or there were enough of them. Only a cancel leaves something open."""
+        """Run rounds until a reply calls nothing, or their number is used up. Only a cancel leaves something open."""
         conversation, emit = self._conversation, self._emit
         replies = Replies(conversation, self._compactor, self._open, self._fallback, self._hooks, emit, before)
         calls = ToolRounds(conversation, self._tool_runner, self._open, self._files, emit)
@@ -249,7 +251,7 @@ class Turn:
                 await calls.run(reply, replies.cut_at)
                 await self._hooks.after_round(reply.calls, emit)
                 await self._conversation.tell_memory_below()
-                await self._steered()
+                await self._take_steering_messages()
         except Exception as problem:  # of a third party's strategy or provider, too; what was said is kept
             begun = self._open.draft.has_begun
             await to_the_end(self._open.seal(FAILED))
@@ -260,13 +262,13 @@ class Turn:
         return "max_rounds"
 
     async def _stop(self) -> None:
-        """A cancelled call may have changed files before it ended."""
+        """Seal what is open after a cancel; a cancelled call may have changed files before it ended."""
         if self._files:
             await self._files.finish_cancelled_call()
         await self._open.seal(CANCELLED)
 
     async def _finish(self, *, agreed: bool) -> None:
-        """The gauge, what was put off until now, the chosen model in force again."""
+        """After a turn: tell the gauge, run compactions put off until now, go back to the chosen model, write what is owed."""
         await self._emit(self._conversation.remeasured())
         if said := self._conversation.knowledge.unknown():
             await self._emit(Notice("warning", said))
@@ -278,13 +280,15 @@ class Turn:
 
 
 def failure(problem: Exception, partial: bool, model: str = "") -> Failed:
-    """How a turn that cannot go on says so; `partial` where part of a reply had arrived from that model."""
+    """The event that says why a turn cannot go on; `partial`: part of a reply had arrived from `model`."""
     kept = "What had arrived is kept. /continue goes on from there (or say «go on»)." if partial else ""
     match problem:
         case ModelError(kind="connection"):
-            return Failed(problem.kind, f"{model}: {problem.text}".removeprefix(": "), _both(problem.hint, kept))
+            return Failed(
+                problem.kind, f"{model}: {problem.text}".removeprefix(": "), _joined_hints(problem.hint, kept)
+            )
         case ModelError():
-            return Failed(problem.kind, problem.text, _both(problem.hint, kept))
+            return Failed(problem.kind, problem.text, _joined_hints(problem.hint, kept))
         case StorageError():
             return Failed("storage", problem.text, problem.hint or kept)
         case Stuck():
@@ -295,5 +299,5 @@ def failure(problem: Exception, partial: bool, model: str = "") -> Failed:
             return Failed("internal", f"{type(problem).__name__}: {problem}", kept or "Nothing that was said is lost.")
 
 
-def _both(hint: str, kept: str) -> str:
+def _joined_hints(hint: str, kept: str) -> str:
     return kept if kept and "kept" in hint else f"{hint} {kept}".strip()
