@@ -14,6 +14,7 @@ import msgspec
 
 from ctxchat.core.call_arguments import fields_of
 from ctxchat.core.clip import clip, head
+from ctxchat.core.context_usage import BUDGET
 from ctxchat.core.expressions import expression
 from ctxchat.core.facts import render
 from ctxchat.core.group_ids import searchable
@@ -71,14 +72,20 @@ def summary_task(ledger: Ledger, step: Step, options: PlanOptions, instructions:
     """The task for a fold step. Groups that a summary stands for which a model wrote of them are not read again; those that only
     code's or another agent's stands for are, as they were, and so is what was shortened."""
     read, *instead = written(ledger)
+    groups = ledger.groups_of(ledger.without(step.fold, read.covers))
     return SummaryTask(
-        tuple(map(options.memory.shown, ledger.groups_of(ledger.without(step.fold, read.covers)))),
+        tuple(map(options.memory.shown, filter(_says_something, groups))),
         read.text,
         _recent_context(ledger, step, options),
         instructions,
         step.summary_tokens,
         tuple(instead),
     )
+
+
+def _says_something(group: Group) -> bool:
+    """False for a note on how full the window was, which holds for nothing any more."""
+    return group.source != CONTEXT_NOTE + BUDGET
 
 
 def output_room(task: SummaryTask, window: int) -> int:

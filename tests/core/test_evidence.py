@@ -154,6 +154,11 @@ def test_errors_are_found_in_results_and_in_nothing_else() -> None:
     assert by_kind(collect([said("I get an error: none")]), "error") == {}
 
 
+def test_what_something_is_decided_by_is_no_decision() -> None:
+    said_so = Message(2, "assistant", "What is close is decided by the callers, and how it is shown by the helper.")
+    assert by_kind(collect(group_messages([Message(1, "user", "Where?"), said_so])), "decision") == {}
+
+
 def test_versions_dates_and_prose_are_no_paths() -> None:
     found = by_kind(collect([said("and/or, 1/2, 12/05/2024, e.g. this, w/o it, 3.11")]), "path")
     assert found == {}

@@ -202,11 +202,17 @@ def test_what_only_a_recap_stands_for_is_read_again_as_it_was() -> None:
 
 def test_what_is_told_anew_at_a_compaction_is_not_told_as_staying() -> None:
     ledger = Ledger(groups=group_messages(conversation(8)))
-    ledger = ledger.append(context_note(17, "", 8, "The window is full.", [ContextBlock("budget", "60")]))
+    full = [ContextBlock("budget", "60")]
+    ledger = ledger.append(context_note(17, "", 8, "The window is full.", full))
     plan = builtin_strategies(OPTIONS)["summarize"].plan(see(ledger, OPTIONS), ledger, BUDGET)
     assert plan is not None
     task = summary_task(ledger, plan.steps[-1], OPTIONS)
     assert "- m16 assistant" in task.beside and "m17" not in task.beside and "window is full" not in task.beside
+    ledger = ledger.append(*group_messages(conversation(4, start=9)))
+    plan = builtin_strategies(OPTIONS)["summarize"].plan(see(ledger, OPTIONS), ledger, BUDGET)
+    assert plan is not None
+    task = summary_task(ledger, plan.steps[-1], OPTIONS)
+    assert "g17" in plan.steps[-1].fold and "g17" not in {group.id for group in task.groups}, "it says nothing any more"
 
 
 def test_nothing_of_an_edit_is_left_out_without_a_mark() -> None:

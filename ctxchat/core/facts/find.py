@@ -153,7 +153,7 @@ _RULE = expression(
     re.IGNORECASE,
 )
 _DECISION = expression(
-    r"\b(?:decided|decision(?= (?:is|was|to|that|made|taken)\b|s?:)"
+    r"\b(?:decided(?! by\b)|decision(?= (?:is|was|to|that|made|taken)\b|s?:)"
     r"|we(?:'ll| will) (?:use|go|keep|take)|I(?:'ll| will) (?:go with|take the)"
     r"|let's (?:use|go|keep|take)|(?<!keep )(?:going|go) with"
     r"|settled(?! down)|(?<!they )(?<!he )(?<!user )(?<!users )(?:chose|chosen)|agreed|opted for"
