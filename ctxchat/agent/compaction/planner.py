@@ -1,6 +1,7 @@
-"""Plans for the conversation as it stands: strategies by name, told the options in force, and what a preview shows of them.
+"""Plans compactions of the conversation as it is now: runs strategies with the options in force, and makes previews of their
+plans.
 
-Decides nothing about when, and changes nothing.
+Does not decide when a compaction runs, and changes nothing.
 """
 
 from __future__ import annotations
@@ -39,25 +40,25 @@ from ctxchat.core.view import View
 from ctxchat.core.working_set import MAX_FILES, CurrentFile, edits_in, touched, worked_on
 
 Registry = Callable[[PlanOptions], Mapping[str, Strategy]]
-"""Every strategy by name, made with these options; plug-ins add theirs."""
+"""Makes every strategy, plug-ins' included, with these options; by name."""
 
 Prices = Callable[[str, int, int], float]
 """What a call costs in US dollars, by model, prompt tokens and output tokens; 0 where nobody knows."""
 
 SUMMARY_SECONDS = 10.0
-"""What a summary takes, as far as anybody can say before the first."""
+"""Expected duration of a summary before the first one was measured."""
 
 MAX_EXAMINED_FILES = 48
-"""Files that are looked into for the names in them, of which the first may stand beside a summary."""
+"""Files in which the names that they define are looked up; the first of them may stand beside a summary."""
 
 MAX_QUICK_GROUPS = 1_000
-"""Groups that code summarises in no time."""
+"""Up to so many groups a summary by code is quick enough for a preview."""
 
 
 class PlanningSnapshot(msgspec.Struct, frozen=True):
-    """What a plan is made on, taken at one moment: work in a thread must not see half of a change. `budget` in raw tokens,
-    `scale` gauge tokens for a raw one, `filled` what summaries of this writer took of their room (0 where none was seen),
-    `deferred` what waits for a compaction, by group."""
+    """The state that a plan is made from, taken at one moment, since work in a thread must not see half of a change. `budget` is
+    in raw tokens, `scale` are gauge tokens per raw token, `filled` is the share of their room that summaries of this writer took
+    (0 where none was seen), `deferred` are changes by hand that wait for a compaction, by group."""
 
     view: View
     ledger: Ledger
@@ -73,8 +74,8 @@ class PlanningSnapshot(msgspec.Struct, frozen=True):
         return self.context_usage.used - self.context_usage.tokens("draft")
 
     def reaches(self, plan: Plan | None) -> bool:
-        """A plan that comes down to the target or near it, as far as can be told; none at all, where the compaction before did
-        and was out by as much again."""
+        """Whether a plan comes down to the target or near it, as far as can be estimated; without a plan, whether the view is
+        there already, with twice the tolerance."""
         target, near = self.budget.target, tolerance(self.budget.limit, self.budget.target)
         if plan is None:
             return self.view.raw <= min(target + 2 * near, self.budget.trigger)
@@ -82,7 +83,7 @@ class PlanningSnapshot(msgspec.Struct, frozen=True):
 
 
 class Planner:
-    """Makes plans for one conversation, off the event loop. `summariser` is who would write summaries."""
+    """Makes plans for one conversation, off the event loop. `summariser` would write the summaries."""
 
     def __init__(
         self,
@@ -97,14 +98,14 @@ class Planner:
         self._prices = prices
         self._files_now = files_now
         self._files: tuple[CurrentFile, ...] = ()
-        self._looked = 0  # groups whose facts were looked for
-        self._filled_before = 0.0  # what summaries of this writer take of their room, in any session
+        self._looked = 0  # groups whose facts were found already
+        self._filled_before = 0.0  # the share of their room that summaries of this writer take, over all sessions
         self.memory = Memory(conversation.masked.group)
         self.summariser = summariser
 
     @property
     def writer(self) -> str:
-        """The model that would write summaries, empty for code."""
+        """The model that would write summaries; empty where code writes them."""
         return self.summariser.model if self.summariser else ""
 
     @property
@@ -121,7 +122,7 @@ class Planner:
         by_model: bool = False,
         target: float | None = None,
     ) -> Plan | None:
-        """What a strategy (the usual one without a name) would do with the view as last compiled, None for nothing.
+        """The plan of a strategy (the configured one without a name) for the view as last compiled; None where it frees nothing.
 
         `keep_recent` in messages, `keep_turns` in turns, `target` as a share of the limit; None for the usual. Raises
         UsageError for a name nobody has.
@@ -135,7 +136,7 @@ class Planner:
 
     async def usual(self, name: str = "", target: float | None = None) -> Plan | None:
         """As `plan`, with as many recent messages kept as the settings say. Where that misses the target, as in a window that
-        they alone fill, half as many stay, and so on: else the next request would ask for a compaction again."""
+        these alone fill, half as many are kept, and so on: otherwise the next request would need a compaction again."""
         await self.refresh_inputs()
         return await self._usual_plan(name or self._conversation.options.strategy, self._snapshot(target))
 
@@ -143,9 +144,9 @@ class Planner:
         return await asyncio.to_thread(self._with_deferred, name, snapshot, lambda rest: self._usual(name, rest, floor))
 
     async def ahead(self, *, inside: bool) -> Plan | None:
-        """What a compaction will do that is due only when the trigger is reached: what comes until then is taken to be of the
-        kind of what is there. Where the trigger is reached already, what it will do now: that waits for this summary. `inside` a
-        turn all but its newest rounds goes, where cutting long results is not enough."""
+        """The plan of the next compaction, made before the trigger is reached: what comes until then is assumed to be like what
+        is there. Where the trigger is reached already, the plan for now. `inside` a turn all but its newest rounds are folded,
+        where cutting long results is not enough."""
         await self.refresh_inputs()
         snapshot = self._snapshot()
         budget = snapshot.budget
@@ -158,8 +159,8 @@ class Planner:
         return plan
 
     async def with_summary(self, plan: Plan, summary: str) -> tuple[Plan, int]:
-        """A plan whose summary stands ready, and the raw tokens that it leaves. Where that is not halfway down to the target,
-        long results among what stays are cut with it: one rewrite instead of two."""
+        """A plan whose summary is written already, and the raw tokens in use after it. Where these are above halfway from trigger
+        to target, long results among what stays are cut as well: one rewrite instead of two."""
         return await asyncio.to_thread(self._with_summary, plan, summary, self._snapshot())
 
     def _with_summary(self, plan: Plan, summary: str, snapshot: PlanningSnapshot) -> tuple[Plan, int]:
@@ -178,10 +179,10 @@ class Planner:
         return msgspec.structs.replace(plan, steps=steps, after=more.after), more.after
 
     async def refresh_inputs(self) -> None:
-        """Read the files that were touched last as they are now, to stand beside the next summary, find the facts of what was
-        added since, and learn what is known of who writes it, where that is not the session's model."""
+        """Read the files that were touched last as they are on disk, find the facts of new groups, and load what earlier sessions
+        learned about the writer of summaries."""
         conversation = self._conversation
-        fresh = conversation.ledger.groups[self._looked :]  # a plan weighs their facts: found a little at a time
+        fresh = conversation.ledger.groups[self._looked :]  # found bit by bit, so that a plan need not find all
         await look_ahead(self.memory, conversation.ledger, [group.id for group in fresh])
         self._looked = len(conversation.ledger.groups)
         self._filled_before = (
@@ -198,7 +199,7 @@ class Planner:
         self._files = await asyncio.to_thread(self._weighed, shown)
 
     def _weighed(self, files: Sequence[CurrentFile]) -> tuple[CurrentFile, ...]:
-        """Each file once, whatever names it was called by."""
+        """The files with their tokens and edited lines; one that was called by several names only once."""
         known: dict[str, CurrentFile] = {}
         for file in files:
             before = known.get(file.path)
@@ -209,8 +210,8 @@ class Planner:
             else:
                 known[file.path] = msgspec.structs.replace(before, written=(*before.written, *file.written))
         lines = worked_on(self._conversation.ledger.groups_in_force)  # the newest first
-        put = {f.path: next((line for path, line in lines.items() if path in f.written), ()) for f in known.values()}
-        return tuple(msgspec.structs.replace(f, edited=edits_in(f.text, put[f.path])) for f in known.values())
+        edited = {f.path: next((line for path, line in lines.items() if path in f.written), ()) for f in known.values()}
+        return tuple(msgspec.structs.replace(f, edited=edits_in(f.text, edited[f.path])) for f in known.values())
 
     def _usual(self, name: str, snapshot: PlanningSnapshot, floor: int | None = None) -> Plan | None:
         keep = self._conversation.options.keep_recent
@@ -223,7 +224,7 @@ class Planner:
         return self._to_target(name, best, snapshot)
 
     def _to_target(self, name: str, plan: Plan | None, snapshot: PlanningSnapshot) -> Plan | None:
-        """The plan, with what it keeps made shorter where one result is beyond its bound or the target is missed otherwise."""
+        """The plan, with kept messages shortened where one result is beyond its bound, or where the target would be missed."""
         reached = snapshot.reaches(plan)
         if plan is None and reached:
             return None
@@ -256,7 +257,7 @@ class Planner:
         )
 
     def _deferred(self, snapshot: PlanningSnapshot) -> tuple[Step | None, PlanningSnapshot]:
-        """The step that does what waits for a compaction, and what the rest is planned on then; None where nothing waits."""
+        """The step that does the deferred changes (None without any), and the snapshot after it, on which the rest is planned."""
         edits = deferred_edits(snapshot.ledger, snapshot.deferred)
         if not edits:
             return None, snapshot
@@ -268,7 +269,7 @@ class Planner:
     def _with_deferred(
         self, name: str, snapshot: PlanningSnapshot, plan_rest: Callable[[PlanningSnapshot], Plan | None]
     ) -> Plan | None:
-        """A plan that first does what waits for a compaction, and then what is still needed."""
+        """A plan that first does the deferred changes, and then what is still needed."""
         step, rest = self._deferred(snapshot)
         plan = plan_rest(rest)
         if step is None:
@@ -285,7 +286,7 @@ class Planner:
         clip_current: bool = False,
         by_model: bool = False,
     ) -> PlanOptions:
-        """What strategies are told, from the options in force. `by_model`: summaries between rounds are the model's, if there is
+        """The options that strategies get, from those in force. `by_model`: summaries between rounds are the model's, if there is
         one. Where another `keep_recent` is asked for, more must go than usual, so no results are kept for being recent."""
         options = self._conversation.options
         plan_options = PlanOptions(
@@ -302,7 +303,7 @@ class Planner:
         return plan_options if keep_turns is None else msgspec.structs.replace(plan_options, keep_turns=keep_turns)
 
     def _options_for(self, keep_recent: int | None) -> PlanOptions:
-        """As many messages kept as a person chose, which may be as many as always."""
+        """As `options`, where a person may have chosen the number of messages that are kept."""
         return self.options(None if keep_recent == self._conversation.options.keep_recent else keep_recent)
 
     def raw_budget(self, target: float | None = None) -> Budget:
@@ -318,8 +319,8 @@ class Planner:
         )
 
     def goal_by_hand(self) -> float:
-        """How far down a compaction goes that somebody asked for, as a share of the limit: further than the window alone demands,
-        to the target, or to half of what is used where that is less."""
+        """The target of a compaction that somebody asked for, as a share of the limit: the usual one, or half of what is used
+        where that is less."""
         context_usage = self._conversation.context_usage
         return min(
             self._conversation.options.target,
@@ -327,7 +328,8 @@ class Planner:
         )
 
     async def ticked(self, plan: Plan, names: Sequence[str] | None) -> Plan:
-        """The plan with the named steps only, all without names. They are planned anew, since each builds on the ones before."""
+        """The plan with the named steps only; with all where `names` is None. They are planned anew: each builds on the ones
+        before."""
         if names is None:
             return plan
         return await asyncio.to_thread(self._ticked, plan, names, self._snapshot())
@@ -354,8 +356,9 @@ class Planner:
     async def preview(
         self, instructions: str = "", keep_recent: int | None = None, strategy: str = "", target: float | None = None
     ) -> Preview:
-        """What freeing up context would do now. Where `instructions` say what a summary shall keep, one is part of the plan if it
-        frees anything. Raises UsageError for a strategy nobody has, LedgerError for one whose plan cannot be carried out."""
+        """What freeing up context would do now. With `instructions`, which say what a summary should keep, a summary is part of
+        the plan if it frees anything. Raises UsageError for a strategy nobody has, LedgerError for one whose plan cannot be
+        carried out."""
         await self.refresh_inputs()
         goal = target if target is not None else self.goal_by_hand()
         snapshot = self._snapshot(goal)
@@ -374,7 +377,7 @@ class Planner:
             aim = snapshot.budget if target is not None else self.raw_budget()
             plan = msgspec.structs.replace(plan, target=aim.target)
             if instructions and not any(step.needs_summary for step in plan.steps):
-                others = await asyncio.to_thread(self._others, plan, snapshot)
+                others = await asyncio.to_thread(self._other_steps, plan, snapshot)
                 asked = [step.name for step in others if step.needs_model]
                 plan = await asyncio.to_thread(self._ticked, plan, [*(s.name for s in plan.steps), *asked], snapshot)
         if plan is None:
@@ -382,33 +385,33 @@ class Planner:
             return Preview(
                 snapshot.context_usage,
                 snapshot.context_usage,
-                other_steps=await asyncio.to_thread(self._others, untouched, snapshot),
+                other_steps=await asyncio.to_thread(self._other_steps, untouched, snapshot),
                 reason=nothing_to_free(snapshot.context_usage),
                 instructions=instructions,
             )
-        return await self._previewed(plan, snapshot, instructions)
+        return await self._preview_of(plan, snapshot, instructions)
 
     async def with_steps(self, preview: Preview, names: Sequence[str]) -> Preview:
-        """The preview as it is with the named steps only: what `ticked` leaves of its plan, weighed like the whole."""
+        """The preview with the named steps only, as `ticked` plans them."""
         if preview.plan is None:
             return preview
         snapshot = self._snapshot()
-        return await self._previewed(await self.ticked(preview.plan, names), snapshot, preview.instructions)
+        return await self._preview_of(await self.ticked(preview.plan, names), snapshot, preview.instructions)
 
-    async def _previewed(self, plan: Plan, snapshot: PlanningSnapshot, instructions: str) -> Preview:
+    async def _preview_of(self, plan: Plan, snapshot: PlanningSnapshot, instructions: str) -> Preview:
         await look_ahead(self.memory, snapshot.ledger, plan.covers)
-        text = await self._by_code(plan, instructions)
-        return await asyncio.to_thread(self._drawn, plan, snapshot, instructions, text)
+        text = await self._summary_by_code(plan, instructions)
+        return await asyncio.to_thread(self._make_preview, plan, snapshot, instructions, text)
 
-    async def _by_code(self, plan: Plan, instructions: str) -> str:
-        """The summary itself where code will write it, and quickly; empty where a model will."""
+    async def _summary_by_code(self, plan: Plan, instructions: str) -> str:
+        """The summary itself, where code writes it quickly; empty where a model will write it."""
         step = next((s for s in plan.steps if s.needs_summary), None)
         if step is None or self.summariser is None or self.writer or len(step.fold) > MAX_QUICK_GROUPS:
             return ""
         async with aclosing(writing(self._conversation, step, self.summariser, self.options(), instructions)) as pieces:
             return "".join([piece async for piece in pieces if isinstance(piece, str)])
 
-    def _drawn(self, plan: Plan, snapshot: PlanningSnapshot, instructions: str, text: str) -> Preview:
+    def _make_preview(self, plan: Plan, snapshot: PlanningSnapshot, instructions: str, text: str) -> Preview:
         conversation = self._conversation
         dry_run = estimated(
             snapshot.ledger, plan, self.options(), conversation.compile, text, snapshot.filled, conversation.next_head
@@ -421,7 +424,7 @@ class Planner:
             after=after,
             after_range=(after.used - round(less * snapshot.scale), after.used + round(more * snapshot.scale)),
             steps=self._preview_steps(plan, snapshot, snapshot.used - after.used),
-            other_steps=self._others(plan, snapshot),
+            other_steps=self._other_steps(plan, snapshot),
             plan=plan,
             keep_recent=plan.keep_recent,
             pinned=len(snapshot.ledger.pinned),
@@ -447,7 +450,7 @@ class Planner:
         )
 
     def _preview_steps(self, plan: Plan, snapshot: PlanningSnapshot, freed: int) -> tuple[PreviewStep, ...]:
-        """The steps as a person sees them, where they free so many tokens of the gauge together."""
+        """The steps as a person sees them; together they free `freed` tokens of the gauge."""
         ledger, registry = snapshot.ledger, self._registry(self.options())
         groups = [{*step.fold, *(name for edit in step.edits for name in edit.covers)} for step in plan.steps]
         turns = [sorted(ledger.group(name).turn for name in names) for names in groups]
@@ -461,8 +464,8 @@ class Planner:
             for s, gain, at, goes in zip(plan.steps, gains(plan, snapshot.scale, freed), turns, shown, strict=True)
         )
 
-    def _others(self, plan: Plan, snapshot: PlanningSnapshot) -> tuple[PreviewStep, ...]:
-        """The steps that are no part of a plan: what each would free besides, or why it frees nothing."""
+    def _other_steps(self, plan: Plan, snapshot: PlanningSnapshot) -> tuple[PreviewStep, ...]:
+        """The steps that are not part of the plan: what each would free in addition, or why it frees nothing."""
         options = self._options_for(plan.keep_recent)
         pipeline = self._registry(options).get(plan.strategy)
         view, ledger, found = snapshot.view, snapshot.ledger, list[PreviewStep]()
@@ -490,17 +493,17 @@ class Planner:
         return tuple(found)
 
     def after_used(self, plan: Plan) -> int:
-        """Where the gauge would stand after a plan, its summary as long as is to be expected. Quick; `preview` knows better."""
+        """Tokens in use after a plan, with a summary of the expected length. A quick estimate; `preview` is more exact."""
         conversation, context_usage = self._conversation, self._conversation.context_usage
         freed = round((plan.before - plan.after + unneeded(plan, self._filled)) * conversation.scale)
         return max(0, context_usage.used - context_usage.tokens("draft") - freed)
 
     def cost_of(self, plan: Plan) -> float:
-        """US dollars that the summary of a plan costs, as far as can be said; 0 where nobody knows."""
+        """Estimated cost of the summary of a plan in US dollars; 0 where it is unknown."""
         return self._price(plan, self._snapshot())[1]
 
     def _price(self, plan: Plan, snapshot: PlanningSnapshot) -> tuple[float, float]:
-        """Seconds and US dollars that a plan's summary takes, as far as can be said: by the last one, and by the price list."""
+        """Estimated seconds and US dollars of a plan's summary: by the last one, and by the price list."""
         steps = [s for s in plan.steps if s.needs_summary]
         if not steps or not self.writer:
             return 0.1, 0.0
@@ -524,7 +527,7 @@ class Planner:
 
 
 def nothing_to_free(context_usage: ContextUsage) -> str:
-    """Why there is nothing to do, calmly."""
+    """Why there is nothing to free, in a sentence or two."""
     used = context_usage.used - context_usage.tokens("draft")
     around = overhead(context_usage)
     if used <= around:

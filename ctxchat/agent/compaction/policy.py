@@ -1,5 +1,5 @@
-"""Whether a compaction may start by itself, and what is said where it may not: the person's word, and what past compactions
-taught.
+"""Decides whether a compaction may start by itself, by what the person said and by how the last ones ended, and tells the person
+where it may not.
 
 Knows figures and outcomes; plans nothing and runs nothing.
 """
@@ -22,11 +22,11 @@ from ctxchat.core.quantities import percent, short
 from ctxchat.core.record import CompactionRecord, Reason
 
 When = Literal["now", "after"]
-"""`now`: at the next place where no call is open. `after`: when the turn has ended."""
+"""`now`: as soon as no call is open. `after`: when the turn has ended."""
 
 
 class ApprovedCompaction(msgspec.Struct, frozen=True):
-    """A compaction a person has said yes to, or (`auto`) the model has asked for where it may."""
+    """A compaction that the person agreed to, or (`auto`) that the model asked for where it may."""
 
     when: When
     instructions: str = ""
@@ -34,21 +34,21 @@ class ApprovedCompaction(msgspec.Struct, frozen=True):
 
 
 class AutoCompactPolicy:
-    """The standing of one conversation."""
+    """What may happen by itself in one conversation."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
         self._agreed: ApprovedCompaction | None = None
-        self._told = 0  # the turn in which something was last said that is said once a turn
+        self._told = 0  # the last turn in which a notice was given that comes once a turn
 
     # ── what a person says ──
 
     def agree(self, when: When, instructions: str = "") -> None:
-        """Yes to a suggestion."""
+        """The person says yes to a suggestion."""
         self._agreed = ApprovedCompaction(when, instructions)
 
     def wanted_by_model(self, keep: str) -> str:
-        """The model asks for room, at the next place where no call is open; what it is told."""
+        """The model asks for room, as soon as no call is open; the answer to it."""
         context_usage, options = self._conversation.context_usage, self._conversation.options
         if options.auto_compact != "auto":
             return "The person decides when room is made here: nothing is done. Go on with what fits, and read less at once."
@@ -62,7 +62,7 @@ class AutoCompactPolicy:
         )
 
     def take_agreed(self, *times: When) -> ApprovedCompaction | None:
-        """What was agreed for one of these times; it is no longer outstanding then."""
+        """Take the compaction that was agreed for one of these times; None without one."""
         agreed = self._agreed
         if agreed is None or agreed.when not in times:
             return None
@@ -70,20 +70,20 @@ class AutoCompactPolicy:
         return agreed
 
     def put_back(self, agreed: ApprovedCompaction) -> None:
-        """It is outstanding still: its summary is being written."""
+        """Put back what `take_agreed` gave: its summary is still being written."""
         self._agreed = self._agreed or agreed
 
     def pause_for(self, turns: int) -> None:
-        """Nothing by itself and no question for the rest of this turn and `turns` more, unless the window cannot hold it."""
+        """No automatic compaction and no question for the rest of this turn and `turns` more, unless the window overflows."""
         self._agreed = None
         self._use(self._conversation.backoff.rested(self._conversation.ledger.turn, turns))
 
     def stopped(self) -> None:
-        """A person stopped a compaction, or took one back: it is not to come back at once."""
+        """The person stopped a compaction or undid one: it must not come back at once."""
         self._use(self._conversation.backoff.rested(self._conversation.ledger.turn))
 
     def start_over(self) -> None:
-        """What compactions were stopped by may be another now: a model was chosen, or a setting edited."""
+        """Forget why automatic compaction stopped: a model was chosen or a setting edited."""
         self._use(self._conversation.backoff.reset())
 
     def _use(self, backoff: Backoff) -> None:
@@ -97,14 +97,12 @@ class AutoCompactPolicy:
 
     @property
     def standing(self) -> str:
-        """As the back-off sees it."""
+        """The state of the back-off: `free`, `resting`, `waiting`, `broken` or `thrashing`."""
         return self._conversation.backoff.standing(self._conversation.clock.seconds(), self._conversation.ledger.turn)
 
     def may_start(self, context_usage: ContextUsage, *, inside: bool) -> bool:
-        """True where a compaction may start by itself; `inside` a turn, where it asks no model.
-
-        What rests does not rest at the price of a request that cannot fit.
-        """
+        """Whether a compaction may start by itself; `inside`: between two rounds of a turn. A request that cannot fit overrides a
+        pause."""
         if self._conversation.options.auto_compact != "auto":
             return False
         standing = self.standing
@@ -112,7 +110,8 @@ class AutoCompactPolicy:
         return standing == "free" or (context_usage.excess > 0 and (inside or rests))
 
     def may_ask(self, context_usage: ContextUsage) -> bool:
-        """True where a person wants to be asked, and was not in this turn; what rests does so while the request fits."""
+        """Whether to ask the person: they want to be asked and were not in this turn, and no pause is on while the request
+        fits."""
         if self._conversation.options.auto_compact != "ask" or self._agreed:
             return False
         if self.standing == "resting" and not context_usage.excess:
@@ -122,12 +121,12 @@ class AutoCompactPolicy:
     # ── what came of it ──
 
     def helped(self) -> None:
-        """A compaction that somebody asked for made room: everything may run again."""
+        """A compaction that somebody asked for made room: automatic ones may run again."""
         self._use(self._conversation.backoff.closed())
 
     def record_result(self, result: CompactionRecord, *, inside: bool) -> Sequence[Notice]:
-        """What is made of a compaction that started by itself, and what the user is told of it. `inside` a turn it is no
-        refill."""
+        """Learn from the outcome of an automatic compaction; notices for the person. One `inside` a turn does not count as a sign
+        that the window fills again at once."""
         if result.outcome == "compacted":
             if inside:
                 return ()
@@ -147,7 +146,8 @@ class AutoCompactPolicy:
         return (Notice("warning", f"{result.detail} Next try in {wait}, or by /compact."),)
 
     def _refilled(self) -> Sequence[Notice]:
-        """Advises what would change something: a higher trigger only where the window lets it be higher."""
+        """The notice that compaction stops since the window fills again at once. It advises a higher trigger only where one is
+        possible."""
         options, budget = self._conversation.options, self._conversation.budget
         higher = make_budget(
             budget.window,
@@ -168,7 +168,7 @@ class AutoCompactPolicy:
         return told != self._told
 
     def about_overhead(self, context_usage: ContextUsage) -> Sequence[Notice]:
-        """What cannot be compacted is too much already."""
+        """The notice that what cannot be compacted is too much already; once a turn."""
         if not self.once_a_turn():
             return ()
         parts = sorted(((context_usage.tokens(n), n) for n in FIXED), reverse=True)
@@ -182,7 +182,8 @@ class AutoCompactPolicy:
         return (Notice("warning", f"{text}{price} {ways}"),)
 
     def about_trigger(self, context_usage: ContextUsage, *, inside: bool) -> Sequence[Notice]:
-        """Why nothing is done where the trigger is reached: it may not be, or there is nothing that could go."""
+        """Why nothing happens although the trigger is reached: automatic compaction is off, or there is nothing to free. Once a
+        turn."""
         if compaction_due(context_usage) != "compact":
             return ()
         if context_usage.automatic.standing == "off":

@@ -1,7 +1,7 @@
-"""The next summary, made ahead so that the swap takes no model call when it is due, and fitted into a compaction when it comes.
-The background work never blocks or fails a turn.
+"""Writes the next summary in the background, so that nobody waits for it, and fits it into a compaction when one runs. This never
+blocks a turn or makes it fail.
 
-Holds the one prepared summary and trusts it no further than it fits; decides nothing about when a compaction runs.
+Holds the one prepared summary, which is used as far as it still fits; does not decide when a compaction runs.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from ctxchat.core.strategies.base import Plan, Step
 from ctxchat.core.summaries import too_little, too_long
 
 MIN_ADDED_SHARE, MIN_NEEDED_SHARE = 0.3, 0.1
-"""What is prepared is added to once this share of the limit has come to it; less is enough where it would leave the window
-nearer to the trigger than to the target."""
+"""A prepared summary is extended when it could cover so much more, as a share of the limit; the smaller share counts where the
+prepared one would leave the window nearer to the trigger than to the target."""
 
 MAX_AHEAD_TOKENS = 20_000
-"""Inside a turn nothing is prepared before so many tokens are left until it is needed: more than come while it is written."""
+"""Inside a turn a summary is prepared once only so many tokens are left until it is needed: more than come while it is
+written."""
 
 MAX_FAILURES = 2
-"""Failures in a row after which none is made ahead until a compaction has succeeded: the swap makes its own."""
+"""Failures in a row after which none is prepared until a compaction has succeeded; compactions then write their own."""
 
 
 class Prefetch:
-    """Prepares the summary of what will go next."""
+    """Prepares the summary of the next compaction."""
 
     def __init__(self, conversation: Conversation, planner: Planner) -> None:
         self._conversation = conversation
@@ -46,17 +47,17 @@ class Prefetch:
 
     @property
     def prepared(self) -> Prepared | None:
-        """The summary that stands ready and still fits."""
+        """The prepared summary, where there is one that still fits."""
         state = self._conversation.state
-        made = state.prepared
-        if made is None or not state.deferred.keys().isdisjoint(
-            made.covers
-        ):  # it tells of what shall go without a word
+        summary = state.prepared
+        if summary is None or not state.deferred.keys().isdisjoint(
+            summary.covers
+        ):  # it covers something that the person wants dropped
             return None
-        return made if made.is_current(state.ledger) else None
+        return summary if summary.is_current(state.ledger) else None
 
     def stands_ready(self) -> Ready:
-        """Whether a compaction has a summary without waiting for one: it has to free enough to be worth it."""
+        """Whether a compaction has a prepared summary that frees enough, or one can be written in the background."""
         prepared, used = self.prepared, self._conversation.context_usage.used
         if prepared is not None and not too_little(used, used - prepared.freed):
             return "now"
@@ -68,13 +69,13 @@ class Prefetch:
 
     @property
     def busy(self) -> bool:
-        """One is being made."""
+        """Whether one is being written."""
         return self._task is not None and not self._task.done()
 
     def prepare(self, plan: Plan | None = None, *, inside: bool = False, beside: bool = False) -> None:
-        """Begin to make the summary of a plan, or that of the next compaction once the soft mark is passed, or to add to the one
-        that stands ready what has come to it since; `inside` a turn only when it may be needed there. Not `beside` a turn that
-        the same server answers. If it fails the swap makes its own."""
+        """Begin to write the summary of a plan, or without one that of the next compaction once the soft mark is passed, or to
+        extend the prepared one. `inside` a turn only when it may be needed there. `beside` a turn only where another server
+        answers that. Where it fails, the compaction writes its own."""
         if self.busy or not self._may_prepare() or (beside and self._shares_server):
             return
         context_usage, options = self._conversation.context_usage, self._conversation.options
@@ -85,31 +86,31 @@ class Prefetch:
 
     @property
     def _shares_server(self) -> bool:
-        """Who writes is the model of the conversation on a server of one's own, which may have one place for both."""
+        """Whether the writer is the conversation's model on a local server, which may do one request at a time."""
         return self._conversation.on_own_server and self._planner.writer == self._conversation.model.name
 
     async def give_way(self) -> None:
-        """A message is to be answered: what is being made on the same server ends, so that the answer does not wait for it."""
+        """End what is being written on the server that has to answer a message now."""
         if self._task is not None and self.busy and self._shares_server:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _make(self, plan: Plan | None, *, inside: bool) -> None:
-        """Nobody asked for it yet, so nobody is told when it fails, whatever the fault."""
+        """Write and keep it. Nobody asked for it yet, so a failure is counted and not told."""
         try:
-            made = await self._written(plan or await self._planner.ahead(inside=inside))
-            if made is not None:  # nothing to make says nothing about whether making works
+            summary = await self._written(plan or await self._planner.ahead(inside=inside))
+            if summary is not None:  # that there was nothing to write tells nothing about failures
                 self._failures = 0
-                await self._keep(made)
+                await self._keep(summary)
         except Exception:
             self._failures += 1
 
-    async def _keep(self, made: Prepared) -> None:
-        """It outlives a restart; inside a turn it is written with what comes next."""
+    async def _keep(self, summary: Prepared) -> None:
+        """Record it, so that it outlives a restart; inside a turn it is written with the next records."""
         conversation = self._conversation
-        conversation.apply_now_write_later(made)
+        conversation.apply_now_write_later(summary)
         if not conversation.under_way:
-            with suppress(StorageError):  # then as well
+            with suppress(StorageError):  # then it is written with the next records, too
                 await conversation.flush()
 
     async def _written(self, plan: Plan | None) -> Prepared | None:
@@ -149,7 +150,7 @@ class Prefetch:
         return Prepared(step.fold, changes, whole, max(0, freed), paid) if whole else None
 
     def _adds(self, step: Step, before: Prepared) -> bool:
-        """A summary of this step would stand for so much more than the one there is that it is worth a call."""
+        """Whether a summary of this step covers so much more than the one there is that it is worth a call."""
         more = set(step.fold).difference(before.covers)
         context_usage = self._conversation.context_usage
         left = max(context_usage.used, context_usage.trigger_tokens) - before.freed
@@ -162,31 +163,31 @@ class Prefetch:
         return sum(item.tokens for item in self._conversation.view.items if item.group in groups)
 
     async def fitted(self, request: CompactionRequest) -> CompactionRequest:
-        """The request with the prepared summary: as it is where that makes the next request fit, since what is left can be folded
-        at the next pause; else to be topped up with the rest. One that is being made is waited for where none stands ready."""
+        """The request with the prepared summary: unchanged where that makes the next request fit (the rest can be folded at the
+        next pause), else to be extended. Waits for one that is being written where none is ready."""
         step = next((s for s in request.plan.steps if s.needs_summary), None)
-        wish = request.instructions.strip()
-        if step is None or request.summary is not None or (wish and request.reason == "manual"):
+        keep_words = request.instructions.strip()
+        if step is None or request.summary is not None or (keep_words and request.reason == "manual"):
             return request
         if self.prepared is None or request.reason == "manual":
             await self.wait()
         prepared = self.prepared
         if prepared is None:
             return request
-        if wish:  # of the model or of a hook: it stands word for word below a record that is written already
-            prepared = msgspec.structs.replace(prepared, text=f"{prepared.text}\n\n## Asked to be kept\n{wish}")
+        if keep_words:  # of the model or a hook: it is put word for word below the finished summary
+            prepared = msgspec.structs.replace(prepared, text=f"{prepared.text}\n\n## Asked to be kept\n{keep_words}")
         covered, fold = set(prepared.covers), set(step.fold)
-        if request.reason == "manual":  # a person has seen what goes: no more, and no less
+        if request.reason == "manual":  # exactly what the person has seen in the preview
             return msgspec.structs.replace(request, prepared=prepared) if covered <= fold else request
-        as_it_is = self._folding(request.plan, step, covered)
-        plan, left = await self._planner.with_summary(as_it_is, prepared.text)
+        smaller_plan = self._folding(request.plan, step, covered)
+        plan, left = await self._planner.with_summary(smaller_plan, prepared.text)
         if left > self._planner.raw_budget().limit:
             plan = self._folding(request.plan, step, covered | fold)
         return msgspec.structs.replace(request, plan=plan, prepared=prepared)
 
     def _folding(self, plan: Plan, step: Step, names: set[str]) -> Plan:
-        """The plan with these groups folded and no others. What it no longer folds stays as it is: other steps counted on its
-        being folded, and would not keep its texts."""
+        """The plan with exactly these groups folded. Edits of groups that are no longer folded are left out: their texts were not
+        kept, since the groups were to be folded."""
         left_out = set(step.fold).difference(names)
         gain = self._weight(names.difference(step.fold)) - self._weight(left_out)
         fold = tuple(g.id for g in self._conversation.ledger.groups if g.id in names)
@@ -195,23 +196,22 @@ class Prefetch:
         return msgspec.structs.replace(plan, steps=tuple(s for s in steps if s.edits or s.fold))
 
     async def wait(self) -> None:
-        """Until the one being made is ready, or failed. A cancel ends the waiting and not the making."""
+        """Wait until the one being written is ready or failed. A cancel ends the waiting, not the writing."""
         if self._task is not None:
             await asyncio.wait({self._task})
 
     def clear(self) -> None:
-        """A compaction was made, with what was prepared or without: it stays where it still fits, and frees what is left of
-        it."""
-        made, conversation = self.prepared, self._conversation
+        """After a compaction: a prepared summary that still fits stays, with the tokens that it frees now."""
+        summary, conversation = self.prepared, self._conversation
         self._failures = 0
-        if made is not None:
-            left = round(self._weight(set(made.covers)) * conversation.scale) - conversation.counter.count_text(
-                made.text
+        if summary is not None:
+            left = round(self._weight(set(summary.covers)) * conversation.scale) - conversation.counter.count_text(
+                summary.text
             )
-            conversation.apply_now_write_later(msgspec.structs.replace(made, freed=max(0, min(made.freed, left))))
+            conversation.apply_now_write_later(msgspec.structs.replace(summary, freed=max(0, min(summary.freed, left))))
 
     async def close(self) -> None:
-        """End what is being made; no other is begun."""
+        """End what is being written; no other is begun."""
         self._closed = True
         if self._task is not None:
             self._task.cancel()

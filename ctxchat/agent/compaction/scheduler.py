@@ -1,4 +1,4 @@
-"""Which compaction is due now, before a request or between the rounds of a turn, and with what strategy. Runs none."""
+"""Decides which compaction is due now, before a request or between the rounds of a turn, and with which strategy. Runs none."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from ctxchat.core.strategies.base import Plan
 from ctxchat.core.summaries import too_little
 
 Ready = Literal["now", "later", "never"]
-"""Whether a summary stands ready, can be made beside the conversation, or is only made when a compaction asks for it."""
+"""When a summary is there: it is prepared (`now`), can be written in the background (`later`), or only when a compaction runs."""
 
 Decision = CompactionRequest | Literal["wait"] | None
-"""The compaction that is due: to be made now, once its summary is written beside the conversation, or not at all."""
+"""What to do about a compaction that is due: run it, wait for its summary to be written in the background, or nothing."""
 
 
 class Scheduler:
-    """Compactions that start by themselves, for one conversation."""
+    """Decides about the automatic compactions of one conversation."""
 
     def __init__(self, conversation: Conversation, planner: Planner, policy: AutoCompactPolicy) -> None:
         self._conversation = conversation
         self._planner = planner
         self._policy = policy
-        self._inside = (0, 0)  # the turn, and how many compactions there were inside it
-        self._window_before = 0  # of the last request, once another model is to have the next one
+        self._inside = (0, 0)  # a turn, and the number of compactions inside it
+        self._window_before = 0  # window of the last request's model, once another model gets the next one
 
     def switched(self) -> None:
-        """Another model than that of the last request is to have the next one; said before the gauge is measured for it."""
+        """Note that another model gets the next request. Called before the gauge is measured for it."""
         self._window_before = self._window_before or self._conversation.context_usage.window
 
     def room_made(self) -> None:
-        """Room was made for the model in force: what comes now is no longer due to a switch."""
+        """Note that room was made for the model in force: later compactions are not due to a switch."""
         self._window_before = 0
 
     def reason(self, otherwise: Reason) -> Reason:
-        """Why a compaction is made now: for a model with a smaller window than the one of the last request, else `otherwise`."""
+        """The reason for a compaction now: a switch to a model with a smaller window, or else `otherwise`."""
         return "model_switch" if self._conversation.context_usage.window < self._window_before else otherwise
 
     def what_is_due(self, context_usage: ContextUsage, *, inside: bool) -> Due:
-        """What is due: inside a turn the marks for that decide, since it is not to be interrupted for less."""
+        """What is due. Inside a turn its own, higher marks decide: it is not interrupted for less."""
         options = self._conversation.options
         standing = compaction_due(context_usage, options.soft_mark)
         if not inside or standing == "overhead":
@@ -54,7 +54,7 @@ class Scheduler:
         return "prepare" if standing == "compact" else standing
 
     async def decide(self, context_usage: ContextUsage, *, inside: bool, ready: Ready = "never") -> Decision:
-        """What is to be done now that a compaction is due; None where nothing may or can be done."""
+        """What to do now that a compaction is due; None where none may run, or none would help."""
         conversation = self._conversation
         if conversation.automatic.few or not self._policy.may_start(context_usage, inside=inside):
             return None
@@ -70,11 +70,11 @@ class Scheduler:
         return CompactionRequest(plan, self.reason("auto"))
 
     def can_wait(self, plan: Plan, context_usage: ContextUsage, ready: Ready) -> bool:
-        """The summary of a plan can be written beside the conversation, and the next request fits without it: nobody waits."""
+        """Whether the plan's summary can be written in the background, because the next request fits without it."""
         return ready == "later" and self._asks_model(plan) and fits(context_usage)
 
     async def _quick(self, enough: int) -> Plan | None:
-        """Long results cut, by code, where that leaves at most so many raw tokens: room while a summary is written."""
+        """A plan that only cuts long results, by code; None where it leaves more than `enough` raw tokens."""
         plan = await self._planner.usual("shrink_tool_results")
         return plan if plan and plan.after <= enough else None
 
@@ -82,19 +82,19 @@ class Scheduler:
         return bool(self._planner.writer) and any(step.needs_summary for step in plan.steps)
 
     async def _inside_turn(self, context_usage: ContextUsage, ready: Ready) -> Decision:
-        """The compaction between two rounds. Where recaps free too little, what fills the window stands in the newest rounds: too
-        long a text, or a call's arguments."""
+        """The compaction between two rounds. Where folding older rounds frees too little, the newest ones fill the window: then
+        long texts and arguments in them are cut."""
         options, turn = self._conversation.options, self._conversation.ledger.turn
         if ready == "later":
-            as_it_is, budget = fits(context_usage), self._planner.raw_budget()
-            if quick := await self._quick(budget.halfway if as_it_is else budget.limit):
+            request_fits, budget = fits(context_usage), self._planner.raw_budget()
+            if quick := await self._quick(budget.halfway if request_fits else budget.limit):
                 return CompactionRequest(quick, self.reason("reactive_micro"))
-            if as_it_is:
+            if request_fits:
                 return "wait"
         reason: Reason = "reactive_full" if context_usage.pressure >= options.full_trigger else "reactive_micro"
         strategy: str = reason
-        made = self._inside[1] if self._inside[0] == turn else 0
-        if made >= options.reactive_per_turn and ready != "now":  # but a request that cannot fit must not go out
+        count = self._inside[1] if self._inside[0] == turn else 0
+        if count >= options.reactive_per_turn and ready != "now":  # but a request that cannot fit must not go out
             if fits(context_usage):
                 return None
             strategy, reason = "reactive_full", "context_overflow"
@@ -102,12 +102,12 @@ class Scheduler:
         for name in (strategy, "oversize"):
             plan = await self._planner.plan(name, by_model=by_model)
             if plan is not None and not too_little(plan.before, plan.after):
-                self._inside = (turn, made + 1)
+                self._inside = (turn, count + 1)
                 return CompactionRequest(plan, self.reason(reason))
         return None
 
     async def suggestion(self, context_usage: ContextUsage) -> CompactionSuggested | None:
-        """A question to the person, where they want to be asked and a compaction would help."""
+        """The question to the person whether to compact; None where they do not want to be asked, or it would not help."""
         if (
             compaction_due(context_usage) != "compact"
             or self._conversation.automatic.few
@@ -122,7 +122,7 @@ class Scheduler:
         )
 
     def too_long(self) -> bool:
-        """The conversation is longer than the whole window of a model whose window is known: in every mode it must be cut."""
+        """Whether the conversation is longer than the known window of the model: then it must be cut in every mode."""
         context_usage = self._conversation.context_usage
         if context_usage.window_source == "assumed" or overhead(context_usage) >= context_usage.trigger_tokens:
             return False
