@@ -122,9 +122,14 @@ def _outcome(finished: ToolFinished) -> str:
         return f"exit {finished.exit_code}"
     if finished.status == "error":
         return one_line(finished.output, 60) or "failed"
-    if finished.diff:
-        return diff_size(finished.diff)
+    if finished.diff:  # which ends early where much was written
+        told = _WRITTEN.match(finished.output)
+        return told[1] if told else diff_size(finished.diff)
     return counted(finished.name, finished.output)
+
+
+_WRITTEN = re.compile(r"(?:Created|Changed) [^\n]*: (\+[\d,]+ −[\d,]+), now ")
+"""How a tool of ours says what it wrote."""
 
 
 def counted(tool: str, output: str) -> str:

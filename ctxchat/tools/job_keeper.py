@@ -269,7 +269,7 @@ async def _writer(descriptor: int) -> asyncio.StreamWriter:
     return asyncio.StreamWriter(transport, protocol, None, loop)
 
 
-async def _keep(bound: int) -> None:
+async def _hold_command(bound: int) -> None:
     loop = asyncio.get_running_loop()
     orders = asyncio.StreamReader(limit=MAX_ORDER_BYTES)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), os.fdopen(0, "rb", buffering=0))
@@ -288,7 +288,7 @@ def main() -> None:
         os._exit(0)
     os.close(read_end)
     os.setsid()
-    asyncio.run(_keep(bound))
+    asyncio.run(_hold_command(bound))
 
 
 if __name__ == "__main__":

@@ -40,6 +40,12 @@ def test_the_key_argument_tells_calls_apart(arguments: dict[str, object] | str, 
         (ToolFinished("c", "read", "error", "No such file\nat all", 1, 0), "No such file at all"),
         (ToolFinished("c", "shell", "denied", "no", 1, 0), "denied"),
         (ToolFinished("c", "shell", "timeout", "", 1, 0), "timed out"),
+        (
+            ToolFinished(
+                "c", "write_file", "ok", "Created a.py: +604 −0, now 604 lines, 27.3 kB.", 1, 0, diff="+a\n[…]"
+            ),
+            "+604 −0",
+        ),
     ],
 )
 def test_an_outcome_fits_in_a_line(finished: ToolFinished, words: str) -> None:
