@@ -125,6 +125,9 @@ NOT_RUN = frozenset({126, 127})
 MAX_CONTINUATIONS = 5
 """Times in a turn that hooks can have the model go on though it is done."""
 
+BACKGROUND_END_S = 5.0
+"""Seconds that commands which nobody waits for have at the end of a session."""
+
 MAX_FAILURE_CHARS = 300
 """Characters of a failing command's last line in its notice."""
 
@@ -179,6 +182,8 @@ class Hooks:
         self._continuations = 0  # times in the turn that a hook had the model go on
         self._stop: HookVerdict | None = None  # by which the turn ends with the round under way
         self._ended_calls: list[dict[str, object]] = []  # of that round, as hooks read them
+        self._beside: set[asyncio.Task[None]] = set()  # commands that nobody waits for
+        self._late: list[Event] = []  # what came of them, to be told
 
     def __len__(self) -> int:
         return len(self._hooks)
@@ -233,6 +238,8 @@ class Hooks:
         self._begun = False
         said = list(await self._fire("session_finished", None))
         await self._decide("session_finished", said.append, "other")
+        await self._end_background()
+        said += self._late
 
         async def keep(event: Event) -> None:
             said.append(event)
@@ -269,7 +276,7 @@ class Hooks:
                 self._seen, self._results = event, 0
             case _:
                 pass
-        said: list[Event] = []
+        said, self._late = self._late, []
         if not self._begun:
             self._begun = True
             said += await self._fire("session_started", None)
@@ -508,6 +515,9 @@ class Hooks:
     ) -> HookVerdict:
         ours = action.form != "claude"
         line = self._event_line(hook, None, moment, fields) if ours else self._claude_line(fields)
+        if action.background:
+            self._begin(hook, action, line, name)
+            return HookVerdict()
         ran = await self._run(action, line)
         self._did(hook)
         if ran.exit_code is None:
@@ -563,7 +573,41 @@ class Hooks:
                 return await self._command(hook, hook.action, self._event_line(hook, event, moment))
         return ()
 
+    def _begin(self, hook: Hook, action: RunCommand, line: bytes, name: HookEvent) -> None:
+        """Run a command that nobody waits for: words for the model are a note with the next request then."""
+
+        async def run() -> None:
+            try:
+                ran = await self._run(action, line)
+            except Exception as problem:  # whatever is wrong with a hook, the session goes on
+                self._late += self._failed(hook.name, str(problem) or type(problem).__name__)
+                return
+            verdict = verdict_of(name, "", ran.exit_code or 0, ran.output, ran.errors)
+            if words := verdict.context or verdict.reason or (ran.output.strip() if action.show_output else ""):
+                self._notes.add_note(hook.name, words)
+            if verdict.tells_person:
+                self._late.append(Notice("info", f"Hook {hook.name}: {verdict.tells_person}"))
+            if ran.exit_code is None:
+                self._late += self._failed(hook.name, f"did not end within {action.timeout:g} s and was ended")
+
+        self._did(hook)
+        task = asyncio.create_task(run(), name=f"hook {hook.name}")
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    async def _end_background(self) -> None:
+        """None goes on beyond the session, but each has a moment to end by itself."""
+        left = list(self._beside)
+        if left:
+            await asyncio.wait(left, timeout=BACKGROUND_END_S)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
     async def _command(self, hook: Hook, action: RunCommand, line: bytes) -> Sequence[Event]:
+        if action.background:
+            self._begin(hook, action, line, hook.event)
+            return ()
         ran = await self._run(action, line)
         self._did(hook)
         if ran.exit_code is None:

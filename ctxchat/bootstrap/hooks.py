@@ -73,6 +73,7 @@ def _action(settings: HookSettings) -> Action:
                 settings.sandbox,
                 settings.form,
                 settings.matcher,
+                settings.background,
             )
         case "notify":
             return Notify(settings.text)

@@ -109,7 +109,7 @@ class CompactContext(msgspec.Struct, frozen=True):
 class RunCommand(msgspec.Struct, frozen=True):
     """Run a command line, ended after `timeout` seconds. `show_output`: what it prints becomes a note for the model. `sandbox`:
     as the model's commands run; else as the person. `form` is whose input it is given and whose answer it gives; in Claude Code's
-    `matcher` says for which tools, starts or compactions."""
+    `matcher` says for which tools, starts or compactions. `background`: nobody waits for it, and it decides nothing."""
 
     command: str
     timeout: float = 30.0
@@ -117,6 +117,7 @@ class RunCommand(msgspec.Struct, frozen=True):
     sandbox: bool = True
     form: Literal["ctxchat", "claude"] = "ctxchat"
     matcher: str = ""
+    background: bool = False
 
 
 class HookVerdict(msgspec.Struct, frozen=True):

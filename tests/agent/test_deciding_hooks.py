@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from itertools import repeat
 from pathlib import Path
@@ -285,3 +286,20 @@ async def test_hooks_of_ours_see_the_new_events_too(tmp_path: Path):
     words = told(await work.say("/state", answers=["once"]))
     assert [f"saw {event}" in words for event in events] == [True] * 4 and "grep failed" not in words
     await work.session.close()
+
+
+async def test_nobody_waits_for_what_runs_beside_and_what_it_says_comes_later(tmp_path: Path):
+    answer = json.dumps({"decision": "block", "hookSpecificOutput": {"additionalContext": "the tests are green"}})
+    slow = f"while ! test -f go; do sleep 0.02; done; echo '{answer}'"
+    beside = Hook("beside", "tool_started", RunCommand(slow, form="claude", timeout=30, background=True))
+    model = ScriptedModel([calls(("grep", {"text": "a"})), says("well"), says("on")])
+    work = desk(tmp_path, model, beside, hook("session_finished", "sleep 0.2; touch ended", name="last"))
+    events = await work.say("go")
+    assert of(events, ToolFinished)[0].status == "ok" and of(events, TurnFinished)[-1].status == "done"
+    (tmp_path / "go").touch()
+    while not work.hooks._notes:  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
+    await work.say("and?")
+    assert "the tests are green" in sent(model)[-1] and await sound(work, model)
+    await work.session.close()
+    assert (tmp_path / "ended").exists() and not work.hooks._beside

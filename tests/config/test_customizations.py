@@ -63,10 +63,11 @@ def test_nothing_of_a_folder_counts_before_it_is_trusted_and_any_change_ends_tha
 
 def test_a_hook_of_a_program_and_its_arguments_is_one_command_line(home: Home) -> None:
     words = {"command": "node", "args": ["${CLAUDE_PROJECT_DIR}/a b/check.js", "it's", "$HOME", ""]}
-    hooks = {"PreToolUse": [{"hooks": [{"type": "command", **words}]}]}
+    hooks = {"PreToolUse": [{"hooks": [{"type": "command", "async": True, **words}]}]}
     write(home.workspace / ".claude/settings.json", json.dumps({"hooks": hooks}))
     trust(home.config, home.workspace, home.load().project)
     (hook,) = home.load().settings.hooks
+    assert hook.background
     line = f"node() {{ printf '%s|' \"$@\"; }}; CLAUDE_PROJECT_DIR='/w x'; {hook.command}"
     assert (
         subprocess.run(["bash", "-c", line], capture_output=True, text=True).stdout == "/w x/a b/check.js|it's|$HOME||"

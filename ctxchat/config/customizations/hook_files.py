@@ -72,6 +72,8 @@ def _hook(event: str, matcher: Any, hook: Any, file: str) -> dict[str, Any] | Pr
     }
     if isinstance(matcher, str) and matcher not in {"", "*"}:
         table["matcher"] = matcher
+    if hook.get("async") is True or hook.get("asyncRewake") is True:
+        table["background"] = True
     if hook.get("sandbox") is False:
         table["sandbox"] = False
     return table

@@ -132,6 +132,7 @@ class HookSettings(Table, frozen=True):
     matcher: Annotated[
         str, opt('`form = "claude"`: only for what this matches, by Claude Code\'s names: `Bash`, `Edit|Write`.')
     ] = ""
+    background: Annotated[bool, opt("`run`: nobody waits for it, and its answer decides nothing.")] = False
     strategy: Annotated[str, opt("`compact_context`: another strategy than usual.", names="strategies")] = ""
     instructions: Annotated[str, opt("`compact_context`: what the summary must keep.")] = ""
     cooldown: Annotated[int, opt("Turns it rests after it did something.", unit="turns", ge=0, le=10_000)] = 0
