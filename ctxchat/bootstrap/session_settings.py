@@ -164,6 +164,7 @@ class Configuring:
                 settings.context.max_tokens,
                 settings.context.max_output,
                 settings.context.summary_model,
+                settings.context.provider_compaction,
             ),
             address=settings.of_model(model).api_base,
             effort=settings.of_model(model).effort if own.effort is None else own.effort,
@@ -233,7 +234,8 @@ class Configuring:
             from ctxchat.models.offline.summary import OfflineSummariser
 
             return OfflineSummariser(writer.count)
-        return ModelSummariser(writer, SystemClock(), self.spending, own=writer is model)
+        by_provider = settings.context.provider_compaction
+        return ModelSummariser(writer, SystemClock(), self.spending, own=writer is model, by_provider=by_provider)
 
     def _writer(self, settings: Settings) -> tuple[ModelPort | None, tuple[str, ...]]:
         """The model the settings name for summaries; one that cannot be had costs a notice, and no session."""

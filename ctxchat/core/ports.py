@@ -39,6 +39,8 @@ class ModelRequest(msgspec.Struct, frozen=True):
     model's settings. `images` are those of the view that lie in the session's folder: data URLs by path. `session` names the
     conversation, so that its provider finds what it has cached of it; empty for a request that stands alone. `lasting`: pauses of
     up to an hour are to be expected before the next one. `effort` is one of the model's levels, empty for its usual one.
+    `compaction`: no reply is wanted but a summary of all this by its provider's own compaction, told so; of models that can
+    (`ModelPort.compacts`).
     """
 
     view: View
@@ -47,6 +49,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
     session: str = ""
     lasting: bool = False
     effort: str = ""
+    compaction: str = ""
 
 
 class CallPiece(msgspec.Struct, frozen=True, tag="call"):
@@ -119,6 +122,11 @@ class ModelPort(Protocol):
     def binds_thinking(self) -> bool:
         """True where a thought is only taken back behind exactly what it was thought after: an earlier message, tool or system
         prompt that changed is refused (ModelError `prefix_changed`), or the thoughts behind it are lost."""
+        ...
+
+    @property
+    def compacts(self) -> bool:
+        """True where its provider writes a summary that can be read, when it is asked to."""
         ...
 
     def takes_back(self, reply: Message) -> bool:

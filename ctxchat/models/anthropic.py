@@ -49,6 +49,8 @@ _NO_TOOL = {
 }
 """Stands for the tools of a conversation that has calls and none on offer any more: without any it is refused."""
 
+COMPACTION_BETA = "compact-2026-09-04"
+
 Event = dict[str, Any]
 
 
@@ -86,6 +88,9 @@ class AnthropicServer(msgspec.Struct, frozen=True):
             body["tools"] = [_tool(tool) for tool in tools]
         body |= arguments.get("extra_body") or {}
         headers = _HEADERS | authorised(str(arguments.get("api_key") or ""))
+        if asked := arguments.get("compaction"):
+            body["compaction"] = {"type": "summarize", "instructions": asked}
+            headers[_BETA] = ",".join(filter(None, (headers.get(_BETA), COMPACTION_BETA)))
         given = {str(name).lower(): str(value) for name, value in (arguments.get("extra_headers") or {}).items()}
         if betas := [each[_BETA] for each in (headers, given) if _BETA in each]:
             given[_BETA] = ",".join(betas)
@@ -120,6 +125,12 @@ def loads_tools_late(settings: ModelSettings) -> bool:
     entry, server = catalogue.catalogue_model(settings.name), server_of(settings)
     own = server is not None and urlsplit(server.base).hostname == urlsplit(_OWN).hostname
     return own and entry is not None and entry.provider == "anthropic"
+
+
+def compacts(settings: ModelSettings) -> bool:
+    """Whether the model's provider writes a summary on demand, and is asked without litellm."""
+    entry = catalogue.catalogue_model(settings.name)
+    return entry is not None and entry.supports_anthropic_compaction is True and server_of(settings) is not None
 
 
 def _translated(settings: ModelSettings) -> bool:
@@ -296,12 +307,16 @@ class AnthropicReading:
                 delta = _inside(event, "delta")
                 self._keep(place, delta)
                 return _adding(self._grown(place, delta))
+            case "content_block_stop" if "signature" in (block := self._blocks.get(place) or {}) and is_summary(block):
+                return _adding({"content": block.get("content")})
             case "content_block_stop" if self._calls and self._calls[-1] == place:
                 return _adding(self._arguments(place, self._whole))
             case "message_delta":
                 self._drop(event)
                 self._count(_inside(event, "usage"))
                 finish = _inside(event, "delta").get("stop_reason") or "end_turn"
+                if finish == "compaction" and any("signature" in b and is_summary(b) for b in self._blocks.values()):
+                    finish = "end_turn"
                 return {"choices": [{"finish_reason": finish}], "usage": _usage(self._counts)}
             case _:
                 pass
@@ -316,6 +331,9 @@ class AnthropicReading:
     def _count(self, usage: Event) -> None:
         """Counts are told twice; the second time some servers leave out, or give as 0, what they said before."""
         self._counts |= {name: count for name, count in usage.items() if count}
+        for each in usage.get("iterations") or ():
+            if is_summary(each):  # which the counts beside it leave out
+                self._counts |= {name: count for name, count in each.items() if count and name != "type"}
 
     def _keep(self, place: object, delta: Event) -> None:
         """A block grows by what comes of it."""
@@ -368,6 +386,11 @@ class AnthropicReading:
             return {}
         self._whole = ""
         return {"tool_calls": [{"index": self._calls.index(place), "function": {"arguments": arguments}}]}
+
+
+def is_summary(block: Event) -> bool:
+    """A block, or a count, of the provider's own compaction."""
+    return block.get("type") == "compaction"
 
 
 def _adding(delta: Event) -> Event:

@@ -75,6 +75,7 @@ class CatalogueModel(msgspec.Struct, frozen=True):
     supports_max_reasoning_effort: bool | None = None
     reasoning_effort_levels: tuple[str, ...] | None = None
     supports_adaptive_thinking: bool | None = None
+    supports_anthropic_compaction: bool | None = None
     supports_legacy_thinking: bool | None = None
     thinking_always_on: bool | None = None
     guessed: bool = False

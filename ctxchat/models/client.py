@@ -126,6 +126,11 @@ class ModelClient:
         """For every Claude whose thoughts go back: which accounts are checked nobody can tell beforehand."""
         return self.keeps_reasoning and self._dialect in (dialects.ANTHROPIC, dialects.OPENROUTER_CLAUDE)
 
+    @property
+    def compacts(self) -> bool:
+        """By the catalogue, where it is asked in Anthropic's form."""
+        return anthropic.compacts(self.settings)
+
     def takes_back(self, reply: Message) -> bool:
         """As its provider's form allows."""
         return self.keeps_reasoning and dialects.takes_back(reply, self._dialect, self.name)
@@ -299,6 +304,8 @@ class ModelClient:
             arguments["max_tokens"] = output
         if request.session:
             arguments["session"] = request.session
+        if request.compaction:
+            arguments["compaction"] = request.compaction
         if request.effort:
             arguments["effort"] = await asyncio.to_thread(self._effort, request.effort)
         budgeted = self._dialect is dialects.ANTHROPIC and "adaptive" not in str(settings.extra.get("thinking"))
@@ -321,7 +328,9 @@ class ModelClient:
         messages = dialects.shape(
             items, self._dialect, keep_reasoning=self.keeps_reasoning, model=self.name, lasting=lasting
         )
-        if messages and messages[-1]["role"] == "assistant":  # no view of ours ends so; one that was edited may
+        if (
+            messages and messages[-1]["role"] == "assistant" and not request.compaction
+        ):  # no view of ours ends so; one that was edited may
             messages.append({"role": "user", "content": CONTINUE_REQUEST})
         return messages
 

@@ -218,7 +218,12 @@ def _context_usage(usage: Any) -> dict[str, Any] | None:
     numbers = {
         k: v for k, v in usage.items() if isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v)
     }
-    return {**numbers, **{k: _context_usage(v) for k, v in usage.items() if isinstance(v, dict)}}
+    inner = {k: _context_usage(v) for k, v in usage.items() if isinstance(v, dict)}
+    told = [
+        each for each in usage.get("iterations") or () if isinstance(each, dict)
+    ]  # Anthropic's, of several calls in one
+    apart = {"iterations": [{**(_context_usage(each) or {}), "type": str(each.get("type"))} for each in told]}
+    return {**numbers, **inner, **(apart if told else {})}
 
 
 def _at_once(body: bytes) -> Callable[..., AsyncIterator[bytes]]:

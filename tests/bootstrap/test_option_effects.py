@@ -117,6 +117,7 @@ EFFECTS: dict[str, tuple[str, PlanningSnapshot]] = {
     "context.prepare.soft_mark": ("0.5", option("soft_mark")),
     "context.prepare.max_cost": ("0.1", option("prepare_cost")),
     "context.sections.*.budget": ("10", lambda s: [x.name for x in s.context_usage.over_budget]),
+    "context.provider_compaction": ("true", lambda s: s._conversation._config.serving),
     "tools.shell_timeout": ("7.0", lambda s: s._tool_runner.limits.seconds),
     "tools.max_output_chars": ("2000", lambda s: s._tool_runner.limits.max_chars),
     "tools.max_rounds": ("3", option("max_rounds")),

@@ -146,6 +146,8 @@ class ScriptedModel:
         """As handed in."""
         return self._binds_thinking
 
+    compacts = False
+
     def takes_back(self, reply: Message) -> bool:
         """Whatever was thought, where it keeps any."""
         return self._keeps_reasoning and reply.reasoning is not None

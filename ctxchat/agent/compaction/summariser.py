@@ -6,8 +6,9 @@ What it reads is data. A summary that was cut off, called a tool or came back em
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
+from functools import partial
 
 import msgspec
 
@@ -43,13 +44,26 @@ MIN_CHUNK_TOKENS = 500
 """Tokens of a chunk below which it is not worth asking."""
 
 
+MAX_INSTRUCTIONS_CHARS = 16_384
+"""Characters of what a provider's own compaction is told."""
+
+WithinNews = str | Usage | PrefixRead
+
+
 class ModelSummariser:
-    """Fulfils `core.ports.Summariser` with any model; `own` is the conversation's."""
+    """Fulfils `core.ports.Summariser` with any model; `own` is the conversation's. `by_provider`: its provider's own compaction
+    is asked first, until it is refused."""
 
     def __init__(
-        self, model: ModelPort, clock: Clock, budget: SpendingBudget = UNLIMITED, *, own: bool = False
+        self,
+        model: ModelPort,
+        clock: Clock,
+        budget: SpendingBudget = UNLIMITED,
+        *,
+        own: bool = False,
+        by_provider: bool = False,
     ) -> None:
-        self._own = own
+        self._own, self._by_provider = own, by_provider
         self._model = model
         self._clock = clock
         self._budget = budget
@@ -74,10 +88,10 @@ class ModelSummariser:
                     yield each
             _checked(draft)
             return
-        if task.within is not None and self._own:
+        for ask in self._ways_within(task) if self._own else ():
             draft, written = ArrivingReply(), False
             try:
-                async with aclosing(self._within(task, task.within, draft)) as news:
+                async with aclosing(ask(draft)) as news:
                     async for each in news:
                         written = written or isinstance(each, str)
                         yield each
@@ -113,9 +127,41 @@ class ModelSummariser:
                     raise
                 window = min(stated_window(problem) or window, (room + fixed) // 2)
 
+    def _ways_within(self, task: SummaryTask) -> Iterator[Callable[[ArrivingReply], AsyncGenerator[WithinNews, None]]]:
+        """How the conversation itself can be summarised, the wanted way first."""
+        if task.within is None:
+            return
+        if self._by_provider and self._model.compacts:
+            yield partial(self._compacted, task, task.within)
+        yield partial(self._within, task, task.within)
+
+    async def _compacted(
+        self, task: SummaryTask, request: ModelRequest, draft: ArrivingReply
+    ) -> AsyncGenerator[WithinNews, None]:
+        """The summary of the provider's own compaction, which is told what a record is; nothing where that is too long for it. Of
+        what it signs only the text is kept."""
+        asked = f"{self._prompt('summary_within', task)}\n\n{within_text(task)}"
+        if len(asked) > MAX_INSTRUCTIONS_CHARS:
+            return
+        started, told = self._clock.now(), list[str]()
+        try:
+            async with aclosing(self._stream_model(msgspec.structs.replace(request, compaction=asked), draft)) as news:
+                async for each in news:
+                    if isinstance(each, str):
+                        told.append(each)
+                        continue
+                    yield each
+                    if not each.estimated:
+                        yield PrefixRead(self.model, started, each.cached)
+        except ModelError as problem:
+            self._by_provider = problem.kind != "bad_request"
+            raise
+        if told and _is_record(draft.text):
+            yield "".join(told)
+
     async def _within(
         self, task: SummaryTask, request: ModelRequest, draft: ArrivingReply
-    ) -> AsyncGenerator[str | Usage | PrefixRead, None]:
+    ) -> AsyncGenerator[WithinNews, None]:
         """The answer to what is asked behind the conversation, told once it is sure to be text: a model may go on with the work
         instead."""
         room = self._update_room(task, task.previous)

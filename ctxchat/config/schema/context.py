@@ -300,6 +300,13 @@ class ContextSettings(Table, frozen=True):
         tuple[str, ...],
         opt("What edits each request before it is sent, left to right.", names="transforms", rewrites="messages"),
     ] = ()
+    provider_compaction: Annotated[
+        bool,
+        opt(
+            "Have summaries written by the provider's own compaction, where its text can be read (Anthropic's); where it is "
+            "refused, and where the server holds nothing, as usual."
+        ),
+    ] = False
     summary_model: Annotated[SummaryModel, opt("Who writes summaries.")] = SummaryModel()
     reactive: Annotated[Reactive, opt("Compaction between the rounds of one long turn.")] = Reactive()
     tool_results: Annotated[ToolResults, opt("What becomes of the results of tools.")] = ToolResults()

@@ -89,6 +89,7 @@ class OfflineAssistant:
     keeps_reasoning = False
     may_queue = False
     binds_thinking = False
+    compacts = False
     efforts = ()
 
     def __init__(

@@ -28,6 +28,8 @@ from tests.doubles.strict.server import (
 )
 
 THINKING = ("thinking", "redacted_thinking")
+COMPACTION_BETA = "compact-2026-09-04"
+MAX_INSTRUCTIONS_CHARS = 16_384
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 LOOK_BACK = 20
 """Blocks before a mark at whose ends a cache is looked for."""
@@ -62,7 +64,7 @@ class Signed:
 class StrictClaude(StrictServer):
     """The server. `binds` False: only records (`mismatches`) what it would refuse; `system_inside` False: `role: system` among
     the messages is refused; `loads_late` False: so are tools that are deferred, and references to them; `smallest` is the least
-    prefix in tokens that is cached."""
+    prefix in tokens that is cached; `compacts` False: a summary on demand is refused, as where the beta is not known."""
 
     ROUTES = ("/v1/messages",)
 
@@ -76,13 +78,14 @@ class StrictClaude(StrictServer):
         system_inside: bool = True,
         loads_late: bool = True,
         smallest: int = 512,
+        compacts: bool = True,
     ) -> None:
         listed = models or [{"type": "model", "id": "claude-fable-5-2", "display_name": "Claude Fable 5.2"}]
         super().__init__(script, clock=clock, models=listed)
         self.mismatches: list[str] = []
         self._binds = binds
         self._system_inside = system_inside
-        self._loads_late = loads_late
+        self._loads_late, self._compacts = loads_late, compacts
         self._smallest = smallest
         self._signed: dict[str, Signed] = {}
         self._cache = PrefixCache(clock)
@@ -96,6 +99,7 @@ class StrictClaude(StrictServer):
         for name in ("model", "messages", "max_tokens"):
             if name not in body:
                 raise Refused(f"{name}: Field required")
+        self._compaction(exchange)
         self._shape(body)
         self._tools(body)
         exchange.usage = {"dropped": self._bindings(exchange)}
@@ -103,12 +107,28 @@ class StrictClaude(StrictServer):
 
     # ── what a request must be ──────────────────────────────────────────────────────────────────────────────────────
 
+    def _compaction(self, exchange: Exchange) -> None:
+        """A summary on demand: under its beta, with nothing that would be another request's."""
+        body = exchange.body
+        if "compaction" not in body:
+            return
+        if not self._compacts or COMPACTION_BETA not in exchange.headers.get("anthropic-beta", "").split(","):
+            raise Refused("compaction: Extra inputs are not permitted")
+        for other in ("context_management", "tool_choice", "stop_sequences"):
+            if other in body:
+                raise Refused(f"compaction: cannot be combined with `{other}`")
+        asked = body["compaction"]
+        if asked.get("type") != "summarize" or not asked.keys() <= {"type", "instructions"}:
+            raise Refused("compaction: Input should be {'type': 'summarize'}")
+        if len(asked.get("instructions", "")) > MAX_INSTRUCTIONS_CHARS:
+            raise Refused(f"compaction.instructions: String should have at most {MAX_INSTRUCTIONS_CHARS} characters")
+
     def _shape(self, body: Body) -> None:
         """Roles, calls and their results, empty texts."""
         messages = body["messages"]
         if not messages or messages[0]["role"] != "user":
             raise Refused('messages: first message must use the "user" role')
-        if messages[-1]["role"] == "assistant":
+        if messages[-1]["role"] == "assistant" and "compaction" not in body:
             raise Refused(PREFILL)
         waiting: list[str] = []
         before = ""
@@ -280,8 +300,12 @@ class StrictClaude(StrictServer):
         body = exchange.body
         shown = (body.get("thinking") or {}).get("display") == "summarized"
         blocks = [self._block(block, shown) for block in answer.blocks]
-        self._remember(body, blocks)
         usage = {k: v for k, v in exchange.usage.items() if k != "dropped"}
+        if summarised := "compaction" in body:
+            text = "".join(block.text for block in answer.blocks if isinstance(block, Said))
+            blocks = [{"type": "compaction", "content": text, "signature": self.new_id("sig")}]
+            counted, usage = usage, {"input_tokens": 0}
+        self._remember(body, blocks)
         message: Body = {"id": self.new_id("msg"), "type": "message", "role": "assistant", "model": body["model"]}
         message |= {"content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
         message |= {"input_transformations": exchange.usage["dropped"], "diagnostics": self._diagnosed(exchange)}
@@ -299,7 +323,10 @@ class StrictClaude(StrictServer):
         output = weight(blocks) if blocks else 1
         exchange.usage["output_tokens"] = output
         reason = answer.finish or ("tool_use" if any(b["type"] == "tool_use" for b in blocks) else "end_turn")
-        told = {"output_tokens": output, "output_tokens_details": {"thinking_tokens": min(thinking, output)}}
+        told: Body = {"output_tokens": output, "output_tokens_details": {"thinking_tokens": min(thinking, output)}}
+        if summarised:  # what it took is told apart
+            reason = "compaction"
+            told = {"output_tokens": 0, "iterations": [{"type": "compaction", **counted, "output_tokens": output}]}
         yield event("message_delta", {"delta": {"stop_reason": reason, "stop_sequence": None}, "usage": told})
         yield event("message_stop", {})
 
@@ -424,6 +451,11 @@ def _parts(block: Body) -> tuple[Body, list[Body]]:
         case "tool_use":
             words = _pieces(json.dumps(block["input"]))
             return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": text} for text in words]
+        case "compaction":
+            return {**block, "content": None, "signature": ""}, [
+                {"type": "compaction_delta", "content": block["content"]},
+                {"type": "signature_delta", "signature": block["signature"]},
+            ]
         case _:
             return block, []
 
