@@ -50,9 +50,6 @@ WINDOW, DAY_TOKENS = 128_000, 400_000
 
 RECORD_LINES, UPDATE_LINES, WORDS_A_LINE = 80, 30, 16
 
-EACH = 7
-"""Of so many calls one is looked at for what it names."""
-
 
 class Family(NamedTuple):
     """Prices of a provider, the seconds that it holds a beginning, and whether it promises them."""
@@ -93,7 +90,7 @@ class Server(ScriptedModel):
         self.usd = 0.0
         self.before: str | None = None
         """All that was said, where it is looked at what calls name."""
-        self.wanted = self.seen = self._calls = self._summaries = 0
+        self.wanted = self.seen = self._summaries = 0
 
     def _next(self, request: ModelRequest) -> Reply:
         asked = request.view.items[-1].message.text
@@ -126,8 +123,7 @@ class Server(ScriptedModel):
         if self.before is None:
             return
         for call in said.calls:
-            self._calls += 1
-            if self._calls % EACH == 0 and (known := [n for n in names_of(call) if is_in(self.before, n)]):
+            if known := [n for n in names_of(call) if is_in(self.before, n)]:
                 text = view_text(request.view)
                 self.wanted, self.seen = self.wanted + len(known), self.seen + sum(is_in(text, n) for n in known)
 
