@@ -1,5 +1,5 @@
-"""Work that says what happens as it goes, seen from outside as a stream of events, and work that no cancel cuts off in the
-middle. Knows nothing of what the work is."""
+"""Runs work that emits events, as a stream of these events, and runs work that a cancel must not interrupt. Knows nothing of what
+the work does."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
 
 
 Emit = Callable[[Event], Awaitable[None]]
-"""Tell this. Nothing runs ahead: the work goes on when the event was taken and the next is asked for."""
+"""Emit this event. Returns when the reader of the stream asks for the next one, so that the work never runs ahead."""
 
 Work = Callable[[Emit], Awaitable[object]]
 """A turn, a compaction or a part of one, which emits its events as it goes."""
 
 
 async def stream(work: Work, stamped: Callable[[Event], T | None]) -> AsyncGenerator[T, None]:
-    """The events that `work` emits, each as `stamped` gives it; one of which that gives None is left out. Raises what the work
-    raises.
+    """The events that `work` emits, each as returned by `stamped`; those for which that returns None are left out. Raises what
+    the work raises.
 
-    Whoever reads and is cancelled cancels the work, still gets what it says of its end, and then the cancel. Closing the stream
-    cancels the work, too, and waits for its end; what it still says is heard by nobody.
+    A cancel of the reader cancels the work; the reader still gets the events of its end, and then the cancel. Closing the stream
+    cancels the work, too, and waits for its end; events emitted then are dropped.
     """
     handed: asyncio.Queue[T | None] = asyncio.Queue()
     heard = True

@@ -1,4 +1,4 @@
-"""Who has the session to itself: one turn, one compaction or one change at a time. Knows nothing of what they do."""
+"""Lets one turn, one compaction or one change work on a session at a time. Knows nothing of what they do."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ctxchat.core.events import Event, Stamped, log_line
 _LOG = logging.getLogger("ctxchat.session")
 
 CLOSING_TIMEOUT_S = 1.0
-"""Seconds that closing waits for a change that is being made; a turn is not waited for."""
+"""Seconds that closing waits for a change to end; it does not wait for a turn."""
 
 
 class SessionLock:
-    """The right to work on one conversation. `read_only` says why nobody has it, empty where somebody may.
+    """The lock of one conversation. `read_only` says why nobody may write to it; empty where that is possible.
 
-    A turn or a compaction is long: whoever comes meanwhile is refused. A change (a setting, a title) is over in a moment:
-    whoever comes meanwhile waits for its end. `listener` is told each event before whoever reads the stream.
+    During a turn or a compaction, which are long, others are refused. During a change (a setting, a title), which is short, they
+    wait. `listener` gets each event before the reader of the stream.
     """
 
     def __init__(
@@ -46,19 +46,18 @@ class SessionLock:
 
     @property
     def busy(self) -> bool:
-        """Somebody is at work."""
+        """Whether the lock is held."""
         return self._mutex.locked() or self._under_way
 
     @property
     def under_way(self) -> bool:
-        """A turn or a compaction is under way, or begins as soon as a change is made."""
+        """Whether a turn or a compaction is under way, or waits for a change to end."""
         return self._under_way
 
     @asynccontextmanager
     async def alone(self, *, turn: bool = False) -> AsyncGenerator[None, None]:
-        """To be entered for as long as the work takes: a `turn` (or a compaction), or else a change. Raises where it is not to
-        be had: SessionBusy for a read-only session, CtxchatError for a closed one, or while a turn or a compaction is under
-        way."""
+        """Hold the lock for a `turn` (or a compaction), or else for a change. Raises SessionBusy for a read-only session,
+        CtxchatError for a closed one, or while a turn or a compaction is under way."""
         self._refuse()
         if self._under_way:
             raise CtxchatError("A turn is under way.", "Wait for its end, or stop it with Esc.")
@@ -77,8 +76,8 @@ class SessionLock:
             raise CtxchatError("This session is closed.", "Open it again.")
 
     def stream(self, work: Work) -> AsyncGenerator[Stamped, None]:
-        """The events of the work with their place in the session, hooks' among them. The work has the session for itself. Raises
-        as `alone`."""
+        """The events of the work, its hooks' included, numbered within the session. Holds the lock meanwhile. Raises as
+        `alone`."""
 
         async def work_alone(emit: Emit) -> None:
             async with self.alone(turn=True):
@@ -88,7 +87,7 @@ class SessionLock:
         return stream(work_alone, self._stamped)
 
     def _stamped(self, event: Event) -> Stamped | None:
-        """The event with its place; None for a gauge that is just as the event before told it."""
+        """The event with its number; None for a gauge that is the same as in the event before."""
         if isinstance(event, ContextUsage) and event == self._newest_event:
             return None
         self._newest_event = event
@@ -103,8 +102,8 @@ class SessionLock:
 
     @asynccontextmanager
     async def closing(self) -> AsyncGenerator[bool, None]:
-        """The last who works here; False where that was done before. Waits a little for a change. Raises CtxchatError while a
-        turn or a compaction is under way: it would go on to write without the lock."""
+        """Hold the lock for closing the session; gives False where it was closed before. Waits a little for a change. Raises
+        CtxchatError while a turn or a compaction is under way, which would go on to write without the lock."""
         if self._closed:
             yield False
             return

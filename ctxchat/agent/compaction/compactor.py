@@ -1,5 +1,5 @@
-"""All ways to a compaction: before a request, between rounds, after a turn, by hand, for a hook. `scheduler` says when,
-`planner` what, `run` carries it out.
+"""Starts compactions: before a request, between rounds, after a turn, by hand, for a hook. `scheduler` decides when, `planner`
+what, `run` carries it out.
 
 Knows no provider and no screen.
 """
@@ -32,11 +32,11 @@ from ctxchat.core.strategies.builtin import builtin_strategies
 from ctxchat.core.times import epoch
 
 AskHooks = Callable[[Reason, str, Emit], Awaitable[HookVerdict]]
-"""What hooks say of a compaction for this reason, with these instructions."""
+"""Asks the hooks about a compaction, by its reason and instructions."""
 
 
 class Compactor:
-    """Makes room for one conversation, one compaction at a time. `prices` is for previews, `files_now` reads what stands
+    """Makes room for one conversation, one compaction at a time. `prices` is for previews, `files_now` reads the files that stand
     beside a summary."""
 
     def __init__(
@@ -50,19 +50,19 @@ class Compactor:
     ) -> None:
         self._conversation = conversation
         self.ask_hooks: AskHooks | None = None
-        """Who is asked before a compaction; hooks, where there are any."""
+        """Asks hooks before a compaction; None without hooks."""
         self.follow_deferred: Callable[[], Awaitable[str]] | None = None
         """Puts what waited for a compaction in force, and says what that was."""
         self.planner = Planner(conversation, registry, summariser, prices, files_now)
         self._prefetch = Prefetch(conversation, self.planner)
-        self._drafted: Drafted | None = None  # the summary that a person is mending
+        self._drafted: Drafted | None = None  # the summary that a person is editing
         self.policy = AutoCompactPolicy(conversation)
         self.scheduler = Scheduler(conversation, self.planner, self.policy)
 
     # ── before a request ──
 
     async def make_room(self, emit: Emit, *, inside: bool = False) -> None:
-        """Measure, and compact where it is due or agreed; `inside` a turn, between two of its rounds."""
+        """Measure, and compact where that is due or agreed; `inside`: between two rounds of a turn."""
         if not inside:
             await self._prefetch.give_way()
         context_usage = await self._conversation.refresh()
@@ -91,9 +91,9 @@ class Compactor:
                 ready = self._prefetch.stands_ready()
                 decided = await self.scheduler.decide(context_usage, inside=inside, ready=ready)
             asked = None if decided or standing == "no" else await self.scheduler.suggestion(context_usage)
-        except Exception as problem:  # a strategy may come from a third party, or have left with its package
+        except Exception as problem:  # a strategy may come from a third party, or be gone with its package
             if self.policy.once_a_turn():
-                await emit(unplanned(problem))
+                await emit(planning_failed(problem))
             return
         if isinstance(decided, CompactionRequest):
             await self._automatic(decided, emit, inside=inside)
@@ -104,7 +104,8 @@ class Compactor:
                 await emit(event)
 
     def _goes_in_cold(self, context_usage: ContextUsage) -> bool:
-        """The prepared summary goes in before its time: the server would have to read all of the request anew."""
+        """Whether the prepared summary is used before the trigger, since the server's cache is cold and the whole request is read
+        anew."""
         conversation = self._conversation
         cold = context_usage.cache.warmth(epoch(conversation.clock.now())) == "cold"
         return cold and conversation.options.auto_cold == "compact" and self._prefetch.prepared is not None
@@ -124,8 +125,8 @@ class Compactor:
     # ── when a turn has ended ──
 
     async def after_turn(self, emit: Emit, *, agreed: bool) -> None:
-        """What was put off until the turn had ended (unless it ended badly), and the next summary made ahead. Neither where no
-        other message is to be expected."""
+        """Run the compaction that was put off until the end of the turn (`agreed` is False where the turn failed), and prepare
+        the next summary. Nothing where no further message is expected."""
         if not self._conversation.lasting:
             return
         outstanding = self.policy.take_agreed("now", "after") if agreed else None
@@ -134,13 +135,14 @@ class Compactor:
         self._prepare(inside=False, beside=False)
 
     async def _as_agreed(self, agreed: ApprovedCompaction, emit: Emit, *, beside: bool) -> None:
-        """Carry out what a person agreed to, or what the model asked for, whose summary is written first; `beside` a turn."""
+        """Carry out what a person agreed to, or what the model asked for; that waits for its summary. `beside`: a turn goes
+        on."""
         try:
-            by_agent = agreed.reason == "auto"  # whose words are no wish for a summary where less will do
+            by_agent = agreed.reason == "auto"  # its instructions do not ask for a summary where less is enough
             preview = await self.planner.preview("" if by_agent else agreed.instructions)
             preview = msgspec.structs.replace(preview, instructions=agreed.instructions)
         except Exception as problem:  # as above; the turn goes on without the compaction
-            await emit(unplanned(problem))
+            await emit(planning_failed(problem))
             return
         if agreed.reason == "auto" and preview.plan:  # the model asked, and goes on meanwhile
             if self.scheduler.can_wait(preview.plan, self._conversation.context_usage, self._prefetch.stands_ready()):
@@ -156,12 +158,12 @@ class Compactor:
 
     @property
     def ghost(self) -> int:
-        """Tokens the window would hold after the compaction that stands prepared, 0 for none."""
+        """Tokens in use after the prepared compaction; 0 where none is prepared."""
         prepared, context_usage = self._prefetch.prepared, self._conversation.context_usage
         return max(0, context_usage.used - context_usage.tokens("draft") - prepared.freed) if prepared else 0
 
     def _prepare(self, *, inside: bool, beside: bool) -> None:
-        """Make the next summary ahead, where a compaction may take it up by itself."""
+        """Prepare the next summary, where an automatic compaction may use it."""
         if self.policy.may_start(self._conversation.context_usage, inside=inside):
             self._prefetch.prepare(inside=inside, beside=beside)
 
@@ -175,7 +177,7 @@ class Compactor:
         reason: Reason = "manual",
         summary: str | None = None,
     ) -> None:
-        """A previewed compaction, only the named steps of it where given. One that helps closes the breaker."""
+        """Run a previewed compaction, with the named steps only where given. One that helps ends a pause of automatic ones."""
         if preview.plan is None:
             await emit(Notice("info", preview.reason))
             return
@@ -194,8 +196,8 @@ class Compactor:
             self.policy.helped()
 
     async def draft(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[str, None]:
-        """The summary that a previewed compaction would make, as it is written, for a person to edit. Changes nothing. Nothing
-        comes where no summary is needed. Raises ModelError."""
+        """The summary of a previewed compaction as it is written, for a person to edit; nothing where none is needed. Changes
+        nothing in the conversation. Raises ModelError."""
         plan = await self.planner.ticked(preview.plan, steps) if preview.plan else None
         step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
         if step is None or self.planner.summariser is None:
@@ -214,8 +216,8 @@ class Compactor:
     # ── for a hook ──
 
     async def for_hook(self, emit: Emit, strategy: str, instructions: str) -> CompactionRecord | None:
-        """A compaction a hook asks for, as far down as one by hand. None, in silence, where nothing can be freed or compactions
-        rest after failures. Raises UsageError for a strategy nobody has."""
+        """Run a compaction that a hook asks for, with the target of one by hand. None where nothing can be freed, or compactions
+        pause after failures. Raises UsageError for an unknown strategy."""
         await self._conversation.refresh()
         if self.policy.standing in {"waiting", "broken"}:
             return None
@@ -230,11 +232,11 @@ class Compactor:
     # ── after an overflow ──
 
     def recovery(self) -> OverflowRecovery:
-        """The way out for one request that the server may refuse as too long."""
+        """Recovery for one request that the server may refuse as too long."""
         return OverflowRecovery(self._conversation, self.planner, self._perform)
 
     async def close(self) -> None:
-        """End what is being prepared."""
+        """Stop preparing a summary."""
         await self._prefetch.close()
 
     async def _perform(self, request: CompactionRequest, emit: Emit) -> CompactionRecord:
@@ -250,8 +252,8 @@ class Compactor:
         return record
 
     async def _completed(self, request: CompactionRequest, *, emit: Emit) -> CompactionRequest:
-        """With what hooks want kept, else with a summary that stands ready. Raises Refused where a hook does not allow it; one
-        without which the request cannot be sent is made all the same."""
+        """The request with the prepared summary, and with what hooks want kept. Raises Refused where a hook does not allow it,
+        unless the next model request cannot be sent without it."""
         if self.ask_hooks is None:
             return await self._prefetch.fitted(request)
         verdict = await self.ask_hooks(request.reason, request.instructions, emit)
@@ -261,7 +263,7 @@ class Compactor:
         return await self._prefetch.fitted(msgspec.structs.replace(request, instructions=instructions))
 
 
-def unplanned(problem: Exception) -> Notice:
-    """A compaction that is due could not even be planned: its strategy failed, or is not there any more."""
+def planning_failed(problem: Exception) -> Notice:
+    """The notice that a due compaction could not be planned: its strategy failed, or is missing."""
     text = str(problem) if isinstance(problem, CtxchatError) else f"{type(problem).__name__}: {problem}."
     return Notice("warning", f"No compaction could be planned. {text}")

@@ -1,7 +1,7 @@
-"""One compaction, carried out: digest, then journal, then ledger, then the view made anew. The one executor of plans.
+"""Carries out one compaction: writes the summary, records the change, compiles the view anew. Nothing else executes plans.
 
-Nothing is changed before everything is ready, and then by one transaction: a cancel, a crash or a poor summary leaves the state
-exactly as it was. Decides nothing about when.
+Nothing is changed before everything is ready, and then in one transaction: a cancel, a crash or a poor summary leaves the state
+exactly as it was. Does not decide when a compaction runs.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class Refused(CtxchatError):
 
 
 PARTIAL = frozenset({"reactive_micro", "reactive_full", "context_overflow"})
-"""Compactions that go no further than the next request needs."""
+"""Reasons of compactions that go only as far down as the next request needs."""
 
 
 class CompactionRun:
-    """A compaction that is under way. `complete` may still fit a prepared summary into the request; it is called once the
-    compaction has begun, since it may have to wait for that summary."""
+    """One compaction. `complete` may put a prepared summary into the request; it is called after the compaction has begun, since
+    it may have to wait for that summary."""
 
     def __init__(
         self,
@@ -88,8 +88,7 @@ class CompactionRun:
         self._attempts = 0
 
     async def run(self, emit: Emit) -> CompactionRecord:
-        """Carry it out, and what came of it. Being cancelled leaves everything as it was, or a compaction that is made and
-        told."""
+        """Run it; the record of its outcome. A cancel leaves everything as it was, or the compaction finished and emitted."""
         conversation, request = self._conversation, self._request
         try:
             await emit(CompactionStarted(self._id, request.reason, request.plan.strategy))
@@ -98,30 +97,30 @@ class CompactionRun:
             )
             self._request = await self._complete(request)
             steps = [step for step in self._request.plan.steps if step.needs_summary]
-            written = "".join([await self._written(step, emit) for step in steps])
-            ended = await self._swapped(self._accepted_summary(written.strip()))
+            written = "".join([await self._write_summary(step, emit) for step in steps])
+            ended = await self._apply_change(self._accepted_summary(written.strip()))
         except asyncio.CancelledError:
-            if (made := self._in_force) is None:
-                await to_the_end(self._ended("failed", "Cancelled; everything is as it was."))
-            else:  # the swap was under way, or done, when the cancel came: it is told as any
+            if (record := self._in_force) is None:
+                await to_the_end(self._end_without_change("failed", "Cancelled; everything is as it was."))
+            else:  # the change was being made, or made, when the cancel came
                 await to_the_end(conversation.remeasure())
-                await emit(made)
+                await emit(record)
                 await emit(conversation.context_usage)
             raise
         except Exception as problem:  # a strategy, a summariser or a transform may come from a third party
-            ended = self._in_force or await self._ended(*_blamed(problem))
+            ended = self._in_force or await self._end_without_change(*_failure(problem))
         await emit(ended)
         await emit(conversation.context_usage)
         return ended
 
     @property
     def _in_force(self) -> CompactionRecord | None:
-        """The record of this compaction once its change is made."""
+        """The record of this compaction, once its change is in the ledger."""
         return next((c.record for c in self._conversation.ledger.changes if c.id == self._id), None)
 
-    async def _written(self, step: Step, emit: Emit) -> str:
-        """The summary of a step's groups, told as it comes, the earlier one merged into it. One that stands ready is told at
-        once."""
+    async def _write_summary(self, step: Step, emit: Emit) -> str:
+        """The summary of a step's groups, emitted as it is written, with the earlier summary merged in. A prepared one is emitted
+        at once."""
         request, prepared, summariser = self._request, self._request.prepared, self._summariser
         if request.summary is not None:
             self._model = request.drafted.model if request.drafted else ""
@@ -146,10 +145,10 @@ class CompactionRun:
                 else:
                     written.append(piece)
                     await emit(SummaryDelta(self._id, piece))
-        return await self._shorter("".join(written), step, summariser, emit)
+        return await self._fit_summary("".join(written), step, summariser, emit)
 
-    async def _shorter(self, summary: str, step: Step, summariser: Summariser, emit: Emit) -> str:
-        """The summary, written again in fewer words where it is too long for its room; asked for once."""
+    async def _fit_summary(self, summary: str, step: Step, summariser: Summariser, emit: Emit) -> str:
+        """The summary; where it is too long for its room, the model is asked once for a shorter one."""
         count = self._conversation.counter.count_text
         if not self._model or not too_long(summary, step.summary_tokens, count):
             return summary
@@ -160,14 +159,14 @@ class CompactionRun:
         return text
 
     def _accepted_summary(self, summary: str) -> str:
-        """The summary as it was written: what was accepted is never cut. Raises Refused for one that goes on and on."""
+        """The summary as written, which is never cut. Raises Refused for one that is more than twice as long as its room."""
         most = sum(step.summary_tokens for step in self._request.plan.steps)
         if self._request.summary is None and self._model and self._conversation.counter.count_text(summary) > 2 * most:
             raise Refused("The summary came back more than twice as long as it may be. Nothing was changed.")
         return summary
 
-    async def _swapped(self, summary: str) -> CompactionRecord:
-        """Try the change on the side; if it holds, archive first, swap second, in one transaction."""
+    async def _apply_change(self, summary: str) -> CompactionRecord:
+        """Try the change on a copy; if the result is valid, record the change and make the view anew, in one transaction."""
         conversation, plan = self._conversation, self._request.plan
         if not summary and any(s.needs_summary for s in plan.steps):
             raise Refused("The summary came back empty. Nothing was changed.")
@@ -201,14 +200,14 @@ class CompactionRun:
             await conversation.knowledge.wrote(self._model, record.filled)
         return record
 
-    async def _ended(self, outcome: Outcome, detail: str) -> CompactionRecord:
+    async def _end_without_change(self, outcome: Outcome, detail: str) -> CompactionRecord:
         record = self._record(outcome, detail)
         await self._conversation.write_or_owe(CompactionFinished(record))
-        self._conversation.remeasured()  # it may have cost something
+        self._conversation.remeasured()  # for the cost
         return record
 
     def _record(self, outcome: Outcome, detail: str) -> CompactionRecord:
-        """What is written down of it whatever came of it."""
+        """The part of the record that every outcome has."""
         request, conversation = self._request, self._conversation
         return CompactionRecord(
             id=self._id,
@@ -226,7 +225,7 @@ class CompactionRun:
         )
 
     def _record_of(self, dry_run: DryRun) -> CompactionRecord:
-        """The record of a compaction that is put in force."""
+        """The record of a compaction that succeeds."""
         conversation, request = self._conversation, self._request
         expected = conversation.expected(dry_run.view, dry_run.changes)
         after = side(expected, dry_run.view)
@@ -260,8 +259,8 @@ class CompactionRun:
         )
 
 
-def _blamed(problem: Exception) -> tuple[Outcome, str]:
-    """How a compaction ended that came to nothing, and why."""
+def _failure(problem: Exception) -> tuple[Outcome, str]:
+    """Outcome and reason of a compaction that failed with this."""
     match problem:
         case Refused(text=text):
             return "rejected", text
@@ -279,8 +278,8 @@ async def writing(
     instructions: str = "",
     prepared: Prepared | None = None,
 ) -> AsyncGenerator[str | Usage | Notice, None]:
-    """A summary for a step as it is written: of its groups, with the summary in force merged in, or of what a prepared one
-    leaves out, with that one merged in. Raises ModelError."""
+    """Stream the summary of a step's groups, with the summary in force merged in; or, where one is `prepared`, of the groups that
+    it lacks, with that one merged in. Raises ModelError."""
     task = await asyncio.to_thread(summary_task, conversation.ledger, step, options, instructions)
     if prepared is not None:
         left = tuple(g for g in task.groups if g.id not in prepared.covers)
@@ -297,8 +296,8 @@ async def writing(
 
 
 async def shorter(summary: str, max_tokens: int, summariser: Summariser, count: Count) -> tuple[str, float]:
-    """A summary that is too long, written again by whoever wrote it, and what that cost in US dollars; as it was where that fails
-    or comes out longer."""
+    """A shorter version of a summary by the same writer, and its cost in US dollars; the summary itself where that fails or comes
+    out longer."""
     task = SummaryTask((), max_tokens=max_tokens, shorten=summary)
     pieces: list[str] = []
     cost = 0.0
@@ -317,8 +316,8 @@ async def shorter(summary: str, max_tokens: int, summariser: Summariser, count: 
 
 
 class SummaryDraft:
-    """A summary that is written outside a compaction, for a person to mend or for a compaction to come: its text and cost as
-    they come. The session has paid for it whatever becomes of it."""
+    """A summary that is written before a compaction, for a person to edit or in the background: its text and cost so far. The
+    cost is booked even when the summary is not used."""
 
     def __init__(self, conversation: Conversation, model: str) -> None:
         self._conversation = conversation
@@ -328,11 +327,11 @@ class SummaryDraft:
 
     @property
     def text(self) -> str:
-        """What was written so far."""
+        """The text so far."""
         return "".join(self._pieces).strip()
 
     async def receive_text(self, written: AsyncIterator[SummaryNews]) -> AsyncGenerator[str, None]:
-        """The text as it is written."""
+        """Stream the text."""
         try:
             async with aclosing(cast("AsyncGenerator[SummaryNews, None]", written)) as pieces:
                 async for piece in pieces:
@@ -347,7 +346,7 @@ class SummaryDraft:
 
 
 def side(context_usage: ContextUsage, view: View) -> SideUsage:
-    """One side of a compaction from the gauge: tokens in use without the draft, messages in the view, tokens by section."""
+    """The state before or after a compaction: tokens in use without the draft, messages in the view, tokens by section."""
     sections = {s.name: s.tokens for s in context_usage.sections if s.name not in OUTSIDE and s.name != "draft"}
     return SideUsage(context_usage.used - context_usage.tokens("draft"), len(view.items), sections)
 
@@ -358,7 +357,7 @@ def _detail(dry_run: DryRun) -> str:
 
 
 def survived(facts: FactCount) -> str:
-    """What became of the facts, as the end of a sentence; empty where there were none."""
+    """How many facts were kept, as the end of a sentence; empty where there were none."""
     if not facts.found:
         return ""
     of = f"{facts.kept} of " if facts.kept < facts.found else "all " if facts.found > 1 else ""
