@@ -1,4 +1,5 @@
-"""Files read as JSON in a stream: line by line, each on its own, or whole where a form is one document."""
+"""Reads JSON lines as a stream, or a whole JSON document, and looks up values of any type in what was read. Damage costs only the
+damaged line."""
 
 from __future__ import annotations
 
@@ -17,73 +18,73 @@ from ctxchat.importing.steps import Damaged
 Object = dict[str, Any]
 
 Progress = Callable[[int], None]
-"""Told how many bytes were read since it was told last."""
+"""A function called with the number of bytes read since its last call."""
 
 MAX_WHOLE_FILE_BYTES = 1_000_000_000
-"""Bytes of a file that can only be read whole."""
+"""The largest file that is read, where it can only be read as a whole."""
 
 MAX_LINE_BYTES = 250_000_000
-"""Bytes of a line that is read: a message with the largest images is far below, what a kill leaves may be gigabytes."""
+"""The longest line that is read. Messages with the largest images are far shorter; what a kill leaves behind may be gigabytes."""
 
 MAX_TIME_IN_SECONDS = 100_000_000_000
-"""Below this a number is a time in seconds, as one in milliseconds it would be in 1973."""
+"""A time below this is in seconds, else in milliseconds: this many milliseconds were reached in 1973."""
 
-MOST_GLUED, MOST_TRIED = 10_000_000, 200
-"""Bytes of a damaged line in which whole objects are looked for, and places where one may begin."""
+_MAX_SEARCHED_BYTES, _MAX_ATTEMPTS = 10_000_000, 200
+"""Size of a damaged line that is searched for complete objects, and attempts to decode one."""
 
 _decode = msgspec.json.Decoder().decode
 
 
 def silent(read: int) -> None:
-    """Nobody wants to know."""
+    """A `Progress` that does nothing."""
 
 
 def lines(
     file: Path, progress: Progress = silent, longest: int = MAX_LINE_BYTES
 ) -> Iterator[tuple[int, Object | Damaged]]:
-    """Each line that is not blank, by its number, as the object it holds. One that holds none, or is longer than `longest` bytes,
-    costs nothing but itself."""
-    number, inside = 1, False
+    """The objects of a file of JSON lines, each with the number of its line, from 1. A line without an object, or longer than
+    `longest` bytes, yields `Damaged`; blank lines yield nothing."""
+    number, inside_line = 1, False
     with file.open("rb") as opened:
         while piece := opened.readline(longest):
             progress(len(piece))
             ended = piece.endswith(b"\n")
             where = f"{file.name}:{number}"
-            if not inside and not ended and len(piece) == longest:
+            if not inside_line and not ended and len(piece) == longest:
                 yield number, Damaged(where, f"longer than {longest // 1_000_000:,} MB")
-            elif not inside and (text := piece.strip(b"\0 \t\r\n\xef\xbb\xbf")):
+            elif not inside_line and (text := piece.strip(b"\0 \t\r\n\xef\xbb\xbf")):
                 for value in together(text, where):
                     yield number, value
-            number, inside = number + ended, not ended
+            number, inside_line = number + ended, not ended
 
 
 def together(text: bytes, where: str) -> Iterator[Object | Damaged]:
-    """The objects of a line: one; or several, where two programs wrote at once or a kill left half of one. What is none costs
-    itself."""
+    """The objects of a line: usually one, several where two programs wrote at the same time or a kill left half an object before
+    the next. What is no object is skipped; `Damaged` comes last where anything was."""
     value = parse_object(text, where)
-    if isinstance(value, dict) or len(text) > MOST_GLUED:
+    if isinstance(value, dict) or len(text) > _MAX_SEARCHED_BYTES:
         yield value
         return
-    written, decoder, at, tried = text.decode("utf-8", "replace"), json.JSONDecoder(), 0, 0
-    whole, found = True, False
-    while at < len(written) and tried < MOST_TRIED:
-        tried += 1
+    decoded, decoder, at, attempts = text.decode("utf-8", "replace"), json.JSONDecoder(), 0, 0
+    intact, any_object = True, False
+    while at < len(decoded) and attempts < _MAX_ATTEMPTS:
+        attempts += 1
         try:
-            _, end = decoder.raw_decode(written, at)
+            _, end = decoder.raw_decode(decoded, at)
         except (ValueError, RecursionError):
-            end = written.find('{"', at + 1)
-            whole, at = False, end if end >= 0 else len(written)
+            end = decoded.find('{"', at + 1)
+            intact, at = False, end if end >= 0 else len(decoded)
             continue
-        if isinstance(value := parse_object(written[at:end].encode("utf-8", "replace"), where), dict):
-            found = True
+        if isinstance(value := parse_object(decoded[at:end].encode("utf-8", "replace"), where), dict):
+            any_object = True
             yield value
-        at = end + len(written[end:]) - len(written[end:].lstrip("\0 \t"))
-    if not (whole and found):
+        at = end + len(decoded[end:]) - len(decoded[end:].lstrip("\0 \t"))
+    if not (intact and any_object):
         yield parse_object(text, where)
 
 
 def parse_file(file: Path, progress: Progress = silent) -> Object | list[Any] | Damaged:
-    """A file that is one JSON document."""
+    """The content of a file that is one JSON document."""
     size = file.stat().st_size
     if size > MAX_WHOLE_FILE_BYTES:
         return Damaged(file.name, f"longer than {MAX_WHOLE_FILE_BYTES // 1_000_000:,} MB")
@@ -98,7 +99,7 @@ def parse_file(file: Path, progress: Progress = silent) -> Object | list[Any] | 
 
 
 def _broken_line(data: bytes) -> int:
-    """In which line a document stops being JSON."""
+    """The line in which a document stops being JSON, from 1."""
     try:
         json.loads(data.decode("utf-8", "replace"))
     except json.JSONDecodeError as problem:
@@ -109,7 +110,7 @@ def _broken_line(data: bytes) -> int:
 
 
 def parse_object(text: bytes, where: str) -> Object | Damaged:
-    """The object a line holds."""
+    """The object that a line holds."""
     value = _value(text)
     if isinstance(value, dict):
         return cast(Object, value)
@@ -121,14 +122,14 @@ def _value(text: bytes) -> object:
         return _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
-    try:  # halves of surrogate pairs, which cut-off output of tools has, and bytes that are no UTF-8
+    try:  # lone surrogates, as in truncated output of tools, and bytes that are no UTF-8
         value = json.loads(text.decode("utf-8", "replace"))
         return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
 
 
-# ── looking into what others wrote ──
+# ── values of any type ──
 
 
 def obj(value: object) -> Object:
@@ -154,7 +155,7 @@ def number(value: object) -> int:
 
 
 def as_json(value: object) -> str:
-    """As JSON text; a text stays as it is."""
+    """The value as JSON text; text stays as it is."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
@@ -170,26 +171,26 @@ def when(value: object) -> str:
 
 
 def thought(pieces: Iterable[str]) -> Reasoning | None:
-    """What a model thought, as one text; None where that is nothing."""
+    """The pieces of a model's reasoning as one; None where all are empty."""
     whole = "\n\n".join(filter(None, pieces))
     return Reasoning(whole) if whole else None
 
 
 def model_of(provider: str, model: str) -> str:
-    """litellm's name of a model that a program keeps by its provider."""
+    """litellm's name of a model, from its provider and its name there."""
     prefix = {"google": "gemini", "openai-codex": "openai"}.get(provider, provider)
     return f"{prefix}/{model}" if prefix and model else model
 
 
 def simple(parts: Sequence[Part]) -> str | tuple[Part, ...]:
-    """Parts of a message, as one text where that is all they are."""
+    """The content of a message: one text where all parts are unnamed text, else the parts."""
     if all(isinstance(part, Text) and not part.name for part in parts):
         return "\n\n".join(part.text for part in parts if isinstance(part, Text) and part.text)
     return tuple(parts)
 
 
 def settings_of(file: Path) -> Object:
-    """What an agent's JSON settings hold; nothing where there are none, or they cannot be read."""
+    """The content of an agent's JSON settings file; empty where it is missing or cannot be read."""
     try:
         return obj(msgspec.json.decode(file.read_bytes()))
     except (OSError, ValueError, RecursionError):  # msgspec's errors are ValueErrors

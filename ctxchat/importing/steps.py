@@ -1,6 +1,6 @@
-"""What every format is read into: the steps of a conversation, in the order in which they happened.
+"""Defines the steps of an imported conversation: messages and what the agent did to its context, in the order of time.
 
-A format says who said what and what the agent did to its context; `records` makes a journal of it. Knows no format.
+The modules of the formats produce steps; `journal_records` makes a journal of them. This module knows no format.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ctxchat.core.messages import Message
 
 
 class Begin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A session begins; all that follows belongs to it until the next one does. `id` is the other agent's own, `parent` that of
-    the session it came from, `delegated` where an agent began it for a task."""
+    """The beginning of a session, to which all steps up to the next `Begin` belong. `id` is the other agent's id for it, `parent`
+    that of the session it came from; `delegated` where an agent began it for a task."""
 
     id: str
     parent: str = ""
@@ -24,7 +24,7 @@ class Begin(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class About(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something about the session: empty where it says nothing. A title of a higher `rank` wins, then the later one."""
+    """Properties of the session; empty ones are unknown. The title with the highest `rank` counts, of several the last."""
 
     title: str = ""
     rank: int = 0
@@ -33,9 +33,9 @@ class About(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Said(msgspec.Struct, frozen=True):
-    """A message, its `seq` still 0. `key` is what others of these steps name it by; an assistant's piece with the key of the
-    reply before it belongs to that reply. A `note` is what the agent's program put in, a `summary` one whose originals are
-    elsewhere."""
+    """A message; its `seq` is not given yet. Other steps refer to it by its `key`; assistant messages with the same key are
+    pieces of one reply. The `kind` is `note` for a message that the agent's program inserted and `summary` for a summary whose
+    originals are in another file."""
 
     key: str
     message: Message
@@ -43,15 +43,15 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """What the server counted for the newest reply."""
+    """The tokens that the server counted for the latest reply."""
 
     model: str
     usage: Usage
 
 
 class Compacted(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A summary stands from here on for everything in view, but for what is kept: the messages with the keys `kept`, or all from
-    `kept_from` on. `before` and `after` in tokens, 0 where nobody said. Without a `summary` only the agent's server has it."""
+    """A compaction: its summary replaces everything in view, except the messages with the keys `kept`, or all from `kept_from`
+    on. `before` and `after` are in tokens, 0 where unknown. `summary` is empty where only the agent's server has it."""
 
     summary: str
     at: str = ""
@@ -64,7 +64,7 @@ class Compacted(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Cleared(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The results of these calls, by their ids, were taken out of view; `text` stands in their place."""
+    """The removal of results from view: those of the calls with these ids are replaced by `text`."""
 
     calls: frozenset[str]
     at: str = ""
@@ -72,21 +72,21 @@ class Cleared(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Back(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The conversation goes on after the message `to` (empty: from its beginning); what came after that is another branch."""
+    """A rewind: the conversation goes on after the message with the key `to` (empty: from its beginning), in a new branch."""
 
     to: str
     at: str = ""
 
 
 class Damaged(msgspec.Struct, frozen=True):
-    """A line, or a file of several, that cannot be read."""
+    """A line, or a file, that cannot be read: where it is, and why."""
 
     where: str
     why: str
 
 
 class NoPlace(msgspec.Struct, frozen=True):
-    """Something that a session of ctxchat has no place for, by its kind."""
+    """Content that a session of ctxchat cannot represent, by its kind."""
 
     what: str
 

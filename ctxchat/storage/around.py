@@ -1,6 +1,7 @@
-"""Rows of a table, read around pages that are damaged: what lies on such a page is left out, all else is found.
+"""Reads the rows of a damaged table: those on damaged pages are left out, all others are found.
 
-So are rows whose values are not of their columns' types: they are another table's, on a page out of place.
+Rows whose values do not have their columns' types are left out as well: damage can show pages of another table here. This module
+knows no table's meaning.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from typing import Any
 
 from ctxchat.core.errors import StorageError
 
-_STRIDE = 512  # keys asked for at once, and how far is looked behind the last that is known
-_PER_PAGE, _FAR = 8, 10_240  # lost keys in a row, for each page of the file and at most, where the last cannot be told
+_STRIDE = 512  # keys read at once, and how many are tried beyond the highest known one
+_PER_PAGE, _FAR = (
+    8,
+    10_240,
+)  # lost keys in a row after which reading ends where the highest key is unknown: for each page of the file, and at most
 _TYPES = {"TEXT": str, "INTEGER": int, "BLOB": bytes, "REAL": float}
 
 Read = Callable[[str, Sequence[object]], Iterable[tuple[Any, ...]]]
-"""Runs a query. Raises StorageError or sqlite3.DatabaseError where it comes upon damage."""
+"""A function that runs a query. Raises StorageError or sqlite3.DatabaseError where it meets damage."""
 
 
 def rows(read: Read, columns: str, table: str) -> Iterator[tuple[Any, ...]]:
@@ -26,22 +30,22 @@ def rows(read: Read, columns: str, table: str) -> Iterator[tuple[Any, ...]]:
 
 
 def keyed(read: Read, columns: str, table: str, session: str) -> list[tuple[Any, ...]]:
-    """The same of one session's rows in a table that is kept by session and `place`, from its first place on."""
+    """These columns of one session's readable rows, in a table whose key is session and `place`, in the order of `place`."""
     return list(
         _read_around(read, columns, table, f"FROM {table} WHERE session = '{session}' AND place", "place", None)
     )
 
 
 class BySession:
-    """Rows found around damage, for whoever looks at many sessions: a table is gone through once for all of them, and not at all
-    where nobody asks. As it is when it is first asked; columns with long texts are not for here."""
+    """The readable rows of damaged tables by session, for callers that read many sessions: a table is read once for all of them,
+    at the first request, and held in memory. So do not ask for columns with long texts."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
         self._found: dict[tuple[str, str], dict[str, list[tuple[Any, ...]]]] = {}
 
     def rows_of(self, session: str, columns: str, table: str) -> Sequence[tuple[Any, ...]]:
-        """These columns of each of its rows that can be read."""
+        """These columns of each readable row of a session."""
         if (columns, table) not in self._found:
             found: dict[str, list[tuple[Any, ...]]] = {}
             for owner, *row in rows(self._read, f"session, {columns}", table):
@@ -53,34 +57,35 @@ class BySession:
 def _read_around(
     read: Read, columns: str, table: str, where: str, key: str, last: int | None
 ) -> Iterator[tuple[Any, ...]]:
-    """Less is asked for until the damage is met, key by key where it lies, and more again behind it: that is one read for each
-    key that is lost, and a few for each place where damage begins."""
+    """Read ranges of keys, halving the range where a read fails until single keys are left, and doubling it again after the
+    damage. That takes one read for each lost key, and a few where damage begins. `last` is the highest key, None where it is
+    unknown."""
     types = _types(read, columns, table)
-    part = f"SELECT {columns} {where} BETWEEN ? AND ? ORDER BY {key}"
-    far = _STRIDE if last is not None else min(_FAR, _PER_PAGE * next(iter(read("PRAGMA page_count", ())))[0])
-    first, many, lost = _next(read, where, key, 0), _STRIDE, 0
-    while first is not None and (lost < far or first <= (last or 0)):
+    sql = f"SELECT {columns} {where} BETWEEN ? AND ? ORDER BY {key}"
+    give_up_after = _STRIDE if last is not None else min(_FAR, _PER_PAGE * next(iter(read("PRAGMA page_count", ())))[0])
+    first, size, lost = _next(read, where, key, 0), _STRIDE, 0
+    while first is not None and (lost < give_up_after or first <= (last or 0)):
         try:
-            found = list(read(part, (first, first + many - 1)))
+            rows = list(read(sql, (first, first + size - 1)))
         except (StorageError, sqlite3.DatabaseError):
-            if many > 1:
-                many //= 2
+            if size > 1:
+                size //= 2
             else:
                 first, lost = first + 1, lost + 1
             continue
-        yield from (row for row in found if tuple(map(type, row)) == types)
-        lost = 0 if found else lost + many
-        first, many = _next(read, where, key, first + many), min(2 * many, _STRIDE)
+        yield from (row for row in rows if tuple(map(type, row)) == types)
+        lost = 0 if rows else lost + size
+        first, size = _next(read, where, key, first + size), min(2 * size, _STRIDE)
 
 
 def _types(read: Read, columns: str, table: str) -> tuple[type, ...]:
-    """What the table is said to hold in these columns."""
+    """The Python types of these columns, as the table declares them."""
     declared = {name: _TYPES[kind] for _, name, kind, *_ in read(f"PRAGMA table_info({table})", ())}
     return tuple(declared.get(name, int) for name in columns.split(", "))  # `rowid` is declared nowhere
 
 
 def _last(read: Read, table: str) -> int | None:
-    """The highest row id by an index of the table, which knows of rows on damaged pages too; None where that cannot be told."""
+    """The highest row id, None where it cannot be read. Read from an index of the table, which has rows on damaged pages too."""
     index = "messages_by_seq" if table == "messages" else f"sqlite_autoindex_{table}_1"
     try:
         return next(iter(read(f"SELECT max(rowid) FROM {table} INDEXED BY {index}", ())))[0] or 0
@@ -89,7 +94,7 @@ def _last(read: Read, table: str) -> int | None:
 
 
 def last_row(read: Read, table: str) -> int:
-    """The highest row id of a table, 0 where it is empty; where it cannot be told, one that is not below it."""
+    """The highest row id of a table, 0 where it is empty; where it cannot be read, a number at least as high."""
     last = _last(read, table)
     if last is None:
         with suppress(StorageError, sqlite3.DatabaseError):
@@ -98,7 +103,7 @@ def last_row(read: Read, table: str) -> int:
 
 
 def _next(read: Read, where: str, key: str, at: int) -> int | None:
-    """The first key from there on, None at the end, the place itself where that cannot be told."""
+    """The first key not below `at`, None at the end; `at` itself where that cannot be read."""
     try:
         found = list(read(f"SELECT {key} {where} >= ? ORDER BY {key} LIMIT 1", (at,)))
     except (StorageError, sqlite3.DatabaseError):

@@ -1,8 +1,8 @@
-"""Journal entries as rows: written with everything that lists and searches read, read back one by one.
+"""Writes journal entries as rows, together with the rows that lists and searches read, and decodes entries again.
 
-A compaction names every group it ever folded. Kept as runs of places, two hundred compactions over a hundred thousand
-messages cost
-kilobytes and not a hundred megabytes. Knows nothing of what the entries mean for a session.
+A compaction names every group it ever folded. These are stored as runs of positions, so that two hundred compactions over a
+hundred thousand messages take kilobytes and not a hundred megabytes. This module does not know what the entries mean for a
+session.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from ctxchat.storage import index
 from ctxchat.storage.salvage import LOST
 
 _ENTRIES_AT_ONCE = 400
-"""Entries gathered before they are written: an imported session is not held whole."""
+"""Entries gathered before they are written, so that an imported session is not held in memory as a whole."""
 
-_MIN_PACKED_GROUPS = 32  # groups; below that the ids themselves are as short
+_MIN_PACKED_GROUPS = 32  # groups; fewer ids take no more space than their runs
 
 
 class Packed(msgspec.Struct, frozen=True, tag="packed"):
-    """A change in force whose groups are named by place: `covers` for each edit, `folded` for its record."""
+    """A change as it is stored: groups are named by their positions in the session, `covers` for each edit and `folded` for the
+    record; the change itself names none. `scale` is that of `Changed`."""
 
     change: Change
     covers: tuple[Runs, ...]
@@ -41,8 +42,8 @@ class Packed(msgspec.Struct, frozen=True, tag="packed"):
     scale: float = 1.0
 
 
-_encoder = msgspec.json.Encoder(enc_hook=list)  # `GroupIds`
-_rows = msgspec.json.Decoder(Record | Packed)
+_encoder = msgspec.json.Encoder(enc_hook=list)  # the hook is for `GroupIds`
+_decoder = msgspec.json.Decoder(Record | Packed)
 partials = msgspec.json.Decoder(Partial)
 
 
@@ -54,7 +55,7 @@ class DamagedEntry(msgspec.Struct, frozen=True):
 
 
 def encode(value: Record | Packed | Partial) -> bytes:
-    """Its JSON. Halves of surrogate pairs, which no database takes, become U+FFFD."""
+    """The JSON of an entry. Lone surrogates, which no database takes, become U+FFFD."""
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
@@ -71,8 +72,8 @@ def append(
     at: str,
     count: Count,
 ) -> None:
-    """Write entries at the end of a session's journal, with all that is derived from them, within the caller's
-    transaction."""
+    """Append entries to a session's journal and update everything derived from them, within the caller's transaction. `at` is the
+    time, ISO 8601; `count` counts the tokens of a message."""
     writer = _Writer(connection, session, at, count)
     for record in records:
         writer.add_record(record)
@@ -80,22 +81,22 @@ def append(
 
 
 class _Writer:
-    """One append under way: rows gathered, written in a few strokes."""
+    """One append: gathers rows and writes them in a few statements."""
 
     def __init__(self, connection: sqlite3.Connection, session: str, at: str, count: Count) -> None:
         self._connection = connection
         self._session = session
         self._at = at
         self._count = count
-        self._seq = self._last("SELECT max(seq) FROM journal WHERE session = ?")
-        self._place = self._last("SELECT max(place) + 1 FROM groups WHERE session = ?")
+        self._seq = self._number("SELECT max(seq) FROM journal WHERE session = ?")
+        self._place = self._number("SELECT max(place) + 1 FROM groups WHERE session = ?")
         self._message = int(connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()[0])
         self._entries: list[tuple[object, ...]] = []
         self._groups: list[tuple[object, ...]] = []
         self._messages: list[tuple[object, ...]] = []
         self._counted = 0
-        self._since_measured = 0  # tokens, but of whole replies: their server counts them, with all before
-        self._known: dict[str, int] | None = None
+        self._since_measured = 0  # tokens, without complete replies: for these the server counts them and all before
+        self._place_by_id: dict[str, int] | None = None
         self._titled = False  # the first user message names a session that has no title
 
     def add_record(self, record: Record) -> None:
@@ -104,9 +105,9 @@ class _Writer:
         match record:
             case Sealed(groups=groups):
                 for group in groups:
-                    self._take_group(group)
+                    self._add_group(group)
             case Changed():
-                stored = self._take_change(record)
+                stored = self._stored_change(record)
             case Undone(change=change):
                 self._undo(change)
             case Measured(used=used, model=model):
@@ -117,7 +118,7 @@ class _Writer:
             case ModelChosen(model=model):
                 self._set("model = ?", whole_text(model))
             case HeadSet():
-                self._take_head(record)
+                self._add_head(record)
             case _:
                 pass
         self._entries.append((self._session, self._seq, self._at, encode(stored)))
@@ -129,33 +130,34 @@ class _Writer:
         self._add_since_measured()
         self._set("updated = ?, messages = messages + ?", self._at, self._counted)
 
-    def _take_head(self, record: HeadSet) -> None:
-        """What a session that no server has counted yet holds: this and its messages. Its first turn may be broken off."""
+    def _add_head(self, record: HeadSet) -> None:
+        """Estimate the tokens in use where no server has counted the session yet: the head and all messages. Without it a session
+        whose first turn was broken off would show none."""
         self._flush()
         self._add_since_measured()
-        said = "(SELECT coalesce(sum(tokens), 0) FROM messages WHERE session = sessions.id)"
+        message_tokens = "(SELECT coalesce(sum(tokens), 0) FROM messages WHERE session = sessions.id)"
         tokens = record.tokens or compile(Ledger(), record.head, TokenCounter(self._count)).raw
-        self._set(f"estimated = iif(used, estimated, 1), used = iif(used, used, ? + {said})", tokens)
+        self._set(f"estimated = iif(used, estimated, 1), used = iif(used, used, ? + {message_tokens})", tokens)
 
     def _add_since_measured(self) -> None:
         if self._since_measured:
             self._set("estimated = iif(used, 1, estimated), used = iif(used, used + ?, 0)", self._since_measured)
         self._since_measured = 0
 
-    def _take_group(self, group: Group) -> None:
+    def _add_group(self, group: Group) -> None:
         self._groups.append((self._session, self._place, group.id, group.kind, group.turn, self._seq))
-        if self._known is not None:
-            self._known[group.id] = self._place
-        called = {call.id: call.name for message in group.messages for call in message.calls}
+        if self._place_by_id is not None:
+            self._place_by_id[group.id] = self._place
+        tool_names = {call.id: call.name for message in group.messages for call in message.calls}
         for message in group.messages:
-            self._take_message(message, called)
+            self._add_message(message, tool_names)
         if group.kind == "user" and not self._titled:
             opening = " ".join(masked(whole_text((own_words(group.first) or group.first.text)[:400])).split())[:80]
             self._titled = bool(opening)
             self._set("title = iif(title = '', ?, title)", opening)
         self._place += 1
 
-    def _take_message(self, message: Message, called: Mapping[str, str]) -> None:
+    def _add_message(self, message: Message, tool_names: Mapping[str, str]) -> None:
         if message.synthetic:
             return
         self._message += 1
@@ -163,21 +165,22 @@ class _Writer:
         text = whole_text(index.searchable(message))
         tokens = self._count(text) + MESSAGE_OVERHEAD_TOKENS
         at = message.at or self._at
-        names = [c.name for c in message.calls] or [message.name or called.get(message.call_id, "")]
+        names = [c.name for c in message.calls] or [message.name or tool_names.get(message.call_id, "")]
         tool = whole_text(" ".join(dict.fromkeys(names))) if message.calls or message.role == "tool" else ""
         row = (self._message, self._session, message.seq, self._place, message.role, at, tokens, text, tool)
         self._messages.append(row)
         if message.role != "assistant" or message.interrupted:
             self._since_measured += tokens
 
-    def _take_change(self, record: Changed) -> Record | Packed:
+    def _stored_change(self, record: Changed) -> Record | Packed:
+        """The change in the form to store it in. A compaction is listed in its tables as well."""
         self._flush()
         change = record.change
         covered = sum(len(edit.covers) for edit in change.edits)
         places = self._places() if covered else {}
-        covers = tuple(_placed((g for g in edit.covers if not g.startswith(LOST)), places) for edit in change.edits)
+        covers = tuple(_positions((g for g in edit.covers if not g.startswith(LOST)), places) for edit in change.edits)
         if None in covers:
-            return record  # refused when it is read, and reported then
+            return record  # it names an unknown group: reading refuses and reports it
         covers = cast("tuple[Runs, ...]", covers)
         if change.kind == "compaction":
             self._list_compaction(change, covers)
@@ -201,24 +204,24 @@ class _Writer:
             0,
             record.back.messages if record else 0,
         )
-        known = "SELECT 1 FROM compactions WHERE session = ? AND id = ?"
-        again = self._connection.execute(known, (self._session, change.id)).fetchone()  # what was undone is redone
+        sql = "SELECT 1 FROM compactions WHERE session = ? AND id = ?"
+        is_redo = self._connection.execute(sql, (self._session, change.id)).fetchone()
         marks = ", ".join("?" * len(row))
         self._connection.execute(f"INSERT OR REPLACE INTO compactions VALUES ({marks})", row)
-        spans = [(self._session, change.id, first, first + many - 1) for edit in covers for first, many in pairs(edit)]
+        spans = [(self._session, change.id, start, start + size - 1) for edit in covers for start, size in pairs(edit)]
         self._connection.executemany("INSERT INTO covers VALUES (?, ?, ?, ?)", spans)
-        if record and again:
+        if record and is_redo:
             self._add_since_measured()
             self._set("used = max(0, used - ?), estimated = 1", record.freed)
         elif record:
-            self._since_measured = 0  # it was measured behind them
+            self._since_measured = 0  # the compaction's own figure includes them
             self._set("used = ?, estimated = 1", record.stands)
         self._count_compactions()
 
     def _undo(self, change: str) -> None:
         self._flush()
-        of = "FROM compactions WHERE session = ? AND id = ? AND NOT undone"
-        freed = self._connection.execute(f"SELECT before - after {of}", (self._session, change)).fetchone()
+        sql = "SELECT before - after FROM compactions WHERE session = ? AND id = ? AND NOT undone"
+        freed = self._connection.execute(sql, (self._session, change)).fetchone()
         if freed:
             self._set("used = used + ?, estimated = 1", freed[0])
         self._connection.execute(
@@ -230,14 +233,14 @@ class _Writer:
         self._set("compactions = (SELECT count(*) FROM compactions WHERE session = sessions.id AND NOT undone)")
 
     def _places(self) -> dict[str, int]:
-        """The place of every group by its id, asked for once."""
-        if self._known is None:
-            self._known = dict(
+        """The position of every group of the session, by group id; read from the database once."""
+        if self._place_by_id is None:
+            self._place_by_id = dict(
                 self._connection.execute(
                     "SELECT id, place FROM groups WHERE session = ? ORDER BY place", (self._session,)
                 ).fetchall()
             )
-        return self._known
+        return self._place_by_id
 
     def _flush(self) -> None:
         execute = self._connection.executemany
@@ -248,35 +251,36 @@ class _Writer:
             index.add_messages(self._connection, ((row[0], row[7], row[4], row[8]) for row in self._messages))  # type: ignore[misc]
         self._entries, self._groups, self._messages = [], [], []
 
-    def _set(self, what: str, *values: object) -> None:
-        self._connection.execute(f"UPDATE sessions SET {what} WHERE id = ?", (*values, self._session))
+    def _set(self, assignments: str, *values: object) -> None:
+        self._connection.execute(f"UPDATE sessions SET {assignments} WHERE id = ?", (*values, self._session))
 
-    def _last(self, sql: str) -> int:
+    def _number(self, sql: str) -> int:
         return int(self._connection.execute(sql, (self._session,)).fetchone()[0] or 0)
 
 
-def _placed(groups: Iterable[str], places: Mapping[str, int]) -> Runs | None:
-    """Groups as runs, None where one is not in the record."""
-    found = list(map(places.get, groups))
-    return None if None in found else runs(cast("list[int]", found))
+def _positions(groups: Iterable[str], places: Mapping[str, int]) -> Runs | None:
+    """The positions of these groups as runs; None where a group has none."""
+    positions = list(map(places.get, groups))
+    return None if None in positions else runs(cast("list[int]", positions))
 
 
 def _pack(record: Changed, covers: tuple[Runs, ...], places: Mapping[str, int]) -> Packed:
     replace = msgspec.structs.replace
-    bare = replace(record.change, edits=tuple(replace(edit, covers=()) for edit in record.change.edits))
-    folded = _placed(bare.record.folded, places) if bare.record else None
-    if bare.record and folded:
-        bare = replace(bare, record=replace(bare.record, folded=()))
-    return Packed(bare, covers, folded or (), record.scale)
+    change = replace(record.change, edits=tuple(replace(edit, covers=()) for edit in record.change.edits))
+    folded = _positions(change.record.folded, places) if change.record else None
+    if change.record and folded:
+        change = replace(change, record=replace(change.record, folded=()))
+    return Packed(change, covers, folded or (), record.scale)
 
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def decode(seq: int, body: bytes, groups: Callable[[], Sequence[str]]) -> Record | DamagedEntry:
-    """One entry. `groups` gives the ids of the session's groups by place, asked for only where they are needed."""
+    """Decode entry number `seq`. `groups` returns the ids of the session's groups by position, and is called only for packed
+    changes."""
     try:
-        value = _rows.decode(body)
+        value = _decoder.decode(body)
         return _unpack(value, groups()) if isinstance(value, Packed) else value
     except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, ValueError) as error:
         return DamagedEntry(seq, str(error))
@@ -286,7 +290,8 @@ def _unpack(packed: Packed, groups: Sequence[str]) -> Changed:
     replace = msgspec.structs.replace
     change = packed.change
     edits = tuple(
-        replace(edit, covers=_expand(flat, groups)) for edit, flat in zip(change.edits, packed.covers, strict=True)
+        replace(edit, covers=_expand(covered, groups))
+        for edit, covered in zip(change.edits, packed.covers, strict=True)
     )
     record = change.record
     if record and packed.folded:
@@ -294,10 +299,9 @@ def _unpack(packed: Packed, groups: Sequence[str]) -> Changed:
     return Changed(replace(change, edits=edits, record=record), packed.scale)
 
 
-def _expand(flat: Runs, groups: Sequence[str]) -> Sequence[str]:
-    """The ids at these places, but for those that are not known."""
-    if all(0 <= first < first + many <= len(groups) for first, many in pairs(flat)) and all(
-        ids := GroupIds(groups, flat)
-    ):
+def _expand(positions: Runs, groups: Sequence[str]) -> Sequence[str]:
+    """The group ids at these positions, without those that are unknown (empty in `groups`, or beyond its end)."""
+    in_range = all(0 <= start < start + size <= len(groups) for start, size in pairs(positions))
+    if in_range and all(ids := GroupIds(groups, positions)):
         return ids
-    return tuple(filter(None, chain.from_iterable(groups[first : first + many] for first, many in pairs(flat))))
+    return tuple(filter(None, chain.from_iterable(groups[start : start + size] for start, size in pairs(positions))))

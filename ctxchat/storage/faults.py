@@ -1,4 +1,4 @@
-"""Turns what SQLite and the file system complain about into errors a person can act on. Knows no table."""
+"""Turns errors of SQLite and the file system into StorageErrors with a remedy. Knows no table."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class NotWritable(StorageError):
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_SHARED_BYTES = 32_768  # bytes
+_SHARED_BYTES = 32_768  # bytes of the `-shm` file that processes share beside the database
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
-"""What a file system says that knows no locks, or not these."""
+"""Error numbers of a file system without locks, or without this kind of lock."""
 _ELSEWHERE = "set CTXCHAT_DATA_DIR to a folder on a disk of this machine"
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 @contextmanager
 def faults(path: Path, *, alone: bool = False) -> Generator[None]:
-    """Raise StorageError, with a remedy, for whatever goes wrong with the file or folder `path` inside. `alone`: only one process
-    at a time can use it there."""
+    """Turn every error inside, about the file or folder `path`, into a StorageError with a remedy. `alone` says that only one
+    process at a time can use the file."""
     try:
         yield
     except sqlite3.Error as error:
@@ -46,7 +46,7 @@ def faults(path: Path, *, alone: bool = False) -> Generator[None]:
         OverflowError,
         ValueError,
         RecursionError,
-    ) as error:  # no column, no path and no nest of folders goes so far
+    ) as error:  # a number too large for a column, a path with a NUL, folders nested too deep
         raise StorageError(f"{path}: {error}", "Nothing was changed.") from error
 
 
@@ -87,7 +87,7 @@ def _from_system(error: OSError, path: Path) -> StorageError:
 
 
 def _no_room(path: Path) -> bool:
-    """Not even for the file that processes share beside the database."""
+    """Whether the disk is too full even for the `-shm` file."""
     try:
         return shutil.disk_usage(path.parent).free < _SHARED_BYTES
     except OSError:
@@ -112,7 +112,7 @@ def _refused(path: Path) -> StorageError:
 
 
 def unreadable(path: Path, why: str) -> StorageError:
-    """A database that is damaged as a whole, or none of ours."""
+    """The error for a file that is damaged as a whole, or that is no database of ctxchat."""
     return NotOurs(
         f"{path} cannot be read as ctxchat's database: {why}.",
         "It was left as it is. `ctxchat doctor --repair` saves what can be read; `--backups` lists copies to put back.",

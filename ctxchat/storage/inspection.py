@@ -156,7 +156,7 @@ class _SessionInspection:
         try:
             held = dict(read("SELECT seq, text FROM messages WHERE session = ?", (session,)))
         except StorageError:
-            held = {seq: text for _, seq, _, _, text in salvage.spoken(read, self._keys, session)}
+            held = {seq: text for _, seq, _, _, text in salvage.readable_messages(read, self._keys, session)}
         try:
             placed = {id for (id,) in read("SELECT id FROM groups WHERE session = ?", (session,))}
         except StorageError:

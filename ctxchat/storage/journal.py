@@ -1,6 +1,6 @@
-"""The journal of one session, open for writing: what the agent is handed as `core.ports.JournalPort`.
+"""Opens the journal of one session for writing, as the agent needs it: implements `core.ports.JournalPort`.
 
-The SQLite work is done in the storage thread, in the order it was asked for; nothing here blocks the event loop.
+SQLite is called in the storage thread, in the order of the calls; nothing here blocks the event loop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ctxchat.storage.session_files import attach, read_attached, spill
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """A session this process may write: its journal, its state, and what was found damaged or cut off, in sentences."""
+    """A session opened for writing: its journal, its state, and sentences about what was damaged or cut off."""
 
     journal: Journal
     state: loading.SessionState
@@ -27,7 +27,7 @@ class Opened(msgspec.Struct, frozen=True):
 
 
 class Journal:
-    """Appends to one session (`session` is its id) while holding its lock. Made by `open_journal`."""
+    """The journal of the session with the id `session`, whose lock it holds. `begin_journal` and `open_journal` make it."""
 
     def __init__(self, database: Database, session: str, lock: private_files.Lock, keep_empty: bool = False) -> None:
         self._database = database
@@ -41,38 +41,36 @@ class Journal:
         return private_files.session_folder(self._database.folder, self.session)
 
     async def write(self, *records: Record) -> None:
-        """Append; when it returns the entries are on disk and the partial round is forgotten, in one transaction.
+        """Append entries and delete the unfinished round, in one transaction that is on disk when this returns.
 
-        Once asked for it happens, even where the caller is cancelled while waiting. Raises StorageError, having
-        changed nothing.
+        It is carried out even if the caller is cancelled while it waits. Raises StorageError, having changed nothing.
         """
         await self._database.run(sessions.append, self._database, self.session, *records, clear=True)
 
     async def keep(self, partial: Partial) -> None:
-        """Remember a round that is not sealed yet, in place of the one before. Raises StorageError."""
+        """Store the unfinished round, in place of an earlier version of it. Raises StorageError."""
         await self._database.run(self._keep, partial)
 
     async def spill(self, name: str, text: str) -> str:
-        """Save a text too large for the view; its path within the session's folder, `tool-results/…`. Raises
-        StorageError."""
+        """Save a text too large for the view; the path within the session's folder, `tool-results/…`. Raises StorageError."""
         return await self._database.run(spill, self.folder, name, text)
 
     async def attach(self, name: str, data: bytes) -> str:
-        """Save an image of a message; its path within the session's folder, `attachments/…`. Raises StorageError."""
+        """Save an image of a message; the path within the session's folder, `attachments/…`. Raises StorageError."""
         return await self._database.run(attach, self.folder, name, data)
 
     async def attached(self, path: str) -> bytes:
-        """An image by the path `attach` gave. Raises StorageError where it is gone."""
+        """The data of an image, by the path that `attach` returned. Raises StorageError where it is gone."""
         return await asyncio.to_thread(read_attached, self.folder, path)
 
     async def close(self) -> None:
-        """Finish what was asked for and give the session free for others. One in which nothing was written is not kept, or only
-        for a while where it was opened with `keep_empty`."""
+        """Finish the calls that wait, then release the session. A session without entries is deleted; with `keep_empty`, only
+        after `sessions.EMPTY_KEPT`."""
         await self._database.run(self._release)
 
     def _release(self) -> None:
         try:
-            with suppress(StorageError):  # it stays, and is empty
+            with suppress(StorageError):  # then the empty session stays
                 if not self._keep_empty:
                     sessions.forget_unused(self._database, self.session)
         finally:
@@ -88,31 +86,31 @@ class Journal:
 
 
 def begin_journal(database: Database, model: str, folder: str, keep_empty: bool = False) -> Opened:
-    """A new session of a folder, held by this process from its first moment: no window or command that looks for the latest
-    one comes in between. Raises StorageError. Call it like `open_journal`."""
-    held: dict[str, private_files.Lock] = {}
+    """Create a session for a folder and open it for writing. Its lock is taken before others can see the session, so that no
+    other window or command opens it in between. Raises StorageError. Call it in the storage thread, like `open_journal`."""
+    locks: dict[str, private_files.Lock] = {}
     try:
         session = sessions.create(
             database,
             model=model,
             folder=folder,
-            unseen=lambda new: held.update({new: private_files.lock(private_files.lock_path(database.folder, new))}),
+            unseen=lambda new: locks.update({new: private_files.lock(private_files.lock_path(database.folder, new))}),
         )
-        return _opened(database, session, held[session], keep_empty)
+        return _opened(database, session, locks[session], keep_empty)
     except BaseException:
-        for unmade, lock in held.items():
+        for created, lock in locks.items():
             lock.release()
             with suppress(StorageError):
-                private_files.remove_folder(private_files.session_folder(database.folder, unmade))
+                private_files.remove_folder(private_files.session_folder(database.folder, created))
         raise
 
 
 def open_journal(database: Database, session: str, keep_empty: bool = False) -> Opened:
-    """Open a session (a full id) for writing, and close in its record what a kill left open. `keep_empty`: somebody else has its
-    id, and may come back to it before anything is written.
+    """Open a session (by its full id) for writing, and close what a kill left open in its journal. `keep_empty` is for sessions
+    whose id somebody outside has, who may come back before anything is written.
 
-    Raises SessionBusy while another window or command writes to it: `loading.load_state` reads it all the same. Call it in the
-    storage thread (`database.run`) where an event loop is running.
+    Raises SessionBusy while another window or command has it open for writing; `loading.load_state` reads it even then. Where an
+    event loop runs, call it in the storage thread (`database.run`).
     """
     sessions.row(database, session)
     lock = private_files.lock(private_files.lock_path(database.folder, session))

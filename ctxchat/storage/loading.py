@@ -1,6 +1,6 @@
-"""A session read back: the fold of its journal, with what a kill left open closed, and what cannot be read named.
+"""Loads a session from its journal: closes rounds and compactions that a kill left open, and reports damaged entries.
 
-Reads only; what it would mend is handed back as entries for whoever holds the session to write.
+It only reads. Repairs are returned as entries, to be written by the process that holds the session.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ CUT_OFF = "ctxchat ended while it was under way; nothing was changed."
 
 _IN_ORDER = """SELECT named.seq, entry.id, entry.session, entry.seq, entry.body
     FROM journal named JOIN journal entry NOT INDEXED ON entry.id = named.id WHERE named.session = ? ORDER BY named.seq"""
-"""What the index says of an entry, and what the entry says itself: an index out of place leads to others' entries."""
+"""Number and row of each entry by the table's index, and session and number by the row itself: a damaged index leads to other
+entries."""
 
 
 class LoadedSession(msgspec.Struct, frozen=True):
-    """A session as its journal says. `problems` are sentences for a person: entries that are damaged, rounds and
-    compactions that were
-    cut off. `repairs` are the entries that close what was cut off; `state` has them taken in already."""
+    """A session as its journal has it. `problems` are sentences for a person, about damaged entries and about rounds and
+    compactions that were cut off. `repairs` are the entries that close what was cut off; `state` includes them already."""
 
     state: SessionState
     problems: tuple[str, ...] = ()
@@ -50,25 +50,25 @@ class LoadedSession(msgspec.Struct, frozen=True):
 def load_state(
     database: Database, session: str, *, owned: bool = False, keys: around.BySession | None = None
 ) -> LoadedSession:
-    """The session `session` (a full id). `owned` says that nobody else has it open, so that a compaction without an end has
-    ended; `keys` are for whoever looks at many sessions.
+    """Load a session by its full id. `owned` says that no other process has it open, so that a compaction without an end was cut
+    off. Pass the same `keys` for many sessions, so that damaged tables are searched only once.
 
-    Raises StorageError when the database cannot be read; a damaged entry costs that entry only.
+    Raises StorageError when the database cannot be read; a damaged entry loses that entry only.
     """
     records, problems = read_records(database, session, keys)
     state = fold(records)
-    repairs, closed = cut_off(database, session, state)
+    repairs, cut_off_problems = cut_off(database, session, state)
     if owned:
-        ended = _ended(records)
-        repairs += ended
-        closed += [f"compaction {pass_.result.id} was cut off: {pass_.result.detail}" for pass_ in ended]
+        endings = _endings(records)
+        repairs += endings
+        cut_off_problems += [f"compaction {end.result.id} was cut off: {end.result.detail}" for end in endings]
     state = fold(repairs, state)
-    return LoadedSession(state, (*problems, *state.skipped, *closed), tuple(repairs))
+    return LoadedSession(state, (*problems, *state.skipped, *cut_off_problems), tuple(repairs))
 
 
 class JournalNews(msgspec.Struct, frozen=True):
-    """What came to a journal: `records` up to entry number `last`, and the round that is `under_way`, as far as it was written
-    down."""
+    """The new entries of a journal: `records` up to entry number `last`, and the unfinished round `under_way` as far as it is
+    stored."""
 
     records: tuple[Record, ...]
     last: int
@@ -76,23 +76,23 @@ class JournalNews(msgspec.Struct, frozen=True):
 
 
 def read_news(database: Database, session: str, since: int = 0) -> JournalNews:
-    """What came to a session's journal behind entry `since`, whoever writes it; entries that cannot be read are left out. Raises
-    StorageError."""
+    """Read the entries of a session after number `since`, which any process may have written. Entries that cannot be read are
+    left out. Raises StorageError."""
     rows = database.query("SELECT seq, body FROM journal WHERE session = ? AND seq > ? ORDER BY seq", (session, since))
-    found = [entries.decode(seq, body, lambda: group_ids(database, session)) for seq, body in rows]
-    kept = database.query("SELECT body FROM partials WHERE session = ?", (session,))
+    decoded = [entries.decode(seq, body, lambda: group_ids(database, session)) for seq, body in rows]
+    partial_rows = database.query("SELECT body FROM partials WHERE session = ?", (session,))
     under_way = None
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, TypeError):
-        under_way = entries.partials.decode(kept[0][0]) if kept else None
-    records = tuple(record for record in found if not isinstance(record, entries.DamagedEntry))
+        under_way = entries.partials.decode(partial_rows[0][0]) if partial_rows else None
+    records = tuple(record for record in decoded if not isinstance(record, entries.DamagedEntry))
     return JournalNews(records, rows[-1][0] if rows else since, under_way)
 
 
 def read_records(
     database: Database, session: str, keys: around.BySession | None = None
 ) -> tuple[list[Record], list[str]]:
-    """Every entry of a journal that can be read or pieced together, in order, and a sentence for what was damaged. Where messages
-    are gone for good a note stands in their place."""
+    """The entries of a journal in order, as far as they can be read or pieced together, and sentences about the damage. A note
+    stands for messages that are lost."""
     rows, problems = read_entries(database, session, keys)
     return [record for _, record in rows], problems
 
@@ -100,7 +100,7 @@ def read_records(
 def read_entries(
     database: Database, session: str, keys: around.BySession | None = None
 ) -> tuple[list[tuple[int, Record]], list[str]]:
-    """The same with the number of the entry beside each record."""
+    """`read_records` with the number of its entry before each record."""
     keys = keys or around.BySession(database.query)
     ids: list[str] = []
 
@@ -109,10 +109,10 @@ def read_entries(
             ids.extend(group_ids(database, session))
         return ids
 
-    found: list[tuple[int, Record]] = []
+    numbered: list[tuple[int, Record]] = []
     damage: list[entries.DamagedEntry] = []
     lost: list[int] = []
-    place, words = salvage.RecordPlace(), salvage.Remains(database, session, keys)
+    position, source = salvage.RecordPosition(), salvage.SalvageSource(database, session, keys)
     for seq, body in _bodies(database, session, keys):
         value = (
             entries.decode(seq, body, groups) if body is not None else entries.DamagedEntry(seq, "it cannot be read")
@@ -121,26 +121,26 @@ def read_entries(
             pieces: Sequence[Record] = [value]
         else:
             damage.append(value)
-            pieces = words.piece_together(seq)
+            pieces = source.piece_together(seq)
             if not pieces:
                 lost.append(seq)
         for record in pieces:
             if isinstance(record, Sealed):
-                found += [(lost[0], mark) for mark in place.gap(lost, record)]
-                lost, place = [], place.place_after(record)
-            found.append((seq, record))
-    spoken = _last(database, session)
-    if spoken is None or any(seq <= spoken for seq in lost):
-        found += [(lost[0], mark) for mark in place.gap(lost)]
+                numbered += [(lost[0], note) for note in position.gap(lost, record)]
+                lost, position = [], position.after(record)
+            numbered.append((seq, record))
+    last_with_groups = _last_entry_with_groups(database, session)
+    if last_with_groups is None or any(seq <= last_with_groups for seq in lost):
+        numbered += [(lost[0], note) for note in position.gap(lost)]
     if damage:
-        found = list(_pruned(found))
-    return found, _damage_sentences(session, damage)
+        numbered = list(_without_lost_groups(numbered))
+    return numbered, _damage_sentences(session, damage)
 
 
 def _damage_sentences(session: str, damage: Sequence[entries.DamagedEntry]) -> list[str]:
-    """A sentence for each run of entries that are damaged in the same way."""
+    """A sentence for each run of successive entries with the same damage."""
     runs: list[tuple[int, int, str]] = []
-    for seq, why in ((one.seq, one.why) for one in damage):
+    for seq, why in ((entry.seq, entry.why) for entry in damage):
         if runs and runs[-1][1:] == (seq - 1, why):
             runs[-1] = (runs[-1][0], seq, why)
         else:
@@ -152,7 +152,7 @@ def _damage_sentences(session: str, damage: Sequence[entries.DamagedEntry]) -> l
 
 
 def group_ids(database: Database, session: str) -> list[str]:
-    """The ids of a session's groups by place, empty where one is not known."""
+    """The ids of a session's groups by position, an empty text for an id that cannot be read."""
     try:
         rows = database.query("SELECT place, id FROM groups WHERE session = ? ORDER BY place", (session,))
     except StorageError:
@@ -165,54 +165,57 @@ def group_ids(database: Database, session: str) -> list[str]:
 
 
 def _bodies(database: Database, session: str, keys: around.BySession) -> list[tuple[int, bytes | None]]:
-    """Every entry from the first on: at one stroke, or around damage. None for one that cannot be read, or is not there."""
-    last = _last(database, session) or 0
+    """Number and body of every entry, in order: in one query, or around damage. The body is None where it cannot be read or is
+    missing."""
+    last = _last_entry_with_groups(database, session) or 0
     with suppress(StorageError):
         rows = database.query(_IN_ORDER, (session,))
         ids, numbers = [id for _, id, *_ in rows], [seq for seq, *_ in rows]
-        theirs = all(seq == own and owner == session for seq, _, owner, own, _ in rows)
-        if theirs and numbers == list(range(1, max(last, len(rows)) + 1)) and ids == sorted(ids):
+        index_agrees = all(seq == row_seq and owner == session for seq, _, owner, row_seq, _ in rows)
+        if index_agrees and numbers == list(range(1, max(last, len(rows)) + 1)) and ids == sorted(ids):
             return [(seq, body) for seq, *_, body in rows]
     bodies: dict[int, bytes | None] = {}
-    with suppress(StorageError):  # the covering index has the numbers even where a row's own page is gone
-        found = database.query("SELECT seq FROM journal WHERE session = ?", (session,))
-        bodies = {seq: None for (seq,) in found if isinstance(seq, int)}
+    with suppress(StorageError):  # the covering index has the numbers even where the page of a row is lost
+        rows = database.query("SELECT seq FROM journal WHERE session = ?", (session,))
+        bodies = {seq: None for (seq,) in rows if isinstance(seq, int)}
     for id, seq, _ in keys.rows_of(session, "id, seq, at", "journal"):
         bodies[seq] = _body(database, id, session, seq) or bodies.get(seq)
     return [(seq, bodies.get(seq)) for seq in range(1, max([last, *bodies]) + 1)]
 
 
 def _body(database: Database, id: int, session: str, seq: int) -> bytes | None:
-    """Of this very entry: by its id alone the body of another could be found, where pages are out of place."""
+    """The body of one entry, None where it cannot be read. Session and number are compared too: in a damaged file the row id
+    alone may lead to another entry."""
     sql = "SELECT body FROM journal NOT INDEXED WHERE id = ? AND session = ? AND seq = ?"
     try:
-        found = database.query(sql, (id, session, seq))
+        rows = database.query(sql, (id, session, seq))
     except StorageError:
         return None
-    return found[0][0] if found and isinstance(found[0][0], bytes) else None
+    return rows[0][0] if rows and isinstance(rows[0][0], bytes) else None
 
 
-def _last(database: Database, session: str) -> int | None:
-    """The newest entry that holds groups, by what is kept beside the journal; None where that cannot be told."""
+def _last_entry_with_groups(database: Database, session: str) -> int | None:
+    """The number of the newest entry that holds groups, 0 where there is none, by the table of groups; None where that cannot be
+    read."""
     try:
-        found = database.query("SELECT entry FROM groups WHERE session = ? ORDER BY place DESC LIMIT 1", (session,))
+        rows = database.query("SELECT entry FROM groups WHERE session = ? ORDER BY place DESC LIMIT 1", (session,))
     except StorageError:
         return None
-    if not found:
+    if not rows:
         return 0
-    return found[0][0] if isinstance(found[0][0], int) else None
+    return rows[0][0] if isinstance(rows[0][0], int) else None
 
 
-def _pruned(entries: Iterable[tuple[int, Record]]) -> Iterator[tuple[int, Record]]:
-    """The entries with groups that were lost taken out of the changes that name them, so that a lost group costs no
-    more than itself; and none that was found twice, where damage leads to one place by two ways."""
+def _without_lost_groups(entries: Iterable[tuple[int, Record]]) -> Iterator[tuple[int, Record]]:
+    """The entries, with lost groups removed from the changes that name them, so that such a change still counts; and without
+    groups that were found twice, as happens where damage shows the same page in two places."""
     known: set[str] = set()
     for seq, record in entries:
         if isinstance(record, Sealed):
-            fresh = tuple(group for group in record.groups if group.id not in known)
-            known.update(group.id for group in fresh)
-            if fresh:
-                yield seq, msgspec.structs.replace(record, groups=fresh)
+            new_groups = tuple(group for group in record.groups if group.id not in known)
+            known.update(group.id for group in new_groups)
+            if new_groups:
+                yield seq, msgspec.structs.replace(record, groups=new_groups)
         elif isinstance(record, Changed):
             yield seq, msgspec.structs.replace(record, change=without_unknown(record.change, known))
         else:
@@ -220,7 +223,7 @@ def _pruned(entries: Iterable[tuple[int, Record]]) -> Iterator[tuple[int, Record
 
 
 def without_unknown(change: Change, known: set[str]) -> Change:
-    """The change without groups that are not there."""
+    """The change without the groups that are not among `known`."""
     replace = msgspec.structs.replace
     edits = [replace(edit, covers=tuple(g for g in edit.covers if g in known)) for edit in change.edits]
     return replace(
@@ -232,7 +235,7 @@ def without_unknown(change: Change, known: set[str]) -> Change:
 
 
 def cut_off(database: Database, session: str, state: SessionState) -> tuple[list[Record], list[str]]:
-    """The round that a kill left open, as entries, and a sentence about it; both empty where there is none."""
+    """The entries that close the round a kill left open, and a sentence about it; both empty where there is none."""
     try:
         rows = database.query("SELECT body FROM partials WHERE session = ?", (session,))
     except StorageError:
@@ -250,27 +253,27 @@ def cut_off(database: Database, session: str, state: SessionState) -> tuple[list
 
 
 def seal(partial: Partial, ledger: Ledger) -> Group | None:
-    """A round that was cut off, as a group: a reply marked as interrupted, or a round whose open calls say so. None
-    for an empty one."""
-    said = partial.assistant
-    last = ledger.next_seq
-    if said.empty and not said.reasoning:
+    """The group of a round that was cut off: a reply marked as interrupted, or a round whose open calls get a result that says
+    so. None for an empty round."""
+    reply = partial.assistant
+    first_free = ledger.next_seq
+    if reply.empty and not reply.reasoning:
         return None
-    if said.seq < last:  # never take a place that the record has given away
-        said = msgspec.structs.replace(said, seq=last)
-    if not said.calls:
-        return single("reply", msgspec.structs.replace(said, interrupted=True), partial.turn)
-    taken = {m.seq for g in ledger.groups for m in g.messages} | {said.seq}
+    if reply.seq < first_free:  # the record may have given its number to another message
+        reply = msgspec.structs.replace(reply, seq=first_free)
+    if not reply.calls:
+        return single("reply", msgspec.structs.replace(reply, interrupted=True), partial.turn)
+    taken = {m.seq for g in ledger.groups for m in g.messages} | {reply.seq}
     results = tuple(r for r in partial.results if r.seq not in taken)
-    next_seq = max([said.seq, *(r.seq for r in results)]) + 1
+    next_seq = max([reply.seq, *(r.seq for r in results)]) + 1
     try:
-        return close_round(said, results, partial.turn, next_seq, INTERRUPTED)
+        return close_round(reply, results, partial.turn, next_seq, INTERRUPTED)
     except UnpairedCall:
-        return close_round(said, (), partial.turn, next_seq, INTERRUPTED)
+        return close_round(reply, (), partial.turn, next_seq, INTERRUPTED)
 
 
-def _ended(records: Sequence[Record]) -> list[CompactionFinished]:
-    """An end for each compaction that has none."""
+def _endings(records: Sequence[Record]) -> list[CompactionFinished]:
+    """An entry that ends it as failed, for each compaction without an end."""
     return [
         CompactionFinished(CompactionRecord(p.id, p.reason, p.strategy, "failed", at=p.at, detail=CUT_OFF))
         for p in without_end(records).values()

@@ -1,6 +1,6 @@
-"""Groups whose journal entry is damaged, pieced together from the index: who said what, without calls or images.
+"""Restores groups whose journal entry is damaged from the tables kept beside the journal: roles and texts, no calls or images.
 
-Keeps their ids and places, so that what was built on them still stands.
+Ids and positions of the groups are kept, so that compactions of them stay valid.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ctxchat.storage.database import Database
 
 MARK = "[damaged on disk; its words as the index has them]"
 LOST = "lost-"
-"""Before the id of a note that stands for groups of which nothing is left."""
+"""Prefix of the id of a note that stands for groups of which nothing is left."""
 
 
-class Remains:
-    """What is known of a session's groups beside its journal: `piece_together` asks for one entry at a time. Where an index is
-    damaged the tables are read around it, once."""
+class SalvageSource:
+    """A session's groups and messages as the tables beside the journal have them, restored one entry at a time. Where an index is
+    damaged, the tables are read around the damage, once."""
 
     def __init__(self, database: Database, session: str, keys: around.BySession) -> None:
         self._database, self._session, self._keys = database, session, keys
@@ -32,12 +32,17 @@ class Remains:
         self._by_entry: dict[int, list[tuple[Any, ...]]] | None = None
 
     def piece_together(self, entry: int) -> list[Sealed]:
-        """The groups of one damaged entry whose words are known, an entry each; nothing where there are none."""
-        known = self._groups(entry)
-        said = self._group_messages([place for place, *_ in known])
-        return [Sealed((_group([(*one, *row) for row in said[one[0]]]),)) for one in known if said.get(one[0])]
+        """An entry for each group of a damaged entry whose texts are known; empty where there are none."""
+        groups = self._groups(entry)
+        messages = self._group_messages([place for place, *_ in groups])
+        return [
+            Sealed((_group([(*group, *message) for message in messages[group[0]]]),))
+            for group in groups
+            if messages.get(group[0])
+        ]
 
     def _groups(self, entry: int) -> Sequence[tuple[Any, ...]]:
+        """Position, id, kind and turn of the groups of an entry."""
         if self._by_entry is None:
             sql = "SELECT place, id, kind, turn FROM groups WHERE session = ? AND entry = ? ORDER BY place"
             try:
@@ -45,12 +50,12 @@ class Remains:
             except StorageError:
                 self._by_entry = {}
                 columns = "entry, place, id, kind, turn"
-                for of, *row in around.keyed(self._database.query, columns, "groups", self._session):
-                    self._by_entry.setdefault(of, []).append(tuple(row))
+                for entry_of_group, *row in around.keyed(self._database.query, columns, "groups", self._session):
+                    self._by_entry.setdefault(entry_of_group, []).append(tuple(row))
         return self._by_entry.get(entry, [])
 
     def _group_messages(self, places: Sequence[int]) -> dict[int, list[tuple[Any, ...]]]:
-        """The messages of these groups: seq, role, time and text."""
+        """Seq, role, time and text of the messages of these groups, by the position of the group."""
         found: dict[int, list[tuple[Any, ...]]] = {}
         sql = "SELECT seq, role, at, text FROM messages WHERE session = ? AND place = ? ORDER BY id"
         for place in places:
@@ -61,38 +66,40 @@ class Remains:
                     rows = self._group_by_place().get(place, [])
             else:
                 rows = self._by_place.get(place, [])
-            found[place] = [row for row in rows if isinstance(row[3], str)]  # else it is a row of another table
+            found[place] = [row for row in rows if isinstance(row[3], str)]  # else damage showed a row of another table
         return found
 
     def _group_by_place(self) -> dict[int, list[tuple[Any, ...]]]:
         self._by_place = {}
-        for place, *row in spoken(self._database.query, self._keys, self._session):
+        for place, *row in readable_messages(self._database.query, self._keys, self._session):
             self._by_place.setdefault(place, []).append(tuple(row))
         return self._by_place
 
 
-def spoken(read: around.Read, keys: around.BySession, session: str) -> Iterator[tuple[int, int, str, str, str]]:
-    """Place, seq, role, time and text of each of a session's messages that can be found around damage."""
-    for id, *about in keys.rows_of(session, "id, place, seq, role, at", "messages"):
+def readable_messages(
+    read: around.Read, keys: around.BySession, session: str
+) -> Iterator[tuple[int, int, str, str, str]]:
+    """Position of its group, seq, role, time and text of each message of a session that can be read around damage."""
+    for id, *columns in keys.rows_of(session, "id, place, seq, role, at", "messages"):
         with suppress(StorageError):
             for (text,) in read("SELECT text FROM messages NOT INDEXED WHERE id = ?", (id,)):
-                yield (*about, text)
+                yield (*columns, text)
 
 
-class RecordPlace(msgspec.Struct, frozen=True):
-    """Where in the record the reading is: the last message and the turn so far."""
+class RecordPosition(msgspec.Struct, frozen=True):
+    """How far a record was read: the number of the last message, and the turn."""
 
     message: int = 0
     turn: int = 0
 
-    def place_after(self, record: Sealed) -> RecordPlace:
-        """The place behind these groups."""
+    def after(self, record: Sealed) -> RecordPosition:
+        """The position after these groups."""
         numbers = [m.seq for group in record.groups for m in group.messages]
-        return RecordPlace(max([self.message, *numbers]), max([self.turn, *(g.turn for g in record.groups)]))
+        return RecordPosition(max([self.message, *numbers]), max([self.turn, *(g.turn for g in record.groups)]))
 
     def gap(self, lost: Sequence[int], before: Sealed | None = None) -> list[Sealed]:
-        """A note in place of the messages that went with these entries; nothing where none did. `before` are the groups that come
-        next, None at the end of what can be read, where nobody knows how much there was."""
+        """A note in place of the messages that were lost with the entries `lost`; empty where none were. `before` has the groups
+        that follow; None at the end of the readable record, where the number of lost messages is unknown."""
         if not lost:
             return []
         entries = f"entry {lost[0]}" if len(lost) == 1 else f"entries {lost[0]} to {lost[-1]}"
@@ -103,19 +110,17 @@ class RecordPlace(msgspec.Struct, frozen=True):
             if last <= self.message:
                 return []
             first = self.message + 1
-            gone = f"m{first}" if last == first else f"m{first} to m{last}"
-            what = f"{gone}, {entries} of the record, cannot be read any more"
+            messages = f"m{first}" if last == first else f"m{first} to m{last}"
+            what = f"{messages}, {entries} of the record, cannot be read any more"
         text = f"[damaged on disk: {what}]"
-        return [
-            Sealed(
-                (Group(f"{LOST}{lost[0]}", "note", (Message(self.message + 1, "user", text),), self.turn, "damaged"),)
-            )
-        ]
+        note = Message(self.message + 1, "user", text)
+        return [Sealed((Group(f"{LOST}{lost[0]}", "note", (note,), self.turn, "damaged"),))]
 
 
 def _group(rows: list[tuple[Any, ...]]) -> Group:
+    """A group from rows of a group's and a message's columns: a round, whose calls are lost, becomes a note."""
     _, id, kind, turn, seq, role, at, text = rows[0]
     if kind in {"system", "user", "reply"}:
         return Group(id, kind, (Message(seq, role, text, at=at),), turn)
-    spoken = [f"[{row[5]}]\n{row[7]}" for row in rows]
-    return Group(id, "note", (Message(seq, "user", "\n\n".join([MARK, *spoken]), at=at),), turn, "damaged")
+    texts = [f"[{row[5]}]\n{row[7]}" for row in rows]
+    return Group(id, "note", (Message(seq, "user", "\n\n".join([MARK, *texts]), at=at),), turn, "damaged")

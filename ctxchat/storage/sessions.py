@@ -1,4 +1,4 @@
-"""Sessions as a whole: made, listed, found, named, branched, deleted."""
+"""Creates, lists, finds, renames, forks and deletes whole sessions."""
 
 from __future__ import annotations
 
@@ -37,17 +37,18 @@ from ctxchat.storage import around, entries, loading, private_files, removal
 from ctxchat.storage.database import Database
 
 _NUMBERED = re.compile(r"^(?:Branch (\d+ )?|Part \d+ )of ")
-_ID_TICK_MS = 8  # milliseconds between two ids that sort by time
+_ID_TICK_MS = 8  # milliseconds: ids of sessions created further apart than this sort by time
 EMPTY_KEPT = timedelta(days=1)
-"""How long a session in which nothing was written is kept where somebody else has its id, as an editor does."""
+"""How long a session without entries is kept where a program outside, such as an editor, has its id."""
 
 _ID_EPOCH_MS = 1_704_067_200_000  # 2024-01-01 in milliseconds
 
 
 class SessionRow(msgspec.Struct, frozen=True):
-    """A stored session, as in `sessions list --json`. Times ISO 8601 UTC, `used` tokens at its last reply
-    or compaction (what its messages hold, where there was none), `estimated` unless a server counted them; `compactions` in
-    force. `folder` is where it was begun, empty where nobody knows; `delegated`: an agent began it for a task of its `parent`."""
+    """A stored session, as in `sessions list --json`. Times are ISO 8601 UTC. `used` is the tokens at its last reply or
+    compaction (those of its messages, where there was none), `estimated` unless a server counted them; `compactions` counts those
+    in force. `folder` is where the session was begun, empty where that is unknown; a `delegated` session was begun by an agent
+    for a task of its `parent`."""
 
     id: str
     title: str
@@ -63,7 +64,7 @@ class SessionRow(msgspec.Struct, frozen=True):
     delegated: bool = False
 
 
-_RECKONED = {
+_CALCULATED_COLUMNS = {
     "used": f"iif(used BETWEEN 1 AND {MAX_TOKENS}, used,"
     " (SELECT coalesce(sum(tokens), 0) FROM messages WHERE session = sessions.id))",
     "estimated": f"estimated OR used NOT BETWEEN 1 AND {MAX_TOKENS}",
@@ -73,13 +74,14 @@ _LAST_USED = (
     " coalesce((SELECT entries FROM origins WHERE origins.session = sessions.id), 0) ORDER BY seq DESC LIMIT 1) DESC,"
     " updated DESC, id DESC"
 )
-"""By what was written last and not by the clock, which may have been set back since; what was never used here comes last."""
+"""The session written to last comes first, by row id and not by time, since the clock may have been set back. Imported sessions
+in which nothing was written since come last."""
 
-_COLUMNS = ", ".join(_RECKONED.get(name, name) for name in SessionRow.__struct_fields__)
+_COLUMNS = ", ".join(_CALCULATED_COLUMNS.get(name, name) for name in SessionRow.__struct_fields__)
 
 
 def new_id(at: str) -> str:
-    """Twelve characters: eight of time, so that ids sort by age, and four of chance."""
+    """A new session id of twelve characters: eight of the time `at`, so that ids sort by age, and four random ones."""
     milliseconds = int(datetime.fromisoformat(at).timestamp() * 1000)
     number = max(0, milliseconds - _ID_EPOCH_MS) // _ID_TICK_MS
     time = "".join(private_files.ALPHABET[number >> shift & 31] for shift in range(35, -1, -5))
@@ -97,8 +99,8 @@ def create(
     records: Iterable[Record] = (),
     unseen: Callable[[str], None] = lambda session: None,
 ) -> str:
-    """A new session with these entries, all or nothing; its id. `title` and `model` are columns for the list: they belong
-    among `records` too where the session itself shall know them. `unseen` is told the id before anyone else can see the
+    """Create a session with these entries, all or nothing; its id. `title` and `model` are columns for the list: put them among
+    `records` too if the session itself is to know them. `unseen` is called with the id before other processes can see the
     session. Raises StorageError."""
     at = database.now()
     about = {
@@ -108,11 +110,11 @@ def create(
         "folder": whole_text(folder),
         "delegated": delegated,
     }
-    written = tuple(records)
+    entries_to_write = tuple(records)
 
     def insert_session(connection: sqlite3.Connection) -> str:
         session = insert(connection, at, about)
-        entries.append(connection, session, written, at, database.count)
+        entries.append(connection, session, entries_to_write, at, database.count)
         unseen(session)
         return session
 
@@ -120,36 +122,36 @@ def create(
 
 
 def insert(connection: sqlite3.Connection, at: str, about: Mapping[str, str | bool] = MappingProxyType({})) -> str:
-    """The row of a new session, within the caller's transaction; its id."""
+    """Insert the row of a new session with these columns, within the caller's transaction; its id."""
     about = {"created": at, "updated": at, **about}
     names, marks = ", ".join(about), ", ".join("?" * len(about))
     while True:
         session = new_id(at)
-        made = connection.execute(
+        cursor = connection.execute(
             f"INSERT OR IGNORE INTO sessions (id, {names}) VALUES (?, {marks})", (session, *about.values())
         )
-        if made.rowcount:
+        if cursor.rowcount:
             return session
 
 
 def rows(database: Database) -> list[SessionRow]:
-    """All sessions, the one used last first."""
+    """All sessions, the last used first."""
     return _read_rows(database, f"ORDER BY {_LAST_USED}", (), "ORDER BY updated DESC, id DESC")
 
 
 def _read_rows(database: Database, rest: str, values: Sequence[object], simpler: str) -> list[SessionRow]:
-    """Without what other tables say (what was never counted, the order) where pages of those are damaged; around the damage where
-    it is in the sessions' own."""
+    """The rows of the sessions table, with `rest` as the end of the query. Where other tables are damaged, calculated columns are
+    left out and `simpler` is used for `rest`; where the sessions table itself is damaged, all rows that can be found."""
     plain = ", ".join(SessionRow.__struct_fields__)
     for columns, order in ((_COLUMNS, rest), (plain, simpler)):
-        with suppress(StorageError, msgspec.ValidationError):  # it is a row of another table, on a page out of place
+        with suppress(StorageError, msgspec.ValidationError):  # ValidationError: damage showed a row of another table
             return [_row(one) for one in database.query(f"SELECT {columns} FROM sessions {order}", values)]
     return around_damage(database)
 
 
 def around_damage(database: Database) -> list[SessionRow]:
-    """All sessions, the newest first, where pages of their table are damaged: those of the journal among them, as they say
-    themselves. Raises StorageError where there is nothing to go by."""
+    """All sessions, the newest first, where the sessions table is damaged: sessions whose row is lost are restored from the
+    journal. Raises StorageError where neither can be read."""
     columns = ", ".join(SessionRow.__struct_fields__)
     known = {
         row[0]: _row(row) for row in around.rows(database.query, columns, "sessions") if private_files.is_id(row[0])
@@ -165,7 +167,7 @@ def around_damage(database: Database) -> list[SessionRow]:
 
 
 def _from_journal(database: Database, session: str) -> SessionRow:
-    """A session without a row of its own."""
+    """The row of a session that has lost its own, restored from its journal."""
     state = loading.load_state(database, session).state
     messages = [m for m in state.ledger.messages() if not m.synthetic]
     times = [m.at for m in messages if m.at] or [database.now()]
@@ -183,14 +185,14 @@ def _from_journal(database: Database, session: str) -> SessionRow:
     )
 
 
-def _row(found: Sequence[Any]) -> SessionRow:
-    """Raises msgspec.ValidationError where the values are none of a session's."""
-    values = dict(zip(SessionRow.__struct_fields__, found, strict=True))
+def _row(columns: Sequence[Any]) -> SessionRow:
+    """A row of the sessions table as a value. Raises msgspec.ValidationError where a value has the wrong type."""
+    values = dict(zip(SessionRow.__struct_fields__, columns, strict=True))
     return msgspec.convert(values | {name: bool(values[name]) for name in ("estimated", "delegated")}, SessionRow)
 
 
 def row(database: Database, session: str) -> SessionRow:
-    """One session by its full id. Raises StorageError when there is none."""
+    """The session with this full id. Raises StorageError when there is none."""
     found = [one for one in _read_rows(database, "WHERE id = ?", (session,), "WHERE id = ?") if one.id == session]
     if not found:
         raise StorageError(f"There is no session {session!r}.", "`ctxchat sessions list` shows them.")
@@ -198,8 +200,8 @@ def row(database: Database, session: str) -> SessionRow:
 
 
 def find_session(database: Database, prefix: str) -> str:
-    """The id that begins with `prefix`, which must tell it from all others. Raises UsageError for a crafted one, for
-    none and for several."""
+    """The id of the only session whose id begins with `prefix`. Raises UsageError where none or several do, and for a prefix that
+    no id can have."""
     wanted = prefix.strip().lower()
     if not wanted or len(wanted) > 12 or not set(wanted) <= set(private_files.ALPHABET):
         raise UsageError(f"{prefix!r} is no session id.", "`ctxchat sessions list` shows them.")
@@ -218,8 +220,8 @@ def find_session(database: Database, prefix: str) -> str:
 
 
 def latest(database: Database, folder: str = "") -> str:
-    """The id of the session a person used last, in that folder or in any; empty when there is none. One that nobody knows the
-    folder of counts for every folder."""
+    """The id of the session a person used last, in `folder` or (empty) in any folder; empty when there is none. A session whose
+    folder is unknown counts for every folder."""
     where = "NOT delegated AND (? IN ('', folder) OR folder = '')"
     found = _read_rows(
         database,
@@ -227,28 +229,28 @@ def latest(database: Database, folder: str = "") -> str:
         (folder,),
         f"WHERE {where} ORDER BY updated DESC LIMIT 1",
     )
-    mine = (row for row in found if not row.delegated and (not folder or row.folder in {folder, ""}))
-    return next((row.id for row in mine), "")
+    of_person = (row for row in found if not row.delegated and (not folder or row.folder in {folder, ""}))
+    return next((row.id for row in of_person), "")
 
 
 @contextmanager
 def hold_session(database: Database, session: str) -> Generator[None]:
-    """Hold a session for a short while. Raises SessionBusy while another window or command has it, StorageError when
-    it is gone."""
+    """Hold the lock of a session for the duration of a block. Raises SessionBusy while another window or command has it,
+    StorageError when the session is gone."""
     row(database, session)
     with private_files.lock(private_files.lock_path(database.folder, session)):
-        row(database, session)  # it may have been deleted while we reached for the lock
+        row(database, session)  # it may have been deleted before the lock was taken
         yield
 
 
 def rename(database: Database, session: str, title: str) -> None:
-    """Give it a new title, as an entry of its journal. Raises SessionBusy and StorageError."""
+    """Give a session a new title, as an entry of its journal. Raises SessionBusy and StorageError."""
     with hold_session(database, session):
         append(database, session, Named(" ".join(title.split())))
 
 
 def append(database: Database, session: str, *records: Record, clear: bool = False) -> None:
-    """Write entries for a session the caller holds; `clear` forgets the partial round with them. Raises StorageError."""
+    """Append entries to a session that the caller holds; `clear` also deletes its unfinished round. Raises StorageError."""
     at = database.now()
 
     def append_records(connection: sqlite3.Connection) -> None:
@@ -260,51 +262,51 @@ def append(database: Database, session: str, *records: Record, clear: bool = Fal
 
 
 def reckon(database: Database, session: str, used: int) -> None:
-    """Have lists show what the gauge reckons that a session holds, until a server counts it. Raises StorageError."""
+    """Store the gauge's estimate of a session's tokens for lists, unless a server has counted them. Raises StorageError."""
     with database.transaction() as connection:
-        counted = "used AND NOT estimated"
+        counted_by_server = "used AND NOT estimated"
         connection.execute(
-            f"UPDATE sessions SET used = ?, estimated = 1 WHERE id = ? AND NOT ({counted})", (used, session)
+            f"UPDATE sessions SET used = ?, estimated = 1 WHERE id = ? AND NOT ({counted_by_server})", (used, session)
         )
 
 
 def delete(database: Database, session: str) -> None:
-    """Its rows, its index, its folder, and those of the sub-agents that worked for it; nothing else. Raises SessionBusy, for one
-    of them as well, and StorageError; a folder that resists goes at a later start."""
+    """Delete a session and those of its sub-agents: their rows, index entries and folders. Raises StorageError, and SessionBusy
+    while one of them is in use; a folder that cannot be removed now is removed at a later start."""
     private_files.check_id(session)
     with ExitStack() as locks:
         doomed = [session]
-        for one in doomed:
-            locks.enter_context(hold_session(database, one))
-            doomed += [below for below in sub_agents(database, one) if below not in doomed]
-        for one in reversed(doomed):  # what is left where one resists is still found from above
-            removal.remove(database, one)
+        for id in doomed:
+            locks.enter_context(hold_session(database, id))
+            doomed += [child for child in sub_agents(database, id) if child not in doomed]
+        for id in reversed(doomed):  # children first: after a failure the rest is still found through its parent
+            removal.remove(database, id)
     database.finish_deletions()
 
 
 def sub_agents(database: Database, session: str) -> list[str]:
-    """The sessions that an agent of this one began for a task; none where their table cannot be read."""
+    """The ids of sessions that this one delegated tasks to; empty where the table cannot be read."""
     with suppress(StorageError):
         return [id for (id,) in database.query("SELECT id FROM sessions WHERE parent = ? AND delegated", (session,))]
     return []
 
 
 def forget_unused(database: Database, session: str) -> None:
-    """Delete a session in which nothing was ever written, as when a window was opened and left again. For its writer."""
+    """Delete a session if it has no entries, as after a window was opened and closed unused. The caller holds its lock."""
     with database.transaction() as connection:
-        gone = connection.execute(
+        deleted = connection.execute(
             "DELETE FROM sessions WHERE id = ? AND NOT EXISTS (SELECT 1 FROM journal WHERE session = sessions.id)"
             " AND NOT EXISTS (SELECT 1 FROM partials WHERE session = sessions.id)",
             (session,),
         ).rowcount
-        if gone:
+        if deleted:
             connection.execute("INSERT OR IGNORE INTO doomed VALUES (?)", (session,))
-    if gone:
+    if deleted:
         database.finish_deletions()
 
 
 def forget_long_unused(database: Database) -> None:
-    """Delete the sessions in which nothing was written for `EMPTY_KEPT`, but for those that are open."""
+    """Delete the sessions that have had no entries for `EMPTY_KEPT`, except those that are open."""
     before = (datetime.fromisoformat(database.now()) - EMPTY_KEPT).isoformat()
     found = database.query(
         "SELECT id FROM sessions WHERE created < ? AND NOT EXISTS (SELECT 1 FROM journal WHERE session = sessions.id)",
@@ -316,10 +318,10 @@ def forget_long_unused(database: Database) -> None:
 
 
 def fork(database: Database, session: str, up_to: str = "") -> str:
-    """A new session with everything up to a message (`m12`) or a compaction (its id), or with all of it; its id.
+    """Copy a session into a new one, as a whole or up to a message (`m12`) or compaction (its id); the id of the copy.
 
-    The group a message belongs to is copied whole. Changes that need a group that is not copied are left out, as are compactions
-    without an end. Spilled files are copied too. Raises UsageError when `up_to` is nowhere.
+    The group that holds the message is copied whole. Changes of groups that are not copied are left out, as are compactions
+    without an end. Files of tool results and attachments are copied too. Raises UsageError when the session has no `up_to`.
     """
     source = row(database, session)
     records, _ = loading.read_records(database, session)
@@ -344,18 +346,18 @@ def fork(database: Database, session: str, up_to: str = "") -> str:
 
 
 def _numbered_title(database: Database, title: str, *forms: str) -> str:
-    """What comes of a session is called, so that neither is taken for the other: the first of these forms that no session has, of
-    the last with numbers from 2 on; empty for one without a title."""
-    whole = _NUMBERED.sub("", title)
+    """A title for a session that is derived from one with the title `title`: the first of `forms` that no session has yet. The
+    last form takes a number, from 2 on. Empty for an empty title."""
+    base = _NUMBERED.sub("", title)
     names = {name for (name,) in database.query("SELECT title FROM sessions WHERE title LIKE '% of %'")}
     *plain, last = forms
-    numbered = (f"{form} {whole}" for form in chain(plain, (last.format(n) for n in count(2))))
-    return next(name for name in numbered if name not in names) if whole else ""
+    numbered = (f"{form} {base}" for form in chain(plain, (last.format(n) for n in count(2))))
+    return next(name for name in numbered if name not in names) if base else ""
 
 
 def hand_off(database: Database, session: str, title: str = "") -> str:
-    """A new session for the work of another, with its model, agent and folder, and nothing said yet; its id. Without a title it
-    is called `Part 2 of …`."""
+    """Create a session that continues the work of another, with its model, agent, effort and folder and no messages; its id.
+    Without a title it is called `Part 2 of …`."""
     source, state = row(database, session), loading.load_state(database, session).state
     title = title or _numbered_title(database, source.title, "Part {} of")
     records: list[Record] = [Continues(session), Named(title)]
@@ -366,13 +368,13 @@ def hand_off(database: Database, session: str, title: str = "") -> str:
 
 
 def cut(records: Iterable[Record], up_to: str) -> list[Record]:
-    """The entries up to and with the one that holds a message or made a change. Raises UsageError when none does."""
+    """The entries up to and including the message or change with the id `up_to`. Raises UsageError when there is none."""
     kept: list[Record] = []
     for record in records:
         if isinstance(record, Sealed):
-            for place, group in enumerate(record.groups, 1):
+            for number, group in enumerate(record.groups, 1):
                 if any(message.id == up_to for message in group.messages):
-                    return [*kept, msgspec.structs.replace(record, groups=record.groups[:place])]
+                    return [*kept, msgspec.structs.replace(record, groups=record.groups[:number])]
         kept.append(record)
         if isinstance(record, Changed) and record.change.id == up_to:
             return kept
@@ -382,9 +384,8 @@ def cut(records: Iterable[Record], up_to: str) -> list[Record]:
 
 
 def fitting(records: Iterable[Record]) -> list[Record]:
-    """The entries without changes that name groups which are not among them, without undoings of those, and without
-    compactions that
-    have no end."""
+    """The entries that are consistent among themselves: without changes of groups they do not hold, without undoing such changes,
+    and without compactions that have no end."""
     groups: set[str] = set()
     changes: set[str] = set()
     kept: list[Record] = []
