@@ -309,6 +309,7 @@ SCREENS: Mapping[str, tuple[Callable[[Hostile], Any], Sequence[str]]] = {
     "aside": (_at_once(lambda of: AsideScreen(of.desk, of.text)), ["down"]),
     "change a setting": (_setting, ["n", "o"]),
     "confirm": (_at_once(lambda of: Confirm(of.text)), []),
+    "confirm, now or later": (_at_once(lambda of: Confirm(of.text, may_wait=True)), []),
     "ask for text": (_at_once(lambda of: AskText("New title", of.text)), ["end"]),
     "diff": (_at_once(lambda of: DiffScreen(of.desk)), ["t", "down", "enter"]),
     "files of mine": (_at_once(lambda of: MineScreen(of.restoring())), []),

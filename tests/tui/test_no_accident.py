@@ -252,8 +252,8 @@ async def test_the_mode_in_which_nothing_asks_is_confirmed_with_enter_after_a_pa
         assert "]ask " in str(app.chat.query_one("#frame").border_title)
         await pilot.press("shift+tab", "enter")
         assert isinstance(app.screen, Confirm), "enter came with the keys before it"
-        await pilot.press(*"go on", "enter")
-        await until(pilot, lambda: session.sent == ["go on"] and mode.mode == "ask")
+        await pilot.press(*"wait", "enter")
+        await until(pilot, lambda: session.sent == ["wait"] and mode.mode == "ask")
         await pilot.press(*["shift+tab"] * 4)
         await until(pilot, lambda: isinstance(app.screen, Confirm))
         watch.time += CONFIRM_PAUSE_S

@@ -107,8 +107,9 @@ async def agents(app: CtxchatApp, argument: str = "") -> None:
         Confirm(NOTHING_ASKS, danger=f"{who} works in mode all.")
     ):
         return
-    same_model = own is None or own.model in (None, session.context_usage.model)
-    if same_model and not await comes_now(app, f"{who} now?", agent=name):
+    left = app.settings.all_agents.get(before)
+    keeps_model = own.model == session.context_usage.model if own and own.model else not (left and left.model)
+    if keeps_model and not await comes_now(app, f"{who} now?", agent=name):
         return
     context_usage = await session.setup.switch_agent(name)
     app.chat.changed(context_usage, f"{who} goes on from here, with {context_usage.model}, {session.permissions.mode}.")
