@@ -124,8 +124,8 @@ def not_in_view(files: Sequence[CurrentFile], ledger: Ledger, fold: Sequence[str
         if not (file.changed or told.isdisjoint(file.written)):
             continue
         shown = {lines for path in file.written for lines in seen.get(path, ())}
-        places = [edit.at for edit in file.edited if edit.lines in shown]
-        left = tuple(e for e in file.edited if all(abs(e.at - place) > NEAR_LINES for place in places))
+        places = [edit for edit in file.edited if edit.lines in shown]
+        left = tuple(edit for edit in file.edited if not any(_are_near(edit, place) for place in places))
         if left or not file.edited:
             first.append(msgspec.structs.replace(file, edited=left))
         else:
@@ -205,10 +205,15 @@ def _edited_line(file: CurrentFile) -> int:
     if not weights:
         return -1
     near = [
-        sum(weight for weight, other in zip(weights, file.edited, strict=True) if abs(other.at - edit.at) <= NEAR_LINES)
+        sum(weight for weight, other in zip(weights, file.edited, strict=True) if _are_near(edit, other))
         for edit in file.edited
     ]
     return sum(map(len, file.text.splitlines(keepends=True)[: file.edited[near.index(max(near))].at]))
+
+
+def _are_near(one: Edit, other: Edit) -> bool:
+    """At most `NEAR_LINES` part the end of one from the beginning of the other."""
+    return max(one.at - other.at - len(other.lines), other.at - one.at - len(one.lines)) <= NEAR_LINES
 
 
 def edits_in(text: str, edits: Sequence[tuple[str, ...]]) -> tuple[Edit, ...]:
