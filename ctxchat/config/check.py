@@ -1,4 +1,4 @@
-"""Whether each part of a settings tree is right: unknown keys, wrong values, missing ones. Values in, values and faults out."""
+"""Checks a tree of settings against the schema: unknown keys, invalid and missing values. Reads no file."""
 
 from __future__ import annotations
 
@@ -13,34 +13,35 @@ from ctxchat.config.schema import HookSettings, Settings, Table, own_names
 from ctxchat.config.schema.option import Names
 
 KnownNames = Callable[[str], Collection[str]]
-"""The words of an open list (`strategies`, `providers`, `transforms`, `tools`) besides our own; asked only when needed."""
+"""A function that gives the names which plug-ins add to a list (`strategies`, `providers`, `transforms`, `tools`). Called only
+when a name is not one of ctxchat's own."""
 
 
 MAX_LISTED_NAMES = 15
-"""Names that are listed where one is unknown."""
+"""The longest list of valid names that a problem repeats."""
 
 
-class _Wrong(Exception):
-    """The value cannot stay."""
+class _Invalid(Exception):
+    """The value is invalid and is left out; its fault is recorded."""
 
 
 def check_settings(tree: dict[str, Any], known: KnownNames) -> tuple[dict[str, Any], list[ConfigFault]]:
-    """The right part of a settings tree, in plain values, and everything that is wrong with the rest."""
+    """The valid part of a settings tree, in plain values, and the faults of the rest."""
     checker = _Checker(known)
     return checker.table(tree, Settings, ()), checker.faults
 
 
 class _Checker:
-    """Goes through one tree; `faults` grows."""
+    """Checks one tree and collects `faults`."""
 
     def __init__(self, known: KnownNames) -> None:
         self.faults: list[ConfigFault] = []
         self._known = known
 
-    def _fault(self, at: KeyPath, what: str, allowed: str = "", nearest: str = "") -> _Wrong:
-        """One more; to be raised where the value cannot stay."""
+    def _fault(self, at: KeyPath, what: str, allowed: str = "", nearest: str = "") -> _Invalid:
+        """Record a fault. Raise the result where the value is to be left out."""
         self.faults.append(ConfigFault(at, what, allowed, nearest))
-        return _Wrong()
+        return _Invalid()
 
     def table(self, tree: Any, table: type[Table], at: KeyPath) -> dict[str, Any]:
         if not isinstance(tree, dict):
@@ -49,18 +50,18 @@ class _Checker:
         clean: dict[str, Any] = {}
         for name, value in tree.items():
             if name not in fields:
-                self._fault((*at, name), "is unknown", "", nearest(name, fields) or _below(name, table))
+                self._fault((*at, name), "is unknown", "", nearest(name, fields) or _option_in_table(name, table))
                 continue
             try:
                 clean[name] = self._checked_value(value, fields[name].type, (*at, name))
-            except _Wrong:
+            except _Invalid:
                 continue
         required = [name for name, field in fields.items() if field.required]
         for name in required:
             if name not in tree:
                 self._fault((*at, name), "is missing", allowed(fields[name].type))
         if any(name not in clean for name in required):
-            raise _Wrong
+            raise _Invalid
         return clean
 
     def _checked_value(self, value: Any, tp: Any, at: KeyPath) -> Any:
@@ -82,22 +83,23 @@ class _Checker:
         for name, inner in value.items():
             if kind.words and name not in kind.words:
                 self._fault((*at, name), "is unknown", _one_of(kind.words), nearest(name, kind.words))
-            elif (right := self._all_right(inner, kind.item, (*at, name))) is not None:
+            elif (right := self._element(inner, kind.item, (*at, name))) is not None:
                 clean[name] = right
         return clean
 
     def _array(self, value: Any, kind: Shape, at: KeyPath) -> list[Any]:
         if not isinstance(value, list):
             raise self._fault(at, f"is {display_value(value)}", "must be a list of tables")
-        items = [self._all_right(inner, kind.item, (*at, i)) for i, inner in enumerate(value)]
+        items = [self._element(inner, kind.item, (*at, i)) for i, inner in enumerate(value)]
         return [item for item in items if item is not None]
 
-    def _all_right(self, value: Any, tp: Any, at: KeyPath) -> Any:
-        """The element if all of it is right, else None: half a hook would do something nobody asked for."""
+    def _element(self, value: Any, tp: Any, at: KeyPath) -> Any:
+        """An element of a list or table of tables if all of it is valid, else None: part of a hook could do what nobody asked
+        for."""
         before = len(self.faults)
         try:
             right = self._checked_value(value, tp, at)
-        except _Wrong:
+        except _Invalid:
             return None
         if shape(tp).item is HookSettings:
             self._check_hook(right, at)
@@ -126,7 +128,9 @@ class _Checker:
             return
         every = (*own, *self._known(names))
         wrong = [w for w in foreign if w not in every]
-        if not wrong or (names == "tools" and not every):  # tools are known to the agent only
+        if not wrong or (
+            names == "tools" and not every
+        ):  # without a list of tools nothing can be checked: only the agent knows them
             return
         right = f"one of {', '.join(every) or 'none'}"
         faults = [
@@ -135,21 +139,21 @@ class _Checker:
         raise faults[0]
 
 
-def _below(name: str, table: type[Table]) -> str:
-    """Where an option of this name is, one table further down (`context.keep_recent`); empty where it is not."""
+def _option_in_table(name: str, table: type[Table]) -> str:
+    """The dotted key of an option of this name in a table below (`context.keep_recent`); empty where there is none."""
     inner = ((field, shape(member.type)) for field, member in members(table).items())
     return next((f"{f}.{name}" for f, kind in inner if kind.kind == "table" and name in members(kind.item)), "")
 
 
 def _one_of(words: Collection[str]) -> str:
-    """The right words, or where to read them when they are too many for a line."""
+    """The valid words in a sentence, or where to read them when they are too many for a line."""
     if len(words) > MAX_LISTED_NAMES:
         return f"one of the {len(words)} names in the reference (`ctxchat config path` says where)"
     return f"one of {', '.join(words)}"
 
 
 def _as_lists(value: Any) -> Any:
-    """Lists where msgspec leaves tuples, as TOML gives them."""
+    """The value with lists in place of tuples, as TOML has them."""
     if isinstance(value, dict):
         return {k: _as_lists(v) for k, v in value.items()}
     return [_as_lists(v) for v in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""Settings made of a right tree, for the program and for an agent of a person's own, and whether their values agree."""
+"""Builds settings from a valid tree, for the program and for a single agent, and finds values that contradict each other."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ctxchat.core.errors import UsageError
 
 
 def for_agent(settings: Settings, name: str | None = None) -> tuple[Settings, AgentSettings]:
-    """The settings as this agent sees them, and what is its alone (prompt, tools; None: the usual ones).
+    """The settings for an agent, and its own table (prompt, tools; None in it means the usual ones).
 
-    None is the agent the settings name; an empty name is none, the usual one. Raises UsageError for an unknown name.
+    `name` None means the agent that the settings name, an empty name the usual agent. Raises UsageError for an unknown name.
     """
     name = settings.agent if name is None else name
     if not name:
@@ -54,18 +54,18 @@ _MARKS: tuple[tuple[KeyPath, KeyPath, float], ...] = (
     (("prepare", "soft_mark"), ("compression_trigger",), 0.8),
     (("reactive", "micro_trigger"), ("reactive", "full_trigger"), 0.92),
 )
-"""Each mark, the one it must stay below, and the share of that it takes where nobody set it."""
+"""Each mark, the mark it must stay below, and its share of that one where it is not set itself."""
 
 
 def build(tree: Tree) -> Settings:
-    """The settings of a right tree; marks that nobody set stay below the ones somebody lowered."""
+    """The settings of a valid tree. Marks that are not set are lowered with those above them."""
     context = tree.get("context", {})
     return msgspec.convert({**tree, "context": lower_marks(context, context)}, Settings)
 
 
 def with_values(settings: Settings, values: Mapping[str, Any]) -> Settings:
-    """The settings with other values of these options, by their dotted keys; as they are where a later version knows an option no
-    more, or an agent or a model that an option is of is gone."""
+    """The settings with the values of some options replaced, by dotted key. Values from an earlier version are ignored where the
+    option, its agent or its model no longer exists."""
     tree = msgspec.to_builtins(settings)
     for key, value in values.items():
         path = parse_key(key)
@@ -78,7 +78,7 @@ def with_values(settings: Settings, values: Mapping[str, Any]) -> Settings:
 
 
 def lower_marks(context: Tree, own: Tree) -> Tree:
-    """A context table in which lowering a mark takes along the marks below it that `own` does not set itself."""
+    """A context table in which marks that `own` does not set are lowered below those that it does."""
     full = overlay(_CONTEXT, context)
     for low, high, share in _MARKS:
         if get(own, low) is None and get(own, high) is not None and get(full, low) >= get(full, high):
@@ -87,18 +87,18 @@ def lower_marks(context: Tree, own: Tree) -> Tree:
 
 
 def agent_context(settings: Settings, name: str) -> ContextSettings:
-    """The context options of an agent: its own, field by field, over the application's."""
+    """The context options of an agent: those it sets itself, and the program's for all others."""
     own = settings.all_agents[name].context
     merged = overlay(msgspec.to_builtins(settings.context), own)
     return msgspec.convert(lower_marks(merged, own), ContextSettings)
 
 
 def contradictions(settings: Settings) -> list[ConfigFault]:
-    """Values that are each allowed but not together."""
+    """The values that are allowed each by itself but not together."""
     faults = list(_context(settings.context, ("context",)))
     for name, agent in settings.agents.items():
-        found = _context(agent_context(settings, name), ("agents", name, "context"))
-        faults += [f for f in found if get(agent.context, f.path[3:]) is not None]
+        agent_faults = _context(agent_context(settings, name), ("agents", name, "context"))
+        faults += [f for f in agent_faults if get(agent.context, f.path[3:]) is not None]
     if settings.agent and settings.agent not in settings.all_agents:
         near = nearest(settings.agent, settings.all_agents)
         faults.append(
@@ -108,7 +108,7 @@ def contradictions(settings: Settings) -> list[ConfigFault]:
         if model.fallback == name:
             faults.append(ConfigFault(("models", name, "fallback"), "is the model itself", "another model"))
     for name, server in settings.mcp.items():
-        if not _SERVER.fullmatch(name):  # it is part of the names of its tools, and two must not come out as one
+        if not _SERVER.fullmatch(name):  # it becomes part of the names of its tools, which must stay distinct
             faults.append(ConfigFault(("mcp", name), "is no name for a server", "up to 30 letters, digits, - and _"))
         if bool(server.command) == bool(server.url):
             what = "has both a command and a url" if server.url else "has neither a command nor a url"

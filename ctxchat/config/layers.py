@@ -1,4 +1,4 @@
-"""One source of settings each: a file, the environment, flags; its right values, where they stand, what is wrong."""
+"""Reads each source of settings (a file, the environment, flags) into a layer: valid values, their origins, and problems."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ LayerName = Literal["default", "user", "last good", "project", "environment", "c
 
 PREFIX = "CTXCHAT_"
 NOT_OPTIONS = frozenset({"CTXCHAT_CONFIG_DIR", "CTXCHAT_DATA_DIR"})
-"""Variables of ours that are no settings."""
+"""Variables of ctxchat that are no settings."""
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Who set a value. `place` is a file or a variable, `line` counts from 1, 0 where there is none."""
+    """The source of a value. `place` is a file or a variable; `line` counts from 1, 0 where there is none."""
 
     layer: LayerName
     place: str = ""
@@ -34,12 +34,13 @@ class Origin(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """As shown beside the value: `default`, `config.toml:12`, `CTXCHAT_MODEL`."""
+        """The source as shown beside the value: `default`, `config.toml:12`, `CTXCHAT_MODEL`."""
         return f"{self.place}:{self.line}" if self.line else self.place or self.layer
 
 
 class Layer(msgspec.Struct, frozen=True):
-    """A right tree, what was wrong with the rest, and where each key stands. `text` is a file's own."""
+    """One source of settings: its valid values as a tree, its problems, and a function that gives the origin of a key. `text` is
+    the content of a file."""
 
     tree: Tree
     problems: tuple[Problem, ...]
@@ -48,58 +49,60 @@ class Layer(msgspec.Struct, frozen=True):
 
 
 def file_layer(name: LayerName, path: Path, known: KnownNames, within: Path | None = None) -> Layer:
-    """A file's values; none where there is no file, or where it is not valid TOML. One of a project lies `within` its folder."""
-    found = read_toml(path, within)
-    if found.tree is None:
-        problems = (found.problem,) if found.problem else ()
-        if found.text:
-            problems = _every_mistake(found.text, path, known)
-        return Layer({}, problems, lambda _: Origin(name, str(path)), found.text)
-    tree, faults = check_settings(found.tree, known)
+    """The layer of a file; without values where the file is missing or no valid TOML. A project's file must be `within` its
+    folder."""
+    file = read_toml(path, within)
+    if file.tree is None:
+        problems = (file.problem,) if file.problem else ()
+        if file.text:
+            problems = _every_mistake(file.text, path, known)
+        return Layer({}, problems, lambda _: Origin(name, str(path)), file.text)
+    tree, faults = check_settings(file.tree, known)
     if name == "project":
         for key in own_only(tree):
             tree = without(tree, key)
             faults.append(ConfigFault(key, "counts in your own settings only"))
-    places = layout(found.text)
+    positions = layout(file.text)
 
     def where(key: KeyPath) -> Origin:
-        return Origin(name, str(path), places.line_of(key))
+        return Origin(name, str(path), positions.line_of(key))
 
-    return Layer(tree, _problems(faults, where), where, found.text)
+    return Layer(tree, _problems(faults, where), where, file.text)
 
 
 def _every_mistake(text: str, path: Path, known: KnownNames) -> tuple[Problem, ...]:
-    """What is wrong with a text that is not valid TOML: its syntax, and what its right lines hold. What is missing may stand in
-    the broken ones."""
-    # Not before a file is broken: a start has no time for it.
+    """All problems of a text that is not valid TOML: its syntax, and mistakes in its valid lines. Missing values are not
+    reported: they may be in the broken lines."""
+    # Imported only for a broken file, to keep the start fast.
     from ctxchat.config.toml_recovery import recover
 
     recovered = recover(text, str(path))
     faults = [fault for fault in check_settings(recovered.tree, known)[1] if not fault.what.startswith("is missing")]
-    places = layout(recovered.text)
-    rest = _problems(faults, lambda key: Origin("user", str(path), places.line_of(key)))
-    return (*recovered.problems, *rest)
+    positions = layout(recovered.text)
+    value_problems = _problems(faults, lambda key: Origin("user", str(path), positions.line_of(key)))
+    return (*recovered.problems, *value_problems)
 
 
-def with_customizations(name: LayerName, layer: Layer, found: Customizations, known: KnownNames) -> Layer:
-    """The layer over what lies in files of its own beside it: of two of one name the settings' counts. What is wrong with those
-    files is no problem of the settings, so a part that is not right is left out."""
-    if not found.tree:
+def with_customizations(name: LayerName, layer: Layer, customizations: Customizations, known: KnownNames) -> Layer:
+    """The layer with agents, servers and hooks from files of their own added; of two with the same name that of the settings
+    counts. Invalid parts of these files are left out here: `Customizations.problems` reports them."""
+    if not customizations.tree:
         return layer
-    tree, _ = check_settings(found.tree, known)
+    tree, _ = check_settings(customizations.tree, known)
     hooks = len(tree.get("hooks", ()))
 
     def where(key: KeyPath) -> Origin:
         if key[:1] == ("hooks",) and len(key) > 1 and isinstance(key[1], int) and key[1] >= hooks:
             return layer.where(("hooks", key[1] - hooks, *key[2:]))
-        file = "" if get(layer.tree, key) is not None and key[:1] != ("hooks",) else found.file_of(key)
+        file = "" if get(layer.tree, key) is not None and key[:1] != ("hooks",) else customizations.file_of(key)
         return Origin(name, file) if file else layer.where(key)
 
     return msgspec.structs.replace(layer, tree=merge(tree, layer.tree), where=where)
 
 
 def environment_layer(environ: Mapping[str, str], known: KnownNames) -> Layer:
-    """`CTXCHAT_CONTEXT__KEEP_RECENT=6`: two underscores between the parts of a key, values as in TOML or plain words."""
+    """The layer of environment variables such as `CTXCHAT_CONTEXT__KEEP_RECENT=6`: two underscores separate the parts of a key;
+    values are TOML or plain text."""
     raw: Tree = {}
     problems: list[Problem] = []
     variables: dict[KeyPath, str] = {}
@@ -123,7 +126,7 @@ def environment_layer(environ: Mapping[str, str], known: KnownNames) -> Layer:
 
 
 def flags_layer(flags: Mapping[str, object], known: KnownNames) -> Layer:
-    """Values by dotted key, as the command line gave them."""
+    """The layer of the command line's flags, given as values by dotted key."""
     raw: Tree = {}
     problems: list[Problem] = []
     for key, value in flags.items():
@@ -140,30 +143,30 @@ def flags_layer(flags: Mapping[str, object], known: KnownNames) -> Layer:
 
 
 def agreeing(below: Tree, layer: Layer) -> Layer:
-    """The layer without the values that contradict others (its own, or those below), which are named."""
-    tree, found = layer.tree, []
+    """The layer without values that contradict others in it or in the tree `below`; each is reported as a problem."""
+    tree, all_faults = layer.tree, []
     for _ in range(20):
         faults = contradictions(build(merge(below, tree)))
         if not faults:
             break
         for fault in faults:
-            own = [p for p in (fault.path, fault.against) if p and get(tree, p) is not None]
-            blamed = own[0] if own else fault.path
-            found.append(msgspec.structs.replace(fault, path=blamed))
-            tree = without(tree, blamed) if own else without(tree, fault.path[:2])
+            in_layer = [p for p in (fault.path, fault.against) if p and get(tree, p) is not None]
+            blamed = in_layer[0] if in_layer else fault.path
+            all_faults.append(msgspec.structs.replace(fault, path=blamed))
+            tree = without(tree, blamed) if in_layer else without(tree, fault.path[:2])
     else:
         tree = {}
-    problems = sorted((*layer.problems, *_problems(found, layer.where)), key=lambda p: p.line)
+    problems = sorted((*layer.problems, *_problems(all_faults, layer.where)), key=lambda p: p.line)
     return msgspec.structs.replace(layer, tree=tree, problems=tuple(problems))
 
 
 def _problems(faults: list[ConfigFault], where: Callable[[KeyPath], Origin]) -> tuple[Problem, ...]:
-    made = [(where(f.path), f) for f in faults]
-    made.sort(key=lambda pair: pair[0].line)
-    return tuple(Problem(f.what, key_text(f.path), f.allowed, f.nearest, at.place, at.line) for at, f in made)
+    located = sorted(((where(f.path), f) for f in faults), key=lambda pair: pair[0].line)
+    return tuple(Problem(f.what, key_text(f.path), f.allowed, f.nearest, at.place, at.line) for at, f in located)
 
 
 def _from_text(text: str, option: Option) -> Any:
+    """The value of a variable: TOML if it parses, else text; a list may be given as `a, b`."""
     if bare(option.type) is str:
         return text
     try:

@@ -1,4 +1,4 @@
-"""The table of options, read off the types of the schema: for checking, showing, documenting. Knows no file."""
+"""Lists all options from the types of the schema, for checks, screens and documentation. Knows no file."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ctxchat.config.schema.option import NOW, SHOWN_STRATEGIES, Counts, Facts
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """How a field is taken apart. `table`: fixed options. `named`: one `item` a name, `words` if only those are allowed.
-    `array`: a list of tables. `leaf`: one value, checked whole."""
+    """The structure of a field. `table` has fixed options (the Table class `item`); `named` has an `item` for each name, of
+    `words` only if there are any; `array` is a list of tables `item`; `leaf` is one value."""
 
     kind: Literal["table", "named", "array", "leaf"]
     item: Any = None
@@ -25,8 +25,8 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class Option(msgspec.Struct, frozen=True):
-    """One option. `*` in the path stands for a name of the person's choice. `default` is None where it is left out, and
-    `required` where it cannot be."""
+    """One option. `*` in the path stands for a name of the person's choice. `default` is None for no value; a `required` option
+    must be set."""
 
     path: tuple[str, ...]
     type: Any
@@ -41,7 +41,7 @@ class Option(msgspec.Struct, frozen=True):
 
     @property
     def allowed(self) -> str:
-        """What may stand there, in words: `a whole number from 1 to 10000`."""
+        """The values it can have, in words: `a whole number from 1 to 10000`."""
         own = own_names(self.facts.names)
         if not own:
             return allowed(self.type)
@@ -53,7 +53,7 @@ class Option(msgspec.Struct, frozen=True):
 
 
 def facts(tp: Any) -> Facts:
-    """What the outermost annotation says."""
+    """The `Facts` in the outermost annotation of a type."""
     found = Facts()
     for meta in get_args(tp)[1:] if get_origin(tp) is Annotated else ():
         if isinstance(meta, Meta) and meta.extra:
@@ -63,7 +63,7 @@ def facts(tp: Any) -> Facts:
 
 @cache
 def shape(tp: Any) -> Shape:
-    """How a type of the schema is taken apart."""
+    """The structure of a type of the schema."""
     if partial := facts(tp).partial:
         return Shape("table", partial)
     tp = bare(tp)
@@ -103,12 +103,12 @@ def options() -> tuple[Option, ...]:
 
 
 def find_option(path: tuple[str | int, ...]) -> Option | None:
-    """The option a key of a settings tree belongs to."""
+    """The option at a path of a settings tree, None where there is none."""
     return next((o for o in options() if _matches(o.path, path)), None)
 
 
 def allowed(tp: Any) -> str:
-    """What may stand there, in words."""
+    """The values that a type allows, in words."""
     limits = [m for m in get_args(tp)[1:] if isinstance(m, Meta)] if get_origin(tp) is Annotated else []
     low = next((m.ge for m in limits if m.ge is not None), None)
     high = next((m.le for m in limits if m.le is not None), None)
@@ -132,23 +132,25 @@ def allowed(tp: Any) -> str:
 
 def _walk(path: tuple[str, ...], table: type[Table], trust: bool, counts: Counts = NOW) -> Iterator[Option]:
     for name, field in members(table).items():
-        told = facts(field.type)
-        told = msgspec.structs.replace(told, trust=told.trust or trust, counts=told.counts if counts == NOW else counts)
+        inherited = facts(field.type)
+        inherited = msgspec.structs.replace(
+            inherited, trust=inherited.trust or trust, counts=inherited.counts if counts == NOW else counts
+        )
         kind = shape(field.type)
         here = (*path, name)
         inner = kind.item if kind.kind in ("named", "array") else None
-        if kind.kind == "table" and not told.partial and kind.item is not table:
-            yield from _walk(here, kind.item, told.trust, told.counts)
+        if kind.kind == "table" and not inherited.partial and kind.item is not table:
+            yield from _walk(here, kind.item, inherited.trust, inherited.counts)
         elif inner is not None and shape(inner).kind == "table" and shape(inner).item is not table:
-            yield from _walk((*here, "*"), shape(inner).item, told.trust, told.counts)
+            yield from _walk((*here, "*"), shape(inner).item, inherited.trust, inherited.counts)
         else:
             default = None if field.default is NODEFAULT else field.default
             if field.default_factory is not NODEFAULT:
                 default = field.default_factory()
             if kind.kind == "named":
-                yield Option((*here, "*"), kind.item, None, told)
+                yield Option((*here, "*"), kind.item, None, inherited)
             else:
-                yield Option(here, field.type, default, told, field.required)
+                yield Option(here, field.type, default, inherited, field.required)
 
 
 def _matches(pattern: tuple[str, ...], path: tuple[str | int, ...]) -> bool:

@@ -1,4 +1,5 @@
-"""What is wrong with a file a person wrote: where, what, what is allowed, and the nearest right word."""
+"""Defines the mistakes in settings that a person wrote: file, key, what is wrong, what is allowed, and the most similar valid
+word."""
 
 from __future__ import annotations
 
@@ -8,14 +9,14 @@ from collections.abc import Collection
 import msgspec
 
 KeyPath = tuple[str | int, ...]
-"""A place in a settings tree: names of tables and options, numbers for elements of arrays (from 0)."""
+"""A path in a settings tree: names of tables and options, and indices of arrays, from 0."""
 
 BARE = re.compile(r"[A-Za-z0-9_-]+")
-"""A part of a key that needs no quotes."""
+"""Matches a part of a key that needs no quotes."""
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """One thing to mend. `file` is a path, `environment` or `command line`; `line` counts from 1, 0 where there is none."""
+    """A mistake, for a person. `file` is a path, `environment` or `command line`; `line` counts from 1, 0 where there is none."""
 
     what: str
     key: str = ""
@@ -35,12 +36,12 @@ class Problem(msgspec.Struct, frozen=True):
 
     @property
     def brief(self) -> str:
-        """As `text`, with a list of right words only where none of them is near."""
+        """The `text`, without the allowed values where a similar one is named."""
         return (msgspec.structs.replace(self, allowed="") if self.nearest else self).text
 
 
 class ConfigFault(msgspec.Struct, frozen=True):
-    """What is wrong at one place of a tree. `against` is the other place of a contradiction."""
+    """A mistake at one path of a tree. `against` is the other path of a contradiction."""
 
     path: KeyPath
     what: str
@@ -61,18 +62,18 @@ def key_text(path: KeyPath) -> str:
 
 
 def nearest(word: str, words: Collection[str]) -> str:
-    """The one of `words` that has this one as a part (`trigger`: `compression_trigger`), else the most similar; empty when none
-    is near."""
+    """The only one of `words` that has `word` as a part (`trigger`: `compression_trigger`), else the most similar one; empty
+    where none is similar."""
     import difflib
 
-    if len(whole := [longer for longer in words if word in longer.split("_")]) == 1:
-        return whole[0]
+    if len(containing := [longer for longer in words if word in longer.split("_")]) == 1:
+        return containing[0]
     found = difflib.get_close_matches(word[:80], list(words), n=1, cutoff=0.6)
     return found[0] if found else ""
 
 
 def display_value(value: object, most: int = 60) -> str:
-    """A value as it may be repeated in a sentence: one line, clipped, without control characters."""
+    """A value to be repeated in a sentence: one line of at most `most` characters, without control characters."""
     text = repr(value) if isinstance(value, str) else str(value)
     text = "".join(c if c.isprintable() else "�" for c in text)
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,4 +1,4 @@
-"""Standing permissions a person gave with "always", in a file of the program's own, under the folder each holds for."""
+"""Stores the permissions a person gave with "always", in a file of the program's own, each for one folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ctxchat.core.permissions import Rule, parse_rule
 
 
 def read_rules(config: Path) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
-    """The stored rules and what is wrong with their file; a rule that is none is named and left out."""
+    """The stored rules and the problems of their file; an invalid rule is reported and left out."""
     path = rules_file(config)
     found = read_toml(path)
     if found.tree is None:
@@ -40,7 +40,7 @@ def read_rules(config: Path) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
 
 
 def stored_at(config: Path) -> dict[Rule, str]:
-    """Where each stored rule is written: file and line."""
+    """The position of each stored rule, as `file:line`."""
     path = rules_file(config)
     found = read_toml(path)
     folders = (found.tree or {}).get("folders", {})
@@ -54,35 +54,36 @@ def stored_at(config: Path) -> dict[Rule, str]:
 
 
 def add_rules(config: Path, rules: Sequence[Rule]) -> None:
-    """Keep rules for good, each for its folder. A broken file is put aside first, never overwritten. Raises OSError."""
-    _change(config, lambda there: (*there, *rules))
+    """Store rules, each for its folder. A broken file is renamed first, never overwritten. Raises OSError."""
+    _change(config, lambda stored: (*stored, *rules))
 
 
 def remove_rule(config: Path, rule: Rule) -> bool:
-    """Take a rule out; False where it is not there. Raises OSError."""
+    """Remove a rule; False where it is not stored. Raises OSError."""
     if rule not in read_rules(config)[0]:
         return False
-    _change(config, lambda there: (each for each in there if each != rule))
+    _change(config, lambda stored: (each for each in stored if each != rule))
     return True
 
 
 def replace_rule(config: Path, rule: Rule, by: Rule) -> bool:
-    """Put a rule in the place of another; False where that one is not there. Raises OSError."""
+    """Replace a rule by another; False where it is not stored. Raises OSError."""
     if rule not in read_rules(config)[0]:
         return False
-    _change(config, lambda there: (by if each == rule else each for each in there))
+    _change(config, lambda stored: (by if each == rule else each for each in stored))
     return True
 
 
 def remove_old(config: Path) -> bool:
-    """Take out the rules of an earlier version; False where there are none. Raises OSError."""
+    """Remove the rules of an earlier version; False where there are none. Raises OSError."""
     if "rules" not in (read_toml(rules_file(config)).tree or {}):
         return False
-    _change(config, lambda there: there, old=False)
+    _change(config, lambda stored: stored, old=False)
     return True
 
 
 def _change(config: Path, change: Callable[[tuple[Rule, ...]], Iterable[Rule]], *, old: bool = True) -> None:
+    """Rewrite the file with changed rules. `old` keeps the rules of an earlier version in it."""
     import tomli_w
 
     path = rules_file(config)
@@ -103,5 +104,5 @@ def _texts(value: object) -> bool:
 
 
 def rules_file(config: Path) -> Path:
-    """Where they are kept."""
+    """The path of the file."""
     return config / "permissions.toml"

@@ -1,4 +1,4 @@
-"""One TOML file as a tree, or what is wrong with it. No byte sequence raises."""
+"""Reads a TOML file into a tree, or says what is wrong with it. No content raises an error."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ctxchat.config.problems import Problem
 from ctxchat.repository_files import read_checked
 
 MAX_FILE_BYTES = 262_144
-"""A settings file above this is taken for something else."""
+"""The largest file that is read: settings are never larger."""
 
 MAX_DOTS_A_LINE = 500
-"""In one line: a key of thousands of parts would hold up the start for seconds."""
+"""Dots allowed in one line: parsing a key of thousands of parts takes seconds."""
 
 
 TOO_MANY_DOTS = Problem("has too many dots in one line", allowed=f"at most {MAX_DOTS_A_LINE}")
@@ -42,11 +42,11 @@ REMEDIES = {
     "already": "it stands there twice: keep one",
     "Invalid value": "text in quotes, a number, true, false, or [a, list]",
 }
-"""What to do, by a part of what tomllib says; the first that fits counts."""
+"""Remedies by a part of tomllib's message; the first that fits counts."""
 
 
 class Read(msgspec.Struct, frozen=True):
-    """A file's text and tree; `tree` is None when it could not be read, and `problem` says why unless it is not there."""
+    """The content of a file. `tree` is None where it could not be read: `problem` says why, and is None for a missing file."""
 
     text: str = ""
     tree: dict[str, Any] | None = None
@@ -54,7 +54,7 @@ class Read(msgspec.Struct, frozen=True):
 
 
 def read_toml(path: Path, within: Path | None = None) -> Read:
-    """The file's tree; a missing file is no problem. One of a project lies `within` its folder, links followed."""
+    """Read a file; a missing one is no problem. A project's file must be `within` its folder after links are followed."""
     try:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
@@ -62,21 +62,21 @@ def read_toml(path: Path, within: Path | None = None) -> Read:
             return _broken(path, what, "must be a TOML file")
         if info.st_size > MAX_FILE_BYTES:
             return _broken(path, f"is too large ({info.st_size:,} bytes)", f"at most {MAX_FILE_BYTES:,}")
-        found = read_checked(path, within, MAX_FILE_BYTES)
-        if found.problem:
+        file = read_checked(path, within, MAX_FILE_BYTES)
+        if file.problem:
             return _broken(
-                path, found.problem, "check its permissions" if within is None else "must be a file of the project"
+                path, file.problem, "check its permissions" if within is None else "must be a file of the project"
             )
     except (FileNotFoundError, NotADirectoryError):
         return Read()
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         return _broken(path, f"cannot be read ({why})", "check its permissions")
-    return parse(found.data, str(path))
+    return parse(file.data, str(path))
 
 
 def parse(data: bytes, file: str) -> Read:
-    """The tree of a file's bytes."""
+    """Parse the content of the file named `file`."""
     try:
         text = data[:MAX_FILE_BYTES].decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -94,7 +94,7 @@ def parse(data: bytes, file: str) -> Read:
 
 
 def syntax_problem(message: str, text: str, file: str) -> Problem:
-    """What tomllib says of a text, with the line and what to do."""
+    """The problem for an error message of tomllib about a text, with its line and a remedy."""
     what = re.sub(r"\s*\(at [^()]*\)$", "", message)
     what = "".join(c if c.isprintable() else "�" for c in what[:200])
     remedy = next(
@@ -106,7 +106,7 @@ def syntax_problem(message: str, text: str, file: str) -> Problem:
 
 
 def error_line(message: str) -> int:
-    """The line that tomllib names, from 1; 0 where it names the end of the text."""
+    """The line in an error message of tomllib, from 1; 0 where it names the end of the text."""
     found = re.search(r"\(at line (\d+), column \d+\)$", message)
     return int(found[1]) if found else 0
 

@@ -1,5 +1,4 @@
-"""Where things stand in a TOML text: the line and span of every key and value, for texts that are valid TOML already; and
-values as TOML writes them, on one line."""
+"""Finds the position of every key and value in a valid TOML text, and writes keys and values as TOML. Knows no option."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ _LINE_END = re.compile(r"[^\n]*\n?")
 
 
 class KeyPlace(msgspec.Struct, frozen=True):
-    """Where a key and its value stand, as offsets into the text."""
+    """Offsets into the text: where a key and its value begin, and where the value ends."""
 
     key: int
     value: int
@@ -40,21 +39,23 @@ class KeyPlace(msgspec.Struct, frozen=True):
 
 
 class TomlTable(msgspec.Struct, frozen=True):
-    """A `[table]` with its path; `body` is the offset after its last key (or its header), at the start of a line."""
+    """A `[table]` with its path. `body` is the offset at which a further key can be inserted: the start of the line after its
+    last key, or after its header."""
 
     path: KeyPath
     body: int
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """Every key of a text. `sections` begin with the root, whose path is empty."""
+    """The positions in a text: `places` of all keys, `sections` in order, first the root with an empty path, and the offsets
+    `starts` at which lines begin."""
 
     places: dict[KeyPath, KeyPlace]
     sections: list[TomlTable]
     starts: list[int]
 
     def line_of(self, path: KeyPath) -> int:
-        """The line (from 1) of a key, or of the nearest table around it; 0 when nothing of it is there."""
+        """The line of a key, from 1, or of the innermost table around it; 0 where neither is in the text."""
         for n in range(len(path), 0, -1):
             if place := self.places.get(path[:n]):
                 return bisect_right(self.starts, place.key)
@@ -62,46 +63,50 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def layout(text: str) -> Layout:
-    """The places of all keys. Nonsense in, nonsense out: never raises for a text tomllib takes."""
+    """Find the positions in a text that is valid TOML. Never raises; for other texts the positions may be wrong."""
     scanner = _Scanner(text)
-    with suppress(RecursionError, ValueError, IndexError):  # a line number less; what is wrong has been said already
+    with suppress(
+        RecursionError, ValueError, IndexError
+    ):  # the positions found so far are kept; the syntax error has been reported already
         scanner.document()
     starts = [0, *(m.end() for m in re.finditer("\n", text))]
     return Layout(scanner.places, scanner.sections, starts)
 
 
 def parse_key(text: str) -> tuple[str, ...]:
-    """A dotted key as its parts: `models."a.b".window` is three. Raises ValueError for one that is none."""
+    """Split a dotted key into its parts: `models."a.b".window` has three. Raises ValueError for an invalid key."""
     if not _KEY.fullmatch(text.strip()):
         raise ValueError(f"{display_value(text)} is no key")
     return tuple(_unquoted(part) for part in _PARTS.findall(text))
 
 
 class _Scanner:
+    """Goes through a text once; `at` is the current offset."""
+
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
         self.places: dict[KeyPath, KeyPlace] = {}
         self.sections: list[TomlTable] = [TomlTable((), 0)]
-        self._counts: dict[KeyPath, int] = {}
+        self._counts: dict[KeyPath, int] = {}  # elements so far of each array of tables
 
     def document(self) -> None:
-        here: KeyPath = ()
+        table: KeyPath = ()
         while self._skip():
             if self.text[self.at] == "[":
-                here = self._header()
+                table = self._header()
             else:
-                self._pair(here)
-            self.sections[-1] = TomlTable(here, self._line_end())
+                self._pair(table)
+            self.sections[-1] = TomlTable(table, self._line_end())
 
     def _header(self) -> KeyPath:
         start = self.at
-        many = self.text.startswith("[[", start)
-        self.at += 2 if many else 1
+        is_array = self.text.startswith("[[", start)
+        self.at += 2 if is_array else 1
         self._skip()
         *front, last = self._key()
         path = self._resolve((), front)
-        if many:
+        if is_array:
             path = (*path, last)
             self.places.setdefault(path, KeyPlace(start, start, start))
             self._counts[path] = self._counts.get(path, 0) + 1
@@ -109,14 +114,14 @@ class _Scanner:
         else:
             path = self._resolve(path, [last])
         self._skip()
-        self.at += 2 if many else 1
+        self.at += 2 if is_array else 1
         self.places.setdefault(path, KeyPlace(start, start, self.at))
         self.sections.append(TomlTable(path, self.at))
         return path
 
-    def _pair(self, here: KeyPath) -> None:
+    def _pair(self, table: KeyPath) -> None:
         start = self.at
-        path: KeyPath = here
+        path: KeyPath = table
         for part in self._key():
             path = (*path, part)
             self.places.setdefault(path, KeyPlace(start, start, start))
@@ -159,7 +164,7 @@ class _Scanner:
         return [_unquoted(part) for part in _PARTS.findall(found[0])]
 
     def _resolve(self, path: KeyPath, parts: list[str]) -> KeyPath:
-        """The path a header means: names of arrays of tables stand for their last element."""
+        """The path that a header means: the name of an array of tables means its last element."""
         for part in parts:
             path = (*path, part)
             if path in self._counts:
@@ -167,6 +172,7 @@ class _Scanner:
         return path
 
     def _skip(self) -> bool:
+        """Skip blanks, commas and comments; whether text is left."""
         found = _BLANK.match(self.text, self.at)
         self.at = found.end() if found else self.at
         return self.at < len(self.text)
@@ -181,7 +187,7 @@ def _unquoted(part: str) -> str:
 
 
 def literal(value: Any) -> str:
-    """A text, number, truth value, list or table as one line of TOML. Raises TypeError for anything else."""
+    """Write a string, number, boolean, list or table as one line of TOML. Raises TypeError for anything else."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -199,5 +205,5 @@ def literal(value: Any) -> str:
 
 
 def bare_key(part: str) -> str:
-    """One part of a key, in quotes where it needs them."""
+    """Write one part of a key, in quotes where it needs them."""
     return part if BARE.fullmatch(part) else literal(part)

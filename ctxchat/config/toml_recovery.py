@@ -1,5 +1,5 @@
-"""Every mistake of a TOML text that tomllib refuses, and the tree of what is right in it. Settings never count from
-such a tree."""
+"""Finds every syntax mistake in a TOML text that tomllib refuses, and parses its valid statements. That tree is for further
+checks only: settings in it never count."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctxchat.config.problems import Problem
 from ctxchat.config.toml_file import MAX_DOTS_A_LINE, TOO_DEEP, TOO_MANY_DOTS, error_line, syntax_problem
 
 MAX_MISTAKES = 20
-"""Mistakes that are named one by one in a file; there may be hundreds in one that is something else."""
+"""Mistakes reported one by one. A file that was never meant as settings may have hundreds."""
 
 NEVER_CLOSED = Problem(
     "is not valid TOML: a bracket or quote is never closed", allowed="close it with ], } or the quote it began with"
@@ -26,7 +26,8 @@ _TABLE_NAME = re.compile(rf"[ \t]*({_PART})")
 _WHOLE_HEADER = re.compile(
     rf"[ \t]*\[{{1,2}}[ \t]*[A-Za-z_-][\w-]*(?:[ \t]*\.[ \t]*{_PART})*[ \t]*\]{{0,2}}[ \t]*(?:#.*)?$"
 )
-"""A line that is a header wherever it stands, though it may lack a bracket; a list in a list never begins with a bare word."""
+"""A line that is taken for a header even inside an open list, and even without its closing bracket: a list within a list never
+begins with a bare word."""
 _NOTHING = re.compile(r"[ \t]*(?:#.*)?$")
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"""+|\'\'\'.*?\'\'\'+'  # a text of several lines
@@ -36,11 +37,12 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _LOST = "\0"
-"""How the name of a table begins that stands for one whose header is broken: no file can have it by accident."""
+"""Prefix of the name of a table whose header is broken. A name in a file does not begin so by accident."""
 
 
 class Recovered(msgspec.Struct, frozen=True):
-    """What is wrong with a text, in the order of its lines, and what is right: `text` has the same lines, broken ones empty."""
+    """The problems of a text in the order of its lines, and its valid part: `text` has the same lines with broken ones emptied,
+    `tree` what they mean."""
 
     problems: tuple[Problem, ...]
     text: str
@@ -48,7 +50,8 @@ class Recovered(msgspec.Struct, frozen=True):
 
 
 class _TomlStatement(msgspec.Struct, frozen=True):
-    """A pair or header: its lines from `start` to before `end` (counted from 0), `closed` where every bracket and text is."""
+    """A pair or header: its lines from `start` to before `end`, counted from 0. `closed` is False where a bracket or quote is
+    left open."""
 
     start: int
     end: int
@@ -56,21 +59,21 @@ class _TomlStatement(msgspec.Struct, frozen=True):
 
 
 def recover(text: str, file: str) -> Recovered:
-    """Every mistake. A broken statement ends where the next begins, and what it may have meant is held against no other: a line
-    below a broken header is in no table, so it is neither unknown nor there twice."""
+    """Find every mistake. A broken statement ends where the next one begins and causes no mistakes elsewhere: lines below a
+    broken header go into a table of their own, so that none counts as unknown or repeated."""
     recovery = _Recovery(text.replace("\r\n", "\n").split("\n"), file)
     recovery.syntax()
     tree = recovery.repetitions()
-    found = sorted(recovery.problems, key=lambda p: p.line)
-    if len(found) > MAX_MISTAKES:
-        more = Problem("and more below it", allowed="correct these first", file=file, line=found[MAX_MISTAKES].line)
-        found = [*found[:MAX_MISTAKES], more]
-    kept = {name: value for name, value in tree.items() if not name.startswith(_LOST)}
-    return Recovered(tuple(found), "\n".join(recovery.lines), kept)
+    problems = sorted(recovery.problems, key=lambda p: p.line)
+    if len(problems) > MAX_MISTAKES:
+        more = Problem("and more below it", allowed="correct these first", file=file, line=problems[MAX_MISTAKES].line)
+        problems = [*problems[:MAX_MISTAKES], more]
+    valid = {name: value for name, value in tree.items() if not name.startswith(_LOST)}
+    return Recovered(tuple(problems), "\n".join(recovery.lines), valid)
 
 
 class _Recovery:
-    """Goes through the lines of one text; `lines` loses what is broken, `problems` grows."""
+    """Goes through the lines of a text: empties broken ones in `lines` and adds to `problems`."""
 
     def __init__(self, lines: list[str], file: str) -> None:
         self.lines = lines
@@ -83,7 +86,7 @@ class _Recovery:
         self._all_lost = False
 
     def syntax(self) -> None:
-        """Name each statement that is none, whatever stands around it."""
+        """Report each statement with a syntax mistake, each on its own."""
         at = 0
         while at < len(self.lines) and len(self.problems) <= MAX_MISTAKES:
             statement = self._statement(at)
@@ -93,7 +96,9 @@ class _Recovery:
                 at = statement.end
                 continue
             broken = problem.line - 1
-            if broken > at and self._begins_statement(broken, closed=statement.closed):  # the one before it is open
+            if broken > at and self._begins_statement(
+                broken, closed=statement.closed
+            ):  # so the statement before it was never closed
                 statement = msgspec.structs.replace(statement, closed=False)
                 problem = msgspec.structs.replace(NEVER_CLOSED, file=self._file, line=at + 1)
             self.problems.append(problem)
@@ -102,7 +107,7 @@ class _Recovery:
             self.lines[line] = ""
 
     def repetitions(self) -> dict[str, Any]:
-        """The tree; name what stands twice, now that each statement is one."""
+        """The tree of the statements, which are all valid by now; report keys and tables that are defined twice."""
         while True:
             text = "\n".join(self.lines)
             try:
@@ -120,7 +125,7 @@ class _Recovery:
                 return {}
 
     def _statement(self, at: int) -> _TomlStatement:
-        """The pair that begins in a line, as far as its brackets and quotes go; anything else is one line."""
+        """The statement that begins in a line: a pair up to its last bracket or quote; anything else is one line long."""
         if not _PAIR.match(self.lines[at]):
             return _TomlStatement(at, at + 1)
         end, depth = at, 0
@@ -134,6 +139,7 @@ class _Recovery:
         return _TomlStatement(at, len(self.lines), closed=False)
 
     def _fault(self, statement: _TomlStatement) -> Problem | None:
+        """The syntax mistake of a single statement, None where it has none."""
         lines = self.lines[statement.start : statement.end]
         if any(line.count(".") > MAX_DOTS_A_LINE for line in lines):
             return msgspec.structs.replace(TOO_MANY_DOTS, file=self._file, line=statement.start + 1)
@@ -149,7 +155,7 @@ class _Recovery:
         return None
 
     def _begins_statement(self, line: int, closed: bool) -> bool:
-        """Whether a line that a broken statement reaches, which is `closed` or not, begins the next one."""
+        """Whether a line inside a broken statement, which is `closed` or not, begins the next statement."""
         if not self._looks_like_statement(line):
             return False
         statement = self._statement(line)
@@ -159,6 +165,7 @@ class _Recovery:
         return bool(_PAIR.match(self.lines[line]) or _WHOLE_HEADER.match(self.lines[line]))
 
     def _keep(self, statement: _TomlStatement) -> None:
+        """Keep a valid statement. A header below a table whose header was broken gets a table of its own."""
         line = self.lines[statement.start]
         if _NOTHING.match(line):
             return
@@ -168,7 +175,7 @@ class _Recovery:
             self.lines[statement.start] = _lost_header(statement.start)
 
     def _blank(self, statement: _TomlStatement) -> int:
-        """Empty the lines of a broken statement; the line to go on from."""
+        """Empty the lines of a broken statement; the line at which to go on."""
         first = self.lines[statement.start]
         pair = bool(_PAIR.match(first))
         end = statement.end if statement.closed else statement.start + 1
@@ -177,7 +184,7 @@ class _Recovery:
                 end += 1
         for line in range(statement.start, end):
             self.lines[line] = ""
-        if not pair:  # a header, or what was to be one
+        if not pair:  # a header, or an attempt at one
             name = _HEADER.match(first) or _TABLE_NAME.match(first)
             self._all_lost = self._all_lost or not (name and name[1])
             self._lost.add(name[1] if name and name[1] else "")
@@ -186,7 +193,8 @@ class _Recovery:
         return end
 
     def _is_rest(self, line: int, open_: bool) -> bool:
-        """Whether a line begins nothing, so that it belongs to what is broken above it; prose goes to the next empty line."""
+        """Whether a line belongs to the broken statement above it, because it begins no statement. After a statement that is not
+        open an empty line ends that."""
         if self._looks_like_statement(line):
             return False
         return open_ or not (_NOTHING.match(self.lines[line]) or _HEADER.match(self.lines[line]))

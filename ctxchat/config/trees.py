@@ -1,4 +1,4 @@
-"""Plain nested tables, as TOML gives them: laid over each other, looked into, cut. Trees in, trees out."""
+"""Merges, reads and cuts trees of settings: nested tables of plain values, as TOML has them. Never changes a tree it is given."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctxchat.config.schema import Settings, Table
 
 
 def merge(below: Tree, above: Tree) -> Tree:
-    """Both in one: what is above wins, and is added where the schema says `append`."""
+    """Both trees in one: values of `above` replace those of `below`, or are appended where the schema says so."""
     merged = overlay(below, above)
     for path in _paths_with("append"):
         lower, upper = get(below, path), get(above, path)
@@ -22,18 +22,18 @@ def merge(below: Tree, above: Tree) -> Tree:
 
 
 def leaves(tree: Tree) -> Iterator[tuple[KeyPath, Any]]:
-    """Every option of a right tree that is given, with its value; an array of tables is one value."""
+    """The path and value of every option in a valid tree; an array of tables is one value."""
     return _leaves(tree, Settings, ())
 
 
 def split_trust(tree: Tree) -> tuple[Tree, tuple[str, ...]]:
-    """What of a tree counts anywhere, and the dotted keys of what needs a trusted folder."""
+    """The part of a tree that counts in any folder, and the dotted keys of the rest, which needs a trusted folder."""
     held: list[str] = []
     return _harmless(tree, Settings, (), held), tuple(held)
 
 
 def own_only(tree: Tree) -> tuple[KeyPath, ...]:
-    """What of a right tree counts in the person's own settings only."""
+    """The paths in a valid tree that count in the person's own settings only."""
     return tuple(path for path in _paths_with("own") if get(tree, path) is not None)
 
 
@@ -78,7 +78,7 @@ Tree = dict[str, Any]
 
 
 def overlay(below: Tree, above: Tree) -> Tree:
-    """Both trees in one; what is above wins, table by table."""
+    """Both trees in one: tables are merged, any other value of `above` replaces that of `below`."""
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
@@ -87,7 +87,7 @@ def overlay(below: Tree, above: Tree) -> Tree:
 
 
 def without(tree: Tree, path: KeyPath) -> Tree:
-    """The tree without one place; an element of an array goes whole. Unchanged when the place is not there."""
+    """The tree without the value at a path; of an array the whole element is removed. Unchanged where there is no such path."""
     if not path or path[0] not in tree:
         return tree
     key = str(path[0])
@@ -100,14 +100,14 @@ def without(tree: Tree, path: KeyPath) -> Tree:
 
 
 def get(tree: Any, path: KeyPath) -> Any:
-    """What stands at a place of a tree of tables; None when nothing does."""
+    """The value at a path through tables; None where there is none."""
     for part in path:
         tree = tree.get(part) if isinstance(tree, dict) else None
     return tree
 
 
 def nested(path: KeyPath, value: Any) -> Tree:
-    """A tree with one value in it."""
+    """A tree with a single value, at a path."""
     for part in reversed(path):
         value = {part: value}
     return value

@@ -1,7 +1,7 @@
-"""One option written into a person's file: only its own line changes, comments and order stay.
+"""Writes a single option into a person's TOML file: only its own line changes, comments and order stay.
 
-Edits are proposed from what the text looks like, and the first whose result reads as wanted is taken; a file that no
-proposal fits is left alone.
+Several edits of the text are proposed; the first one whose result parses to the wanted settings is written. A file for which none
+does is left alone.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _BOM = "\ufeff"
 
 
 def set_value(path: Path, key: str, value: object, *, known: KnownNames | None = None) -> None:
-    """Write one option; the file is made where there is none.
+    """Write one option, creating the file where there is none.
 
-    `key` is dotted, `value` a plain value as TOML has them. Raises UsageError for a key or value that is not allowed,
-    that contradicts the rest of the file, or a file that cannot be edited safely; OSError from the disk.
+    `key` is dotted, `value` a plain value as TOML has them. Raises UsageError for a key or value that is not allowed or
+    contradicts the rest of the file, and for a file that cannot be edited safely; OSError from the disk.
     """
     parts = _parts(key)
     tree, faults = check_settings(nested(parts, value), known or entry_points)
@@ -37,23 +37,23 @@ def set_value(path: Path, key: str, value: object, *, known: KnownNames | None =
     if faults:
         fault = faults[0]
         raise UsageError(Problem(fault.what, key_text(fault.path), fault.allowed, fault.nearest).text)
-    right = get(tree, parts)
+    checked = get(tree, parts)
     text, old = _read_settings(path)
-    if get(old, parts) == right and type(get(old, parts)) is type(right):
+    if get(old, parts) == checked and type(get(old, parts)) is type(checked):
         return
-    wanted = overlay(without(old, parts), nested(parts, right))
-    _write_first_valid(path, text, wanted, _proposals(text, layout(text), parts, literal(right)), key)
+    wanted_tree = overlay(without(old, parts), nested(parts, checked))
+    _write_first_valid(path, text, wanted_tree, _proposals(text, layout(text), parts, literal(checked)), key)
 
 
 def own_value(path: Path, key: str) -> object:
-    """What the file itself says of an option, a plain value; None where it says nothing. Raises UsageError for a file that cannot
-    be read."""
+    """The plain value that this file gives an option, None where it gives none. Raises UsageError for a file that cannot be
+    read."""
     return get(_read_settings(path)[1], _parts(key))
 
 
 def refused(key: str, value: object, *, known: KnownNames | None = None) -> str:
-    """Why one option cannot have this plain value, with what is allowed: `is 99, must be a whole number from 1 to 9`; empty
-    where it can. Whether the rest of the file agrees with it is seen when it is written. Raises UsageError for what is no key."""
+    """Why an option cannot have this plain value: `is 99, must be a whole number from 1 to 9`; empty where it can. Contradictions
+    with the rest of the file are only found by `set_value`. Raises UsageError for an invalid key."""
     _, faults = check_settings(nested(_parts(key), value), known or entry_points)
     if not faults:
         return ""
@@ -63,7 +63,7 @@ def refused(key: str, value: object, *, known: KnownNames | None = None) -> str:
 
 
 def unset_value(path: Path, key: str) -> None:
-    """Take one option out, so that its default counts again. Nothing happens where it is not there. Raises as `set_value`."""
+    """Remove one option, so that its default counts again; does nothing where it is not set. Raises as `set_value`."""
     parts = _parts(key)
     text, old = _read_settings(path)
     if get(old, parts) is not None:
@@ -85,24 +85,25 @@ def _read_settings(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _contradictions(path: Path, parts: KeyPath, value: Any, known: KnownNames) -> list[ConfigFault]:
-    """What would no longer agree because of this edit."""
+    """The contradictions that this edit would add to the file."""
     tree = check_settings(read_toml(path).tree or {}, known)[0]
     before = {f.path for f in contradictions(build(tree))}
     return [f for f in contradictions(build(overlay(tree, nested(parts, value)))) if f.path not in before]
 
 
 def _write_first_valid(path: Path, text: str, wanted: dict[str, Any], proposals: Iterator[str], key: str) -> None:
+    """Write the first proposed text that parses to the tree `wanted`."""
     for proposal in proposals:
         try:
             proposal.encode()
-            reads = tomllib.loads(proposal)
+            parsed = tomllib.loads(proposal)
         except UnicodeEncodeError:
             raise UsageError(
                 f"{key} has half a character in it, which no file can hold.", "Nothing was changed."
             ) from None
         except (ValueError, RecursionError):
             continue
-        if _equal_trees(reads, wanted):
+        if _equal_trees(parsed, wanted):
             bom = _BOM if path.exists() and path.read_bytes().startswith(_BOM.encode()) else ""
             write_text(path, bom + proposal)
             return
@@ -110,25 +111,26 @@ def _write_first_valid(path: Path, text: str, wanted: dict[str, Any], proposals:
 
 
 def _proposals(text: str, places: Layout, parts: KeyPath, value: str) -> Iterator[str]:
-    """In the place of the old value; in its table; in a new table at the end; dotted in a table around; as the first line."""
-    end = "\r\n" if "\r\n" in text else "\n"
-    if place := places.places.get(parts):
-        yield text[: place.value] + value + text[place.end :]
+    """Texts with the value: in place of the old one; in its table; in a new table at the end; as a dotted key in an outer table;
+    as the first line."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    if old := places.places.get(parts):
+        yield text[: old.value] + value + text[old.end :]
     if len(parts) > 1:
-        yield from _at_table_end(text, places, parts, len(parts) - 1, value, end)
-        gap = "" if not text else end if text.endswith("\n") else end * 2
-        yield f"{text}{gap}[{_dotted(parts[:-1])}]{end}{_dotted(parts[-1:])} = {value}{end}"
+        yield from _at_table_end(text, places, parts, len(parts) - 1, value, newline)
+        gap = "" if not text else newline if text.endswith("\n") else newline * 2
+        yield f"{text}{gap}[{_dotted(parts[:-1])}]{newline}{_dotted(parts[-1:])} = {value}{newline}"
     for n in range(len(parts) - 2, -1, -1):
-        yield from _at_table_end(text, places, parts, n, value, end)
-    yield f"{_dotted(parts)} = {value}{end}{text}"
+        yield from _at_table_end(text, places, parts, n, value, newline)
+    yield f"{_dotted(parts)} = {value}{newline}{text}"
 
 
-def _at_table_end(text: str, places: Layout, parts: KeyPath, n: int, value: str, end: str) -> Iterator[str]:
-    """At the end of the table that the first `n` parts name, be it a section or inline."""
+def _at_table_end(text: str, places: Layout, parts: KeyPath, n: int, value: str, newline: str) -> Iterator[str]:
+    """Texts with the value at the end of the table that the first `n` parts name, a section or an inline table."""
     line = f"{_dotted(parts[n:])} = {value}"
     for section in places.sections:
         if section.path == parts[:n] and section.body:
-            yield _with_line(text, section, line, end)
+            yield _with_line(text, section, line, newline)
     table = places.places.get(parts[:n])
     if n and table and text[table.value : table.value + 1] == "{":
         inner = text[table.value + 1 : table.end - 1].rstrip()
@@ -136,7 +138,7 @@ def _at_table_end(text: str, places: Layout, parts: KeyPath, n: int, value: str,
 
 
 def _removals(text: str, places: Layout, parts: KeyPath) -> Iterator[str]:
-    """Its whole line, or only itself with a comma beside it."""
+    """Texts without the option: without its whole line, or without the pair and a comma beside it."""
     place = places.places[parts]
     start = text.rfind("\n", 0, place.key) + 1
     stop = text.find("\n", place.end) + 1 or len(text)
@@ -146,15 +148,15 @@ def _removals(text: str, places: Layout, parts: KeyPath) -> Iterator[str]:
     yield before.removesuffix(",") + after
 
 
-def _with_line(text: str, section: TomlTable, line: str, end: str) -> str:
+def _with_line(text: str, section: TomlTable, line: str, newline: str) -> str:
     head = text[: section.body]
     if head and not head.endswith("\n"):
-        head += end
+        head += newline
     indent = ""
     if section.path and head.splitlines():
         last = head.splitlines()[-1]
         indent = last[: len(last) - len(last.lstrip())]
-    return f"{head}{indent}{line}{end}{text[section.body :]}"
+    return f"{head}{indent}{line}{newline}{text[section.body :]}"
 
 
 def _dotted(parts: KeyPath) -> str:
@@ -162,12 +164,13 @@ def _dotted(parts: KeyPath) -> str:
 
 
 def _equal_trees(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Equal trees; an empty table is as good as none. Compared as text, so that 1, 1.0 and true differ and nan equals itself."""
-    return repr(_pruned(one)) == repr(_pruned(other))
+    """Whether two trees are equal; empty tables count as missing. Compared by `repr`, so that 1, 1.0 and true differ and nan
+    equals itself."""
+    return repr(_without_empty_tables(one)) == repr(_without_empty_tables(other))
 
 
-def _pruned(tree: Any) -> Any:
+def _without_empty_tables(tree: Any) -> Any:
     if isinstance(tree, dict):
-        kept = {k: _pruned(v) for k, v in sorted(tree.items())}
+        kept = {k: _without_empty_tables(v) for k, v in sorted(tree.items())}
         return {k: v for k, v in kept.items() if v != {}}
-    return [_pruned(v) for v in tree] if isinstance(tree, list) else tree
+    return [_without_empty_tables(v) for v in tree] if isinstance(tree, list) else tree

@@ -1,7 +1,6 @@
-"""The archive: what compactions took out of view, exactly as it was, and a glance at what was said last in any session. Search
-over it all is `search`, re-exported here.
+"""Reads what compactions took out of view, exactly as it was, and what was said last in a session. `search` is re-exported here.
 
-Not a second copy: it reads what a compaction covers from the record. Reads only.
+The archive is no second copy: it reads the groups that a compaction covers from the journal. It only reads.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from ctxchat.storage.search import search as search
 
 
 class CompactionRow(msgspec.Struct, frozen=True):
-    """One compaction, as in `archive list --json`. `before` and `after` in tokens, `messages` how many are folded; `put_back` are
-    those that came back by undo in part, without which the others are told."""
+    """One compaction, as in `archive list --json`. `before` and `after` are in tokens, `messages` is the number of folded ones.
+    `put_back` is the number of messages that undo in part brought back; the other numbers do not count these."""
 
     id: str
     session: str
@@ -42,9 +41,8 @@ class CompactionRow(msgspec.Struct, frozen=True):
 
 
 class Archived(msgspec.Struct, frozen=True):
-    """What one compaction folded: its groups as they were, in the order of the record. `nested` are the earlier
-    compactions whose groups are all
-    among them, oldest first. `problems` names what could not be read."""
+    """The groups that a compaction folded, as they were, in the order of the record. `nested` are the ids of earlier compactions
+    that covered only these groups, oldest first. `problems` are sentences about groups that cannot be read."""
 
     session: str
     change: Change
@@ -55,7 +53,7 @@ class Archived(msgspec.Struct, frozen=True):
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The archived messages in the order of the record, without what ctxchat made up to close a call."""
+        """The archived messages in the order of the record, without results that ctxchat added to close a call."""
         found = (m for group in self.groups for m in group.messages if not m.synthetic)
         return tuple(sorted(found, key=lambda m: m.seq))
 
@@ -71,9 +69,9 @@ def compactions(database: Database, session: str = "") -> list[CompactionRow]:
 
 
 def load_compaction(database: Database, compaction: str, session: str = "") -> Archived:
-    """One compaction with what it folded. A unique beginning of its id is enough; a fork's copy stands behind the
-    original unless `session`
-    says otherwise. Raises UsageError for none or several, StorageError when it cannot be read."""
+    """Load a compaction, given by a unique beginning of its id, with the groups it folded. Where forks have copies of it, the
+    original is loaded unless `session` names another. Raises UsageError for none or several, StorageError when it cannot be
+    read."""
     owner, id, entry, undone = _find(database, compaction, session)
     change = _change(database, owner, entry)
     groups, lost = _groups(database, owner, _covered(change))
@@ -113,9 +111,9 @@ def _covered(change: Change) -> list[str]:
 
 
 def _groups(database: Database, session: str, wanted: Sequence[str]) -> tuple[tuple[Group, ...], list[str]]:
-    """Groups by id, in the order of the record, and a sentence for each that cannot be read."""
-    where = dict(database.query("SELECT id, entry FROM groups WHERE session = ?", (session,)))
-    numbers = sorted({where[id] for id in wanted if id in where})
+    """The groups with these ids, in their order, and a sentence for each that cannot be read."""
+    entry_of = dict(database.query("SELECT id, entry FROM groups WHERE session = ?", (session,)))
+    numbers = sorted({entry_of[id] for id in wanted if id in entry_of})
     known: dict[str, Group] = {}
     for first in range(0, len(numbers), 500):
         part = numbers[first : first + 500]
@@ -131,6 +129,7 @@ def _groups(database: Database, session: str, wanted: Sequence[str]) -> tuple[tu
 
 
 def _nested(database: Database, session: str, compaction: str, entry: int) -> tuple[str, ...]:
+    """The ids of earlier compactions whose groups this one covers as well, oldest first."""
     found = database.query(
         """SELECT c.id FROM compactions c WHERE c.session = ? AND c.entry < ? AND EXISTS
              (SELECT 1 FROM covers x WHERE x.session = c.session AND x.compaction = c.id) AND NOT EXISTS
@@ -169,11 +168,11 @@ def message(database: Database, session: str, message: str) -> Message:
     return next(m for m in group_of(database, session, message).messages if m.id == message)
 
 
-_MAX_CHARS = 600
+_MAX_CHARS = 600  # characters of a message in `glance`
 
 
 class LastSaid(msgspec.Struct, frozen=True):
-    """The beginning of what was said last, and when."""
+    """The beginning of a recent message, and its time."""
 
     role: Role
     text: str
@@ -181,8 +180,8 @@ class LastSaid(msgspec.Struct, frozen=True):
 
 
 def glance(database: Database, session: str, many: int = 6) -> list[LastSaid]:
-    """What you and the model said last in a session (a full id), in its order, calls left out; empty for one that is not
-    there. Raises StorageError."""
+    """The last `many` messages of the person and the model in a session (a full id), oldest first, without calls; empty where the
+    session does not exist. Raises StorageError."""
     found = database.query(
         f"SELECT role, substr(text, 1, {_MAX_CHARS}), at FROM messages m"
         f" WHERE session = ? AND role IN ('user', 'assistant') AND tool = '' AND NOT {IS_NOTE} ORDER BY seq DESC LIMIT ?",

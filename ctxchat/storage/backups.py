@@ -1,6 +1,8 @@
-"""Copies of the database under `backups/`: one a day when something changed, those of migrations, and what a repair or a
-restoring put aside. A copy is whole and looked through before it counts; a damaged store never pushes a good copy out.
-One takes the place of the database in one step, with the present one kept, while nobody else has it open.
+"""Makes, lists and restores copies of the database under `backups/`: one a day when something changed, one before each migration,
+and the files that a repair or a restore replaced.
+
+A new copy is checked before it counts, so that a damaged store never displaces a good copy. A restore replaces the database in a
+single step, keeps the replaced file, and needs that no other process has the database open.
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ Kind = Literal["daily", "migration", "damaged", "replaced"]
 
 FOLDER = "backups"
 _DAY_S = 86_400.0
-_PAGES_AT_ONCE = 64  # copied at a stroke
-_PAUSE_S = 0.005  # seconds between two strokes: others have the disk meanwhile
+_PAGES_AT_ONCE = 64  # pages copied before each pause
+_PAUSE_S = 0.005  # seconds, in which other processes have the disk to themselves
 _KINDS: dict[str, Kind] = {"daily": "daily", "v": "migration", "damaged": "damaged", "replaced": "replaced"}
 
 
 class Backup(msgspec.Struct, frozen=True):
-    """One copy. `at` is when it was made, ISO 8601 UTC; `bytes` its size."""
+    """One copy. `at` is the time of its making, ISO 8601 UTC; `bytes` its size."""
 
     name: str
     kind: Kind
@@ -42,21 +44,21 @@ class Backup(msgspec.Struct, frozen=True):
 
 
 class Stopped(Exception):
-    """The copy was not wanted any more."""
+    """Raised when the copying is stopped from outside."""
 
 
 def list_backups(folder: Path) -> list[Backup]:
-    """The copies of a data folder, the newest first by what their names say. Raises StorageError."""
-    place = folder / FOLDER
-    with faults(place):
-        found = [(path, path.stat().st_size) for path in place.glob("*.db")] if place.is_dir() else []
-    rows = [Backup(path.name, kind, _time_of_name(path), size) for path, size in found if (kind := _kind(path))]
+    """The copies of a data folder, the newest first by the times in their names. Raises StorageError."""
+    backups = folder / FOLDER
+    with faults(backups):
+        sizes = [(path, path.stat().st_size) for path in backups.glob("*.db")] if backups.is_dir() else []
+    rows = [Backup(path.name, kind, _time_of_name(path), size) for path, size in sizes if (kind := _kind(path))]
     return sorted(rows, key=lambda row: (row.at, row.name), reverse=True)
 
 
 def is_due(database: Database, kept: int) -> bool:
-    """Something changed since the newest daily copy, and a day has passed, or the clock was set back behind it. Raises
-    StorageError."""
+    """Whether a daily copy is due: something changed since the newest one, which is a day old (or newer than the clock, which was
+    set back). `kept` 0 means that none are made. Raises StorageError."""
     if database.only_read or not kept or database.query("SELECT NOT EXISTS (SELECT 1 FROM journal)")[0][0]:
         return False
     with faults(database.path):
@@ -68,38 +70,38 @@ def is_due(database: Database, kept: int) -> bool:
 
 
 def daily(database: Database, kept: int, most: int, stop: threading.Event | None = None) -> Path | None:
-    """A copy, page by page from a connection of its own while others write; the oldest beyond `kept` and beyond `most` bytes go.
-    None where the store is larger than that, the disk has no room for it, or the copy proves damaged. Raises Stopped, having left
-    nothing, once `stop` is set, and StorageError."""
+    """Make a daily copy while others write, then delete the oldest beyond `kept` copies or `most` bytes in all; its path. None
+    where the store is larger than `most`, the disk has too little space, or the copy proves damaged. Raises Stopped once `stop`
+    is set, leaving nothing behind, and StorageError."""
     place = private_files.private_folder(database.folder / FOLDER)
     size = database.path.stat().st_size
     if size > most or shutil.disk_usage(place).free < 2 * size:
         return None
-    for left in place.glob(".daily.*"):  # by a kill
+    for old in place.glob(".daily.*"):  # unfinished copies of killed processes
         with contextlib.suppress(OSError):
-            if time.time() - left.stat().st_mtime > _DAY_S:
-                left.unlink()
-    half = place / f".daily.{os.getpid()}"
+            if time.time() - old.stat().st_mtime > _DAY_S:
+                old.unlink()
+    unfinished = place / f".daily.{os.getpid()}"
     stamp = database.now().replace(":", "").replace("-", "")
     try:
-        _copy(database.path, half, stop or threading.Event())
+        _copy(database.path, unfinished, stop or threading.Event())
         try:
-            checked(half, database.version)
+            checked(unfinished, database.version)
         except StorageError:
             return None
         copy = place / f"daily-{stamp}.db"
         with faults(copy):
-            half.replace(copy)
+            unfinished.replace(copy)
     finally:
-        half.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
     _thin_out(place, copy, kept, most)
     return copy
 
 
 def restore(folder: Path, name: str) -> tuple[Path, list[str]]:
-    """Put a copy in the place of the present database, which is kept: where, and the titles of sessions that only it has. `name`
-    is that of one copy in the folder, or how it begins, never a path. Raises UsageError for one that is none, StorageError where
-    the copy is damaged or another ctxchat has the store open; nothing is changed then."""
+    """Replace the database by a copy. Returns the path at which the replaced database is kept, and the titles of sessions that
+    only that one has. `name` is the name of a copy or a unique beginning of one, never a path. Raises UsageError for an unknown
+    name, and StorageError where the copy is damaged or another ctxchat has the store open; nothing is changed then."""
     wanted = [row.name for row in list_backups(folder) if name and row.name.startswith(name)]
     if not wanted:
         raise UsageError(f"There is no backup {name!r}.", "`ctxchat doctor --backups` lists them.")
@@ -114,7 +116,9 @@ def restore(folder: Path, name: str) -> tuple[Path, list[str]]:
             private_files.private_file(fresh)
             shutil.copyfile(chosen, fresh)
             with contextlib.closing(sqlite3.connect(fresh)) as file, file:
-                file.execute("DELETE FROM meta WHERE key = 'index'")  # the one at hand knows what came later
+                file.execute(
+                    "DELETE FROM meta WHERE key = 'index'"
+                )  # the present index has messages that the copy lacks
         stamp = utc_now().replace(":", "").replace("-", "")
         return replace(folder, fresh, f"replaced-{stamp}.db"), missing
     finally:
@@ -122,12 +126,13 @@ def restore(folder: Path, name: str) -> tuple[Path, list[str]]:
 
 
 def _only_now(folder: Path, copy: Path) -> list[str]:
+    """The titles of sessions that the present database has and the copy lacks."""
     with contextlib.closing(_reading(copy, "&immutable=1")) as file:
         known = {id for (id,) in file.execute("SELECT id FROM sessions")}
     try:
         with Database(folder) as database:
             rows = sessions.around_damage(database)
-    except StorageError:  # it is what shall be replaced
+    except StorageError:  # the present database cannot be read
         return []
     return [row.title or row.id for row in rows if row.id not in known]
 
@@ -144,7 +149,9 @@ def _copy(source: Path, target: Path, stop: threading.Event) -> None:
         contextlib.closing(sqlite3.connect(target, isolation_level=None)) as to,
     ):
         of.execute("BEGIN")
-        of.execute("SELECT 1 FROM sqlite_master").fetchall()  # what is written from now on is not part of it
+        of.execute(
+            "SELECT 1 FROM sqlite_master"
+        ).fetchall()  # starts the read transaction: later writes are not part of the copy
         of.backup(to, pages=_PAGES_AT_ONCE, progress=go_on, sleep=0)
         to.execute("PRAGMA journal_mode = DELETE")
 
@@ -168,7 +175,7 @@ def _kind(path: Path) -> Kind | None:
 
 
 def _time_of_name(path: Path) -> str:
-    """`20260102T030405.678Z` in a name as ISO 8601."""
+    """The time in a name such as `daily-20260102T030405.678Z.db`, as ISO 8601; empty where there is none."""
     stamp = path.stem.partition("-")[2]
     if len(stamp) < 15:
         return ""
@@ -176,9 +183,9 @@ def _time_of_name(path: Path) -> str:
 
 
 def replace(folder: Path, fresh: Path, kept: str) -> Path:
-    """Put the database `fresh`, a closed file on the same disk, in the place of that of the data folder; the present one
-    is then `backups/kept`, whose path is returned. Raises StorageError, having changed nothing, also while another ctxchat has
-    it open."""
+    """Replace the database of a data folder by `fresh`, a closed database file on the same disk. The replaced one is kept as
+    `backups/kept`, whose path is returned. Raises StorageError, having changed nothing, also while another ctxchat has it
+    open."""
     path, aside = folder / FILE, private_files.private_folder(folder / "backups") / kept
     with faults(path), private_files.lock(folder / ".setup.lock", wait=5.0), _alone(path):
         _sync(fresh)
@@ -190,7 +197,7 @@ def replace(folder: Path, fresh: Path, kept: str) -> Path:
             except OSError:  # a file system without links
                 shutil.copyfile(path, aside)
                 _sync(aside)
-        for rest in ("-wal", "-shm"):  # of a file that SQLite does not take for a database: they go with it
+        for rest in ("-wal", "-shm"):  # left where SQLite did not recognise the file as a database: moved along with it
             with contextlib.suppress(FileNotFoundError):
                 path.with_name(path.name + rest).rename(aside.with_name(aside.name + rest))
         fresh.replace(path)
@@ -198,7 +205,8 @@ def replace(folder: Path, fresh: Path, kept: str) -> Path:
 
 
 def checked(path: Path, newest: int) -> None:
-    """Raises StorageError where the file is no whole database of ours, or one of a newer ctxchat."""
+    """Check a closed database file. Raises StorageError where it is damaged, no database of ctxchat, or of a newer version than
+    `newest`."""
     with faults(path):
         if not path.is_file():
             raise StorageError(f"There is no {path}.", "`ctxchat doctor --backups` lists them.")
@@ -213,7 +221,8 @@ def checked(path: Path, newest: int) -> None:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Generator[None]:
-    """Hold the database so that nobody else has it open, its log written back; one that cannot be read is held by nobody."""
+    """Hold the database exclusively, with its log written back. A file that is no readable database is not held. Raises
+    StorageError while another process has it open."""
     connection = sqlite3.connect(path, timeout=2.0, isolation_level=None)
     try:
         try:
@@ -221,7 +230,7 @@ def _alone(path: Path) -> Generator[None]:
             connection.execute("BEGIN EXCLUSIVE")
             connection.execute("COMMIT")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            # In this mode nothing lies beside the file that its closing would remove: by then another file has its name.
+            # Without a log, closing removes no file beside this one: by then another database has its name.
             connection.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.DatabaseError as problem:
             name = getattr(problem, "sqlite_errorname", "")

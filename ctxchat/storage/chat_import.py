@@ -1,4 +1,4 @@
-"""OpenAI-style chat messages from a file into a new session: read whole, checked whole, then written in one transaction."""
+"""Imports OpenAI-style chat messages from a file into a new session, after all of them were checked, in one transaction."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from ctxchat.storage.database import Database
 from ctxchat.storage.faults import faults
 
 MOST_BYTES = 1_000_000_000
-"""Of one file: reading takes several times as much memory."""
+"""The largest file that is read; reading takes several times as much memory."""
 
 _SHAPES = "It must hold a JSON array of chat messages, an object with `messages`, or JSON lines of these."
-_HALF = re.compile(r"\\u[dD][89abAB]")
+_SURROGATE = re.compile(r"\\u[dD][89abAB]")
 
 
 def import_file(database: Database, file: Path, title: str = "") -> str:
-    """A new session with the conversation in a file; its id. Without a title that of the one which was made of the
-    same messages before, where there is one; else the first user message gives the title.
+    """Create a session with the conversation of a file; its id. Without a title the first user message gives one, and where the
+    same messages were imported before, no session is created and the id of that one returned.
 
-    Raises UsageError naming file and line, or the message, and StorageError; nothing is left behind then.
+    Raises UsageError, which names file and line or the message, and StorageError; nothing is left behind then.
     """
     messages = read_messages(file, database.now())
     source = f"openai:{_digest(messages)}"
@@ -63,8 +63,11 @@ def read_messages(file: Path, at: str = "") -> list[Message]:
     wires = list(_messages(text, file))
     if not wires:
         raise UsageError(f"{file} holds no messages.", _SHAPES)
-    halves = bool(_HALF.search(text))
-    return [_parse_message(wire, seq, at, where, halves=halves) for seq, (where, wire) in enumerate(wires, 1)]
+    has_surrogates = bool(_SURROGATE.search(text))
+    return [
+        _parse_message(wire, seq, at, where, has_surrogates=has_surrogates)
+        for seq, (where, wire) in enumerate(wires, 1)
+    ]
 
 
 def _read_text(file: Path) -> str:
@@ -84,7 +87,7 @@ def _read_text(file: Path) -> str:
 
 
 def _messages(text: str, file: Path) -> Iterator[tuple[str, object]]:
-    """Each message and where it stands."""
+    """Each message as JSON, after the position in the file for error messages."""
     if not text.strip():
         raise UsageError(f"{file} is empty.", _SHAPES)
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
@@ -128,7 +131,7 @@ def _bad_json(file: Path, line: int, error: ValueError) -> UsageError:
 
 
 def _conversation(value: object, where: str) -> Iterator[tuple[str, object]]:
-    """The messages of one JSON value: a message, an array of them, or an object that holds them."""
+    """The messages of one JSON value: a message, an array of messages, or an object with `messages`."""
     fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     listed: object = fields["messages"] if "messages" in fields and "role" not in fields else cast("object", value)
     if isinstance(listed, list):
@@ -139,13 +142,13 @@ def _conversation(value: object, where: str) -> Iterator[tuple[str, object]]:
         raise UsageError(f"{where}: no chat messages.", _SHAPES)
 
 
-def _parse_message(wire: object, seq: int, at: str, where: str, *, halves: bool) -> Message:
+def _parse_message(wire: object, seq: int, at: str, where: str, *, has_surrogates: bool) -> Message:
     if not isinstance(wire, dict):
         raise UsageError(
             f"{where}: message {seq}: {type(wire).__name__}, not an object with role and content.", _SHAPES
         )
     wire = cast("dict[str, Any]", wire)
-    clean = _without_halves(wire) if halves else wire
+    clean = _without_lone_surrogates(wire) if has_surrogates else wire
     try:
         message = openai.from_wire(clean, seq, at)
     except openai.ImportProblem as problem:
@@ -156,6 +159,6 @@ def _parse_message(wire: object, seq: int, at: str, where: str, *, halves: bool)
     return message
 
 
-def _without_halves(wire: dict[str, Any]) -> dict[str, Any]:
-    """The message without halves of surrogate pairs, which nothing but JSON's escapes can carry."""
+def _without_lone_surrogates(wire: dict[str, Any]) -> dict[str, Any]:
+    """The message without lone surrogates, which can only be written as JSON escapes."""
     return json.loads(whole_text(json.dumps(wire, ensure_ascii=False)))

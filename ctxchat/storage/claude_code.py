@@ -1,6 +1,6 @@
-"""A session as Claude Code keeps its own: a line for each message, chained, compactions as boundaries with their summaries.
+"""Exports a session in Claude Code's format: a chained JSON line for each message, compactions as boundary lines with summaries.
 
-What that form has no place for is counted by kind, never dropped unsaid. Values in, lines out; knows no file.
+Content that the format cannot represent is counted by kind, so that a person can be told. Reads and writes no file.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ctxchat.storage.exporting import masked_json
 Line = dict[str, Any]
 
 VERSION = "2.1.0"
-"""The version whose lines these are."""
+"""The version of Claude Code whose format this is."""
 
 _CALL = re.compile("[^a-zA-Z0-9_-]")
 
 
 class ClaudeCodeLines:
-    """The lines of one session, whose images are in its messages. `folder` is where it was begun; `left_out` counts, when all
-    lines were made, what has no place in them. `name` is the id it has there."""
+    """The lines of one session; its images must be embedded in its messages. `folder` is where it was begun, `name` its id in
+    Claude Code. After the iteration `left_out` has the count of each kind of content that was left out."""
 
     def __init__(self, session: str, state: SessionState, folder: str) -> None:
         self.name = str(uuid.uuid5(uuid.NAMESPACE_OID, session))
@@ -52,7 +52,7 @@ class ClaudeCodeLines:
                 )
             elif change.kind not in {"rewind", "restore", "memo"}:
                 self.left_out[f"changes by hand or without a summary ({change.kind})"] += 1
-        live: str | None = None  # where the conversation goes on after what was taken back
+        live: str | None = None  # the line after which the conversation goes on, once a rewind hid what followed
         for n, group in enumerate(ledger.groups):
             if group.id not in hidden and n and ledger.groups[n - 1].id in hidden:
                 self._tip = live
@@ -104,9 +104,9 @@ class ClaudeCodeLines:
         covered = set(edit.covers)
         kept = [self._uuid(m.id) for g in groups if g.id not in covered for m in g.messages if not m.synthetic]
         if kept:
-            # without the line that they stand behind Claude Code passes over them
-            behind = self._uuid(f"{change.id}-summary")
-            about["preservedMessages"] = {"anchorUuid": behind, "uuids": kept, "allUuids": kept}
+            # without the line they come after, Claude Code ignores them
+            anchor = self._uuid(f"{change.id}-summary")
+            about["preservedMessages"] = {"anchorUuid": anchor, "uuids": kept, "allUuids": kept}
         logical, self._tip, self._at = self._tip, None, change.at or self._at
         boundary = self._make_line(
             "system", change.id, None, subtype="compact_boundary", content="Conversation compacted"
@@ -135,7 +135,8 @@ class ClaudeCodeLines:
 
 
 def _made_after(groups: Sequence[Group], change: Change, covered: int) -> int:
-    """The place of the last group that was there when the change was made: the last it covers, or one behind it of that time."""
+    """The index of the last group that existed when the change was made: the last it covers, or a later one that is not newer
+    than it."""
     last, at = covered, change.at or (change.record.at if change.record else "")
     while last + 1 < len(groups) and "" < groups[last + 1].first.at <= at:
         last += 1

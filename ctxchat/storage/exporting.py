@@ -1,7 +1,6 @@
-"""Sessions and compactions as text for other programs and for people. Values in, text out; only `write_pass`
-writes files.
+"""Exports sessions and compactions as text for other programs and for people. Only `archive_export` and `write_pass` write files.
 
-Secrets are taken out of everything but what was imported: the record in OpenAI's form gives that back exactly as it was.
+Secrets are masked, except in imported messages exported in OpenAI's format: these come out exactly as they came in.
 """
 
 from __future__ import annotations
@@ -30,21 +29,21 @@ from ctxchat.storage.session_files import read_attached
 Format = Literal["openai", "jsonl", "markdown"]
 
 FOLDER = "ctxchat-archive"
-"""Where compactions are written to when nobody says where: a folder of its own in the one at work in."""
+"""Name of the folder that compactions are exported to by default, in the working directory."""
 
 _PICTURE = re.compile(r"data:image/[a-z+.-]+;base64,[A-Za-z0-9+/]*={0,2}")
-"""Nobody's secret, and looked through for one it would take long, or be damaged."""
+"""An embedded image: it is no secret, masking could damage it, and would take long."""
 
 
 def export_record(state: SessionState, format: Format) -> str:
-    """Everything that ever happened, secrets taken out; in `openai` what was imported is exact.
+    """The whole record of a session, with secrets masked; in `openai` imported messages are exact.
 
-    What ctxchat made up to close an unanswered call is left out of `openai` and `jsonl`.
+    Results that ctxchat added to close unanswered calls are left out of `openai` and `jsonl`.
     """
     if format == "openai":
-        said = [m for m in state.ledger.messages() if not m.synthetic]
-        lines = [openai.recorded(m) for m in said]
-        exact = sum(m.seq <= state.imported for m in said)  # they are in the order of the record
+        messages = [m for m in state.ledger.messages() if not m.synthetic]
+        lines = [openai.recorded(m) for m in messages]
+        exact = sum(m.seq <= state.imported for m in messages)  # they come first in the record
         return dump([*lines[:exact], *map(masked_json, lines[exact:])], indent=1)
     if format == "jsonl":
         return _json_lines(record_lines(state.ledger.groups))
@@ -52,7 +51,7 @@ def export_record(state: SessionState, format: Format) -> str:
 
 
 def export_view(state: SessionState, items: Iterable[Item], format: Format) -> str:
-    """What the model is sent: `items` of a compiled view. Secrets are taken out of every format."""
+    """The `items` of a compiled view, which the model is sent, with secrets masked in every format."""
     items = tuple(items)
     if format == "openai":
         return dump(masked_json(openai.wire(items)), indent=1)
@@ -62,7 +61,8 @@ def export_view(state: SessionState, items: Iterable[Item], format: Format) -> s
 
 
 def archive_export(database: Database, folder: Path, session: str = "") -> list[Path]:
-    """One JSON-lines file for each compaction of a session, or of all, as `write_pass` writes them. Raises StorageError."""
+    """Write a JSON-lines file for each compaction of a session, or of all sessions, with `write_pass`; their paths. Raises
+    StorageError."""
     rows = archive.compactions(database, session)
     return [write_pass(folder, _load_compaction(database, row.id, row.session)) for row in rows]
 
@@ -73,8 +73,8 @@ def _load_compaction(database: Database, id: str, session: str) -> archive.Archi
 
 
 def with_images(database: Database, session: str, groups: Sequence[Group]) -> tuple[Group, ...]:
-    """The groups with the images that lie in the session's folder inside their messages, as other programs need them; words in
-    place of one whose file is gone. Reads files."""
+    """The groups with images from the session's folder embedded in their messages, as other programs need them; a text replaces
+    an image whose file is gone. Reads files."""
     return tuple(_with_images(private_files.session_folder(database.folder, session), group) for group in groups)
 
 
@@ -90,9 +90,10 @@ def _with_images(folder: Path, group: Group) -> Group:
 
 
 def write_pass(folder: Path, archived: archive.Archived) -> Path:
-    """The file of one compaction: its record, then a line for each message it folded. Secrets are taken out.
+    """Write the JSON-lines file of a compaction: its record, then a line for each message it folded, with secrets masked; its
+    path.
 
-    Files are private. One that says the same is left as it is; where another stands in its place the new one gets a number.
+    The file is private. An existing one with the same content is kept, next to one with other content the new one gets a number.
     Raises StorageError.
     """
     data = _json_lines(archive_lines(archived)).encode()
@@ -104,7 +105,7 @@ def write_pass(folder: Path, archived: archive.Archived) -> Path:
 
 
 def archive_lines(archived: archive.Archived) -> Iterator[dict[str, Any]]:
-    """A compaction as lines: its record, then its messages."""
+    """The JSON objects for a compaction: its record, then its messages."""
     record = (
         msgspec.to_builtins(archived.change.record, enc_hook=list)
         if archived.change.record
@@ -115,7 +116,7 @@ def archive_lines(archived: archive.Archived) -> Iterator[dict[str, Any]]:
 
 
 def record_lines(groups: Sequence[Group]) -> Iterator[dict[str, Any]]:
-    """A line for each message: OpenAI's fields, and where it stands."""
+    """A JSON object for each message: OpenAI's fields with its id, group, kind and turn."""
     placed = [(m, g) for g in groups for m in g.messages if not m.synthetic]
     for message, group in sorted(placed, key=lambda pair: pair[0].seq):
         line = openai.recorded(message) | {"id": message.id, "group": group.id, "kind": group.kind, "turn": group.turn}
@@ -139,12 +140,12 @@ def _json_lines(values: Iterable[dict[str, Any]]) -> str:
 
 
 def dump(value: object, indent: int | None = None) -> str:
-    """JSON that can be written as UTF-8, to a file or a terminal, whatever is in it."""
+    """The value as JSON that is safe to write as UTF-8, to a file or a terminal."""
     return harmless_json(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
 def masked_json(value: object) -> object:
-    """A JSON value with secrets taken out of its texts; its shape stays."""
+    """A JSON value with secrets masked in its texts; its structure stays."""
     match value:
         case str():
             return value if _PICTURE.fullmatch(value) else masked(value)

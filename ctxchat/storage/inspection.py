@@ -1,6 +1,6 @@
-"""A look at everything that is stored: what an export would lack, what search would not find, and how much was looked at.
+"""Checks everything that is stored: what an export would lack and what search would not find.
 
-Reads only, but for the search index, which is made anew where it is damaged. Mending is `repair`'s.
+It only reads, except that a damaged search index is rebuilt. `repair` repairs the rest.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from ctxchat.storage.database import INDEX_MENDED, Database
 from ctxchat.storage.search import search
 
 SPILLED = re.compile(r"full (?:text|arguments): (tool-results/[A-Za-z0-9._-]+), [\d,]+ tokens")
-"""How a message names the file that holds the whole of what it shows in part."""
+"""How a message names the file with the full text of which it shows a part."""
 
 _CLIPPED = re.compile(r"\n\[… [^\n]* tokens left out; [^\n]* …\]\n")
 _SAMPLE_WORD = re.compile(r"[^\W_]{4,30}")
 
 Progress = Callable[[int, int], None]
-"""Told how many sessions of how many have been looked at."""
+"""A function called with the number of sessions checked so far and of all."""
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Something an export or a search would lack, in a sentence. `session` is empty where it concerns the store as a whole;
-    `mendable`: a repair makes it good without a loss; `known`: the loss is marked in the record, and nothing is left to do."""
+    """Something that an export or a search would lack, as a sentence. `session` is empty where it concerns the whole store. A
+    `mendable` fault is repaired without loss; for a `known` one the loss is marked in the record and nothing is left to do."""
 
     what: str
     session: str = ""
@@ -43,7 +43,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Inspected(msgspec.Struct, frozen=True):
-    """What was found, and how much was looked at: sessions, entries of their journals, messages, files and their bytes."""
+    """The faults found, and how much was checked: sessions, journal entries, messages, files and their bytes."""
 
     faults: tuple[Fault, ...]
     sessions: int = 0
@@ -54,7 +54,7 @@ class Inspected(msgspec.Struct, frozen=True):
 
 
 def inspect(database: Database, progress: Progress = lambda done, of: None) -> Inspected:
-    """Look at all of it, with as many reads as there are entries. Raises StorageError only where there is nothing to go by."""
+    """Check the whole store, reading every entry. Raises StorageError only where no session can be faults_of_session."""
     faults = [Fault(what, mendable=what == INDEX_MENDED) for what in database.check()]
     faults += map(Fault, database.missed())
     rows = sessions.around_damage(database)
@@ -63,44 +63,44 @@ def inspect(database: Database, progress: Progress = lambda done, of: None) -> I
     keys = around.BySession(database.query)
     for number, row in enumerate(rows):
         progress(number, len(rows))
-        looked = _SessionInspection(database, row.id, keys)
-        found = list(looked.faults(listed.get(row.id)))
-        faults += found
+        inspection = _SessionInspection(database, row.id, keys)
+        faults_of_session = list(inspection.faults(listed.get(row.id)))
+        faults += faults_of_session
         total = msgspec.structs.replace(
             total,
-            entries=total.entries + looked.entries,
-            messages=total.messages + looked.messages,
-            files=total.files + looked.files,
-            bytes=total.bytes + looked.bytes,
+            entries=total.entries + inspection.entries,
+            messages=total.messages + inspection.messages,
+            files=total.files + inspection.files,
+            bytes=total.bytes + inspection.bytes,
         )
-    faults += _strays(database, {row.id for row in rows} | database.doomed())
-    faults += _tried_search(database)
+    faults += _stray_folders(database, {row.id for row in rows} | database.doomed())
+    faults += _search_faults(database)
     progress(len(rows), len(rows))
     return msgspec.structs.replace(total, faults=tuple(faults))
 
 
 def original(messages: Mapping[str, Message], path: str) -> str | None:
-    """What a file of a session's `tool-results` holds where the record has the whole of it (it was shortened by a compaction),
-    None where only the file has."""
+    """The content of a file in a session's `tool-results`, where the record has it too since only a compaction shortened it; None
+    where only the file has it."""
     name = Path(path).name
     if found := re.fullmatch(r"(m\d+)\.txt", name):
         message = messages.get(found[1])
         return message.text if message and not SPILLED.search(message.text) else None
     if found := re.fullmatch(r"(m\d+)-call(\d+)\.json", name):
-        message, place = messages.get(found[1]), int(found[2])
-        return message.calls[place - 1].arguments if message and place <= len(message.calls) else None
+        message, number = messages.get(found[1]), int(found[2])
+        return message.calls[number - 1].arguments if message and number <= len(message.calls) else None
     return None
 
 
 def wanting(database: Database, session: str, ledger: Ledger) -> list[str]:
-    """The files that messages of a session name and that are gone or not what they were."""
+    """The paths of files that messages of a session name and that are missing or changed."""
     return [
         path for path, *_ in _SessionInspection(database, session, around.BySession(database.query)).missing(ledger)
     ]
 
 
 class _SessionInspection:
-    """At one session; the figures grow as it goes on."""
+    """Checks one session; the numbers of what was checked grow meanwhile."""
 
     def __init__(self, database: Database, session: str, keys: around.BySession) -> None:
         self._database, self._session, self._keys = database, session, keys
@@ -108,7 +108,7 @@ class _SessionInspection:
         self.entries = self.messages = self.files = self.bytes = 0
 
     def faults(self, listed: int | None) -> Iterator[Fault]:
-        """`listed` is the count of messages that lists show, None where the session is in none."""
+        """The faults of the session. `listed` is the number of messages that lists show, None where no list has the session."""
         try:
             records, problems = loading.read_entries(self._database, self._session, self._keys)
             loaded = loading.load_state(self._database, self._session, keys=self._keys)
@@ -127,9 +127,9 @@ class _SessionInspection:
         if marked and not problems:
             what = f"session {self._session}: what damage took earlier is marked in the record at {_few(marked)}"
             yield Fault(what, self._session, known=True)
-        said = loaded.state.ledger.messages()
-        self.messages = len(said)
-        real = sum(not m.synthetic for m in said)
+        messages = loaded.state.ledger.messages()
+        self.messages = len(messages)
+        real = sum(not m.synthetic for m in messages)
         if listed and real < listed and not problems:
             yield self._fault(f"lists say {listed:,} messages, the record has {real:,}")
         yield from self._check_derived([record for _, record in records], listed)
@@ -140,8 +140,8 @@ class _SessionInspection:
         return Fault(f"session {self._session}: {what}", self._session, mendable)
 
     def _check_derived(self, records: Sequence[object], listed: int | None) -> Iterator[Fault]:
-        """What lists, search and archive read, against the journal."""
-        expected: dict[int, tuple[str, str]] = {}  # as it is written down now, and as it was before
+        """Compare the tables that lists, search and archive read with the journal."""
+        expected: dict[int, tuple[str, str]] = {}  # the text as it is stored now, and as earlier versions stored it
         groups: set[str] = set()
         for group in (g for record in records if isinstance(record, Sealed) for g in record.groups):
             if group.source == "damaged":
@@ -169,12 +169,12 @@ class _SessionInspection:
             yield self._fault(f"{len(unplaced)} of its groups are in no table of contents", mendable=True)
 
     def missing(self, ledger: Ledger) -> Iterator[tuple[str, str, str, bool]]:
-        """The files that are gone or not what they were: path, the message that names it, what is wrong, and whether the record
-        has the whole text."""
-        said = ledger.messages()
-        known = {m.id: m for m in said}
+        """The files that are missing or changed: path, id of the message that names it, what is wrong, and whether the record has
+        the full text."""
+        messages = ledger.messages()
+        by_id = {m.id: m for m in messages}
         wanted: dict[str, Message] = {}
-        for message in said:
+        for message in messages:
             clipped = SPILLED.findall(message.text) if _CLIPPED.search(message.text) else ()
             for path in (*clipped, *stored_in(message)):
                 wanted.setdefault(path, message)
@@ -184,11 +184,12 @@ class _SessionInspection:
             for path in (path for text in texts for path in SPILLED.findall(text)):
                 wanted.setdefault(path, message)
         for path, message in wanted.items():
-            whole = original(known, path)
+            whole = original(by_id, path)
             if trouble := self._trouble(path, message, whole):
                 yield path, message.id, trouble, whole is not None
 
     def _trouble(self, path: str, message: Message, whole: str | None) -> str:
+        """What is wrong with a file, empty where nothing is. `whole` is the text it should have, where the record has it."""
         place = self._folder / path
         try:
             data = place.read_bytes()
@@ -222,8 +223,8 @@ def _few(ids: Sequence[str]) -> str:
     return shown if len(ids) <= 5 else f"{shown} and {len(ids) - 5} more messages"
 
 
-def _strays(database: Database, known: set[str]) -> Iterator[Fault]:
-    """Folders of sessions that are in no table: what was in them is still there."""
+def _stray_folders(database: Database, known: set[str]) -> Iterator[Fault]:
+    """A fault for each folder with files of a session that is in no table."""
     with suppress(OSError):
         for folder in sorted((database.folder / "sessions").iterdir()):
             held = [
@@ -233,8 +234,8 @@ def _strays(database: Database, known: set[str]) -> Iterator[Fault]:
                 yield Fault(f"{folder} holds files of a session that is not in the store", folder.name)
 
 
-def _tried_search(database: Database) -> Iterator[Fault]:
-    """Search for a word of the newest message that has one."""
+def _search_faults(database: Database) -> Iterator[Fault]:
+    """Try to find the newest message by one of its words."""
     newest = (
         "SELECT session, seq, text FROM messages WHERE role <> 'tool' AND session IN (SELECT id FROM sessions)"
         " ORDER BY id DESC LIMIT 50"

@@ -1,4 +1,4 @@
-"""A session as Markdown for a person to read: the record, the model's view, the flight recorder. Values in, text out."""
+"""Formats a session as Markdown for people: the record, the model's view, the flight recorder. Reads and writes no file."""
 
 from __future__ import annotations
 
@@ -17,31 +17,33 @@ _WHO = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "T
 
 
 def record(state: SessionState) -> str:
-    """Everything that ever happened, message by message, and the compactions in a table."""
+    """The whole record: every message, changes to files, and a table of compactions."""
     notes = {message.seq for group in state.ledger.groups if group.kind == "note" for message in group.messages}
     messages = (_message(m, m.id, note=m.seq in notes) for m in state.ledger.messages() if not m.synthetic)
     return clean("\n\n".join([_title(state), *messages, *_files(state), *flight(state)]) + "\n")
 
 
 def _files(state: SessionState) -> list[str]:
-    """What each turn did to files, nothing where none did anything."""
-    gone, lines = taken_back(state.checkpoints), list[str]()
-    for made in state.checkpoints:
-        what = "taken back later" if made.id in gone else "a person took changes back" if made.undoes else ""
-        lines.append(f"- turn {made.turn}: {files_words(made.changes)}{f' ({what})' if what else ''}")
-        lines += [f"    - {change.word} {' '.join(change.name.split())}" for change in made.changes]
+    """The part about changes to files in each turn; empty where there were none."""
+    undone, lines = taken_back(state.checkpoints), list[str]()
+    for checkpoint in state.checkpoints:
+        undo = (
+            "taken back later" if checkpoint.id in undone else "a person took changes back" if checkpoint.undoes else ""
+        )
+        lines.append(f"- turn {checkpoint.turn}: {files_words(checkpoint.changes)}{f' ({undo})' if undo else ''}")
+        lines += [f"    - {change.word} {' '.join(change.name.split())}" for change in checkpoint.changes]
     return ["## Files", "\n".join(lines)] if lines else []
 
 
 def view(state: SessionState, items: Iterable[Item]) -> str:
-    """What the model is sent, message by message."""
+    """The messages that the model is sent."""
     messages = (_message(i.message, f"{i.section}, ~{i.tokens} tokens", note=i.kind == "note") for i in items)
     return clean("\n\n".join([_title(state), *messages]) + "\n")
 
 
 def flight_recorder(state: SessionState, facts: Mapping[str, str] | None = None) -> str:
-    """The fill at the end of each turn, every compaction with its figures, and how the summary changed from one to the next;
-    `facts` are lines for the top. Secrets are still in it."""
+    """The flight recorder: the fill at the end of each turn, every compaction with its figures, and the differences between
+    successive summaries. `facts` are lines for the top. Secrets are not masked."""
     fills = ", ".join(str(fill) for fill in state.fills) or "none yet"
     parts = [
         _title(state),
@@ -56,7 +58,7 @@ def flight_recorder(state: SessionState, facts: Mapping[str, str] | None = None)
 
 
 def flight(state: SessionState) -> list[str]:
-    """The compactions as a table, nothing where there were none."""
+    """The part with a table of compactions; empty where there were none."""
     if not state.compactions:
         return []
     names = "when|id|reason|strategy|model|outcome|before|after|messages|facts|seconds|cost|detail"
@@ -65,7 +67,7 @@ def flight(state: SessionState) -> list[str]:
 
 
 def _cache_breaks(state: SessionState) -> list[str]:
-    """When the server did not read what it might have, and why."""
+    """The part about requests for which the server could not use its cache as expected, and why; empty where there were none."""
     if not state.cache_breaks:
         return []
     lines = [f"- {each.at}: {' '.join(each.cause.split()) or 'unexplained'}" for each in state.cache_breaks]
@@ -73,7 +75,7 @@ def _cache_breaks(state: SessionState) -> list[str]:
 
 
 def _differences(state: SessionState) -> list[str]:
-    """Each summary against the one before it, of the compactions in force."""
+    """The difference between each summary and the one before it, for compactions in force."""
     parts: list[str] = []
     before = ""
     for change in state.ledger.compactions:
@@ -86,23 +88,24 @@ def _differences(state: SessionState) -> list[str]:
 
 
 def clean(text: str) -> str:
-    """The text without what could move a cursor, turn the direction of writing or cannot be written."""
+    """The text with control characters replaced that could move the cursor, change the direction of writing or cannot be
+    encoded."""
     return CONTROL.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def _rows(state: SessionState) -> Iterator[str]:
     undone = {c.id for c in state.undone}
-    for one in state.compactions:
-        outcome = f"{one.outcome}, undone" if one.id in undone else one.outcome
-        if one.back.messages:
-            outcome += f", {count(one.back.messages, 'message')} put back"
+    for record in state.compactions:
+        outcome = f"{record.outcome}, undone" if record.id in undone else record.outcome
+        if record.back.messages:
+            outcome += f", {count(record.back.messages, 'message')} put back"
         cells = (
-            *(one.at, one.id, one.reason, one.strategy, one.model, outcome),
-            *(one.before.used, one.stands, one.folded_messages),
-            f"{one.facts.kept} of {one.facts.found}" if one.facts.found else "",
-            f"{one.seconds:.1f}",
-            f"${one.cost_usd:.4f}",
-            one.detail,
+            *(record.at, record.id, record.reason, record.strategy, record.model, outcome),
+            *(record.before.used, record.stands, record.folded_messages),
+            f"{record.facts.kept} of {record.facts.found}" if record.facts.found else "",
+            f"{record.seconds:.1f}",
+            f"${record.cost_usd:.4f}",
+            record.detail,
         )
         yield "| " + " | ".join(_cell(str(cell)) for cell in cells) + " |"
 

@@ -1,6 +1,6 @@
-"""Sessions brought in from elsewhere: written once, renewed when their file has grown, never twice.
+"""Writes imported sessions, remembers their origin, and updates them when their file has grown. No session is imported twice.
 
-What a person did with such a session here is theirs: one that was gone on with is not renewed, its newer form stands beside it.
+A session that was continued in ctxchat is not updated: its newer version is imported as another session.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from ctxchat.storage import entries, index, private_files, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.faults import faults
 
-_COPIED_BYTES = 1_000_000  # bytes that are copied at once
+_COPIED_BYTES = 1_000_000  # bytes copied in one transaction
 
 _WEIGHTS = {
     "journal": ("id", "length(body)"),
     "groups": ("place", "100"),
-    "messages": ("id", "4 * tokens + 200"),  # the length of a text is told by reading it
+    "messages": ("id", "4 * tokens + 200"),  # an estimate: the length of a text is only known after reading it
     "covers": ("rowid", "50"),
 }
-"""How the rows of a table are told apart, and how many bytes each has, about."""
+"""The key of each table, and SQL for the approximate bytes of a row."""
 
-_TOLD = "title, used, estimated, messages, compactions"
+_DERIVED_COLUMNS = "title, used, estimated, messages, compactions"
 
 
 class SessionOrigin(msgspec.Struct, frozen=True):
-    """Where a session comes from: `source` is the agent and its own id for it, `path` the file, `size` (bytes) and `changed`
-    (nanoseconds) what that was like."""
+    """The origin of an imported session: `source` is the agent and its id for the session, `path` the file; `size` (bytes) and
+    `changed` (nanoseconds since 1970) are those of the file then."""
 
     source: str
     path: str
@@ -45,8 +45,8 @@ class SessionOrigin(msgspec.Struct, frozen=True):
 
 
 class SessionListing(msgspec.Struct, frozen=True):
-    """What lists say of a session, known when all of it was read. `parent` is how the
-    source of another one begins."""
+    """The properties of a session for lists, which are known once all of it was read. `parent` is the beginning of the `source`
+    of its parent."""
 
     messages: int
     created: str = ""
@@ -58,7 +58,7 @@ class SessionListing(msgspec.Struct, frozen=True):
 
 
 class NothingNew(CtxchatError):
-    """The session is here already, with all that its file has; `session` is its id."""
+    """The session was imported before and its file has nothing new; `session` is its id."""
 
     def __init__(self, session: str) -> None:
         super().__init__(f"{session} is here already.")
@@ -66,19 +66,19 @@ class NothingNew(CtxchatError):
 
 
 _LOOKED_AT = "brought in: "
-"""How rows of `meta` begin that name a file to which no session points."""
+"""Prefix of keys in `meta` for files that were read and to which no session refers."""
 
 
 def imported_files(database: Database) -> dict[str, tuple[int, int]]:
-    """Every file that was brought in, with its size and time then."""
+    """The size and time of each imported file, at its import, by path."""
     looked_at = f"SELECT substr(key, {len(_LOOKED_AT) + 1}), value FROM meta WHERE key GLOB '{_LOOKED_AT}*'"
-    told = [(path, *map(int, stat.split())) for path, stat in database.query(looked_at)]
-    told += database.query("SELECT path, size, changed FROM origins")
-    return {path: (size, at) for path, size, at in sorted(told, key=lambda one: one[2])}
+    files = [(path, *map(int, stat.split())) for path, stat in database.query(looked_at)]
+    files += database.query("SELECT path, size, changed FROM origins")
+    return {path: (size, at) for path, size, at in sorted(files, key=lambda file: file[2])}
 
 
 def session_of(database: Database, source: str) -> str:
-    """The session of a source; empty where it was not brought in, or deleted since."""
+    """The id of the session imported from a source; empty where there is none."""
     found = database.query("SELECT session FROM origins WHERE source = ?", (source,))
     return str(found[0][0]) if found else ""
 
@@ -90,60 +90,62 @@ def bring(
     about: Callable[[], SessionListing],
     going_on: Callable[[], None] = lambda: None,
 ) -> tuple[str, bool]:
-    """Write a session, or the newer form of one; its id, and whether it is new here. `records` is told the session's id and asked
-    once; `about` is asked after that. All rows are made ready in a database aside, then copied: those of a new session in pieces
-    between which others write, and nobody sees it before it is whole; of one that has grown what differs, in one transaction.
-    `going_on` is called between the pieces: what it raises ends it.
+    """Write an imported session, or update the one imported earlier; its id, and whether it is new. `records` is called once,
+    with the id; `about` after that. All rows are first written to a temporary database. Those of a new session are then copied in
+    several transactions, so that others can write in between; it becomes visible with the last one. Of an updated session only
+    the entries that differ are copied, in one transaction. `going_on` is called between transactions; an error it raises ends the
+    import.
 
-    Raises NothingNew, SessionBusy where the older form is open elsewhere, and StorageError, having changed nothing.
+    Raises NothingNew, SessionBusy where the earlier version is open elsewhere, and StorageError, having changed nothing.
     """
     older = session_of(database, origin.source)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         if older:
-            held.enter_context(sessions.hold_session(database, older))
-        renewed = bool(older) and not _touched(database, older)
+            stack.enter_context(sessions.hold_session(database, older))
+        is_update = bool(older) and not _touched(database, older)
         at = database.now()
-        row = older if renewed else sessions.new_id(at)
-        if not renewed:
-            held.enter_context(_unseen(database, row))
-        aside = held.enter_context(_file_aside(private_files.session_folder(database.folder, row)))
+        session = older if is_update else sessions.new_id(at)
+        if not is_update:
+            stack.enter_context(_hidden_session(database, session))
+        aside = stack.enter_context(_file_aside(private_files.session_folder(database.folder, session)))
         with faults(database.folder):
-            entry = _make_ready(database, aside, row, records(row), at)
-        told = about()
+            entry = _make_ready(database, aside, session, records(session), at)
+        listing = about()
         before = _extent(database, older)
-        if older and (told.messages < before[0] or (told.messages, entry) == before):
+        if older and (listing.messages < before[0] or (listing.messages, entry) == before):
             raise NothingNew(older)
         database.query("ATTACH ? AS aside", (f"file:{quote(str(aside.resolve()))}?mode=rw",))
-        held.callback(database.query, "DETACH aside")
-        since = _first_that_differs(database, row, entry) if renewed else 0
-        left: Sequence[tuple[str, str]] = [] if renewed else _copied_in_pieces(database, _pieces(database), going_on)
+        stack.callback(database.query, "DETACH aside")
+        since = _first_that_differs(database, session, entry) if is_update else 0
+        left: Sequence[tuple[str, str]] = [] if is_update else _copied_in_pieces(database, _pieces(database), going_on)
 
         def write_session(connection: sqlite3.Connection) -> None:
-            if renewed:
-                _renew(connection, row, since)
+            if is_update:
+                _renew(connection, session, since)
             else:
-                connection.execute("INSERT INTO sessions (id, created, updated) VALUES (?, ?, ?)", (row, at, at))
-                connection.execute("DELETE FROM doomed WHERE session = ?", (row,))
+                connection.execute("INSERT INTO sessions (id, created, updated) VALUES (?, ?, ?)", (session, at, at))
+                connection.execute("DELETE FROM doomed WHERE session = ?", (session,))
                 for table, where in (("compactions", "1"), *left):
                     _copy(connection, table, where)
             connection.execute(
-                f"UPDATE main.sessions SET ({_TOLD}) = (SELECT {_TOLD} FROM aside.sessions) WHERE id = ?", (row,)
+                f"UPDATE main.sessions SET ({_DERIVED_COLUMNS}) = (SELECT {_DERIVED_COLUMNS} FROM aside.sessions) WHERE id = ?",
+                (session,),
             )
-            _describe(connection, row, told, at, beside="" if renewed else older)
+            _describe(connection, session, listing, at, beside="" if is_update else older)
             connection.execute("DELETE FROM origins WHERE source = ?", (origin.source,))
             connection.execute(
                 "INSERT INTO origins VALUES (?, ?, ?, ?, ?, ?)",
-                (row, origin.source, origin.path, origin.size, origin.changed, entry),
+                (session, origin.source, origin.path, origin.size, origin.changed, entry),
             )
 
         database.write(write_session)
-        return row, not older
+        return session, not older
 
 
 @contextmanager
-def _unseen(database: Database, session: str) -> Generator[None]:
-    """A session that is in no list until its row is written. What is there of it until then counts as deleted, and goes when
-    this fails; after a kill at the next start."""
+def _hidden_session(database: Database, session: str) -> Generator[None]:
+    """Mark a new session as `doomed` while it is written, and hold its lock: it is in no list until it has its row, and what was
+    written is deleted if the block fails, after a kill at the next start."""
     try:
         with private_files.lock(private_files.lock_path(database.folder, session)):
             with database.transaction() as connection:
@@ -156,10 +158,10 @@ def _unseen(database: Database, session: str) -> Generator[None]:
 
 @contextmanager
 def _file_aside(folder: Path) -> Generator[Path]:
-    """An empty file of our own in a session's folder, gone at the end."""
+    """An empty temporary file in a session's folder, deleted at the end."""
     path = folder / private_files.ASIDE
     with faults(path):
-        path.unlink(missing_ok=True)  # a kill left it
+        path.unlink(missing_ok=True)  # left by a killed process
     private_files.private_file(path)
     try:
         yield path
@@ -168,10 +170,10 @@ def _file_aside(folder: Path) -> Generator[Path]:
 
 
 def _make_ready(database: Database, aside: Path, session: str, records: Iterable[Record], at: str) -> int:
-    """Write the rows of a session into a database of its own, with tables like ours; how many entries it has."""
+    """Write the rows of a session into the database `aside`, with the same tables; the number of its entries."""
     tables = database.query("SELECT sql FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
     with closing(sqlite3.connect(aside, isolation_level=None)) as connection:
-        connection.execute("PRAGMA journal_mode = OFF")  # where anything fails the file is thrown away
+        connection.execute("PRAGMA journal_mode = OFF")  # no rollback needed: after an error the file is deleted
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("BEGIN")
         for (table,) in tables:
@@ -183,7 +185,7 @@ def _make_ready(database: Database, aside: Path, session: str, records: Iterable
 
 
 def _pieces(database: Database) -> list[tuple[str, str]]:
-    """The rows that are ready aside, but for the few that point to the session's own: tables, and which rows of each."""
+    """The rows to copy, in pieces: table and SQL condition of each. Without the compactions, which refer to the session's row."""
     return [
         (table, f"{key} BETWEEN {first} AND {last}")
         for table, (key, weight) in _WEIGHTS.items()
@@ -197,19 +199,19 @@ def _pieces(database: Database) -> list[tuple[str, str]]:
 def _copied_in_pieces(
     database: Database, pieces: Sequence[tuple[str, str]], going_on: Callable[[], None]
 ) -> Sequence[tuple[str, str]]:
-    """Copy these unless they are few; which are left."""
+    """Copy the pieces in a transaction each, unless there are few of them; the pieces that are left to copy."""
     if len(pieces) <= len(_WEIGHTS):
         return pieces
     for table, where in pieces:
         going_on()
         began = time.monotonic()
         database.write(lambda connection, table=table, where=where: _copy(connection, table, where), linked=False)
-        time.sleep(time.monotonic() - began)  # whoever waits to write looks only now and then whether it is their turn
+        time.sleep(time.monotonic() - began)  # other processes poll for the lock, and need time to get it
     return ()
 
 
 def _copy(connection: sqlite3.Connection, table: str, where: str) -> None:
-    """Copy rows; the search index takes the words of messages in later."""
+    """Copy rows from the temporary database; messages are left pending for the search index."""
     if table == "journal":
         connection.execute(
             "INSERT INTO main.journal (session, seq, at, body)"
@@ -229,7 +231,8 @@ def _copy(connection: sqlite3.Connection, table: str, where: str) -> None:
 
 
 def _first_that_differs(database: Database, session: str, entry: int) -> int:
-    """The first entry that is not here as it is aside, where there are so many."""
+    """The number of the first entry that differs from the temporary database, or that is missing here; `entry + 1` where none
+    does."""
     found = database.query(
         "SELECT min(seq) FROM aside.journal new WHERE NOT EXISTS (SELECT 1 FROM main.journal old"
         " WHERE old.session = ? AND old.seq = new.seq AND old.body = new.body)",
@@ -239,7 +242,7 @@ def _first_that_differs(database: Database, session: str, entry: int) -> int:
 
 
 def _renew(connection: sqlite3.Connection, session: str, since: int) -> None:
-    """The rows that are ready aside in place of the session's own, from this entry on."""
+    """Replace the session's rows from entry number `since` on by those of the temporary database."""
     place = "SELECT coalesce(min(place), 1 << 40) FROM {}.groups WHERE session = ? AND entry >= ?"
     old, new = (connection.execute(place.format(file), (session, since)).fetchone()[0] for file in ("main", "aside"))
     index.remove(connection, session, place=old)
@@ -262,7 +265,8 @@ def _renew(connection: sqlite3.Connection, session: str, since: int) -> None:
 
 
 def remember(database: Database, session: str, origin: SessionOrigin) -> None:
-    """Where a session comes from that counts as begun here; of two, the newer. Raises StorageError."""
+    """Store the origin of a session that counts as begun in ctxchat; of two with the same source the newer one keeps it. Raises
+    StorageError."""
     with database.transaction() as connection:
         connection.execute(
             "INSERT OR REPLACE INTO origins VALUES (?, ?, ?, ?, ?, 0)",
@@ -271,20 +275,20 @@ def remember(database: Database, session: str, origin: SessionOrigin) -> None:
 
 
 def seen(database: Database, file: SessionOrigin) -> None:
-    """Remember what a file is like in which nothing is new, so that it is not read again. Raises StorageError."""
+    """Store size and time of a file that has nothing new, so that it is not read again. Raises StorageError."""
     with database.transaction() as connection:
-        told = connection.execute(
+        updated = connection.execute(
             "UPDATE origins SET size = ?, changed = ? WHERE source = ? AND path = ?",
             (file.size, file.changed, file.source, file.path),
         ).rowcount
-        if not told:  # it says nothing, or what another file says too
+        if not updated:  # the file has no session, or one that another file has too
             connection.execute(
                 "INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"{_LOOKED_AT}{file.path}", f"{file.size} {file.changed}")
             )
 
 
 def _touched(database: Database, session: str) -> bool:
-    """Something was written in it since it was brought in."""
+    """Whether something was written to a session since its import."""
     found = database.query(
         "SELECT 1 FROM journal JOIN origins USING (session) WHERE session = ? AND seq > entries LIMIT 1", (session,)
     )
@@ -292,7 +296,7 @@ def _touched(database: Database, session: str) -> bool:
 
 
 def _extent(database: Database, session: str) -> tuple[int, int]:
-    """How many messages and entries it was brought in with."""
+    """The number of messages and entries at a session's import."""
     entry = database.query("SELECT entries FROM origins WHERE session = ?", (session,))
     if not entry:
         return 0, 0
@@ -304,6 +308,8 @@ def _extent(database: Database, session: str) -> tuple[int, int]:
 
 
 def _describe(connection: sqlite3.Connection, session: str, about: SessionListing, at: str, *, beside: str) -> None:
+    """Write the properties of a session into its row. `beside` is the id of an earlier version that was continued, which becomes
+    the parent."""
     parent = beside
     if about.parent and not parent:
         found = connection.execute(

@@ -1,4 +1,5 @@
-"""Folders and files of the store: private to their owner, inside the data folder, and never reached through a link.
+"""Creates, copies, locks and removes files and folders of the store: readable by their owner only, and never reached through a
+link.
 
 Knows no table.
 """
@@ -16,35 +17,35 @@ from ctxchat.core.errors import SessionBusy, StorageError, UsageError
 from ctxchat.storage.faults import NO_LOCKS, faults
 
 CHECKPOINTS = "files"
-"""The folder of a session where contents of changed files lie."""
+"""The subfolder of a session's folder that keeps the contents of changed files."""
 
 ASIDE = ".bringing"
-"""The file in the folder of a session in which its rows are made ready, while it is being brought in."""
+"""The temporary database in a session's folder that holds its rows during an import."""
 
 MAX_NUMBERED_COPIES = 99
-"""Files of one name that stand beside each other, where what is to be written differs each time."""
+"""The most numbered files with different contents for one name."""
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-"""Crockford's base 32: nothing in it can be mistaken for something else."""
+"""The alphabet of session ids: Crockford's base 32, in which no character looks like another."""
 
 _ID = re.compile(f"[{ALPHABET}]{{12}}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def is_id(session: str) -> bool:
-    """It has the form of a session's id."""
+    """Whether a text has the form of a session's id."""
     return bool(_ID.fullmatch(session))
 
 
 def check_id(session: str) -> str:
-    """The id, if it is one. Raises UsageError: no path is ever made of anything else."""
+    """The id itself. Raises UsageError for anything else, so that no path is ever made of it."""
     if not is_id(session):
         raise UsageError(f"{session!r} is no session id.", "`ctxchat sessions list` shows them.")
     return session
 
 
 def private_folder(path: Path) -> Path:
-    """The folder, made with 0700 where it is missing. Raises StorageError, also where a link or a file stands there."""
+    """The folder, created with mode 0700 where it is missing. Raises StorageError, also where a link or a file has its name."""
     with faults(path):
         for missing in [p for p in reversed((path, *path.parents)) if not p.exists()]:
             missing.mkdir(mode=0o700, exist_ok=True)
@@ -56,19 +57,19 @@ def private_folder(path: Path) -> Path:
 
 
 def private_file(path: Path) -> Path:
-    """The file, made with 0600 where it is missing, and closed to others where it was open. Raises StorageError.
+    """The file, created with mode 0600 where it is missing; one that others could read is made private. Raises StorageError.
 
-    One that is there is never opened: closing it would drop the locks SQLite holds on it in this process, and another process
-    would then take the log of an open database away (sqlite.org/howtocorrupt.html, 2.2).
+    An existing file is never opened: closing it would drop the locks that SQLite holds on it in this process, and another process
+    could then delete the log of an open database (sqlite.org/howtocorrupt.html, 2.2).
     """
     with faults(path):
         try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:
-            found = path.lstat()
-            if not stat.S_ISREG(found.st_mode):
+            info = path.lstat()
+            if not stat.S_ISREG(info.st_mode):
                 raise OSError(errno.ELOOP, "a link or a folder stands where a file should be", str(path)) from None
-            if os.name == "posix" and found.st_mode & 0o077:
+            if os.name == "posix" and info.st_mode & 0o077:
                 path.chmod(0o600)
             if not os.access(path, os.R_OK | os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path)) from None
@@ -76,33 +77,32 @@ def private_file(path: Path) -> Path:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """A new file with 0600. It is there whole or not at all; one that stands there already is never touched
-    (FileExistsError)."""
+    """Write a new file with mode 0600, completely or not at all. Raises FileExistsError, and never touches an existing file."""
     if path.is_symlink() or path.exists():
         raise FileExistsError(errno.EEXIST, "a file stands there already", str(path))
-    half = path.with_name(f".{path.name}.{os.getpid()}")
-    half.unlink(missing_ok=True)
-    handle = os.open(half, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.unlink(missing_ok=True)
+    handle = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        half.rename(path)
+        unfinished.rename(path)
     finally:
-        half.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
 
 
 def write_beside(path: Path, data: bytes) -> Path:
-    """A new file with 0600. One that says the same is left as it is; where another stands in its place the new one gets a number.
-    Raises StorageError."""
+    """Write a new file with mode 0600; its path. An existing file with the same content is kept, next to one with other content
+    the new one gets a number. Raises StorageError."""
     for number in range(1, MAX_NUMBERED_COPIES + 1):
         file = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
         with faults(file):
             try:
                 write_private(file, data)
             except FileExistsError:
-                if not _says(file, data):
+                if not _has_content(file, data):
                     continue
             return file
     raise StorageError(
@@ -110,22 +110,22 @@ def write_beside(path: Path, data: bytes) -> Path:
     )
 
 
-def _says(path: Path, data: bytes) -> bool:
+def _has_content(path: Path, data: bytes) -> bool:
     return path.is_file() and not path.is_symlink() and path.stat().st_size == len(data) and path.read_bytes() == data
 
 
 def session_folder(data: Path, session: str) -> Path:
-    """Where the files of a session lie; not made here. Raises UsageError for a crafted id."""
+    """The path of a session's folder, which is not created. Raises UsageError for an invalid id."""
     return data / "sessions" / check_id(session)
 
 
 def lock_path(data: Path, session: str) -> Path:
-    """The file whose lock makes one process the session's writer. Raises UsageError for a crafted id."""
+    """The file whose lock makes one process the session's writer. Raises UsageError for an invalid id."""
     return session_folder(data, session) / ".lock"
 
 
 def remove_folder(path: Path) -> None:
-    """Delete a session's folder; a link in it, or in its place, goes and what it points to stays. Raises StorageError."""
+    """Delete a session's folder. Links in it, or in its place, are deleted and not followed. Raises StorageError."""
     with faults(path):
         if path.is_symlink():
             path.unlink()
@@ -134,7 +134,7 @@ def remove_folder(path: Path) -> None:
 
 
 def copy_folder(source: Path, target: Path) -> None:
-    """Copy a session's files, private again; links are not followed and not copied. Raises StorageError."""
+    """Copy a folder's files as private ones; links are neither followed nor copied. Raises StorageError."""
     if not source.is_dir() or source.is_symlink():
         return
     with faults(target):
@@ -146,7 +146,7 @@ def copy_folder(source: Path, target: Path) -> None:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy one file, private again, where it is there and no link. Raises StorageError."""
+    """Copy one file as a private one; does nothing where it is missing or a link. Raises StorageError."""
     if source.is_symlink() or not source.is_file():
         return
     with faults(target):
@@ -155,7 +155,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def safe_name(name: str) -> str:
-    """A file name made of any text: one segment, no dots in front, at most 100 characters."""
+    """A file name made from any text: one path segment, no leading dots, at most 100 characters."""
     parts = [part for part in re.split(r"[/\\]", name) if part not in {"", ".", ".."}]
     flat = _UNSAFE.sub("_", "_".join(parts)).lstrip("._-")
     stem, dot, suffix = flat.rpartition(".")
@@ -165,8 +165,8 @@ def safe_name(name: str) -> str:
 
 
 def shares_locks(folder: Path) -> bool:
-    """Whether a part of a file can be locked in this folder, as processes that share a database do it; not so in network folders
-    without a lock service. To find out from SQLite takes ten seconds."""
+    """Whether files in this folder can be locked as processes do that share a SQLite database; False in network folders without a
+    lock service. SQLite itself takes ten seconds to find out."""
     try:
         import fcntl
     except ImportError:  # Windows locks everywhere
@@ -175,7 +175,7 @@ def shares_locks(folder: Path) -> bool:
     try:
         handle = os.open(probe, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError:
-        return True  # that is another trouble
+        return True  # another problem, which is reported elsewhere
     try:
         fcntl.lockf(handle, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 0)
     except OSError as problem:
@@ -187,24 +187,24 @@ def shares_locks(folder: Path) -> bool:
 
 
 def lock(path: Path, *, wait: float = 0.0) -> Lock:
-    """Hold the lock file `path` for this process, waiting at most so many seconds. Raises SessionBusy and StorageError."""
+    """Take the lock of the file `path`, waiting at most `wait` seconds. Raises SessionBusy and StorageError."""
     held = Lock(path)
     held.acquire(wait)
     return held
 
 
 class Lock:
-    """A lock that dies with its process; the file stays, since unlinking it would let two hold it."""
+    """A lock on a file that ends with its process. The file stays: after deleting it, two processes could hold the lock."""
 
     def __init__(self, path: Path) -> None:
-        from filelock import FileLock  # 80 ms that a command which only reads does not need
+        from filelock import FileLock  # takes 80 ms, which a command that only reads saves
 
         self._path = path
         # A soft lock would outlive a kill, so a file system without locks is an error here.
         self._lock = FileLock(path, mode=0o600, thread_local=False, fallback_to_soft=False)
 
     def acquire(self, wait: float) -> None:
-        """Raises SessionBusy when another holds it for longer than `wait` seconds."""
+        """Take the lock. Raises SessionBusy when another process holds it for longer than `wait` seconds."""
         from filelock import Timeout
 
         private_folder(self._path.parent)
@@ -218,7 +218,7 @@ class Lock:
                 ) from None
 
     def release(self) -> None:
-        """Give it free; a second time does nothing."""
+        """Release the lock. A second call does nothing."""
         self._lock.release()
 
     def __enter__(self) -> Lock:

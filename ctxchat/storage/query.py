@@ -1,7 +1,7 @@
-"""A person's or a model's words as a query: what has to be found, and how the index is asked for it; and the filters
-among them: who said it, which tool, when, which file.
+"""Parses the text of a search into words with their stems and phrases, and into filters: who said it, which tool, when, which
+file.
 
-Pure; knows no database.
+Pure functions; knows no database.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ctxchat.core.stems import UNSPACED, apart, empty, forms, language_of, stem
 _TERM = expression(r'"([^"]+)"|([^\s"]+)')
 _QUERY_WORD = expression(f"{UNSPACED}+|(?:(?!{UNSPACED})[^\\W_])+(?:_+(?:(?!{UNSPACED})[^\\W_])+)*")
 _RUN = expression(f"{UNSPACED}+")
-_MIN_QUESTION_WORDS = 5  # words: who gives more asks, and need not have said each of them
+_MIN_QUESTION_WORDS = 5  # words: a longer query is a question, whose words need not all be in a message
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """One word to be found, in lower case. `forms` are the words of the index it may stand as: its stem in each language at hand;
-    `root` the letters that all its forms begin with. `spaced` is False for scripts without spaces, whose words begin anywhere."""
+    """One word to be found, in lower case. `forms` are its stems in the languages used, as they are in the index; `root` has the
+    letters that all forms begin with. `spaced` is False for scripts without spaces, where a word may begin anywhere."""
 
     word: str
     forms: tuple[str, ...]
@@ -36,16 +36,16 @@ class Unit(msgspec.Struct, frozen=True):
 
     @property
     def expression(self) -> str:
-        """FTS5's form of it, for the table of stems."""
+        """The FTS5 expression for the word, for the table of stems."""
         if self.spaced:
             return "(" + " OR ".join(f'"{form}"' for form in self.forms) + ")"
         return "(" + " AND ".join(f'"{character}"' for character in self.word) + ")"
 
 
 class Query(msgspec.Struct, frozen=True):
-    """`terms` as typed, what stands in double quotes as one; `phrases` those that were quoted; `units` the words worth looking
-    for, each once. `question`: in whole words, so that a message need not hold them all. `typed`: the last word as it stands,
-    which may be the beginning of one."""
+    """A parsed query. `terms` are its words as typed, quoted text as one term; `phrases` are the quoted ones; `units` are the
+    words to look for, each once. In a `question` not every word must be found. `typed` is the last word, which may be
+    unfinished."""
 
     terms: tuple[str, ...]
     units: tuple[Unit, ...]
@@ -55,23 +55,28 @@ class Query(msgspec.Struct, frozen=True):
 
 
 def parse(text: str, languages: Sequence[str] = ("english",)) -> Query:
-    """The query in a text, its words in these languages and its own. Without a letter or digit in it there are no terms, and
-    nothing is looked for."""
+    """Parse a text; words are stemmed in these languages and in its own. A text without letters and digits has no terms."""
     found = [(quoted.strip(), bare) for quoted, bare in _TERM.findall(text.replace("\0", " "))]
     kept = [(quoted, bare) for quoted, bare in found if re.search(r"[^\W_]", quoted or bare)]
     terms = tuple(quoted or bare for quoted, bare in kept)
-    mine = language_of(text)
-    spoken = tuple(dict.fromkeys([mine, *languages]))
-    every = list(dict.fromkeys(unit for term in terms for unit in _units(term, spoken)))
-    telling = [unit for unit in every if not any(empty(unit.word, language) for language in {mine, "english"})]
+    own_language = language_of(text)
+    all_languages = tuple(dict.fromkeys([own_language, *languages]))
+    all_units = list(dict.fromkeys(unit for term in terms for unit in _units(term, all_languages)))
+    content_units = [
+        unit for unit in all_units if not any(empty(unit.word, language) for language in {own_language, "english"})
+    ]
     phrases = tuple(quoted for quoted, _ in kept if quoted)
-    asks = not phrases and (len(telling) < len(every) or len(telling) > _MIN_QUESTION_WORDS) and len(telling) > 1
+    is_question = (
+        not phrases
+        and (len(content_units) < len(all_units) or len(content_units) > _MIN_QUESTION_WORDS)
+        and len(content_units) > 1
+    )
     typed = kept[-1][1].lower() if kept and kept[-1][1].isalnum() and not text[-1:].isspace() else ""
-    return Query(terms, tuple(telling or every), phrases, asks, typed if len(typed) > 2 else "")
+    return Query(terms, tuple(content_units or all_units), phrases, is_question, typed if len(typed) > 2 else "")
 
 
 def phrase(term: str) -> str:
-    """FTS5's expression for words that stand together, for the table of words."""
+    """The FTS5 expression for words in this order, for the table of words."""
     return '"' + apart(term).replace('"', " ") + '"'
 
 
@@ -80,15 +85,15 @@ def _units(term: str, languages: Sequence[str]) -> Iterator[Unit]:
         if not _RUN.fullmatch(name):
             for word in forms(name, ""):
                 stems = tuple(dict.fromkeys(stem(word, language) for language in languages))
-                yield Unit(word, (*stems, word) if word not in stems else stems, _shared(word, stems))
+                yield Unit(word, (*stems, word) if word not in stems else stems, _common_prefix(word, stems))
         elif len(name) <= 3:
             yield Unit(name, (name,), name, spaced=False)
-        else:  # a phrase without spaces is rarely said twice alike; two characters of it are
+        else:  # text without spaces rarely recurs literally, but its pairs of characters do
             yield from (Unit(pair, (pair,), pair, spaced=False) for pair in map("".join, pairwise(name)))
 
 
-def _shared(word: str, stems: Sequence[str]) -> str:
-    """The letters that the word and its stems begin with."""
+def _common_prefix(word: str, stems: Sequence[str]) -> str:
+    """The letters that a word and its stems all begin with; the word itself where there are none."""
     alike = (all(stem[i : i + 1] == letter for stem in stems) for i, letter in enumerate(word))
     return word[: sum(takewhile(bool, alike))] or word
 
@@ -104,9 +109,9 @@ _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=
 
 
 def split_filters(query: str, scope: Scope, now: datetime) -> tuple[str, Scope]:
-    """The words of a query without the filters typed in it, and the scope with them: they go before what it said. One without a
-    value leaves nothing out, since it may still be being typed. `now` is in the time zone that days are meant in. Raises
-    UsageError for a value that is none."""
+    """Split the filters off a query: the query without them, and the scope with their values in place of its own. A filter
+    without a value is ignored, since it may be unfinished. `now` is in the time zone in which days are meant. Raises UsageError
+    for an invalid value."""
     for name, typed in _FILTER.findall(query):
         if value := typed.strip('"'):
             scope = msgspec.structs.replace(scope, **_field(name, value, now))

@@ -1,5 +1,5 @@
-"""How well a message answers a query: by its words and its neighbours' and its session's first, which the index alone can tell of
-thousands; then by its text, which is read of the best few. Pure."""
+"""Scores how well messages answer a query, in two steps. First by the words of the message, its neighbours and its session, which
+the index gives for thousands of messages; then by the texts of the best few. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,40 +14,41 @@ from ctxchat.core.stems import fold, stem
 from ctxchat.storage.query import Query, Unit
 
 _PROXIMITY_CHARS = 300
-"""Characters within which words belong together."""
+"""Words of a query within this many characters count as close together."""
 
-_MAX_PLACES_OF_A_WORD = 200
-"""Places of one word in a message that are looked at."""
+_MAX_POSITIONS_OF_A_WORD = 200
+"""Occurrences of one word in a message that are considered."""
 
 _MAX_FOLDED_CHARS = 50_000
-"""Characters that are looked at without regard to accents, where nothing was found with it."""
+"""Characters of a text that are searched again without accents, where nothing was found with them."""
 
 _MAX_QUESTION_CHARS = 400
-"""Characters of a message that may be nothing but a question."""
+"""A message shorter than this can count as a mere question, or as a mere repetition of the query."""
 
 _SEARCHING = frozenset({"grep", "search", "find", "glob", "list", "ls", "rg"})
 
-_NEARLY, _INSIDE = 0.85, 0.5
-"""What another form of a word, and a part of one, are worth."""
+_OTHER_FORM_SHARE, _PART_SHARE = 0.85, 0.5
+"""Weight of another form of a word, and of a part of a longer word; the word itself has 1."""
 
-_LONG, _TIMES = 400, 4.0
-"""Tokens at which a message stops counting for the mean length, and how many times that a long one is taken for at most."""
+_MAX_COUNTED_TOKENS, _MAX_TIMES_MEAN = 400, 4.0
+"""Tokens of a message that count at most for the mean length, and the most that a message counts as, in mean lengths."""
 
-_COMPARED, _ALIKE_FROM, _ALIKE = 20_000, 40, 0.6
-"""Characters that are compared, words below which two texts are not, and the share of runs of three words that
-makes them alike."""
+_COMPARED_CHARS, _MIN_COMPARED_WORDS, _MIN_SHARED = 20_000, 40, 0.6
+"""For near duplicates: characters of a text that are compared, words below which a text is not compared, and the share of runs of
+three words that two near duplicates have in common."""
 
 _SPEAKER = re.compile(r"\s*(\w+(?: \w+)?): ")
 
 
 class Weights(msgspec.Struct, frozen=True):
-    """What counts how much. docs/search.md says what each does to the benchmark.
+    """The weights of everything that counts for a score. docs/search.md says what each does to the benchmark.
 
-    `length`: how much a long message loses (BM25's b, at most to four times the mean length), `saturation` BM25's k1. `beside`:
-    what a word counts for the messages one and two places from the one it stands in, where they lack it. `session` and `whole`:
-    the mean of the session's three best messages, and the session taken as one text. `together`: words within 300 characters.
-    `spelt`: a name or the whole query as it was typed. `named`: the query names who speaks. `person`: a short message of the
-    person. What only repeats or asks keeps this share: `echo`, `searching`, `question`, `empty`.
+    `length` is BM25's b, the penalty for long messages (limited to four times the mean length), and `saturation` BM25's k1.
+    `beside` is the share of a word's value that the messages one and two away from its message get where they lack it. `session`
+    weighs the mean of the session's three best messages, and `whole` the session as a single text. `together` weighs words within
+    300 characters, `spelt` a name or the whole query exactly as typed, `named` a query that names the speaker, and `person` a
+    short message of the person. `echo`, `searching`, `question` and `empty` are the shares of their scores that messages keep
+    which only repeat or ask.
     """
 
     length: float = 0.3
@@ -69,7 +70,7 @@ WEIGHTS = Weights()
 
 
 class MessagePlace(msgspec.Struct, frozen=True):
-    """Where a message stands: its row, its session, and its length in tokens."""
+    """A message without its text: its row id, its session, and its length in tokens."""
 
     row: int
     session: str
@@ -84,14 +85,15 @@ def scored(
     *,
     sessions: bool,
 ) -> dict[int, float]:
-    """The score of each of these places by the rows that hold each word, 1 for one that holds all in a message of mean length.
-    Rows of a session are counted through as it was said. `sessions`: there are several, and they count as well."""
+    """The scores of messages by row id, from the rows `held` that contain each word: 1 for a message of mean length with all
+    words. Successive row ids within a session are neighbours. With `sessions`, the score of its session counts for each message
+    too."""
     at = {place.row: place for place in places}
-    mean = sum(min(place.tokens, _LONG) for place in places) / max(1, len(places))
+    mean = sum(min(place.tokens, _MAX_COUNTED_TOKENS) for place in places) / max(1, len(places))
     ideal = sum(rarity.values()) or 1.0
     k, b = weigh.saturation, weigh.length
     worth = {
-        place.row: (k + 1) / (1 + k * (1 - b + b * min(place.tokens / max(mean, 1), _TIMES))) / ideal
+        place.row: (k + 1) / (1 + k * (1 - b + b * min(place.tokens / max(mean, 1), _MAX_TIMES_MEAN))) / ideal
         for place in places
     }
     beside = list(enumerate(weigh.beside, 1))
@@ -110,19 +112,19 @@ def scored(
         for row, value in best.items():
             total[row] += value
     if sessions:
-        bonus = _of_sessions(held, at, own, weigh, ideal)
+        bonus = _session_scores(held, at, own, weigh, ideal)
         return {row: value + bonus.get(at[row].session, 0.0) for row, value in total.items()}
     return dict(total)
 
 
-def _of_sessions(
+def _session_scores(
     held: Mapping[Unit, set[int]],
     at: Mapping[int, MessagePlace],
     own: Mapping[int, float],
     weigh: Weights,
     ideal: float,
 ) -> dict[str, float]:
-    """What each session adds to all of its messages."""
+    """The score that each session adds to all of its messages."""
     best: dict[str, list[float]] = defaultdict(list)
     for row, value in own.items():
         best[at[row].session].append(value)
@@ -141,29 +143,30 @@ def _of_sessions(
 
 
 def rarity_of(holding: int, total: int) -> float:
-    """BM25's: the rarer a word among all, the more it says. Never below 0."""
+    """BM25's inverse document frequency of a word that `holding` of `total` messages contain. Never below 0."""
     return log(1 + (max(total - holding, 0) + 0.5) / (holding + 0.5))
 
 
 def near_duplicates(texts: Iterable[tuple[int, str]]) -> dict[int, int]:
-    """Which of these long texts, in order, says nearly the same as an earlier one: by their keys."""
+    """The near duplicates among long texts with keys: the key of each one that says nearly the duplicate_of as an earlier one,
+    with the key of that one."""
     seen: list[tuple[int, frozenset[int]]] = []
-    same: dict[int, int] = {}
+    duplicate_of: dict[int, int] = {}
     for key, text in texts:
-        words = re.findall(r"\w+", text[:_COMPARED].lower())
-        if len(words) < _ALIKE_FROM:
+        words = re.findall(r"\w+", text[:_COMPARED_CHARS].lower())
+        if len(words) < _MIN_COMPARED_WORDS:
             continue
         runs = frozenset(hash(run) for run in zip(words, words[1:], words[2:], strict=False))
-        first = next((k for k, others in seen if len(runs & others) >= _ALIKE * len(runs | others)), None)
-        if first is None:
+        earlier = next((k for k, others in seen if len(runs & others) >= _MIN_SHARED * len(runs | others)), None)
+        if earlier is None:
             seen.append((key, runs))
         else:
-            same[key] = first
-    return same
+            duplicate_of[key] = earlier
+    return duplicate_of
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A message that may be what is looked for. `rank` is its score by the index alone; `kind` its group's."""
+    """A message that may answer the query. `rank` is its score by the index alone, `kind` that of its group."""
 
     id: int
     session: str
@@ -182,25 +185,25 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def echo(self) -> bool:
-        """It says again what was said elsewhere: something recalled, or a note that quotes."""
+        """Whether it repeats other messages: a result of recall, or a note that quotes."""
         return self.tool == "recall" or (self.kind == "note" and self.role == "user")
 
     @property
     def question(self) -> bool:
-        """A person asks: the answer is elsewhere."""
+        """Whether it is a question of the person, so that the answer is elsewhere."""
         return self.role == "user" and len(self.text) < _MAX_QUESTION_CHARS and self.text.rstrip().endswith(("?", "？"))
 
     @property
     def searching(self) -> bool:
-        """It only asks: a call of a tool that searches, or its short word that there is nothing."""
+        """Whether it only searches: a call of a tool that searches, or its short result, which says that nothing was found."""
         names = {part for name in self.tool.lower().split() for part in name.split("_")}
         asks = self.role == "assistant" or (self.role == "tool" and len(self.text) < _MAX_QUESTION_CHARS)
         return asks and bool(names & _SEARCHING)
 
 
 class Match(msgspec.Struct, frozen=True):
-    """A candidate weighed. `start` is where the best passage begins, in characters of its text; `empty` that it says no more than
-    the query. `alike` are messages that say nearly the same, by id; `again` that it is one of them, and another stands for it."""
+    """A candidate with its score. `start` is the offset of its best passage, in characters; `empty` that it says no more than the
+    query. `alike` are the ids of its near duplicates; `again` marks a near duplicate that another match stands for."""
 
     candidate: Candidate
     score: float
@@ -211,7 +214,7 @@ class Match(msgspec.Struct, frozen=True):
 
     @property
     def good(self) -> bool:
-        """It may be an answer, not only the question again."""
+        """Whether it may be an answer, and does not only repeat the question."""
         return not (self.empty or self.candidate.echo or self.candidate.searching)
 
 
@@ -223,7 +226,7 @@ def ranked(
     *,
     answers: bool = False,
 ) -> list[Match]:
-    """The candidates, the best first; of equals the newer. With `answers`, what only asks goes to the end."""
+    """The candidates as matches, the best first, of equal ones the newer. With `answers`, questions lose score."""
     matches = [rank_candidate(candidate, query, worth, weights, answers=answers) for candidate in candidates]
     return sorted(matches, key=lambda m: (-round(m.score, 3), -m.candidate.id))
 
@@ -231,12 +234,12 @@ def ranked(
 def rank_candidate(
     candidate: Candidate, query: Query, worth: Mapping[Unit, float], weights: Weights, *, answers: bool = False
 ) -> Match:
-    """Its rank, and what its text says: words close together, exact spelling, and who said it."""
+    """Score a candidate by its rank and its text: words close together, exact spelling, and the speaker."""
     lower = candidate.text.lower()
-    places = _places(lower, worth)
+    places = _positions(lower, worth)
     if not places and not lower.isascii():
-        places = _places(fold(lower[:_MAX_FOLDED_CHARS]), worth)
-    together, start = _best(places)
+        places = _positions(fold(lower[:_MAX_FOLDED_CHARS]), worth)
+    together, start = _densest_window(places)
     score = candidate.rank + weights.together * together + weights.spelt * _exact(lower, query)
     speaker = _SPEAKER.match(lower)
     score *= 1 + weights.named * bool(speaker and speaker[1] in {unit.word for unit in query.units})
@@ -253,54 +256,57 @@ def rank_candidate(
     return Match(candidate, score, start, empty)
 
 
-def _places(lower: str, worth: Mapping[Unit, float]) -> list[tuple[int, Unit, float]]:
-    """Where the words stand, in order, with what each place is worth."""
+def _positions(lower: str, worth: Mapping[Unit, float]) -> list[tuple[int, Unit, float]]:
+    """The positions of all words in a text, in order, each with its word and value."""
     found: list[tuple[int, Unit, float]] = []
     for unit, value in worth.items():
-        found += [(place, unit, value * share) for place, share in _of_unit(lower, unit)]
+        found += [(place, unit, value * share) for place, share in _positions_of_word(lower, unit)]
     return sorted(found, key=lambda p: p[0])
 
 
-def _of_unit(lower: str, unit: Unit) -> list[tuple[int, float]]:
+def _positions_of_word(lower: str, unit: Unit) -> list[tuple[int, float]]:
+    """The positions of one word, each with the share of its value; parts of longer words count only where it stands nowhere
+    else."""
     found: list[tuple[int, float]] = []
     inside = -1
     place = lower.find(unit.root)
-    while place >= 0 and len(found) < _MAX_PLACES_OF_A_WORD:
+    while place >= 0 and len(found) < _MAX_POSITIONS_OF_A_WORD:
         if not unit.spaced:
             found.append((place, 1.0))
         elif place and lower[place - 1].isalnum():
             inside = place
-        elif share := _as(lower, place, unit):
+        elif share := _form_share(lower, place, unit):
             found.append((place, share))
         else:
             inside = place
         place = lower.find(unit.root, place + 1)
-    return found if found or inside < 0 else [(inside, _INSIDE)]
+    return found if found or inside < 0 else [(inside, _PART_SHARE)]
 
 
-def _as(lower: str, place: int, unit: Unit) -> float:
-    """What the word at this place is worth as that word: all, or nearly as much as another form of it."""
+def _form_share(lower: str, place: int, unit: Unit) -> float:
+    """The share of its value for the word at this position: 1 for the word itself, less for another form of it, 0 for another
+    word."""
     end = place + len(unit.root)
     while end < len(lower) and lower[end].isalnum() and end - place < 60:
         end += 1
     word = lower[place:end]
-    return 1.0 if word == unit.word else _NEARLY * (stem(word) in unit.forms)
+    return 1.0 if word == unit.word else _OTHER_FORM_SHARE * (stem(word) in unit.forms)
 
 
-def _best(places: Sequence[tuple[int, Unit, float]]) -> tuple[float, int]:
-    """The most that stands within `_PROXIMITY_CHARS` characters, and where it begins."""
+def _densest_window(places: Sequence[tuple[int, Unit, float]]) -> tuple[float, int]:
+    """The highest total value of different words within `_PROXIMITY_CHARS` characters, and the position where they begin."""
     best, start, first = 0.0, places[0][0] if places else 0, 0
     held: dict[Unit, list[float]] = {}
     total = 0.0
     for place, unit, value in places:
-        mine = held.setdefault(unit, [])
-        total += max(0.0, value - max(mine, default=0.0))
-        mine.append(value)
+        values = held.setdefault(unit, [])
+        total += max(0.0, value - max(values, default=0.0))
+        values.append(value)
         while place - places[first][0] > _PROXIMITY_CHARS:
-            _, gone, its = places[first]
-            rest = held[gone]
-            rest.pop(0)
-            total -= max(0.0, its - max(rest, default=0.0))
+            _, left_unit, left_value = places[first]
+            remaining = held[left_unit]
+            remaining.pop(0)
+            total -= max(0.0, left_value - max(remaining, default=0.0))
             first += 1
         if total > best + 1e-9:
             best, start = total, places[first][0]
@@ -308,13 +314,15 @@ def _best(places: Sequence[tuple[int, Unit, float]]) -> tuple[float, int]:
 
 
 def _exact(lower: str, query: Query) -> float:
-    """The whole query as it was typed, and names with signs in them (a path, a flag) spelt as they are."""
+    """How exactly the text has what was typed, from 0 to 1: names with punctuation in them (a path, a flag), and the whole
+    query."""
     names = [term.lower() for term in query.terms if not term.isalnum() and len(term) > 3]
     spelt = sum(name in lower for name in names) / len(names) if names else 0.0
     return 0.6 * spelt + (0.4 if len(query.terms) > 1 and " ".join(query.terms).lower() in lower else 0.0)
 
 
 def _says_no_more(lower: str, query: Query) -> bool:
+    """Whether a short text has hardly any word that the query lacks."""
     if len(query.units) < 3 or len(lower) > _MAX_QUESTION_CHARS:
         return False
     mine = {unit.word for unit in query.units} | {term.lower().strip("?!.,;:") for term in query.terms}

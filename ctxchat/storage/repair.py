@@ -1,5 +1,5 @@
-"""A damaged store made anew from all that can be read of it: the journals, entry by entry, and from them what lists, search and
-archive need. The damaged file is kept under `backups/`.
+"""Rebuilds a damaged database from everything that can be read of it: the journals entry by entry, and from them the tables for
+lists, search and archive. The damaged file is kept under `backups/`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ctxchat.storage.sessions import SessionRow
 
 
 class Repaired(msgspec.Struct, frozen=True):
-    """What was found before and after, and where the damaged file is kept (empty where it did not have to be made anew)."""
+    """The inspections before and after a repair, and the path of the damaged file (empty where the database was not rebuilt)."""
 
     before: Inspected
     after: Inspected
@@ -31,12 +31,12 @@ class Repaired(msgspec.Struct, frozen=True):
 
 
 def repair(folder: Path, progress: Progress = lambda done, of: None) -> Repaired:
-    """Mend what can be mended. Raises StorageError, having changed nothing, where the file is no database of ours at all, where
-    nothing may be written, and while another ctxchat has it open."""
+    """Repair a store as far as possible. Raises StorageError, having changed nothing, where the file is no database of ctxchat,
+    where nothing may be written, and while another ctxchat has it open."""
     try:
         database = Database(folder)
     except NotOurs:
-        return _beheaded(folder, progress)
+        return _repair_header(folder, progress)
     with database:
         if database.only_read:
             raise StorageError(database.only_read, "Nothing was changed.")
@@ -45,22 +45,22 @@ def repair(folder: Path, progress: Progress = lambda done, of: None) -> Repaired
         after = inspection.inspect(database) if before.faults else before
         if all(fault.known for fault in after.faults):
             return Repaired(before, after)
-        kept = _replaced(database, folder, progress)
+        kept = _replace(database, folder, progress)
     with Database(folder) as database:
         return Repaired(before, inspection.inspect(database), str(kept))
 
 
-def _replaced(database: Database, folder: Path, progress: Progress) -> Path:
+def _replace(database: Database, folder: Path, progress: Progress) -> Path:
     stamp = database.now().replace(":", "").replace("-", "")
     with tempfile.TemporaryDirectory(prefix=".repair-", dir=folder) as place:
-        _made_anew(database, Path(place), progress)
+        _rebuild(database, Path(place), progress)
         database.close()
         return backups.replace(folder, Path(place) / FILE, f"damaged-{stamp}.db")
 
 
-def _beheaded(folder: Path, progress: Progress) -> Repaired:
-    """The same where the file was cut short, or its first page is damaged, which says what it is and where each table begins: a
-    fresh database has the same there, for its tables are made in the same order."""
+def _repair_header(folder: Path, progress: Progress) -> Repaired:
+    """Repair a file whose end was cut off, or whose first page is damaged. That page has the format and where each table begins,
+    and is taken from a new database: its tables are created in the same order, so they begin at the same pages."""
     with tempfile.TemporaryDirectory(prefix=".head-", dir=folder) as place:
         for part in (FILE, f"{FILE}-wal"):
             if (folder / part).is_file():
@@ -72,7 +72,9 @@ def _beheaded(folder: Path, progress: Progress) -> Repaired:
         body = bytearray((Path(place) / FILE).read_bytes())
         body[:size] = head[:size]
         body += bytes(max(0, len(head) - len(body)))
-        body[28:40] = (len(body) // size).to_bytes(4, "big") + bytes(8)  # its length, and no list of free pages
+        body[28:40] = (len(body) // size).to_bytes(4, "big") + bytes(
+            8
+        )  # the number of pages, and no list of free pages
         (Path(place) / FILE).write_bytes(body)
         _link_files(folder, Path(place))
         with Database(Path(place)) as database:
@@ -83,27 +85,27 @@ def _beheaded(folder: Path, progress: Progress) -> Repaired:
                 )
             what = "the file was no database any more: its first page was damaged, or its end was cut off"
             before = msgspec.structs.replace(before, faults=(Fault(what, mendable=True), *before.faults))
-            kept = _replaced(database, folder, progress)
+            kept = _replace(database, folder, progress)
     with Database(folder) as database:
         return Repaired(before, inspection.inspect(database), str(kept))
 
 
 def _link_files(folder: Path, place: Path) -> None:
-    """The sessions' folders are there too, for the look."""
+    """Make the sessions' folders visible from `place`, for the inspection."""
     with suppress(OSError):
         (place / "sessions").symlink_to(folder / "sessions", target_is_directory=True)
 
 
 def _write_files(database: Database) -> None:
-    """Texts in the sessions' folders whose whole the record has; what stands in their place is put aside."""
+    """Write missing or changed files of the sessions' folders whose text the record has; a changed file is renamed first."""
     keys = around.BySession(database.query)
     for row in sessions.around_damage(database):
         with suppress(CtxchatError):
             ledger = loading.load_state(database, row.id, keys=keys).state.ledger
-            known = {m.id: m for m in ledger.messages()}
+            by_id = {m.id: m for m in ledger.messages()}
             folder = private_files.session_folder(database.folder, row.id)
             for path in inspection.wanting(database, row.id, ledger):
-                text = inspection.original(known, path)
+                text = inspection.original(by_id, path)
                 if text is None:
                     continue
                 place = (
@@ -115,14 +117,16 @@ def _write_files(database: Database) -> None:
                 private_files.write_private(place, text.encode("utf-8", "replace"))
 
 
-def _made_anew(old: Database, place: Path, progress: Progress) -> None:
-    """A database in `place` with everything that can be read of the old one."""
+def _rebuild(old: Database, place: Path, progress: Progress) -> None:
+    """Create a database in the folder `place` with everything that can be read of the old one."""
     times: dict[tuple[str, int], str] = {}
     used: dict[str, int] = {}
     for number, session, seq, at in around.rows(old.query, "rowid, session, seq, at", "journal"):
         times[session, seq], used[session] = at, number
     keys = around.BySession(old.query)
-    rows = sorted(sessions.around_damage(old), key=lambda row: used.get(row.id, 0))  # the one used last is written last
+    rows = sorted(
+        sessions.around_damage(old), key=lambda row: used.get(row.id, 0)
+    )  # in the order of use, which row ids then show
     with Database(place, now=old.now, count=old.count, full_text=False) as new:
         for number, row in enumerate(rows):
             progress(number, len(rows))
@@ -133,19 +137,20 @@ def _made_anew(old: Database, place: Path, progress: Progress) -> None:
                 for seq, record in records:
                     at = times.get((row.id, seq), at)
                     entries.append(connection, row.id, [record], at, new.count)
-                _as_it_was(connection, row, fold(record for _, record in records).used)
+                _restore_columns(connection, row, fold(record for _, record in records).used)
         with new.transaction(linked=False) as connection:
             for table, about in schema.TABLES.items():
                 if about.copied:
-                    _copied(old, connection, table, about.copied)
+                    _copy_table(old, connection, table, about.copied)
             connection.execute("DELETE FROM doomed WHERE session IN (SELECT id FROM sessions)")
             connection.execute("DELETE FROM meta WHERE key IN ('index', ?)", (index.MISSED,))
         new.query("PRAGMA wal_checkpoint(TRUNCATE)")
     backups.checked(place / FILE, old.version)
 
 
-def _as_it_was(connection: sqlite3.Connection, row: SessionRow, used: int) -> None:
-    """What lists say of a session and its entries do not."""
+def _restore_columns(connection: sqlite3.Connection, row: SessionRow, used: int) -> None:
+    """Restore the columns of a session's row that do not follow from its entries; `used` is for a row without a count of
+    tokens."""
     about: dict[str, Any] = {
         "created": row.created,
         "updated": row.updated,
@@ -160,7 +165,7 @@ def _as_it_was(connection: sqlite3.Connection, row: SessionRow, used: int) -> No
     connection.execute(f"UPDATE sessions SET {marks} WHERE id = ?", (*about.values(), row.id))
 
 
-def _copied(old: Database, connection: sqlite3.Connection, table: str, columns: str) -> None:
+def _copy_table(old: Database, connection: sqlite3.Connection, table: str, columns: str) -> None:
     marks = ", ".join("?" for _ in columns.split(","))
     connection.executemany(
         f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})", list(around.rows(old.query, columns, table))

@@ -77,20 +77,20 @@ _FIRST: Migration = (
         FOREIGN KEY (session, compaction) REFERENCES compactions ON DELETE CASCADE)""",
     "CREATE INDEX covers_by_compaction ON covers (session, compaction)",
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    # Sessions whose rows are gone and whose folder still has to go: tried again at every start.
+    # Sessions whose deletion, or whose import, is not finished: it is completed at the next start.
     "CREATE TABLE doomed (session TEXT PRIMARY KEY)",
 )
 
 # The names of the tools that a message called or is the result of, so that search can tell an answer from its echo.
 _TOOLS: Migration = ("ALTER TABLE messages ADD COLUMN tool TEXT NOT NULL DEFAULT ''",)
 
-# Whether `used` is reckoned and not what a server counted; where no reply was ever counted it is 0, and reckoned when asked for.
+# Whether `used` is an estimate and not counted by a server. Where no reply was ever counted it is 0, and estimated at each query.
 _ESTIMATED: Migration = ("ALTER TABLE sessions ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0",)
 
-# Messages that came back of a compaction by undo in part; `after` and `messages` are then those of what is left of it.
+# Messages that undo in part brought back; `after` and `messages` then describe what is left of the compaction.
 _IN_PART: Migration = ("ALTER TABLE compactions ADD COLUMN put_back INTEGER NOT NULL DEFAULT 0",)
 
-# The folder a session was begun in, empty where nobody knows; and whether an agent began it, for a task of another session.
+# The folder a session was begun in, empty where unknown; and whether an agent began it, for a task of another session.
 _FOLDER: Migration = (
     "ALTER TABLE sessions ADD COLUMN folder TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE sessions ADD COLUMN delegated INTEGER NOT NULL DEFAULT 0",
@@ -99,8 +99,8 @@ _FOLDER: Migration = (
 # The search index moves to a file of its own.
 _OWN_INDEX: Migration = (index.forget_old_index,)
 
-# Where a session was brought in from: the agent and its own id for it, the file and what it was like then, and how many
-# entries that made. A session with more entries was gone on with here.
+# The origin of an imported session: the agent and its id there, the file with its size and time then, and the number of entries
+# imported. A session with more entries was continued in ctxchat.
 _ORIGINS: Migration = (
     """CREATE TABLE origins (
         session TEXT PRIMARY KEY REFERENCES sessions ON DELETE CASCADE, source TEXT NOT NULL UNIQUE, path TEXT NOT NULL,
@@ -118,29 +118,30 @@ def version(connection: sqlite3.Connection) -> int:
 
 
 def check_ours(connection: sqlite3.Connection, path: Path, newest: int) -> None:
-    """Raises StorageError for a database that is somebody else's or made by a newer ctxchat."""
-    connection.execute("BEGIN")  # one look at all three: another start may be making the tables at this moment
+    """Raise StorageError for a database of another program or of a newer ctxchat."""
+    connection.execute("BEGIN")  # one consistent read of all three: another process may be creating the tables
     try:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        found = version(connection)
+        own_version = version(connection)
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
     if tables and application != APPLICATION_ID:
         raise unreadable(path, "it belongs to another program")
-    if found > newest:
+    if own_version > newest:
         raise StorageError(f"{path} was written by a newer ctxchat.", "Update ctxchat to open it.")
 
 
 def migrate(
     connection: sqlite3.Connection, migrations: Sequence[Migration], backup: Callable[[int], Path]
 ) -> list[Path]:
-    """Bring the database to the newest version; the copies that were made. Raises sqlite3.Error, having changed nothing."""
+    """Migrate the database to the newest version; the paths of the copies made before each step. Raises sqlite3.Error; the failed
+    step then changed nothing."""
     copies: list[Path] = []
-    begun = version(connection)
-    for number in range(begun, len(migrations)):
-        if begun:
+    first = version(connection)
+    for number in range(first, len(migrations)):
+        if first:
             copies.append(backup(number))
         connection.execute("BEGIN IMMEDIATE")
         try:

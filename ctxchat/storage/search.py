@@ -1,4 +1,5 @@
-"""Search over everything ever said: candidates from the index in a few strokes, weighed one by one. Reads only."""
+"""Searches all messages: takes candidates from the index in a few queries, then scores their texts. Only reads, apart from
+rebuilding a damaged index."""
 
 from __future__ import annotations
 
@@ -28,17 +29,17 @@ from ctxchat.storage.ranking import (
 )
 from ctxchat.storage.snippet import passage, snippet
 
-_MAX_ROWS = (
-    8_000  # rows that the index is asked for in all, the rarest words first; of words that are everywhere, the newest
-)
-_MAX_PLACED_ROWS = 600  # of these, those that are scored with their neighbours: they hold the most
-_MAX_WEIGHED_ROWS = 40  # of these, those whose text is read and weighed
-_MAX_READ_CHARS = 4_000_000  # characters of a message that are looked at
-_MAX_SCANNED_MESSAGES = 20_000  # messages, the newest, that are looked through for parts of longer words
+_MAX_ROWS = 8_000
+"""Rows read from the index for all words together, the rarest words first; of frequent words, the newest rows."""
+
+_MAX_PLACED_ROWS = 600  # rows with the most words, which are scored together with their neighbours
+_MAX_WEIGHED_ROWS = 40  # best rows by that score, whose texts are read and scored
+_MAX_READ_CHARS = 4_000_000  # characters of a message that are read
+_MAX_SCANNED_MESSAGES = 20_000  # newest messages that are scanned for parts of longer words
 
 _IN_SESSION = "m.session = ?"
 IS_NOTE = """EXISTS (SELECT 1 FROM groups n WHERE n.session = m.session AND n.place = m.place AND n.kind = 'note')"""
-"""A message `m` is a note for the model: its role is that of a person, who never said it."""
+"""SQL condition: the message `m` is a note for the model, which has the role of the user but was not written by a person."""
 
 _SELECT = f"""SELECT m.id, m.session, m.seq, m.role, substr(m.text, 1, {_MAX_READ_CHARS}), m.tokens, m.at, m.place, m.tool,
     g.id, g.kind, g.turn, s.title
@@ -56,22 +57,22 @@ def search(
     marks: tuple[str, str] = ("«", "»"),
     weights: Weights = WEIGHTS,
 ) -> list[Hit]:
-    """Messages that hold all the words of a query, the best first; "…" keeps words together.
+    """The messages that contain all words of a query, the best first; words in double quotes must stand together.
 
-    A question in whole words, or words that no message holds all of, find those that hold most of them, other forms of them, and
-    what was said beside; at last parts of longer words. Filters may be typed among them (`FILTERS`), and do without words: then
-    the newest. `session` is short for a scope of that session. `marks` stand around what was found in a snippet, which is one
-    line without control characters. A compaction in the scope may be given by a unique beginning of its id. Raises
+    Where no message has all words, and for a question, messages with most of them or with other forms are found, and their
+    neighbours; failing that, parts of longer words. The query may contain filters (`who:me`, see `split_filters`); filters alone
+    find the newest messages. `session` is short for a scope of that session. `marks` are put around what was found in a snippet,
+    which is one line without control characters. A compaction in the scope may be given by a unique beginning of its id. Raises
     StorageError and UsageError.
     """
     within = scope or Scope()
     within = msgspec.structs.replace(within, session=session) if session else within
-    before, after = (_pass(database, name) for name in (within.before, within.after))
+    before, after = (_compaction_id(database, name) for name in (within.before, within.after))
     within = msgspec.structs.replace(within, before=before, after=after)
     if limit < 1:
         return []
-    query, narrow = split_filters(query, within, datetime.fromisoformat(database.now()).astimezone())
-    filtered, within = narrow != within, narrow
+    query, filtered_scope = split_filters(query, within, datetime.fromisoformat(database.now()).astimezone())
+    filtered, within = filtered_scope != within, filtered_scope
     database.follow_index()
     try:
         wanted = parse(query, _languages(database))
@@ -88,7 +89,7 @@ def search(
 
 
 def _languages(database: Database) -> list[str]:
-    """Those that messages are written in, where an index knows."""
+    """The languages that messages are written in, as far as the index knows."""
     if not database.fts:
         return ["english"]
     held = "SELECT rowid FROM fts.stems WHERE stems MATCH ? LIMIT 1"
@@ -100,8 +101,8 @@ def _find_matches(database: Database, query: Query, scope: Scope, limit: int, we
     return kind(database, query, scope, limit, weights).run()
 
 
-def _pass(database: Database, name: str) -> str:
-    """The id of a compaction by its unique beginning."""
+def _compaction_id(database: Database, name: str) -> str:
+    """The id of the compaction whose id begins with `name`. Raises UsageError for none or several."""
     if name in {"", NEWEST}:
         return name
     rows = database.query("SELECT DISTINCT id FROM compactions WHERE substr(id, 1, ?) = ?", (len(name), name))
@@ -117,7 +118,7 @@ def _pass(database: Database, name: str) -> str:
 
 
 class _Scan:
-    """A search without an index: every message is looked at."""
+    """A search without an index, which scans every message."""
 
     def __init__(self, database: Database, query: Query, scope: Scope, limit: int, weights: Weights) -> None:
         self._database, self._query, self._scope, self._limit, self._weights = database, query, scope, limit, weights
@@ -134,14 +135,15 @@ class _Scan:
         return self._ranked(found)
 
     def _newest(self) -> list[Match]:
-        """What the filters alone leave."""
+        """The newest messages that pass the filters."""
         tests = " AND ".join(self._tests)
         source = f"(SELECT m.id AS id FROM messages m WHERE {tests} ORDER BY m.id DESC LIMIT ?) f"
         rows = self._database.query(_SELECT.format(source=source) + " ORDER BY m.id DESC", (*self._values, self._limit))
         return [Match(Candidate(*row), 0.0) for row in rows]
 
     def _scan(self, terms: Sequence[str], joined: str, since: int = 0) -> list[Candidate]:
-        """The newest messages that hold these terms, parts of longer words too, from that row on."""
+        """The newest messages that contain these terms, also within longer words, from row id `since` on. `joined` is AND or
+        OR."""
         like = [r"m.text LIKE ? ESCAPE '\'" for _ in terms]
         tests = " AND ".join([f"m.id >= {since}", f"({joined.join(like)})", *self._tests])
         patterns = ["%" + re.sub(r"([\\%_])", r"\\\1", term) + "%" for term in terms]
@@ -154,11 +156,11 @@ class _Scan:
     def _ranked(self, candidates: Sequence[Candidate]) -> list[Match]:
         unique = list({c.id: c for c in candidates}.values())
         found = ranked(unique, self._query, self._worth, self._weights, answers=self._scope.recall)
-        return _once(found)
+        return _without_duplicates(found)
 
 
 class _Search(_Scan):
-    """A search by the index: which messages hold which words, then the best of them by their texts."""
+    """A search by the index: scores messages by the words they contain, then the best of them by their texts."""
 
     def run(self) -> list[Match]:
         """The matches, best first."""
@@ -169,34 +171,34 @@ class _Search(_Scan):
         often = {unit: self._often(unit, newest) for unit in self._query.units}
         held = self._rows_holding(often)
         rarity = {unit: rarity_of(max(often[unit], len(held[unit])), newest) for unit in self._query.units}
-        whole = sum(rarity.values()) or 1.0
-        self._worth = {unit: value / whole for unit, value in rarity.items()}
+        total = sum(rarity.values()) or 1.0
+        self._worth = {unit: value / total for unit, value in rarity.items()}
         first, *others = held.values()
-        every = first.intersection(*others)
+        rows_with_all = first.intersection(*others)
         found: list[Match] = []
-        if every and not self._query.question:
-            found = self._best(dict.fromkeys(held, every), rarity)
+        if rows_with_all and not self._query.question:
+            found = self._best(dict.fromkeys(held, rows_with_all), rarity)
         if not any(m.good for m in found) and not self._query.phrases:
             found = self._best(held, rarity)
         return found or self._ranked(self._scan(self._query.terms, " AND ", newest - _MAX_SCANNED_MESSAGES))
 
     def _often(self, unit: Unit, newest: int) -> int:
-        """How many messages hold a word; for one that is everywhere as often as in the newest that do, since counting all takes
-        as long as there are many."""
+        """How many messages contain a word. For frequent words it is estimated from the newest ones, since counting takes time
+        for each."""
         held = "SELECT rowid FROM fts.stems WHERE stems MATCH ? ORDER BY rowid DESC LIMIT ?"
         sql = f"SELECT count(*), min(rowid) FROM ({held})"
         many, oldest = self._database.query(sql, (unit.expression, _MAX_ROWS))[0]
         return many if many < _MAX_ROWS else many * newest // max(1, newest - oldest)
 
     def _between(self) -> tuple[int, int]:
-        """The rows that the scope may hold, as far as that is told at once."""
+        """The lowest and highest row id that the scope can contain, as far as a fast query tells."""
         if not self._scope.session:
             return (0, 1 << 62)
         sql = "SELECT coalesce(min(id), 0), coalesce(max(id), 0) FROM messages WHERE session = ?"
         return tuple(self._database.query(sql, (self._scope.session,))[0])  # type: ignore[return-value]
 
     def _rows_holding(self, often: dict[Unit, int]) -> dict[Unit, set[int]]:
-        """The rows that hold each word; of a word that is everywhere only those that hold a rarer one too."""
+        """The rows that contain each word; for a frequent word only those that also contain a rarer one."""
         marks = [f'"{mark("role", self._scope.role)}"'] if self._scope.role else []
         marks += [f'"{mark("tool", self._scope.tool)}"'] if self._scope.tool else []
         required = self._with_phrases()
@@ -210,14 +212,14 @@ class _Search(_Scan):
                 rare.append(unit.expression)
             rows = self._matching("stems", wanted, _MAX_ROWS)
             typed = self._query.typed and unit == self._query.units[-1] and unit.spaced
-            if typed and often[unit] < _MAX_ROWS:  # it may still be being typed
+            if typed and often[unit] < _MAX_ROWS:  # the word may be unfinished
                 rows |= self._matching("search", f"{phrase(self._query.typed)} *", _MAX_ROWS // 2)
             held[unit] = rows if required is None else rows & required
             left -= len(rows)
         return held
 
     def _with_phrases(self) -> set[int] | None:
-        """The rows that hold all that stands in double quotes, and the file; None where nothing is wanted."""
+        """The rows that contain all quoted phrases and the file of the scope; None where there are neither."""
         wanted = [*self._query.phrases, *([self._scope.file] if re.search(r"[^\W_]", self._scope.file) else [])]
         return self._matching("search", " AND ".join(map(phrase, wanted)), 4 * _MAX_ROWS) if wanted else None
 
@@ -228,7 +230,7 @@ class _Search(_Scan):
         return {row for (row,) in self._database.query(sql, (expression, *self._rows, many))}
 
     def _best(self, held: dict[Unit, set[int]], rarity: dict[Unit, float]) -> list[Match]:
-        """The best of the messages that hold any of these words, or stand beside one."""
+        """The best matches among the messages that contain any of these words, or are next to one that does."""
         most = Counter[int]()
         for unit, rows in held.items():
             for row in rows:
@@ -236,7 +238,7 @@ class _Search(_Scan):
         kept = {row for row, _ in most.most_common(_MAX_PLACED_ROWS)}
         weights = self._weights
         if not self._query.question:
-            weights = msgspec.structs.replace(weights, beside=())  # who gives words wants those that hold them
+            weights = msgspec.structs.replace(weights, beside=())  # single words are meant to be in the message itself
         else:
             kept |= {row + away for row, _ in most.most_common(_MAX_PLACED_ROWS // 4) for away in (-2, -1, 1, 2)}
         scores = scored(held, self._places(kept), rarity, weights, sessions=not self._scope.session)
@@ -245,19 +247,19 @@ class _Search(_Scan):
         return self._ranked([Candidate(*row, rank=scores[row[0]]) for row in rows])
 
     def _places(self, rows: set[int]) -> list[MessagePlace]:
-        """Those of these rows that are in the scope."""
+        """These rows as places, without those outside the scope."""
         tests = " ".join(f"AND {test}" for test in self._tests)
         sql = f"SELECT m.id, m.session, m.tokens FROM messages m WHERE m.id IN (SELECT value FROM json_each(?)) {tests}"
         return [MessagePlace(*row) for row in self._database.query(sql, (json(sorted(rows)), *self._values))]
 
 
 def json(rows: Sequence[int]) -> str:
-    """Row ids for json_each."""
+    """Row ids as a JSON array, for SQLite's json_each."""
     return f"[{','.join(map(str, rows))}]"
 
 
-def _once(found: list[Match]) -> list[Match]:
-    """Of what is said nearly the same several times only the newest, in the place of the best; the others at the end."""
+def _without_duplicates(found: list[Match]) -> list[Match]:
+    """The matches, with near duplicates put together: the newest takes the position of the best, the others go to the end."""
     same = near_duplicates((m.candidate.id, m.candidate.text) for m in found)
     if not same:
         return found
@@ -271,15 +273,15 @@ def _once(found: list[Match]) -> list[Match]:
     for match in found:
         id = match.candidate.id
         if id in newest:
-            told = tuple(f"m{by[k].candidate.seq}" for k in others[id])
-            kept.append(msgspec.structs.replace(by[newest[id]], score=match.score, alike=told))
+            alike_ids = tuple(f"m{by[k].candidate.seq}" for k in others[id])
+            kept.append(msgspec.structs.replace(by[newest[id]], score=match.score, alike=alike_ids))
         elif id not in same:
             kept.append(match)
     return kept + [msgspec.structs.replace(by[k], again=True) for ks in others.values() for k in ks]
 
 
 def _tests(scope: Scope) -> tuple[list[str], list[object]]:
-    """The scope as conditions on a message `m`, with their values in order."""
+    """The scope as SQL conditions on a message `m`, and their values in order."""
     tests: list[str] = [_IN_SESSION] if scope.session else []
     values: list[object] = [scope.session] if scope.session else []
     if scope.role:
@@ -292,7 +294,7 @@ def _tests(scope: Scope) -> tuple[list[str], list[object]]:
         values.append(scope.tool)
     for name, than in ((scope.before, "<"), (scope.after, ">")):
         if name:
-            tests.append(_beside_pass(name, than))
+            tests.append(_side_of_compaction(name, than))
             values += [] if name == NEWEST else [name]
     for test, value in (
         ("m.at >= ?", scope.since),
@@ -306,7 +308,9 @@ def _tests(scope: Scope) -> tuple[list[str], list[object]]:
             values.append(value)
     if scope.recall:
         tests.append("m.tool <> 'recall'")
-    if scope.recall and scope.session and not scope.other:  # elsewhere the last thing asked is no question at hand
+    if (
+        scope.recall and scope.session and not scope.other
+    ):  # only in its own session the last user message is the question itself
         tests.append(
             "NOT (m.role = 'user' AND m.place = (SELECT max(g.place) FROM groups g WHERE g.session = m.session"
             " AND g.kind = 'user'))"
@@ -314,14 +318,15 @@ def _tests(scope: Scope) -> tuple[list[str], list[object]]:
     return tests, values
 
 
-def _beside_pass(name: str, than: str) -> str:
+def _side_of_compaction(name: str, than: str) -> str:
+    """The SQL condition that a message was message_entry before (`<`) or after (`>`) a compaction."""
     which = "NOT c.undone" if name == NEWEST else "c.id = ?"
-    said = "(SELECT g.entry FROM groups g WHERE g.session = m.session AND g.place = m.place)"
-    made = f"(SELECT max(c.entry) FROM compactions c WHERE c.session = m.session AND {which})"
+    message_entry = "(SELECT g.entry FROM groups g WHERE g.session = m.session AND g.place = m.place)"
+    compaction_entry = f"(SELECT max(c.entry) FROM compactions c WHERE c.session = m.session AND {which})"
     if than == ">":
-        return f"{said} > coalesce({made}, 0)"
-    compacted = "m.session IN (SELECT c.session FROM compactions c)"  # looked up once, and most are told by it
-    return f"({compacted} AND {said} < {made})"
+        return f"{message_entry} > coalesce({compaction_entry}, 0)"
+    compacted = "m.session IN (SELECT c.session FROM compactions c)"  # a fast test that excludes most messages
+    return f"({compacted} AND {message_entry} < {compaction_entry})"
 
 
 def _hit(database: Database, match: Match, query: Query, marks: tuple[str, str]) -> Hit:
@@ -347,7 +352,7 @@ def _hit(database: Database, match: Match, query: Query, marks: tuple[str, str])
 
 
 def _folded_by(database: Database, session: str, place: int) -> str:
-    """The latest compaction in force that covers a place of the record."""
+    """The id of the latest compaction in force that covers a group, by its position in the record; empty where none does."""
     found = database.query(
         "SELECT c.id FROM covers x JOIN compactions c ON c.session = x.session AND c.id = x.compaction "
         "WHERE x.session = ? AND x.first <= ? AND x.last >= ? AND NOT c.undone ORDER BY c.entry DESC LIMIT 1",
