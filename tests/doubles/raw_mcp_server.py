@@ -4,8 +4,8 @@
 (results of very many characters), `nested` (a schema without an end beside a good one), `others` (other tools after each call),
 `resources` (of which it has some, and no tools). A `shelf` has resources of every kind, a `pager` a list of them that never
 ends, as `prompts` it has prompts. As `rich` its results are data and images; as `odd` few providers take its
-arguments' names. An `asker` asks a person: `endless` questions, `two` at once, `many` things, or what is `odd`. `crossed` has two
-calls under way: the `late` one asks, and meanwhile the `early` one ends. As
+arguments' names. An `asker` asks a person: `endless` questions, `two` at once, `many` things, `several` of some, or what is
+`odd`. `crossed` has two calls under way: the `late` one asks, and meanwhile the `early` one ends. As
 `harbour` it is right, and up at once; as `busy` as well, with a tool that never answers and one that it dies of."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOOLS = {
     "rich": [(name, OBJECT) for name in ("rows", "same", "wrapped", "picture", "torn")],
     "twins": [("a b", OBJECT), ("a_b", OBJECT), ("a.b", OBJECT), ("x" * 90, OBJECT), ("x" * 91, OBJECT)],
     "harbour": [("add", OBJECT), ("fail", OBJECT)],
-    "asker": [(name, OBJECT) for name in ("endless", "two", "many", "odd")],
+    "asker": [(name, OBJECT) for name in ("endless", "two", "many", "odd", "several")],
     "crossed": [("early", OBJECT), ("late", OBJECT)],
     "busy": [("add", OBJECT), ("slow", OBJECT), ("die", OBJECT)],
     "shapeless": [
@@ -134,6 +134,7 @@ def prompts(method: str, parameters: dict) -> dict | None:
 
 ASKED = {
     "two": [{"a": {"type": "string"}}, {"b": {"type": "string"}}],
+    "several": [{"a": {"type": "array", "items": {"anyOf": [{"const": "x"}, {"const": "y"}, {"const": "z"}]}}}],
     "many": [{f"f{n}": {"type": "string"} for n in range(5_000)}],
     "odd": [
         {"a": 3},

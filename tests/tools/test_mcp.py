@@ -436,6 +436,17 @@ async def test_a_server_that_asks_in_the_older_form_is_connected_anew_in_that(
         assert "Who wants it?" in questions[0] and output == "for Ada"
 
 
+@pytest.mark.parametrize(("said", "came"), [("x, z", ["x", "z"]), ("x, w", None), (" , ", None)])
+async def test_several_of_some_are_answered_with_commas_between(
+    said: str, came: list[str] | None, tmp_path: Path, host: McpHost
+) -> None:
+    async with up(wrong("asker"), tmp_path, host) as server:
+        questions, output = await asked_in(server, "several", tmp_path, said)
+        assert "of: x, y, z" in questions[0]
+        expected = {"action": "decline"} if came is None else {"action": "accept", "content": {"a": came}}
+        assert json.loads(output)["q0"] == expected
+
+
 @pytest.mark.parametrize("said", ["yes", "no"])
 async def test_a_page_that_a_call_wants_opened_is_shown_and_the_call_made_then(
     said: str, tmp_path: Path, host: McpHost
@@ -539,7 +550,7 @@ async def test_no_server_asks_without_an_end_and_each_answer_goes_to_its_own_que
                 elif isinstance(piece, ToolOutput):
                     name = tool.spec.name.removeprefix("harbour__")
                     asked[name], said[name] = questions, piece.text
-        assert asked == {"endless": MAX_QUESTIONS, "two": 2, "many": 0, "odd": 3}
+        assert asked == {"endless": MAX_QUESTIONS, "two": 2, "many": 0, "odd": 3, "several": 1}
         assert json.loads(said["two"])["q0"]["content"] == {"a": "to a"}
         assert json.loads(said["two"])["q1"]["content"] == {"b": "to b"}
         assert json.loads(said["endless"])["q199"] == {"action": "decline"}

@@ -534,21 +534,27 @@ def question_fields(schema: dict[str, Any]) -> tuple[QuestionField, ...] | None:
     return None if None in fields else tuple(field for field in fields if field)
 
 
-def _question_field(name: str, about: object) -> QuestionField | None:
+def _choices(about: object) -> list[object]:
+    """What may be answered; nothing where it is anything."""
     match about:
         case {"enum": [*options]}:
-            pass
-        case {"oneOf": [*each]}:
-            options = [one["const"] for one in each if isinstance(one, dict) and "const" in one]
-        case dict():
-            options = []
+            return cast("list[object]", options)
+        case {"oneOf": [*each]} | {"anyOf": [*each]}:
+            return [one["const"] for one in each if isinstance(one, dict) and "const" in one]
         case _:
-            return None
+            return []
+
+
+def _question_field(name: str, about: object) -> QuestionField | None:
+    if not isinstance(about, dict):
+        return None
     known = cast("dict[str, object]", about)
+    several = known.get("type") == "array"
+    options = _choices(known.get("items") if several else known)
     if len(options) > MAX_CHOICES or any(len(str(option)) > MAX_FIELD_CHARS for option in options):
         return None
     text = ": ".join(str(known[key]) for key in ("title", "description") if known.get(key)) or name
-    kind: Literal["string", "integer", "number", "boolean"] = "string"
+    kind: Literal["string", "integer", "number", "boolean", "list"] = "list" if several else "string"
     for able in ("integer", "number", "boolean"):
         kind = able if known.get("type") == able else kind
     if kind == "boolean":

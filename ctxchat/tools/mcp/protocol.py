@@ -200,7 +200,7 @@ class QuestionField(msgspec.Struct, frozen=True):
 
     name: str
     text: str
-    kind: Literal["string", "integer", "number", "boolean"] = "string"
+    kind: Literal["string", "integer", "number", "boolean", "list"] = "string"
     options: tuple[str, ...] = ()
 
 

@@ -124,8 +124,11 @@ class McpTool:
         try:
             for field in asked.question.fields or (QuestionField("", "", options=("yes", "no")),):
                 waiting: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-                text = f"{opening}\n{field.text}".strip()
-                yield ToolQuestion(text, field.options, partial(_answered, waiting), self._server.name)
+                several = field.kind == "list"
+                among = f" (with commas between, of: {', '.join(field.options)})" if several else ""
+                text = f"{opening}\n{field.text}{among}".strip()
+                options = () if several else field.options
+                yield ToolQuestion(text, options, partial(_answered, waiting), self._server.name)
                 value = _value(await waiting, field)
                 if value is None or (not field.name and value != "yes"):
                     return
@@ -148,7 +151,7 @@ def _answered(waiting: asyncio.Future[str], text: str) -> None:
         waiting.set_result(text)
 
 
-def _value(text: str, field: QuestionField) -> str | int | float | bool | None:
+def _value(text: str, field: QuestionField) -> str | int | float | bool | list[str] | None:
     """An answer in the form that was asked for; None where it is none."""
     text = text.strip()
     with suppress(ValueError):
@@ -157,6 +160,9 @@ def _value(text: str, field: QuestionField) -> str | int | float | bool | None:
                 return int(text)
             case "number":
                 return float(text)
+            case "list":
+                said = [each for part in text.split(",") if (each := part.strip())]
+                return said if said and (not field.options or set(said) <= set(field.options)) else None
             case "boolean":
                 return text.lower() in {"yes", "true", "y"} if text else None
             case _:
