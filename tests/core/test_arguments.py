@@ -45,7 +45,7 @@ def planned(history: list[Message], name: str, **told: object) -> tuple[Ledger, 
     )
 
 
-@pytest.mark.parametrize(("name", "keep", "most"), [("shrink_tool_results", 1, 120), ("oversize", 99, 4000)])
+@pytest.mark.parametrize(("name", "keep", "most"), [("shrink_tool_results", 1, 240), ("oversize", 99, 4000)])
 def test_a_file_that_was_written_is_not_carried_on_whole(name: str, keep: int, most: int) -> None:
     history = [*wrote(1, path="src/app.py", content=CODE), Message(4, "user", "and now?")]
     ledger, plan, after = planned(history, name, keep_recent=keep)
@@ -99,6 +99,22 @@ def test_a_later_fold_takes_the_file_with_it() -> None:
     assert not any(t.name.startswith("tool-results/m2") for s in plan.steps for t in s.spills), (
         "nobody would be pointed there"
     )
+
+
+def test_of_an_edit_what_took_the_place_stays_before_what_was_replaced() -> None:
+    before = "\n".join(f"- [ ] step {n} of the plan as it was first written down" for n in range(12))
+    after = before.replace("[ ]", "[x]", 11)
+    [call, _] = wrote(1, path="plan.md", old_string=before, new_string=after)[1:3]
+    made, _ = short_calls(call, call, 300, METER)
+    told = json.loads(made.calls[0].arguments)
+    assert told["new_string"] == after and len(told["old_string"]) < 200
+
+
+def test_of_a_long_text_the_end_stays_as_well() -> None:
+    listed = "\n".join(f"- [{'x' if n < 60 else ' '}] step {n} of the plan" for n in range(61))
+    call = wrote(1, path="plan.md", content=listed)[1]
+    made, _ = short_calls(call, call, 300, METER, 240)
+    assert json.loads(made.calls[0].arguments)["content"].endswith("\n- [ ] step 60 of the plan")
 
 
 def test_parallel_calls_are_told_apart() -> None:

@@ -1,4 +1,4 @@
-"""Arguments of old calls made short: valid JSON stays valid, long texts keep their beginning and name the file with the whole."""
+"""Shortens arguments of old calls: valid JSON stays valid, long texts keep beginning and end, and name the file with the whole."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ from ctxchat.core.openai import whole_arguments
 from ctxchat.core.strategies.base import Spill
 from ctxchat.core.tokens import TokenCounter
 
-LENGTHS = (6_000, 1_500, 400, 120, 40)
+LENGTHS = (6_000, 1_500, 400, 240, 120, 40)
 """Characters that a text may keep, tried in turn until the arguments fit."""
+
+HEAD_SHARE = 2 / 3
+"""Share of what is kept of a text that stands before the cut; the rest is its end, where a list has what is still open."""
+
+REPLACED_CHARS = 120
+"""Characters kept of a text that an edit has replaced (`old_string` and the like), before anything else is cut."""
 
 MAX_ARGUMENT_ITEMS = 12
 """Items of a list, or fields of an object, that stay."""
@@ -58,7 +64,10 @@ def _short(arguments: str, name: str, cap: int, counter: TokenCounter, longest: 
         return ""
     pointer = f"full arguments: {name}, {tokens} tokens"
     fields: object = msgspec.json.decode(whole_arguments(arguments))
-    text = ""
+    fields = _without_replaced(fields, pointer)
+    text = msgspec.json.encode(fields).decode()
+    if counter.count_text(text) <= cap:
+        return text
     for length in (n for n in LENGTHS if n <= longest):
         text = msgspec.json.encode(_cut(fields, length, pointer)).decode()
         if counter.count_text(text) <= cap:
@@ -66,12 +75,22 @@ def _short(arguments: str, name: str, cap: int, counter: TokenCounter, longest: 
     return text if counter.count_text(text) < tokens else ""
 
 
+def _without_replaced(fields: object, pointer: str) -> object:
+    """The arguments of an edit with the text it replaced cut: what took its place says more."""
+    if not isinstance(fields, dict):
+        return fields
+    named = cast("dict[str, object]", fields)
+    return {key: _cut(item, REPLACED_CHARS, pointer) if key.startswith("old") else item for key, item in named.items()}
+
+
 def _cut(value: object, length: int, pointer: str, depth: int = 0) -> object:
     if depth >= MAX_ARGUMENT_LEVELS and isinstance(value, list | dict):
         return f"[… {pointer}]"
     match value:
         case str() if len(value) > length:
-            return f"{value[: safe_cut(value, length)]} [… {pointer}]"
+            head = safe_cut(value, int(length * HEAD_SHARE))
+            tail = value[safe_cut(value, len(value) - length + head) :]
+            return f"{value[:head]} [… {pointer} …]{tail[max(0, tail.find(chr(10))) :]}"  # from a line's beginning
         case list():
             items = cast("list[object]", value)
             kept = [_cut(item, length, pointer, depth + 1) for item in items[:MAX_ARGUMENT_ITEMS]]

@@ -16,7 +16,7 @@ from ctxchat.core.strategies.planning import Basis, Shortened, shrink_step
 MAX_RECENT_SHARE = 1 / 8
 """Of the limit, what one result may take that stays for being recent."""
 
-KEPT_ARGUMENT_CHARS = 120
+KEPT_ARGUMENT_CHARS = 240
 """Characters that each long text among a call's arguments keeps."""
 
 Short = Callable[[Entry, int, Message], tuple[str, tuple[Spill, ...]] | None]
