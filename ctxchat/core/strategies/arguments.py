@@ -1,4 +1,4 @@
-"""Shortens arguments of old calls: valid JSON stays valid, long texts keep beginning and end, and name the file with the whole."""
+"""Shortens arguments of old calls: valid JSON stays valid; long texts keep beginning and end and name the file with the whole."""
 
 from __future__ import annotations
 
