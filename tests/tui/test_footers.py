@@ -24,17 +24,34 @@ LOOKS = 100
 """How often it is looked whether a key has done something."""
 
 
-async def opened(app: CtxchatApp, pilot: Pilot[int], name: str, folder: Path) -> list[tuple[str, str]]:
-    """The screen, anew and at rest; the keys that are named below it, with what they do."""
+async def opened(
+    app: CtxchatApp, pilot: Pilot[int], name: str, folder: Path, keys: Sequence[str] = (), place: int = 0
+) -> list[tuple[str, str]]:
+    """The screen, anew and at rest, with the focus on this of all that can have it, or after these keys; the keys that are named
+    below what is on top then, with what they do."""
     await back_to_chat(app, pilot)
     app.clear_notifications()
     screen = await hostile.SCREENS[name][0](Hostile(folder, "plain words"))
     app.push_screen(screen)
     await until(pilot, lambda: screen.is_mounted and app.screen is screen)
+    await still(app, pilot)
+    if place:
+        at_rest = screen.focused
+        others = [widget for widget in screen.focus_chain if widget is not at_rest]
+        screen.set_focus(others[place - 1])
+        await still(app, pilot)
+    for key in keys:
+        await pilot.press(key)
+        await still(app, pilot)
+    app.clear_notifications()  # what is on screen already is not said once more
+    return [(key.key, key.description) for key in app.screen.query(FooterKey) if not key.disabled]
+
+
+async def still(app: CtxchatApp, pilot: Pilot[int]) -> None:
+    """Until nothing moves on the screen any more."""
     before = ""
     while before != (before := app.export_screenshot()):
         await pilot.pause(0.05)
-    return [(key.key, key.description) for key in screen.query(FooterKey) if not key.disabled]
 
 
 async def back_to_chat(app: CtxchatApp, pilot: Pilot[int]) -> None:
@@ -151,21 +168,25 @@ async def test_each_key_below_the_chat_does_something_whatever_has_the_focus(tmp
 
 
 @pytest.mark.parametrize("name", hostile.SCREENS)
-async def test_each_key_below_a_screen_does_something(tmp_path: Path, name: str) -> None:
+async def test_each_key_below_a_screen_does_something_whatever_has_the_focus(tmp_path: Path, name: str) -> None:
     dead: list[str] = []
     async with chatting(tmp_path, FakeSession(), (140, 40)) as (app, pilot):
-        named = await opened(app, pilot, name, tmp_path)
+        app.register_theme(Hostile(tmp_path, "plain words").theme())
+        await opened(app, pilot, name, tmp_path)
+        places = max(1, len(app.screen.focus_chain))
         assert not any("⏎" in key.key_display for key in app.screen.query(FooterKey)), "it is called enter everywhere"
-        for key, does in named:
-            if (key, does) not in await opened(app, pilot, name, tmp_path):
-                continue
-            before = seen(app)
-            await pilot.press(key)
-            for _ in range(LOOKS):
-                if seen(app) != before:
-                    break
-                await pilot.pause(0.01)
-            else:
-                dead.append(f"{key} {does}")
+        ways = [((), place) for place in range(places)]
+        for keys, place in [*ways, *([(path, 0)] if (path := hostile.SCREENS[name][1]) else [])]:
+            for key, does in await opened(app, pilot, name, tmp_path, keys, place):
+                if (key, does) not in await opened(app, pilot, name, tmp_path, keys, place):
+                    continue
+                before = seen(app)
+                await pilot.press(key)
+                for _ in range(LOOKS):
+                    if seen(app) != before:
+                        break
+                    await pilot.pause(0.01)
+                else:
+                    dead.append(f"{key} {does}, at {place} after {' '.join(keys)}")
         app.close_screens()
     assert not dead
