@@ -144,7 +144,7 @@ class Changes:
         return await self._put_back(lambda ledger, of, at: memo_change(ledger, of, text, at), name)
 
     def lost_facts(self, change_id: str) -> tuple[str, ...]:
-        """The facts a compaction did not carry over, a line each. Raises LedgerError when it is not in force."""
+        """The facts a compaction did not carry over, a line each. Raises LedgerError when it is not active."""
         return lost_facts(self._conversation.ledger, change_id)
 
     def _measured(self, ledger: Ledger) -> tuple[View, ContextUsage]:

@@ -522,7 +522,7 @@ class Hooks:
         self._did(hook)
         if ran.exit_code is None:
             raise CtxchatError(
-                f"did not end within {action.timeout:g} s and was ended; what it was asked went on without it"
+                f"did not end within {action.timeout:g} s and was ended; what had asked it went on without it"
             )
         verdict = verdict_of(name, tool, ran.exit_code, ran.output, ran.errors, ours=ours)
         if ran.exit_code not in {0, BLOCKING_EXIT_CODE} and answer_in(ran.output) is None:

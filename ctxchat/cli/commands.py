@@ -31,7 +31,7 @@ COMMANDS = {
     "permissions": ("ctxchat.cli.permissions", "What is allowed without asking, and what would be asked."),
     "trust": ("ctxchat.cli.trust", "What a folder's own settings, skills and hooks would do, and trusting them."),
     "mcp": ("ctxchat.cli.mcp", "MCP servers: which are up, what their tools cost; add, test and remove them."),
-    "themes": ("ctxchat.cli.themes", "Themes, and whether yours are whole."),
+    "themes": ("ctxchat.cli.themes", "Themes, and whether yours are complete."),
     "doctor": ("ctxchat.cli.doctor", "Check that everything works, with remedies."),
     "completion": ("ctxchat.cli.completion", "A script that makes your shell complete commands and options."),
 }

@@ -88,7 +88,7 @@ def login(name: str, browser: bool) -> None:
             elif "state=" in line:
                 callback(line)
             elif line.strip():
-                click.echo("That is not it: the address holds a state= and mostly a code=.", err=True)
+                click.echo("That is not the address: it holds state= and usually code=.", err=True)
 
         def open_page(page: str) -> None:
             if why := open_in_browser(page):
@@ -111,7 +111,7 @@ def login(name: str, browser: bool) -> None:
             row = await program.log_in(name, show)
             if row.state == "ready":
                 narrate(
-                    f"{name}: {'logged in' if pages else 'it wants no login'}. It offers {count(len(row.tools), 'tool')}."
+                    f"{name}: {'logged in' if pages else 'it needs no login'}. It offers {count(len(row.tools), 'tool')}."
                 )
             return row
 
@@ -138,13 +138,17 @@ def logout(name: str) -> None:
 @command.command("add", context_settings={"ignore_unknown_options": True})  # the server's own options
 @click.argument("name")
 @click.argument("where", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--env", "env", multiple=True, metavar="NAME=VALUE", help="A variable for its process.")
+@click.option("--env", "env", multiple=True, metavar="NAME=VALUE", help="An environment variable for it.")
 @click.option(
     "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header; a value may be `${VARIABLE}`."
 )
-@click.option("--client-id", default="", metavar="ID", help="As whom ctxchat logs in where a server registers nobody.")
+@click.option(
+    "--client-id", default="", metavar="ID", help="The client id to log in with, where a server gives none out."
+)
 @click.option("--client-secret-env", default="", metavar="VAR", help="The variable that holds the secret of that id.")
-@click.option("--callback-port", default=0, metavar="PORT", help="Where a login comes back to, if that was agreed on.")
+@click.option(
+    "--callback-port", default=0, metavar="PORT", help="The address a login returns to, if one was agreed on."
+)
 @common_options
 def add(name: str, where: tuple[str, ...], env: tuple[str, ...], headers: tuple[str, ...], **login: str | int) -> None:
     """Write the server NAME into your settings: the command that starts it with its arguments, or its address.

@@ -71,7 +71,7 @@ def list_() -> None:
 def remove(rule: str, folder: str, old: bool) -> None:
     """Take out a RULE that was given with "always", written as `list` shows it."""
     if bool(rule) == old:
-        raise UsageError("It needs a rule or --old.", "`ctxchat permissions list` shows the rules.")
+        raise UsageError("Give a rule, or --old.", "`ctxchat permissions list` shows the rules.")
     parsed = parse_rule(rule)
     if rule and parsed is None:
         raise UsageError(f"{rule}: is no rule.", "One looks like `shell: uv run pytest **`.")
@@ -94,7 +94,7 @@ def remove(rule: str, folder: str, old: bool) -> None:
     if flags().json:
         emit({"removed": parsed.text if parsed else None, "folder": where if parsed else None})
     else:
-        narrate(f"Removed: {parsed.text} ({where})" if parsed else "The old rules are taken out.")
+        narrate(f"Removed: {parsed.text} ({where})" if parsed else "The old rules are removed.")
 
 
 @command.command("check", context_settings={"ignore_unknown_options": True})  # a command has options of its own
@@ -135,13 +135,15 @@ def check(tool: str, about: tuple[str, ...], mode: Mode | None) -> None:
         without = "denied" if said.verdict == "deny" else "asks"
         table(("part", "allowed by"), [(text, by or without) for text, by in parts])
     for offer in offered:
-        click.echo(clean(f"could be allowed with  {'  +  '.join(offer.splitlines())}"))
+        click.echo(clean(f"this rule would allow it:  {'  +  '.join(offer.splitlines())}"))
 
 
 def _access_request(tool: str, arguments: Sequence[str], workspace: Path, settings: Settings) -> AccessRequest:
     about = " ".join(arguments).strip()
     if not about and "__" not in tool:
-        raise UsageError("What it is about is missing.", "For example: `ctxchat permissions check shell 'make test'`.")
+        raise UsageError(
+            "Say what the tool would be used on.", "For example: `ctxchat permissions check shell 'make test'`."
+        )
     if tool == "shell":
         shut_in = settings.permissions.ask == "changes" and bool(sandbox_of(settings, workspace).kind)
         return AccessRequest("run", about, parts=parts_of(about, str(workspace)), shut_in=shut_in)

@@ -21,7 +21,7 @@ EXIT_CODES = (
     ("1", "failed"),
     ("2", "wrong usage or configuration"),
     ("130", "interrupted; with a signal that asked for the end, 128 and its number"),
-    ("141", "whoever reads the output has seen enough (`| head -1`)"),
+    ("141", "the reader of the output closed it (`| head -1`)"),
 )
 FILES = (
     ("config.toml", "Your settings, in the settings folder (`ctxchat config path` says where)."),

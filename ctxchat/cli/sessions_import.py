@@ -69,8 +69,10 @@ class FoundRow(msgspec.Struct, frozen=True):
 
 @click.command("import")
 @click.argument("paths", nargs=-1, type=click.Path(), metavar="[FILE | FOLDER]...")
-@click.option("--from", "agent", default="", metavar="NAME", help=f"Whose form it is: {', '.join(FORMATS)}, openai.")
-@click.option("--found", is_flag=True, help="Say what lies in the usual places on this machine, and import nothing.")
+@click.option(
+    "--from", "agent", default="", metavar="NAME", help=f"Which agent's format it is: {', '.join(FORMATS)}, openai."
+)
+@click.option("--found", is_flag=True, help="List what is in the usual places on this machine, and import nothing.")
 @click.option("--all", "every", is_flag=True, help="Import all that --found names (with --from, of that agent).")
 @click.option(
     "--follow/--no-follow",

@@ -12,7 +12,7 @@ from ctxchat.config.themes import load_themes, unreadable
 @click.group("themes", invoke_without_command=True)
 @common_options
 def command() -> None:
-    """Themes, and whether yours are whole."""
+    """Themes, and whether yours are complete."""
     ctx = click.get_current_context()
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_)

@@ -102,5 +102,6 @@ def _remove(folder: str) -> None:
 
 def _unwritten(problem: OSError) -> StorageError:
     return StorageError(
-        f"The trust could not be stored in {paths.config_dir()}: {problem.strerror or problem}.", "Nothing was changed."
+        f"It could not be stored that this folder is trusted, in {paths.config_dir()}: {problem.strerror or problem}.",
+        "Nothing was changed.",
     )

@@ -160,11 +160,11 @@ def restored_ids(ledger: Ledger) -> frozenset[str]:
 
 
 def lost_facts(ledger: Ledger, change_id: str) -> tuple[str, ...]:
-    """The facts a compaction did not carry over, a line each. Raises LedgerError when it is not in force."""
+    """The facts a compaction did not carry over, a line each. Raises LedgerError when it is not active."""
     for change in ledger.changes:
         if change.id == change_id:
             return change.record.lost if change.record else ()
-    raise LedgerError(f"Compaction {change_id} is not in force.")
+    raise LedgerError(f"Compaction {change_id} is not active.")
 
 
 def memo_change(ledger: Ledger, name: str, text: str, at: str) -> tuple[Group, Change]:
@@ -188,7 +188,7 @@ def _note(ledger: Ledger, content: str | tuple[Part, ...], source: str, at: str)
 def _unchanged_group(ledger: Ledger, group_id: str) -> Group:
     entry = _entry(ledger, group_id)
     if entry.change or entry.group is None:
-        raise LedgerError(f"{group_id} is not in the view as it was.", "Undo what replaced it, or put it back.")
+        raise LedgerError(f"{group_id} is not seen by the model as it was.", "Undo what replaced it, or put it back.")
     return ledger.group(group_id)
 
 
@@ -263,7 +263,7 @@ def find_change(ledger: Ledger, change_id: str = "") -> Change:
     for change in reversed(ledger.changes):
         if change_id in {"", change.id}:
             return change
-    raise LedgerError(f"Change {change_id} is not in force." if change_id else "There is nothing to undo.")
+    raise LedgerError(f"Change {change_id} is not active." if change_id else "There is nothing to undo.")
 
 
 def preview_undo(ledger: Ledger, change_id: str, measure: Measure, count: Count, memory: Memory) -> UndoPreview:
@@ -308,7 +308,7 @@ def partial_undo(
     without = ledger.undo(change.id)
     back = _whole_groups(without, groups)
     if change.kind != "compaction" or not any(g in back for e in change.edits for g in e.covers):
-        raise LedgerError(f"Change {change.id} put none of these messages away.")
+        raise LedgerError(f"Change {change.id} archived none of these messages.")
     left = _without_groups(without, change, back, count, memory)
     (_, now), (_, then) = measure(ledger), measure(without.apply(left))
     return _with_tokens(left, max(0, then.used - now.used))
@@ -353,7 +353,7 @@ def redo_change(undone: Sequence[Change], ledger: Ledger, change_id: str = "") -
     change = next((c for c in reversed(undone) if change_id in {"", c.id}), None)
     last = ledger.changes[-1].record if ledger.changes else None
     if change is None and not change_id and last and last.back.messages:
-        raise LedgerError("There is nothing to redo: the last undo was of a part.", "F8 frees up again.")
+        raise LedgerError("There is nothing to redo: the last undo was of a part only.", "F8 frees up again.")
     if change is None:
         raise LedgerError("There is nothing to redo." if not change_id else f"Change {change_id} was not undone.")
     since = [c for c in ledger.changes if not c.at or c.at >= change.at]

@@ -241,7 +241,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         return ledger
 
     def undo(self, change_id: str) -> Ledger:
-        """The ledger as if this change had never been made; later ones stay. Raises LedgerError when it is not in force."""
+        """The ledger as if this change had never been made; later ones stay. Raises LedgerError when it is not active."""
         if all(c.id != change_id for c in self.changes):
             raise LedgerError(f"change {change_id} is not in force")
         return self._with_changes(tuple(c for c in self.changes if c.id != change_id))

@@ -84,7 +84,7 @@ def _heavy(context_usage: ContextUsage) -> Advice | None:
     parts = sorted(((context_usage.tokens(name), name) for name in OVERHEAD), reverse=True)
     named = ", ".join(f"{LABELS[name]} {short(tokens)}" for tokens, name in parts if tokens)
     over = (
-        " That is above the trigger, so compaction would be in vain." if fixed >= context_usage.trigger_tokens else ""
+        " That is above the trigger, so a compaction would not help." if fixed >= context_usage.trigger_tokens else ""
     )
     share = f"{short(fixed)} of {short(context_usage.limit)} ({percent(fixed / context_usage.limit)})"
     return Advice(

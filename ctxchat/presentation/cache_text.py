@@ -140,7 +140,7 @@ def anew_words(context_usage: ContextUsage, change: PrefixRewrite, now: float, *
     if price.written > price.cached:
         behind = max(0, context_usage.used - held) * price.written
         before, after = held * price.cached + behind, read * price.cached + anew * price.written + behind
-        words += f": the next message takes {up_to}{money(after)} instead of {money(before)}"
+        words += f": the next message costs {up_to}{money(after)} instead of {money(before)}"
     elif cold.seconds and context_usage.used:
         words += f", which takes {up_to}{cold.seconds * anew / context_usage.used:.0f} s"
     return f"{words}. {lost}".rstrip()
@@ -173,7 +173,7 @@ def compacted_words(before: ContextUsage, after: int, change: PrefixRewrite, now
         cheaper = step.times if step and after <= step.above < used else 1.0
         anew = (read * price.cached + (after - read) * price.written) / cheaper
         as_it_is = held * price.cached + max(0, used - held) * price.written
-        words = f"The next message takes {money(anew)} instead of {money(as_it_is)}."
+        words = f"The next message costs {money(anew)} instead of {money(as_it_is)}."
     elif cache.cold.seconds:
         a_token = cache.cold.seconds / before.used
         anew, as_it_is = a_token * (after - read), a_token * max(0, used - held)
@@ -186,7 +186,7 @@ def first_words(context_usage: ContextUsage, now: float) -> str:
     cold = context_usage.cache.cold
     if context_usage.cache.held_at(now) or max((cold.usd or 0) / WORTH_USD, (cold.seconds or 0) / WORTH_SECONDS) < 1:
         return ""
-    return f"It reads all {short(context_usage.used)} tokens anew: the next message takes ≈ {call_words(cold)}."
+    return f"It reads all {short(context_usage.used)} tokens anew: the next message costs ≈ {call_words(cold)}."
 
 
 def step_words(context_usage: ContextUsage) -> str:

@@ -22,7 +22,7 @@ def spending_lines(state: SessionState) -> tuple[str, ...]:
     """A line each for the sum and what it was for, the models, the days, and the last turns."""
     spending = state.spending
     if not state.cost_usd:
-        return ("This session has cost nothing that is known.",)
+        return ("No cost of this session is known.",)
     parts = _parts(spending.by_purpose) if len(spending.by_purpose) > 1 else next(iter(spending.by_purpose), "")
     lines = [f"This session has cost {money(state.cost_usd)}{f': {parts}' if parts else ''}."]
     lines += [f"By model: {_parts(spending.by_model)}."]
@@ -36,7 +36,7 @@ def spending_lines(state: SessionState) -> tuple[str, ...]:
 def _turns(turns: Sequence[float], since: float) -> str:
     """The last turn, what came since, and those before it as bars: a row of figures says nothing."""
     *before, last = turns
-    line = f"The last turn took {money(last)}{f', and {money(since)} since' if since else ''}."
+    line = f"The last turn cost {money(last)}{f', and {money(since)} since' if since else ''}."
     if not before:
         return line
     low, high = money(min(turns)), money(max(turns))

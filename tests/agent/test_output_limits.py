@@ -118,7 +118,7 @@ async def test_a_call_that_was_announced_and_did_not_come_is_told_to_the_model_o
     [finished] = of(events, TurnFinished)
     assert (finished.status, finished.text, finished.rounds) == ("done", "There is nothing.", 2)
     assert model.views[1].items[-1].message.text == MISSING_CALL
-    assert [n.text for n in of(events, Notice)] == ["The model announced a call that did not come."]
+    assert [n.text for n in of(events, Notice)] == ["The model said that it would call a tool, and did not."]
     desk, model = desk_of(announced, announced)
     assert of(await desk.say("look"), TurnFinished)[0].text == "I look." and len(model.requests) == 2, "once in a turn"
     assert desk.folded() == desk.state

@@ -41,7 +41,7 @@ def test_every_part_adds_up_to_the_sum(records: list[Record]) -> None:
 
 
 def test_its_words() -> None:
-    assert spending_lines(SessionState()) == ("This session has cost nothing that is known.",)
+    assert spending_lines(SessionState()) == ("No cost of this session is known.",)
     state = fold(
         [
             Measured("a/m", Usage(1, 1, cost_usd=0.5), 2, at="2026-11-24T10:00:00.000Z", turn_end=True),
@@ -53,7 +53,7 @@ def test_its_words() -> None:
         "This session has cost $0.85: replies $0.60, summaries $0.25.",
         "By model: a/m $0.60, b/m $0.25.",
         "By day (UTC): 2026-11-25 $0.10, 2026-11-24 $0.75.",
-        "The last turn took $0.50, and $0.35 since.",
+        "The last turn cost $0.50, and $0.35 since.",
     )
     turns = [Measured("a/m", Usage(1, 1, cost_usd=usd), 2, turn_end=True) for usd in (0.1, 0.4, 0.2)]
-    assert spending_lines(fold(turns))[-1] == "The last turn took $0.20. The last 3: ▂█▄  $0.10 to $0.40."
+    assert spending_lines(fold(turns))[-1] == "The last turn cost $0.20. The last 3: ▂█▄  $0.10 to $0.40."

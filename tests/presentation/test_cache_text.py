@@ -105,7 +105,7 @@ def test_what_a_change_costs_is_said_before_it_is_made() -> None:
     context_usage = holding(CacheState(HELD, "cold", NextCall(0.5)))
     assert anew_words(context_usage, PrefixRewrite(39, 90_000), NOW) == "", "behind what is held a change costs nothing"
     said = anew_words(context_usage, PrefixRewrite(20, 50_000), NOW)
-    assert said == "The server then reads 70.0k tokens anew: the next message takes $0.40 instead of $0.07."
+    assert said == "The server then reads 70.0k tokens anew: the next message costs $0.40 instead of $0.07."
     assert "60.0k" in anew_words(context_usage, PrefixRewrite(20, 50_000, 10_000), NOW), "what is dropped is not read"
     assert "90.0k" in anew_words(context_usage, PrefixRewrite(3, 95_000), NOW), (
         "nothing shorter is kept, whatever we count"
@@ -121,7 +121,7 @@ def test_what_a_change_costs_is_said_before_it_is_made() -> None:
 def test_the_reasoning_that_is_lost_is_said_with_the_price() -> None:
     context_usage = holding(CacheState(HELD[:1], "cold", NextCall(0.5)))
     said = anew_words(context_usage, PrefixRewrite(thoughts=2), NOW, at_most=True)
-    assert said.startswith("The server then reads up to 90.0k tokens anew: the next message takes up to $0.50 instead")
+    assert said.startswith("The server then reads up to 90.0k tokens anew: the next message costs up to $0.50 instead")
     assert said.endswith(" The reasoning of 2 replies is not sent back then.")
     cold = anew_words(context_usage, PrefixRewrite(thoughts=1), NOW + 60)
     assert cold == "The reasoning of 1 reply is not sent back then."
@@ -129,11 +129,11 @@ def test_the_reasoning_that_is_lost_is_said_with_the_price() -> None:
 
 def test_what_the_next_message_takes_after_a_compaction() -> None:
     context_usage, change = holding(CacheState(HELD, "cold", NextCall(0.5))), PrefixRewrite(9, 30_000)
-    assert compacted_words(context_usage, 40_000, change, NOW) == "The next message takes $0.10 instead of $0.07."
-    assert compacted_words(context_usage, 40_000, change, NOW + 60) == "The next message takes $0.20 instead of $0.50."
+    assert compacted_words(context_usage, 40_000, change, NOW) == "The next message costs $0.10 instead of $0.07."
+    assert compacted_words(context_usage, 40_000, change, NOW + 60) == "The next message costs $0.20 instead of $0.50."
     dearer = holding(CacheState(HELD, "cold", NextCall(0.5)), price_step=PriceRise(60_000, 2.0))
     below = compacted_words(dearer, 40_000, PrefixRewrite(), NOW)
-    assert below == "The next message takes $0.10 instead of $0.07.", "below the step"
+    assert below == "The next message costs $0.10 instead of $0.07.", "below the step"
     assert compacted_words(holding(CacheState(cold=NextCall(0.5))), 40_000, change, NOW) == "", "nobody knows"
     local = compacted_words(holding(ANYWHERE, TokenPrice()), 40_000, PrefixRewrite(4, 10_000), NOW)
     assert local == "The next message is read in 30 s instead of 10 s."
@@ -141,7 +141,7 @@ def test_what_the_next_message_takes_after_a_compaction() -> None:
 
 def test_a_model_that_has_read_nothing_is_told_with_what_the_next_message_takes() -> None:
     dear = msgspec.structs.replace(FIGURES, cache=CacheState(otherwise="unknown", cold=NextCall(0.41)), used=100_000)
-    assert first_words(dear, NOW) == "It reads all 100.0k tokens anew: the next message takes ≈ $0.41."
+    assert first_words(dear, NOW) == "It reads all 100.0k tokens anew: the next message costs ≈ $0.41."
     held = msgspec.structs.replace(dear, cache=CacheState((Hold(90_000, NOW + 60),), "cold", NextCall(0.41)))
     cheap = msgspec.structs.replace(dear, cache=CacheState(cold=NextCall(0.01)))
     assert first_words(held, NOW) == first_words(cheap, NOW) == ""

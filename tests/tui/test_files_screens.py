@@ -127,7 +127,7 @@ async def test_what_lies_under_something_the_person_put_there_is_left_out_and_na
         assert "your versions" not in words(app), "the folder that came back is none"
         told = " ".join(words(app).split())
         assert (
-            "2 files created +2 −0; left out, for you put something else in place of their folder: taken/a.txt" in told
+            "2 files created +2 −0; left out, since something else stands where their folder was: taken/a.txt" in told
         )
         assert snapshot(work).keys() == {"here", "here/a.txt", "gone", "gone/a.txt", "taken"}
         assert (work / "taken").read_text() == "mine\n"

@@ -163,7 +163,7 @@ async def test_a_rule_is_added_for_the_session_or_for_good_and_nonsense_is_not(h
     async with home.opened() as (app, pilot):
         await pilot.press("s")
         await write(pilot, app, "make test")
-        assert "No rule yet" in words(app) and isinstance(app.screen, RuleScreen)
+        assert "Not a rule yet" in words(app) and isinstance(app.screen, RuleScreen)
         await write(pilot, app, " shell:  make test ")
         await until(pilot, lambda: home.held == ["shell: make test"])
         assert home.stored == []

@@ -261,7 +261,7 @@ async def test_what_the_next_message_takes_with_it_and_without_follows_the_ticks
     asked.cache = CacheState((Hold(asked.context_usage.used, time.time() + 3_000, length=99),), "cold", NextCall(0.4))
     app = Opened(asked, rewrite=PrefixRewrite(2, 1_000, 0, 3))
     async with app.run_test(size=(100, 30)) as pilot:
-        assert "The next message takes $0.0" in app.text("#sent") and "reasoning of 3 replies" in app.text("#sent")
+        assert "The next message costs $0.0" in app.text("#sent") and "reasoning of 3 replies" in app.text("#sent")
         await pilot.press("space", "down", "space")
         assert "next message" not in app.text("#sent")
 

@@ -173,7 +173,7 @@ class AutoCompactPolicy:
             return ()
         parts = sorted(((context_usage.tokens(n), n) for n in FIXED), reverse=True)
         biggest = ", ".join(f"{name} {short(tokens)}" for tokens, name in parts[:3] if tokens)
-        text = f"Compaction would be in vain: {short(fixed(context_usage))} tokens cannot be compacted ({biggest})."
+        text = f"A compaction would not help: {short(fixed(context_usage))} tokens cannot be compacted ({biggest})."
         cost = fixed(context_usage) * context_usage.price.input
         price = f" They cost ${cost:,.2f} a request." if cost >= 0.01 else ""
         ways = "Fewer tools or shorter memory files make room."

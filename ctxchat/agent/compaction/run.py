@@ -131,7 +131,7 @@ class CompactionRun:
             await emit(SummaryDelta(self._id, prepared.text))
             return prepared.text
         if summariser is None:
-            raise Refused("There is nobody to write a summary. Nothing was changed.")
+            raise Refused("No model can write the summary. Nothing was changed.")
         self._attempts += 1
         written: list[str] = []
         async with aclosing(
@@ -152,7 +152,7 @@ class CompactionRun:
         count = self._conversation.counter.count_text
         if not self._model or not too_long(summary, step.summary_tokens, count):
             return summary
-        await emit(Notice("info", "The summary is longer than its room: it is asked for in fewer words."))
+        await emit(Notice("info", "The summary is too long: a shorter one is asked for."))
         self._attempts += 1
         text, cost = await shorter(summary, step.summary_tokens, summariser, count)
         self._cost += cost

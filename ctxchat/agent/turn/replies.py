@@ -275,7 +275,7 @@ def remarks(end: ReplyEnd, message: Message, cut: int, *, goes_on: bool = False)
         limit = f" of {end.limit:,} tokens" if end.limit else ""
         said.append(f"The reply was cut at its output limit{limit}{_after_cut(message, goes_on)}")
     elif end.finish == "tool_calls" and not end.calls:
-        said.append("The model announced a call that did not come.")
+        said.append("The model said that it would call a tool, and did not.")
     elif end.finish == "content_filter":
         said.append("The provider's content filter ended the reply.")
     elif end.finish == "refusal":

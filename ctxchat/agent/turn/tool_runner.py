@@ -512,7 +512,7 @@ class ToolRunner:
         if name:
             news.put_nowait(FilesChanged(name, job.call.id, changes, unnamed))
             if unkept := [c.name for c in changes if any(s and not s.kept for s in (c.before, c.after))]:
-                self._warn(f"Too large to be kept, so no undo brings it back: {', '.join(unkept[:5])}.", news)
+                self._warn(f"Too large to keep, so undo cannot bring it back: {', '.join(unkept[:5])}.", news)
 
     def _warn(self, text: str, news: News) -> None:
         """Once for each."""

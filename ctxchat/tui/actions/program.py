@@ -65,7 +65,7 @@ async def trust(app: CtxchatApp, argument: str = "") -> None:
         await to_thread(trust.trust, paths.config_dir(), folder, loaded.project)
     except OSError as problem:
         raise CtxchatError(
-            f"The trust could not be stored in {paths.config_dir()}: {problem.strerror or problem}.",
+            f"It could not be stored that this folder is trusted, in {paths.config_dir()}: {problem.strerror or problem}.",
             "The settings of this folder do not count.",
         ) from problem
     app.chat.notice("info", "The settings of this folder count from now on, until they change.")
@@ -121,7 +121,9 @@ async def theme(app: CtxchatApp, argument: str = "") -> None:
         try:
             await to_thread(set_value, app.settings_file, "theme", name)
         except OSError as problem:
-            raise CtxchatError(f"{app.settings_file}: {problem.strerror or problem}", "It holds for now.") from problem
+            raise CtxchatError(
+                f"{app.settings_file}: {problem.strerror or problem}", "It is in use until ctxchat ends."
+            ) from problem
         await app.edits.reload_settings()
 
 

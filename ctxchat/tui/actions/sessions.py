@@ -59,7 +59,7 @@ async def branch(app: CtxchatApp, argument: str = "") -> None:
 async def go_on_in(app: CtxchatApp, branched: str) -> None:
     """Open a branch that was just made."""
     await app.controller.switch(branched)
-    app.chat.notice("info", "This is a branch. The session it came from is as it was.")
+    app.chat.notice("info", "You are in a branch now. The session it came from is as it was.")
 
 
 async def handoff(app: CtxchatApp, argument: str = "") -> None:

@@ -87,7 +87,8 @@ def author_line(one: CompactionEntry, width: int) -> Cell:
     written = one.record
     why = "" if any(STORY[place].title == "why" for place, *_ in fit_columns(STORY, width)) else REASONS[written.reason]
     if one.undone:
-        return _below([f"{f'{why}; ' if why else ''}undone: all of it is in the window again"], width, "dim")
+        again = ("undone: all of it is in the window again", "undone: in the window again")
+        return _below(["; ".join(filter(None, (why, way))) for way in again], width, "dim")
     back = f"put back since: {back_words(one)}" if back_words(one) else ""
     by = _author(written) or one_line(written.model.rpartition("/")[2], 60)
     took = elapsed(written.seconds) if written.seconds >= MIN_SHOWN_S else ""

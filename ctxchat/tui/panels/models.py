@@ -63,7 +63,7 @@ def switch_words(row: FoundModel, context_usage: ContextUsage) -> str:
         return ""
     usual = call_words(context_usage.cache.next_at(time()))
     instead = f" instead of {usual}" if usual else ""
-    return f"It reads all {short(context_usage.used)} tokens anew: the next message takes ≈ {money(cost)}{instead}."
+    return f"It reads all {short(context_usage.used)} tokens anew: the next message costs ≈ {money(cost)}{instead}."
 
 
 def all_words(row: FoundModel) -> str:

@@ -84,7 +84,7 @@ class RuleScreen(Dialog[Rule]):
     @staticmethod
     def _rule_hint(text: str, wrong: bool) -> str:
         if wrong:
-            return "! No rule yet. One is a tool, a colon and a pattern."
+            return "! Not a rule yet: a rule is a tool, a colon and a pattern."
         rule = parse_rule(text)
         verb = "Forbids" if rule and rule.denies else "Allows"
         return f"{verb} it. * stays within a word or folder, ** does not. `deny` in front forbids."
@@ -201,7 +201,7 @@ class PermissionsScreen(Listing[None]):
         """No longer in force; of one that forbids it is asked first."""
         if (each := self._editable_rule("remove")) is None:
             return
-        sure = f"Without `{one_line(each.rule.text)}` this is no longer forbidden. Take the rule out?"
+        sure = f"Without `{one_line(each.rule.text)}` this is no longer forbidden. Remove the rule?"
         if each.rule.denies and not await self.app.push_screen_wait(Confirm(sure)):
             return
         if each.origin == "session" or await self._written(remove_rule, each.rule):
@@ -231,7 +231,7 @@ class PermissionsScreen(Listing[None]):
             why = str(problem) if isinstance(problem, CtxchatError) else problem.strerror or str(problem)
             self.notify_here(f"The rules could not be written: {why}", error=True)
             return False
-        self.notify_here("The rule is no longer stored: somebody took it out meanwhile.")
+        self.notify_here("The rule is no longer stored: it was removed in the meantime.")
         await self._list_rules()
         return False
 

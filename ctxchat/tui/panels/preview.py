@@ -302,7 +302,7 @@ class PreviewScreen(Panel[PreviewResult]):
         else:
             words = [f"{price}: sent to {to}, the provider in use."]
         if not asks and self.query_one(Field).text.strip():
-            words.append("! What you tell the summary is not used: none is ticked.")
+            words.append("! What you tell the summary is not used: no summary is ticked.")
         return "\n".join([*words, *self._cache()])
 
     def _too_little(self) -> list[str]:

@@ -57,9 +57,9 @@ FILES = "files"
 BY_HAND: dict[ChangeKind, tuple[str, str]] = {
     "drop": ("the model sees the message again", "the model no longer sees the message"),
     "shrink": ("the message is shown whole again", "the message is shown as a line again"),
-    "pin": ("the message is pinned no more", "the message is pinned again"),
+    "pin": ("the message is no longer pinned", "the message is pinned again"),
     "restore": ("the model no longer sees what was put back", "the model sees what was put back again"),
-    "memo": ("the memo is again what it was", "the memo is changed again"),
+    "memo": ("the memo is as it was before", "the memo is changed again"),
     "rewind": ("the model sees again what the rewind took back", "the model no longer sees what the rewind took back"),
 }
 """What undoing a change by hand does, and what redoing it does."""
@@ -128,7 +128,7 @@ async def _back(session: Session, files: Files, ask: Ask, wanted: Restoring, wor
     """Files brought back to what was looked at."""
     if not wanted.undoes:
         raise LedgerError(
-            "No change to files is there to be taken back." if word == "Undone" else "There is nothing to redo."
+            "There is no change to files to take back." if word == "Undone" else "There is nothing to redo."
         )
     keep = await agreed(ask, wanted)
     if keep is None:
@@ -152,11 +152,11 @@ def files_told(done: Checkpoint, wanted: Restoring, keep: Keep) -> str:
     if keep == "mine" and wanted.unnamed:
         words.append(f"left as they are: {_names([path.removeprefix(chr(0)) for path in wanted.unnamed])}")
     if under := [c.name for c in changes_to_make(wanted, keep) if c.path not in carried]:
-        words.append(f"left out, for you put something else in place of their folder: {_names(under)}")
+        words.append(f"left out, since something else stands where their folder was: {_names(under)}")
     if beside:
         words.append(f"your versions are beside: {_names([c.name for c in beside])}")
     if wanted.lost:
-        words.append(f"not kept, so as they are: {_names([name.removeprefix(chr(0)) for name in wanted.lost])}")
+        words.append(f"not kept, so left as they are: {_names([name.removeprefix(chr(0)) for name in wanted.lost])}")
     return "; ".join(word for word in words if word)
 
 
@@ -196,7 +196,7 @@ def _result_words(preview: UndoPreview, wish: UndoChoice, context_usage: Context
     if words := BY_HAND.get(preview.change.kind):
         return f"Undone: {words[0]}.{free}{_excess_words(context_usage)}"
     if not back:
-        return "Undone. A later compaction stands for these messages: undo that to see them again."
+        return "Undone. A later compaction holds these messages as well: undo that too, and the model sees them again."
     words = f"the model sees {count(back, 'message')} as before"
     told = free + _excess_words(context_usage)
     if context_usage.automatic.standing == "snoozed":  # its ticks are gone from the bar
@@ -239,7 +239,7 @@ class UndoScreen(Panel[UndoChoice]):
                 yield Static(self._ways(), id="ways", markup=False)
             if self._compaction:
                 with Horizontal(id="back"):
-                    yield Rows(TAKEN, self._cells, id="taken", empty="A later compaction stands for its messages.")
+                    yield Rows(TAKEN, self._cells, id="taken", empty="A later compaction holds its messages.")
                     yield CompactionReport(id="record")
 
     def on_mount(self) -> None:

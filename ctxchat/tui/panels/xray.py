@@ -206,7 +206,7 @@ class XrayScreen(Listing[str]):
         if row.group:
             self.dismiss(f"change:{row.change}" if row.section == "summary" else row.group)
         else:
-            self.notify("This stands around the conversation, not in it.", markup=False)
+            self.notify("This is no message of the conversation, so it cannot be changed here.", markup=False)
 
     def action_up_to(self) -> None:
         """Look at what a compaction up to the row under the cursor would do."""
@@ -228,7 +228,7 @@ class XrayScreen(Listing[str]):
         changes = self._session.changes
         pin = pin_of(self._session.state.ledger, row.group)  # the row may show what was before
         if verb == "pin" and pin:
-            self._start(partial(changes.undo, pin), row.group, "Let go of what is pinned here?")
+            self._start(partial(changes.undo, pin), row.group, "Unpin this?")
         else:
             verbs = {"pin": changes.pin, "drop": changes.drop, "shrink": changes.shrink}
             self._start(partial(verbs[verb], row.group), row.group, f"{QUESTIONS[verb]}{self._price_of(verb, row)}")
