@@ -186,7 +186,8 @@ MIN_LEFT_OUT_LINES = 2
 
 
 def lines_now(old: str, new: str) -> str:
-    """The lines that a change has left and those around them, as read_file shows them; of many the first and the last."""
+    """The lines that a change has left and those around them, as read_file shows them; of many the first and the last, of a
+    long one the part that has changed."""
     before, after = LINE_END.split(old), LINE_END.split(new)
     first = _alike(before, after)
     last = len(after) - min(_alike(before[::-1], after[::-1]), len(after) - first, len(before) - first)
@@ -195,8 +196,8 @@ def lines_now(old: str, new: str) -> str:
     if len(places) > MAX_SHOWN_LINES + 2 * AROUND + MIN_LEFT_OUT_LINES:
         half = MAX_SHOWN_LINES // 2 + AROUND
         left_out = f"[… lines {places[half] + 1}–{places[-half]}]"
-        return "\n".join([_numbered(after, places[:half]), left_out, _numbered(after, places[-half:])])
-    return _numbered(after, places)
+        return "\n".join([_numbered(before, after, places[:half]), left_out, _numbered(before, after, places[-half:])])
+    return _numbered(before, after, places)
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
@@ -204,9 +205,15 @@ def _alike(one: Sequence[str], other: Sequence[str]) -> int:
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _numbered(lines: Sequence[str], places: Sequence[int]) -> str:
-    """These lines, counted from 0."""
-    return "\n".join(numbered(p + 1, places[0] + 1, clip_line(lines[p], MAX_SHOWN_CHARS)) for p in places)
+def _numbered(before: Sequence[str], after: Sequence[str], places: Sequence[int]) -> str:
+    """These lines as they are `after`, counted from 0; a long one around what differs from the line that stood there."""
+
+    def shown(place: int) -> str:
+        line = after[place]
+        kept = _alike(before[place], line) if len(line) > MAX_SHOWN_CHARS and len(before) == len(after) else 0
+        return clip_line(line, MAX_SHOWN_CHARS, kept % len(line) if line else 0)
+
+    return "\n".join(numbered(p + 1, places[0] + 1, shown(p)) for p in places)
 
 
 def _writable(place: ResolvedPath) -> bool:

@@ -100,6 +100,14 @@ async def test_an_edit_answers_with_the_lines_as_they_are_now(call: Callable, wo
         found = await call(edit, path="a.py", old="x\n" * many, new="LINE 2\n")
 
 
+async def test_of_a_long_line_the_part_is_shown_that_an_edit_changed(call: Callable, workspace: Path) -> None:
+    (workspace / "a.md").write_text("one " * 200 + "here " + "two " * 200 + "\n" + "three " * 100 + "\n")
+    found = await call(edit, path="a.md", old="here", new="there it moors")
+    first, second = found.text.split("\n")[1:]
+    assert "there it moors two" in first and "characters …]" in first and len(first) < 300
+    assert second.startswith("\tthree three")
+
+
 @given(st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abc"), max_size=30))
 def test_the_lines_shown_are_those_of_the_new_text(old: list[str], new: list[str]) -> None:
     shown, at = lines_now("".join(f"{x}\n" for x in old), "".join(f"{x}\n" for x in new)), 0
