@@ -1,6 +1,7 @@
-"""Tools, strategies, context providers and transforms from installed packages, ours and anyone's, by entry point.
+"""Loads tools, strategies, context providers and transforms from installed packages, ctxchat and others, by entry point.
 
-A plug-in that cannot be loaded is named and left out; it never stops the program. What is in a group is up to whoever asks.
+A plug-in that cannot be loaded is reported and left out; it never stops the program. This module does not know what a group
+holds.
 """
 
 from __future__ import annotations
@@ -14,25 +15,25 @@ import msgspec
 Group = Literal["ctxchat.tools", "ctxchat.strategies", "ctxchat.providers", "ctxchat.transforms"]
 
 OURS = "ctxchat"
-"""The package whose entries win when two have one name."""
+"""The package whose entry counts where two have the same name."""
 
 
 class Plugins(msgspec.Struct, frozen=True):
-    """Factories by name, and what went wrong with others, in sentences."""
+    """Factories by name, and sentences about plug-ins that were left out."""
 
     factories: dict[str, Callable[..., Any]]
     problems: tuple[str, ...] = ()
 
 
 def load_plugins(group: Group) -> Plugins:
-    """Every entry of a group, loaded. Takes some ten milliseconds: not for the way to the first frame."""
+    """Load all entries of a group. Takes about 10 ms: not to be called before the first frame."""
     factories: dict[str, Callable[..., Any]] = {}
     problems: list[str] = []
     found = sorted(entry_points(group=group), key=lambda entry: (_package(entry) == OURS, entry.name))
     for entry in found:
         try:
             factory = entry.load()
-        except Exception as problem:  # foreign code: whatever it raises is its fault, not our end
+        except Exception as problem:  # foreign code may raise anything, and must not end the program
             problems.append(
                 f"Plug-in {entry.name} of {_package(entry)} was left out: {type(problem).__name__}: {problem}"
             )

@@ -1,4 +1,4 @@
-"""Small files that the program owns: written whole or not at all, by one writer at a time."""
+"""Writes small files of the program: completely or not at all, and by one process at a time."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ctxchat import atomic_write
 from ctxchat.core.errors import CtxchatError
 
 LOCK_TIMEOUT_S = 5.0
-"""Seconds to wait for another window, which needs milliseconds."""
+"""Seconds to wait for another process, which needs milliseconds."""
 
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Between reading and writing nobody else writes: another window may be about to add something too."""
-    from filelock import FileLock  # 80 ms that a start need not spend
+    """Hold the lock for a file while it is read and rewritten, so that no other process writes in between."""
+    from filelock import FileLock  # takes 80 ms, which the start of the program saves
 
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with FileLock(

@@ -128,9 +128,8 @@ class _Checker:
             return
         every = (*own, *self._known(names))
         wrong = [w for w in foreign if w not in every]
-        if not wrong or (
-            names == "tools" and not every
-        ):  # without a list of tools nothing can be checked: only the agent knows them
+        # without a list of tools nothing can be checked: only the agent knows them
+        if not wrong or (names == "tools" and not every):
             return
         right = f"one of {', '.join(every) or 'none'}"
         faults = [

@@ -1,4 +1,4 @@
-"""Every option with its value, default and origin, for `config show`, the settings screen and advice."""
+"""Lists every option with its value, default and origin, for `config show`, the settings screen and advice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctxchat.config.trees import get, leaves
 
 
 class OptionRow(msgspec.Struct, frozen=True):
-    """One option as it is in force. `value` and `default` are plain values as TOML has them, None where left out."""
+    """One option in force. `value` and `default` are plain values as TOML has them, None for no value."""
 
     key: str
     value: Any
@@ -24,12 +24,12 @@ class OptionRow(msgspec.Struct, frozen=True):
 
 
 def rows(loaded: Loaded) -> tuple[OptionRow, ...]:
-    """Every option that has a fixed key, in the order of the schema, then what was set under names of a person's own."""
+    """Every option with a fixed key, in the order of the schema, then those set under names that the person chose."""
     tree = msgspec.to_builtins(loaded.settings)
     paths: list[KeyPath] = [o.path for o in options() if "*" not in o.path]
     paths += [path for path, _ in leaves(tree) if path not in paths]
-    found = ((path, find_option(path)) for path in paths)
-    return tuple(_row(loaded, tree, path, option) for path, option in found if option)
+    located = ((path, find_option(path)) for path in paths)
+    return tuple(_row(loaded, tree, path, option) for path, option in located if option)
 
 
 def _row(loaded: Loaded, tree: dict[str, Any], path: KeyPath, option: Option) -> OptionRow:

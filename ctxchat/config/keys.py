@@ -1,5 +1,5 @@
-"""Everything a person can start, as one table of plain data that keys, slash commands, palette, help and documentation read;
-and what a person's `[keys]` table makes of the keys. Knows no widget."""
+"""Defines all actions a person can start, as a table that keys, slash commands, palette, help and documentation read, and
+resolves the keys from a person's `[keys]` table. Knows no widget."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Preset = Literal["standard", "no-function-keys", "no-alt-keys"]
 
 
 class Action(msgspec.Struct, frozen=True):
-    """One thing a person can start. `id` is its name in `[keys]`, `keys` are the standard ones, in Textual's names.
+    """One action a person can start. `id` is its name in `[keys]`; `keys` are its standard keys, by Textual's names.
 
-    A command has the `name` of its slash command besides, other names as `aliases`, and what may follow as `argument`; `does` is
-    the function of `ctxchat.tui.actions` behind it. `screen` marks those that open one over the chat, which the same key closes
-    again.
+    A command also has the `name` of its slash command, further names as `aliases`, and a description of its `argument`; `does`
+    names its function in `ctxchat.tui.actions`. `screen` marks an action that opens a screen over the chat; the same key closes
+    it.
     """
 
     id: str
@@ -325,40 +325,40 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
 }
 
 SWALLOWED = frozenset({f"ctrl+{c}" for c in "aewdxcvukzy"} | {"f5", "f6", "f7"})
-"""Keys that the message editor takes for itself while it has the focus."""
+"""Keys that the message editor handles itself while it has the focus."""
 
 _SAME = {"ctrl+m": "enter", "ctrl+i": "tab", "ctrl+h": "backspace", "ctrl+left_square_bracket": "escape"}
-"""Keys that most terminals send as another one."""
+"""Keys that most terminals send as another key, with that key."""
 
 
 _MODIFIERS = frozenset({"ctrl", "shift", "alt", "super", "meta", "hyper"})
-_MOVES = "escape enter tab space backspace delete insert home end pageup pagedown up down left right"
-_SIGNS = """comma full_stop slash backslash minus plus equals_sign semicolon colon question_mark exclamation_mark
+_CONTROL_KEYS = "escape enter tab space backspace delete insert home end pageup pagedown up down left right"
+_PUNCTUATION = """comma full_stop slash backslash minus plus equals_sign semicolon colon question_mark exclamation_mark
 left_square_bracket right_square_bracket left_curly_bracket right_curly_bracket apostrophe quotation_mark grave_accent tilde at
 number_sign dollar_sign percent_sign circumflex_accent ampersand asterisk left_parenthesis right_parenthesis underscore
 vertical_line less_than_sign greater_than_sign"""
-_NAMED = frozenset(_MOVES.split()) | frozenset(_SIGNS.split()) | {f"f{n}" for n in range(1, 25)}
-_READ_OTHERWISE = frozenset({f"alt+{base}" for base in (*"0123456789bf", *_SIGNS.split())} | {"shift+f3"})
-"""Keys that are read as a plain sign, as a move by words, or as a report of where the cursor is."""
+_NAMED = frozenset(_CONTROL_KEYS.split()) | frozenset(_PUNCTUATION.split()) | {f"f{n}" for n in range(1, 25)}
+_READ_OTHERWISE = frozenset({f"alt+{base}" for base in (*"0123456789bf", *_PUNCTUATION.split())} | {"shift+f3"})
+"""Keys that the terminal input reads as a plain character, a move by words, or a report of the cursor's position."""
 
 
 class KeyMap(msgspec.Struct, frozen=True):
-    """The keys in force for every action (none where a person took them away), and what was wrong with the wishes."""
+    """The keys in force for every action (none where the person removed them), and problems of the person's keys."""
 
     keys: dict[ActionId, tuple[str, ...]]
     problems: tuple[Problem, ...] = ()
 
     def action(self, key: str) -> ActionId | None:
-        """What this key starts."""
+        """The action that a key starts, None where there is none."""
         return next((action for action, keys in self.keys.items() if key in keys), None)
 
 
 def resolve(overrides: Mapping[ActionId, str | Sequence[str]], preset: Preset = "standard") -> KeyMap:
-    """The standard keys, then the preset's, then a person's own.
+    """The keys in force: the standard ones, replaced by those of the preset, replaced by the person's `overrides`.
 
-    A key that cannot work is named and left out; an action all of whose wishes were left out keeps the keys it had. A
-    key wished for that was another action's goes to the wish, and that is named too; a key wished for twice goes to the
-    action that comes first in the table.
+    A key that cannot work is reported and left out; an action without a working key in `overrides` keeps the keys it had. A key
+    that the person gives to one action is taken from another, which is reported too; a key given to two actions goes to the first
+    one in the table.
     """
     keys: dict[ActionId, tuple[str, ...]] = {a.id: PRESETS[preset].get(a.id, a.keys) for a in ACTIONS}
     problems: list[Problem] = []
@@ -366,14 +366,15 @@ def resolve(overrides: Mapping[ActionId, str | Sequence[str]], preset: Preset = 
     for action in ACTION_IDS:
         if action not in overrides:
             continue
-        asked = split(overrides[action])
-        faults = [(key, fault(key)) for key in asked]
+        wanted = split(overrides[action])
+        faults = [(key, fault(key)) for key in wanted]
         problems += [_problem(action, key, *why) for key, why in faults if why]
-        if not asked or any(not why for _, why in faults):
+        if not wanted or any(not why for _, why in faults):
             wishes[action] = tuple(key for key, why in faults if not why)
     keys |= wishes
     taken: dict[str, ActionId] = {}
-    for action in sorted(ACTION_IDS, key=lambda a: a not in wishes):  # wishes first, each in the table's order
+    # the person's keys first, then the others, each in the order of the table
+    for action in sorted(ACTION_IDS, key=lambda a: a not in wishes):
         for key in keys[action]:
             if (owner := taken.setdefault(key, action)) != action:
                 problems.append(_conflict(key, owner, action, owner in wishes))
@@ -384,13 +385,13 @@ def resolve(overrides: Mapping[ActionId, str | Sequence[str]], preset: Preset = 
 
 
 def split(keys: str | Sequence[str]) -> tuple[str, ...]:
-    """Keys as a list, from a list or from one text with commas; upper case and blanks do not count."""
+    """The keys in a list, or in one text with commas, in lower case and without blanks."""
     parts = keys.split(",") if isinstance(keys, str) else keys
     return tuple(p for p in (part.strip().lower() for part in parts) if p)
 
 
 def fault(key: str) -> tuple[str, str] | None:
-    """Why this key cannot start an action, and the nearest right name (or empty); None when it can."""
+    """Why a key cannot start an action, and the most similar valid name (or empty); None when it can."""
     *modifiers, base = key.split("+")
     if wrong := [m for m in modifiers if m not in _MODIFIERS]:
         return f"{display_value(wrong[0])} is no modifier (ctrl, shift, alt, super)", nearest(wrong[0], _MODIFIERS)

@@ -1,7 +1,7 @@
-"""The files of a folder that the commands of its hooks and servers name, each with a mark of what it is and holds: they belong to
-what a person trusts. And such marks for any files.
+"""Finds the files of a project that the commands of its hooks and servers name, with a digest of each: a person who trusts the
+commands trusts these files too.
 
-What these commands are is foreign text, looked at before anybody trusts it: each search ends.
+The commands are untrusted text, read before anybody trusts it, so every search is limited.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from typing import Any, cast
 from ctxchat.config.variables import fill_variables, in_project
 
 MAX_HASHED_BYTES = 50_000_000
-"""Bytes of a file above which it is known by its size and the moment it last changed, not by what is in it."""
+"""A larger file is identified by its size, time of change and inode, not by its content."""
 
 MAX_HASHED_BYTES_IN_ALL = 300_000_000
-"""Likewise for those that come when all before them had as many."""
+"""Bytes hashed in all; further files are identified like too large ones."""
 
 MAX_WORDS = 20_000
-"""Words of all commands that may be paths, each of which is looked for."""
+"""Words of all commands that may be paths, and are looked up as such."""
 
 MAX_GLOB_ENTRIES = 5_000
-"""Files and folders that are looked at for all globs."""
+"""Directory entries read to match all glob patterns."""
 
 
 class TooMuch(Exception):
-    """There is more than can be looked at, so nobody can trust it; the text says what."""
+    """Raised where there is more than can be examined, so that nobody can trust it; its text says what."""
 
 
 class Marks:
-    """Marks of files; of those below the folder `root` by what is in them, each read once."""
+    """Digests of files: of the content for those below the folder `root`, of the path for others. Each file is read once."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -44,7 +44,7 @@ class Marks:
         self._left = MAX_HASHED_BYTES_IN_ALL
 
     def of(self, path: str | Path) -> str:
-        """Empty for what is no file. Of one outside it counts where it lies. Raises OSError."""
+        """The digest of a file; empty for what is no file. Raises OSError."""
         real = os.path.realpath(path)
         if real not in self._known:
             self._known[real] = self._mark(Path(real))
@@ -65,7 +65,8 @@ class Marks:
 
 
 def named_files(root: Path, held: Mapping[str, Any], marks: Marks, environ: Mapping[str, str]) -> dict[str, str]:
-    """Those below `root`, which is resolved, with their marks, by the words that name them. Raises TooMuch."""
+    """The digests of files below `root` (a resolved path) that the settings `held` name, by the words that name them. Raises
+    TooMuch."""
     words: dict[str, None] = {}
     globs = _Globs(root)
     for word in _command_words(held, environ):
@@ -76,15 +77,15 @@ def named_files(root: Path, held: Mapping[str, Any], marks: Marks, environ: Mapp
             raise TooMuch("its commands have more words than can be looked at")
     found: dict[str, str] = {}
     for word in words:
-        for name in (word, *(f"{word}/{start}" for start in _STARTS if _is_folder_in(root, word))):
-            with suppress(OSError, ValueError):  # no path at all, or one that cannot be looked at
+        for name in (word, *(f"{word}/{start}" for start in _ENTRY_FILES if _is_folder_in(root, word))):
+            with suppress(OSError, ValueError):  # the word is no path, or one that cannot be read
                 if _is_near(root, name) and (mark := marks.of(root / name)):
                     found[name] = mark
     return found
 
 
-_STARTS = ("__main__.py", "__init__.py", "index.js", "package.json")
-"""What is run of a folder that a program is handed."""
+_ENTRY_FILES = ("__main__.py", "__init__.py", "index.js", "package.json")
+"""Files that a program runs where it is given a folder."""
 
 
 def _is_folder_in(root: Path, word: str) -> bool:
@@ -94,29 +95,31 @@ def _is_folder_in(root: Path, word: str) -> bool:
 
 
 def _is_near(root: Path, name: str) -> bool:
-    """The file lies in the folder, or a link to it does."""
-    place = root / name
-    return Path(os.path.realpath(place)).is_relative_to(root) or Path(os.path.normpath(place)).is_relative_to(root)
+    """Whether the file, or a link to it, is in the folder."""
+    path = root / name
+    return Path(os.path.realpath(path)).is_relative_to(root) or Path(os.path.normpath(path)).is_relative_to(root)
 
 
 class _Globs:
-    """What globs match below a folder, as bash reads them, as long as that is not too much."""
+    """Matches glob patterns below a folder as bash does, up to `MAX_GLOB_ENTRIES` entries in all."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._left = root, MAX_GLOB_ENTRIES
 
     def matches(self, word: str) -> Iterator[str]:
-        """Raises TooMuch."""
+        """The paths that a pattern matches. Raises TooMuch."""
         if os.path.isabs(word) or ".." in word.split("/"):  # noqa: PTH117
             return
-        found = [""]
+        matched = [""]
         for part in word.split("/"):
             if set(part) & set("*?["):
                 pattern = re.compile(_translated(part))
-                found = [f"{at}{name}/" for at in found for name in self._names(at) if pattern.fullmatch(name)]
+                matched = [
+                    f"{folder}{name}/" for folder in matched for name in self._names(folder) if pattern.fullmatch(name)
+                ]
             else:
-                found = [f"{at}{part}/" for at in found]
-        yield from (each.rstrip("/") for each in found)
+                matched = [f"{folder}{part}/" for folder in matched]
+        yield from (each.rstrip("/") for each in matched)
 
     def _names(self, folder: str) -> Iterator[str]:
         with suppress(OSError), os.scandir(self._root / folder) as entries:
@@ -128,9 +131,9 @@ class _Globs:
 
 
 def _translated(pattern: str) -> str:
-    """Stars take anything, also a dot in front: what a shell is told to do with that nobody knows."""
+    """The regular expression for a pattern. A star also matches a leading dot, which depends on the settings of a shell."""
     return "".join(
-        ".*" if sign == "*" else "." if sign in "?[" else re.escape(sign) for sign in _CLASS.sub("?", pattern)
+        ".*" if char == "*" else "." if char in "?[" else re.escape(char) for char in _CLASS.sub("?", pattern)
     )
 
 
@@ -143,7 +146,7 @@ _BUILD_FILES = {
     **dict.fromkeys(["tox", "nox"], ("tox.ini", "noxfile.py")),
     "pre-commit": (".pre-commit-config.yaml",),
 }
-"""Where a program that is told no file finds out what to run."""
+"""Files that say what a program runs, where it is given no file."""
 
 _OUTSIDE_FILES = {
     **dict.fromkeys(["uv", "uvx", "poetry", "pdm", "hatch"], ("pyproject.toml", "uv.lock", ".venv/bin/python")),
@@ -153,17 +156,17 @@ _OUTSIDE_FILES = {
     "cargo": ("Cargo.toml", "build.rs", "src/main.rs"),
     "go": ("go.mod", "main.go"),
 }
-"""Likewise for servers, which run outside of the sandbox."""
+"""Such files of further programs, for servers, which run outside of the sandbox."""
 
 _OUTSIDE_PROGRAMS = {
     **dict.fromkeys(["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx"], "node_modules/.bin"),
     **dict.fromkeys(["uv", "uvx", "poetry", "pdm", "hatch"], ".venv/bin"),
 }
-"""Where a program that runs others looks for them first; for servers."""
+"""Folders in which a program looks first for programs that it runs; for servers."""
 
-_GOING = frozenset({"cd", "pushd", "-C", "--directory", "--prefix", "--cwd", "--project", "-f", "--file"})
-_MAX_GONE = 20
-"""Folders that one command goes to, and programs it runs others by."""
+_FOLDER_OPTIONS = frozenset({"cd", "pushd", "-C", "--directory", "--prefix", "--cwd", "--project", "-f", "--file"})
+_MAX_FOLDERS = 20
+"""Folders that one command changes to or runs programs from."""
 
 
 def _command_words(held: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[str]:
@@ -174,13 +177,14 @@ def _command_words(held: Mapping[str, Any], environ: Mapping[str, str]) -> Itera
 
 
 def _server_words(server: Mapping[str, Any]) -> Iterator[str]:
-    """Its command with what it is started by, its variables among that, from the folder it is started in."""
+    """The words in a server's command, arguments and variables that may be paths, also relative to the folder it is started
+    in."""
     command = [str(server.get("command", "")), *map(str, server.get("args", ()))]
     values = [str(value) for value in server.get("env", {}).values()]
     words = dict.fromkeys(
         word for text in (shlex.join(command), *command, *values) for word in _path_words(text, outside=True)
     )
-    for value in values:  # where programs may be looked for, or libraries
+    for value in values:  # a variable may list folders of programs or libraries
         words |= dict.fromkeys(each for part in value.split(":") for each in (part, f"{part}/{command[0]}"))
     yield from words
     if folder := str(server.get("cwd", "")):
@@ -188,25 +192,26 @@ def _server_words(server: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _path_words(command: str, *, outside: bool) -> Iterable[str]:
-    """What may be a path in it, whatever a shell makes of its signs, also below a folder it goes to, and what its programs look
-    for by themselves."""
+    """The words of a command that may be paths, whatever a shell makes of its special characters; the files that its programs
+    read by themselves; and all of these below each folder that it changes to. `outside` says that it runs outside of the
+    sandbox."""
     pieces = re.split(r"[\s;&|()<>{}'\"`]+", command) + re.split(r"[\s;&|()<>{}`]+", re.sub(r"['\"\\]", "", command))
     with suppress(ValueError):
         pieces = [*shlex.split(command), *pieces]
     pieces = [part for piece in pieces for part in (piece, *piece.split("="))]
-    gone = dict.fromkeys(named for program, named in pairwise(pieces) if program in _GOING)
-    found = [*pieces, *(file for piece in pieces for file in _BUILD_FILES.get(piece, ()))]
+    folders = dict.fromkeys(argument for program, argument in pairwise(pieces) if program in _FOLDER_OPTIONS)
+    words = [*pieces, *(file for piece in pieces for file in _BUILD_FILES.get(piece, ()))]
     if outside:
-        gone |= dict.fromkeys(folder for piece in pieces if (folder := _OUTSIDE_PROGRAMS.get(piece)))
-        found += [file for piece in pieces for file in _OUTSIDE_FILES.get(piece, ())]
-    for program, named in pairwise(pieces):
-        found += [f"{named.replace('.', '/')}{end}" for end in _MODULE] if program == "-m" else []
-    once = dict.fromkeys(found)
-    return [*once, *(f"{folder}/{word}" for folder in _first(list(gone)) for word in once)]
+        folders |= dict.fromkeys(folder for piece in pieces if (folder := _OUTSIDE_PROGRAMS.get(piece)))
+        words += [file for piece in pieces for file in _OUTSIDE_FILES.get(piece, ())]
+    for program, argument in pairwise(pieces):
+        words += [f"{argument.replace('.', '/')}{end}" for end in _MODULE] if program == "-m" else []
+    unique = dict.fromkeys(words)
+    return [*unique, *(f"{folder}/{word}" for folder in _limited(list(folders)) for word in unique)]
 
 
-def _first(folders: Sequence[str]) -> Sequence[str]:
-    if len(folders) > _MAX_GONE:
+def _limited(folders: Sequence[str]) -> Sequence[str]:
+    if len(folders) > _MAX_FOLDERS:
         raise TooMuch("one of its commands goes to more folders than can be looked at")
     return folders
 

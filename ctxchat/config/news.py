@@ -1,4 +1,4 @@
-"""What an edit of the settings did, in words for a person: `compression_trigger 0.75 → 0.8`. Values in, sentences out."""
+"""Describes the changes of an edit of the settings for a person: `compression_trigger 0.75 → 0.8`. Reads no file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ctxchat.config.schema.option import NOW
 from ctxchat.config.toml_positions import literal, parse_key
 
 MAX_VALUE_CHARS = 24
-"""Characters a value may take in such a sentence."""
+"""Characters shown of a value."""
 
 
 class News(msgspec.Struct, frozen=True):
-    """What changed: what counts `now`, and `later` what does with the next session or start (which is said)."""
+    """The changes that count `now`, and those that count `later`, from the next session or start on, as each one says."""
 
     now: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
@@ -28,19 +28,19 @@ class News(msgspec.Struct, frozen=True):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """All of it, a line each."""
+        """All changes, one a line."""
         return (*self.now, *self.later)
 
 
 def compare_settings(before: Loaded, after: Loaded) -> News:
-    """The difference between two readings."""
+    """The changes between two loaded settings."""
     now: list[str] = []
     later: list[str] = []
     for key, was, is_ in changes(before.settings, after.settings):
         if key.startswith("keys."):
-            continue  # what came of the wishes is told below
+            continue  # the keys in force are compared below
         line = (
-            _come_or_gone(key, before.settings, after.settings)
+            _added_or_removed(key, before.settings, after.settings)
             or f"{key.removeprefix('context.')} {_describe_change(was, is_)}"
         )
         if (counts := _counts(key)) == NOW:
@@ -54,8 +54,8 @@ def compare_settings(before: Loaded, after: Loaded) -> News:
     return News(tuple(dict.fromkeys(now)), tuple(dict.fromkeys(later)))
 
 
-def _come_or_gone(key: str, before: Settings, after: Settings) -> str:
-    """One line for an agent, a server or a model that is new or no longer there; empty for a change in one that stays."""
+def _added_or_removed(key: str, before: Settings, after: Settings) -> str:
+    """A line for an agent, a server or a model that was added or removed; empty for a change within one."""
     table, *rest = parse_key(key)
     if table not in ("agents", "models", "mcp") or not rest:
         return ""
@@ -84,7 +84,7 @@ def _tables(value: object) -> bool:
 
 
 def _hook_names(value: Any) -> list[str]:
-    """Hooks by name, or by what they do and when."""
+    """The names of hooks, or for one without a name its action and event."""
     return list(_names(value)) if isinstance(value, list | tuple) else []
 
 

@@ -1,4 +1,4 @@
-"""Where things lie: the person's settings, the program's data, and what is shipped with it."""
+"""Knows the folders of the person's settings, the program's data, and the files shipped with it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ctxchat.core.errors import CtxchatError
 
 
 def expanded(given: str) -> Path:
-    """A path with `~` written out; as it is where nobody has that name."""
-    return Path(os.path.expanduser(given))  # noqa: PTH111  (pathlib's raises then)
+    """A path with `~` replaced by the home folder; unchanged where there is no such user."""
+    return Path(os.path.expanduser(given))  # noqa: PTH111  (pathlib raises for an unknown user)
 
 
 def config_dir(environ: Mapping[str, str] = os.environ) -> Path:
@@ -33,12 +33,12 @@ def data_dir(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def user_file(folder: Path) -> Path:
-    """The person's settings in that folder."""
+    """The path of the person's settings in their folder."""
     return folder / "config.toml"
 
 
 def project_file(workspace: Path) -> Path:
-    """A project's settings in its folder."""
+    """The path of a project's settings in its folder."""
     return workspace / ".ctxchat" / "config.toml"
 
 

@@ -1,5 +1,5 @@
-"""The options on paper: the shipped `config.toml` (every option, commented out at its default), the documentation's tables of
-keys and options, and the JSON Schema for editors. `python -m ctxchat.config.reference` writes the first two anew."""
+"""Generates the shipped `config.toml` (every option, commented out at its default), the documentation's tables of keys and
+options, and the JSON Schema for editors. `python -m ctxchat.config.reference` writes the first two."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ BEGIN, END = "<!-- table: {} -->", "<!-- end of table -->"
 
 
 def keys_table() -> str:
-    """Every action with its usual keys. Those of the other presets are shown on the keys screen."""
+    """The Markdown table of all actions with their standard keys. Those of the other presets are on the keys screen."""
     return _table(("", "in `[keys]`", "usual"), [(a.help, f"`{a.id}`", _keys(a.keys)) for a in ACTIONS])
 
 
 def options_table() -> str:
-    """Every option: what it does, what it may be."""
-    told = [o for o in options() if not o.key.startswith("keys.")]
-    rows = [(f"`{o.key}`", limits(o), f"{o.facts.help} {o.facts.effect}".strip()) for o in told]
+    """The Markdown table of all options: allowed values and help."""
+    listed = [o for o in options() if not o.key.startswith("keys.")]
+    rows = [(f"`{o.key}`", limits(o), f"{o.facts.help} {o.facts.effect}".strip()) for o in listed]
     return _table(("option", "may be", "what it does"), rows)
 
 
@@ -41,7 +41,7 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
 
 
 def page(text: str, name: str, table: str) -> str:
-    """A page with its table made anew. Raises ValueError where the marks are missing."""
+    """The text of a page with its table replaced. Raises ValueError where the marks around the table are missing."""
     before, begin, rest = text.partition(BEGIN.format(name))
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -59,9 +59,9 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def write_pages(docs: Path) -> None:
-    """All pages of this folder. Raises OSError and ValueError."""
-    for file, (name, made) in TABLES.items():
-        write_text(docs / file, page((docs / file).read_text(encoding="utf-8"), name, made()), mode=0o644)
+    """Write the tables into the pages of this folder. Raises OSError and ValueError."""
+    for file, (name, table) in TABLES.items():
+        write_text(docs / file, page((docs / file).read_text(encoding="utf-8"), name, table()), mode=0o644)
 
 
 def json_schema() -> dict[str, Any]:
@@ -78,11 +78,12 @@ def json_schema() -> dict[str, Any]:
 
 
 def limits(option: Option) -> str:
-    """`0.3 to 0.98 (share of the limit); default 0.8`."""
+    """The allowed values and default of an option: `0.3 to 0.98 (share of the limit); default 0.8`."""
     unit = f" ({option.facts.unit})" if option.facts.unit else ""
     named = "*" in option.path or option.path[:2] == ("context", "summary_model")
-    told_above = len(option.path) > 1 and facts(members(Settings)[option.path[0]].type).trust  # beside the table's name
-    trust = "; trusted folders only" if option.facts.trust and not told_above else ""
+    # the help of its table says so
+    said_for_table = len(option.path) > 1 and facts(members(Settings)[option.path[0]].type).trust
+    trust = "; trusted folders only" if option.facts.trust and not said_for_table else ""
     trust = "; your own settings only" if option.facts.own else trust
     counts = "" if option.facts.counts == NOW or named else f"; counts {option.facts.counts}"
     rewrites = "; rewrites what was sent" if option.facts.rewrites else ""
@@ -167,7 +168,7 @@ def render() -> str:
 
 
 def _groups() -> Iterator[tuple[str, list[Option]]]:
-    """The options by table, those of hooks' conditions with their hook."""
+    """The options by table; the conditions of hooks are a single option."""
     tables: dict[str, list[Option]] = {}
     for option in options():
         table = ".".join(option.path[:-1])
@@ -182,13 +183,13 @@ def _hook_when() -> Iterator[Option]:
     from ctxchat.config.schema import HookSettings
 
     field = members(HookSettings)["when"]
-    told = facts(field.type)
+    when = facts(field.type)
     words = ", ".join(o.path[-1] for o in options() if o.key.startswith("hooks.*.when."))
     yield Option(
         ("hooks", "*", "when"),
         dict,
         {},
-        msgspec.structs.replace(told, help=f"{told.help} Conditions: {words}.", trust=True),
+        msgspec.structs.replace(when, help=f"{when.help} Conditions: {words}.", trust=True),
     )
 
 

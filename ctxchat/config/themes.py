@@ -1,5 +1,5 @@
-"""What a theme is, and themes from TOML files, ours and a person's: read, checked and completed. Broken ones are reported
-together."""
+"""Reads themes from TOML files, shipped and the person's, checks them, and derives the colours they leave out. Invalid ones are
+reported."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _KNOWN = ("name", "dark", *COLOURS, "gauge", "patterns")
 
 
 class _Tint(msgspec.Struct, frozen=True):
-    """A segment's colour in relation to the accent: turn of the hue in degrees, share of its chroma, lightness on a dark and
-    on a light ground."""
+    """The colour of a section on the gauge, relative to the accent: `turn` of the hue in degrees, share of its `chroma`, and the
+    lightness on a `dark` and on a `light` background."""
 
     turn: float
     chroma: float
@@ -35,8 +35,9 @@ class _Tint(msgspec.Struct, frozen=True):
     light: float
 
 
-# What is always there is nearly grey, what was said is the accent's family and stands out from the ground: it fills the window;
-# what stands for more is another hue, and quieter. Neighbours differ in lightness, so that they part without colour too.
+# Sections that are always there are nearly grey. Messages, which fill the window, have hues near the accent and stand out from
+# the background; what replaces messages has other hues and is quieter. Neighbours differ in lightness, to be distinct without
+# colour.
 _TINTS: dict[SectionName, _Tint] = {
     "system": _Tint(0, 0.3, 0.42, 0.72),
     "tools": _Tint(0, 0.3, 0.54, 0.82),
@@ -52,17 +53,17 @@ _TINTS: dict[SectionName, _Tint] = {
 
 
 class Themes(msgspec.Struct, frozen=True):
-    """All themes by name, ours first, and everything that was wrong with the rest."""
+    """All valid themes by name, the shipped ones first, and the problems of the others."""
 
     themes: dict[str, Theme]
     problems: tuple[Problem, ...] = ()
 
     def named(self, name: str) -> Theme:
-        """The theme of that name, or our dark one (`unknown` says what to tell the person)."""
+        """The theme with this name, else the shipped dark one. `unknown` has the problem to report then."""
         return self.themes.get(name) or self.themes.get("dark") or FALLBACK
 
     def unknown(self, name: str) -> Problem | None:
-        """What is wrong with a name nothing is called by."""
+        """The problem with a name that no theme has, None for a known one."""
         if name in self.themes:
             return None
         return Problem(
@@ -87,15 +88,16 @@ PATTERNS: dict[SectionName, str] = {
     "reserved": "▒",
     "free": "·",
 }
-"""One sign a section, so that colour is never the only signal."""
+"""A character for each section, so that they can be told apart without colour."""
 
 
 class Theme(msgspec.Struct, frozen=True):
-    """Every colour is `#rrggbb` in small letters, every section has a colour, a readable ink on it and a sign.
+    """A complete theme. Colours are `#rrggbb` in lower case; each section has a colour, a readable text colour on it and a
+    character.
 
-    `surface` and `panel` are raised backgrounds; `muted` is quiet text, readable on all three; `border` is for lines
-    only. `target` and `trigger` are the inks of the two ticks and `ghost` the colour of a prepared compaction on the
-    bar. `file` is where it was read from, empty for one made in code.
+    `surface` and `panel` are raised backgrounds; `muted` is for quiet text, readable on all three backgrounds; `border` is for
+    lines only. On the bar, `target` and `trigger` are the colours of the two ticks and `ghost` that of a prepared compaction.
+    `file` is where it was read from, empty for one made in code.
     """
 
     name: str
@@ -122,7 +124,8 @@ class Theme(msgspec.Struct, frozen=True):
 
 
 def load_themes(config: Path | None = None) -> Themes:
-    """Ours, then those in the `themes` folder of a person's settings folder; a person's own wins over ours of that name."""
+    """Read the shipped themes and those in the `themes` folder of the person's settings folder, which replace shipped ones of the
+    same name."""
     themes: dict[str, Theme] = {}
     problems: list[Problem] = []
     for folder in _folders(config):
@@ -133,20 +136,22 @@ def load_themes(config: Path | None = None) -> Themes:
 
 
 def read_theme(path: Path) -> tuple[Theme | None, tuple[Problem, ...]]:
-    """One file's theme, None when it cannot be used, and what is wrong with it."""
+    """The theme of a file, None when it is invalid, and its problems."""
     found = read_toml(path)
     if found.tree is None:
         return None, (found.problem or Problem("is not there", file=str(path)),)
     faults = list(_faults(found.tree))
     if not faults:
         return make_theme(found.tree, path.stem, str(path)), ()
-    places = layout(found.text)
-    problems = (Problem(p.what, key_text(at), p.allowed, p.nearest, str(path), places.line_of(at)) for at, p in faults)
+    positions = layout(found.text)
+    problems = (
+        Problem(p.what, key_text(at), p.allowed, p.nearest, str(path), positions.line_of(at)) for at, p in faults
+    )
     return None, tuple(sorted(problems, key=lambda p: p.line))
 
 
 def make_theme(tree: dict[str, Any], name: str, file: str = "") -> Theme:
-    """A theme from a right table: what is left out is derived from background, foreground and primary."""
+    """A theme from a valid table; colours left out are derived from background, foreground and primary."""
     given = {key: normal(tree[key]) for key in COLOURS if key in tree}
     back, fore, primary = given["background"], given["foreground"], given["primary"]
     dark = tree.get("dark", luminance(back) < 0.18)
@@ -180,7 +185,7 @@ def make_theme(tree: dict[str, Any], name: str, file: str = "") -> Theme:
 
 
 def unreadable(theme: Theme) -> tuple[str, ...]:
-    """The pairs of text and ground that fall short of WCAG AA, in words."""
+    """The pairs of text and background whose contrast is below WCAG AA, with that contrast."""
     grounds = {"background": theme.background, "surface": theme.surface, "panel": theme.panel}
     inks = ("foreground", "muted", "primary", "secondary", "accent", "success", "warning", "error")
     pairs = [(f"{ink} on {name}", getattr(theme, ink), ground) for ink in inks for name, ground in grounds.items()]
@@ -270,4 +275,4 @@ def _is_sign(value: object) -> bool:
 
 
 FALLBACK = make_theme({"background": "#16181d", "foreground": "#d7dae0", "primary": "#7fb4ca"}, "dark")
-"""When not even our own files can be read."""
+"""The theme where not even the shipped files can be read."""

@@ -65,9 +65,8 @@ class Layout(msgspec.Struct, frozen=True):
 def layout(text: str) -> Layout:
     """Find the positions in a text that is valid TOML. Never raises; for other texts the positions may be wrong."""
     scanner = _Scanner(text)
-    with suppress(
-        RecursionError, ValueError, IndexError
-    ):  # the positions found so far are kept; the syntax error has been reported already
+    # the positions found so far are kept; the syntax error has been reported already
+    with suppress(RecursionError, ValueError, IndexError):
         scanner.document()
     starts = [0, *(m.end() for m in re.finditer("\n", text))]
     return Layout(scanner.places, scanner.sections, starts)

@@ -96,9 +96,8 @@ class _Recovery:
                 at = statement.end
                 continue
             broken = problem.line - 1
-            if broken > at and self._begins_statement(
-                broken, closed=statement.closed
-            ):  # so the statement before it was never closed
+            # the line begins a statement, so the one before it was never closed
+            if broken > at and self._begins_statement(broken, closed=statement.closed):
                 statement = msgspec.structs.replace(statement, closed=False)
                 problem = msgspec.structs.replace(NEVER_CLOSED, file=self._file, line=at + 1)
             self.problems.append(problem)

@@ -1,6 +1,7 @@
-"""What a person trusts: not a folder, but what its settings held when it was looked at. Anything else is not trusted.
+"""Stores what a person trusts: not a folder, but the content of its settings when the person looked at them. A change ends the
+trust.
 
-Only that of a project's settings counts here which could run something or change permissions, and the files its commands name.
+It covers those project settings that can run something or change permissions, and the files that their commands name.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from ctxchat.core.prompt_files import PromptFile
 from ctxchat.core.sanitize import visible
 
 MAX_SHOWN_CHARS = 2000
-"""Characters of a value that is no command."""
+"""Characters shown of a value that is no command."""
 
 MAX_COMMAND_CHARS = 8_000
-"""Characters of a hook's command, and of a server's with all it is started by: they are shown whole, and nobody looks at more."""
+"""Characters of a hook's command, or of a server's whole table. Commands are shown in full, and nobody reads a longer one."""
 
 _MANY_BLANKS = re.compile(" {9,}")
 
 
 def held_lines(held: Tree) -> tuple[str, ...]:
-    """A line for each thing that waits for trust, those that run something first."""
+    """A line for each setting that needs trust, those that run something first."""
     return tuple(line for key in sorted(held, key=_weight) for line in _describe_entry(key, held[key]))
 
 
@@ -86,13 +87,14 @@ def _hook(hook: Mapping[str, Any]) -> str:
 
 
 def _server(name: str, server: Mapping[str, Any]) -> str:
-    """What starts or reaches it, with what is handed to it: its variables and headers may hold keys, and say what runs."""
+    """A line for a server: its command or address, with the rest of its table, since variables and headers may hold keys or
+    decide what runs."""
     start = " ".join([str(server.get("command", "")), *map(str, server.get("args", ()))]).strip()
     does = f"starts {_shown(start)}" if start else f"talks to {_shown(str(server.get('url', '')))}"
     if not start and "url" not in server:
         return f"server {_short(name)}, which is yours: {_pairs(server)}"
-    told = {"command", "args", "url", "tools", "timeout", "enabled"}
-    more = [f"{key} = {_shown(literal(value))}" for key, value in server.items() if key not in told]
+    shown_or_harmless = {"command", "args", "url", "tools", "timeout", "enabled"}
+    more = [f"{key} = {_shown(literal(value))}" for key, value in server.items() if key not in shown_or_harmless]
     return f"server {_short(name)}: {does}{' with ' if more else ''}{', '.join(more)}"
 
 
@@ -106,19 +108,19 @@ def _short(text: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """On one line, with everything written out that does not show or passes for something else."""
+    """The text on one line, with invisible and deceptive characters written out."""
     line = visible(text).replace("\n", "\\n")
     return _MANY_BLANKS.sub(lambda blanks: f" [{len(blanks[0])} blanks] ", line)
 
 
 MAX_PROMPT_FILES = 5_000
-"""Files of all skills and command files, with those beside them."""
+"""Files of all skills and commands of a project, with the other files in their folders."""
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What a project's settings would do in a trusted folder: `held`, the values by dotted key; `lines`, the same in words for a
-    person, with the files that commands name; `digest`, which stands for all of it. `files` are those the commands name,
-    `prompts` its skills and command files. `too_much` says why nobody can trust it."""
+    """The part of a project's settings that needs trust: `held` has the values by dotted key, `lines` the same in words for a
+    person, and `digest` identifies all of it. `files` are those that commands name or that belong to skills; `prompts` are its
+    skills and command files. `too_much` says why it cannot be trusted, and is empty where it can."""
 
     held: Tree = {}
     lines: tuple[str, ...] = ()
@@ -129,7 +131,8 @@ class Content(msgspec.Struct, frozen=True):
 
 
 class Trusted(msgspec.Struct, frozen=True):
-    """What was trusted of a folder, as it was then. Without a digest only the folder itself was: nothing is trusted by that."""
+    """What was trusted of a folder. Without a digest an earlier version trusted only the folder itself, which no longer
+    counts."""
 
     folder: str
     digest: str = ""
@@ -137,13 +140,13 @@ class Trusted(msgspec.Struct, frozen=True):
 
 
 def unchanged(workspace: Path, looked_at: Content) -> bool:
-    """Whether all that was looked at is still what it was."""
+    """Whether the project's content is still what was looked at."""
     return content(workspace, looked_at.held, looked_at.prompts).digest == looked_at.digest
 
 
 def content(workspace: Path, held: Tree, prompts: Sequence[PromptFile] = ()) -> Content:
-    """What a project holds now, its skills and command files among it. Reads their files, and those that its commands name.
-    Where that is too much, it can be trusted by nobody."""
+    """The present content of a project that needs trust. Reads its skills and command files, and the files its commands name.
+    Where that is too much, `too_much` is set."""
     if not held and not prompts:
         return Content(digest="nothing")
     root = Path(os.path.realpath(workspace))
@@ -157,8 +160,8 @@ def content(workspace: Path, held: Tree, prompts: Sequence[PromptFile] = ()) -> 
         return Content(held, lines, secrets.token_hex(16), prompts=tuple(prompts), too_much=str(problem))
     about = [held, files | beside, prompts]
     digest = hashlib.sha256(msgspec.json.encode(about, order="deterministic", enc_hook=str)).hexdigest()
-    told = [f"file {_shown(name)}: {mark[:12]}" for name, mark in files.items()]
-    lines = (*held_lines(held), *(_prompt_line(prompt, workspace) for prompt in prompts), *told)
+    file_lines = [f"file {_shown(name)}: {mark[:12]}" for name, mark in files.items()]
+    lines = (*held_lines(held), *(_prompt_line(prompt, workspace) for prompt in prompts), *file_lines)
     return Content(held, lines, digest, tuple(root / name for name in (*files, *beside)), tuple(prompts))
 
 
@@ -169,7 +172,7 @@ def _raise_if_too_long(held: Tree) -> None:
 
 
 def _prompt_line(prompt: PromptFile, workspace: Path) -> str:
-    """A skill's description is in every request, so it is shown whole."""
+    """A line for a skill or command file, with its description, which goes into every request."""
     return f"{_shown(prompt.title)} ({_relative(Path(prompt.path), workspace)}): {_short(prompt.description)}"
 
 
@@ -178,11 +181,11 @@ def _relative(path: Path, workspace: Path) -> str:
 
 
 def _prompt_marks(root: Path, prompts: Sequence[PromptFile], marks: Marks) -> Iterator[tuple[str, str]]:
-    many = 0
+    file_count = 0
     for prompt in prompts:
         files = skill_files(prompt)
-        many += len(files or ())
-        if files is None or many > MAX_PROMPT_FILES:
+        file_count += len(files or ())
+        if files is None or file_count > MAX_PROMPT_FILES:
             raise TooMuch("its skills have more files than can be looked at")
         for file in files:
             try:
@@ -192,14 +195,14 @@ def _prompt_marks(root: Path, prompts: Sequence[PromptFile], marks: Marks) -> It
 
 
 def trusted(config: Path, folder: Path) -> Trusted | None:
-    """What was trusted of exactly this folder; what lies beneath one must be trusted itself."""
+    """What was trusted of this folder, None where nothing was. A folder below a trusted one must be trusted itself."""
     here = str(folder.resolve())
     return next((each for each in _stored(config)[0] if each.folder == here), None)
 
 
 def trust(config: Path, folder: Path, looked_at: Content) -> None:
-    """Trust what was looked at, and nothing that is there by now instead. A broken file is kept as `.broken`. Raises OSError, and
-    UsageError where it is too much."""
+    """Trust the content that was looked at, even if the folder has changed meanwhile. A broken file is kept as `.broken`. Raises
+    OSError, and UsageError where the content is `too_much`."""
     import tomli_w
 
     if looked_at.too_much:
@@ -217,12 +220,12 @@ def trust(config: Path, folder: Path, looked_at: Content) -> None:
 
 
 def trusted_folders(config: Path) -> tuple[Trusted, ...]:
-    """All that was ever trusted."""
+    """Everything that is trusted, by folder."""
     return _stored(config)[0]
 
 
 def distrust(config: Path, folder: Path) -> bool:
-    """Trust a folder no longer, which may be gone; False where it was not trusted. Raises OSError."""
+    """Stop trusting a folder, which need not exist any more; False where it was not trusted. Raises OSError."""
     import tomli_w
 
     path = _file(config)
@@ -236,7 +239,7 @@ def distrust(config: Path, folder: Path) -> bool:
 
 
 def trust_problem(config: Path) -> Problem | None:
-    """What is wrong with the file that keeps all this."""
+    """The problem with the file that stores the trust, None where there is none."""
     return _stored(config)[1]
 
 
@@ -247,7 +250,7 @@ def _stored(config: Path) -> tuple[tuple[Trusted, ...], Problem | None]:
         return (), found.problem
     try:
         entries = msgspec.convert(found.tree.get("trusted", []), tuple[Trusted, ...])
-        folders = msgspec.convert(found.tree.get("folders", []), tuple[str, ...])  # as it was written at first
+        folders = msgspec.convert(found.tree.get("folders", []), tuple[str, ...])  # the format of early versions
     except msgspec.ValidationError as error:
         return (), Problem(f"is damaged: {error}", file=str(path))
     known = {each.folder for each in entries}

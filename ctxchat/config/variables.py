@@ -1,4 +1,5 @@
-"""Environment variables in settings of servers: `${NAME}`, `${NAME:-otherwise}`. And how hooks name the project's folder."""
+"""Replaces environment variables in the settings of servers (`${NAME}`, `${NAME:-default}`), and the project's folder in commands
+of hooks."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ from typing import cast
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
 _PROJECT_FOLDER = re.compile(r"\$\{(CLAUDE_PROJECT_DIR|PWD)\}|\$(CLAUDE_PROJECT_DIR|PWD)\b")
-"""How hooks name the project's folder, those in Claude Code's form too."""
+"""How hooks refer to the project's folder, including those in Claude Code's format."""
 
 
 def fill_variables(value: object, environ: Mapping[str, str]) -> object:
-    """The settings with environment variables in the place of their names; one that is not set and has no default stays as it
-    is written, for what is wrong to be seen."""
+    """The settings with environment variables replaced by their values. A variable that is not set and has no default stays as
+    written, so that the mistake is seen."""
     if isinstance(value, str):
         return _VARIABLE.sub(lambda m: environ.get(m[1], m[0] if m[2] is None else m[2]), value)
     if isinstance(value, Mapping):
@@ -24,5 +25,5 @@ def fill_variables(value: object, environ: Mapping[str, str]) -> object:
 
 
 def in_project(command: str, folder: str) -> str:
-    """The command with the project's folder in the place of its name."""
+    """The command with references to the project's folder replaced by `folder`."""
     return _PROJECT_FOLDER.sub(lambda match: folder, command)

@@ -1,4 +1,4 @@
-"""Whether files have changed since they were last looked at. Looks only when asked; knows nothing of what is in them."""
+"""Finds out whether files have changed since the last check. It checks only when asked, and does not know the files' meaning."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Iterable
 from pathlib import Path
 
 Stamp = tuple[int, int, int]
-"""When a file was last written, how large it is, and which one it is: an editor that writes beside and renames counts too."""
+"""Time of change, size and inode of a file. The inode also changes where an editor writes a new file and renames it."""
 
 
 PATTERNS = ("*.toml", "*.md", "*/*.md")
-"""What is looked for in a folder: themes, agents, command files, skills."""
+"""The files watched in a folder: themes, agents, command files, skills."""
 
 
 class Watch:
-    """Files and folders (their TOML and Markdown files) under watch. What is not there yet is watched for as well."""
+    """Watches files, and TOML and Markdown files in folders. Files that do not exist yet are watched as well."""
 
     def __init__(self, places: Iterable[Path]) -> None:
         self._places = tuple(dict.fromkeys(places))
         self._seen = self._stamps_now()
 
     def add_places(self, places: Iterable[Path]) -> None:
-        """Watch these as well, from as they are now. Touches the disk."""
+        """Watch further files and folders for changes from now on. Reads the disk."""
         new = Watch(place for place in places if place not in self._places)
         self._places += new._places
         self._seen |= new._seen
 
     def changed(self) -> frozenset[Path]:
-        """The files that came, went or were written since the last call. Quick, but touches the disk: off the event loop."""
+        """The files created, removed or written since the last call. Fast, but reads the disk: call it off the event loop."""
         before, self._seen = self._seen, self._stamps_now()
         return frozenset(p for p in before.keys() | self._seen.keys() if before.get(p) != self._seen.get(p))
 

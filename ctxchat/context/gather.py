@@ -1,5 +1,5 @@
-"""What stands around a conversation: memory files word for word, and what the context providers say now, gathered side by
-side with a deadline."""
+"""Gathers what goes with a conversation into a request: memory files word for word, and the texts of the context providers, all
+concurrently and with a deadline."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ctxchat.core.head import ContextBlock, Surroundings
 from ctxchat.core.ports import ContextProvider
 
 PROVIDER_TIMEOUT_S = 0.5
-"""Seconds providers are waited for; a late one gives its last good value."""
+"""Seconds to wait for providers; for a late one its last value is used."""
 
 MEMORY_TIMEOUT_S = 5.0
-"""Seconds memory files are waited for, on a file system that hangs."""
+"""Seconds to wait for memory files, which may be on a file system that hangs."""
 
 
 MAX_FOLDERS = 200
-"""Folders below the workspace that are looked at for memory files."""
+"""Folders below the workspace whose memory files are read."""
 
 
 class WorkspaceSources:
-    """For one session. `memory_file` is the user's own, across folders, and `also` what other agents have of them; `mask` takes
-    secrets out of what is found."""
+    """The memory files and context providers of one session. `memory_file` is the user's own, for all folders, and `also` are
+    those of other agents; `mask` removes secrets from the texts."""
 
     def __init__(
         self,
@@ -40,27 +40,28 @@ class WorkspaceSources:
     ) -> None:
         self._mask = mask
         self._also = tuple(also)
-        self._below: dict[Path, None] = {}  # folders that work has gone to
+        self._below: dict[Path, None] = {}  # folders below the workspace in which work was done
         self._workspace = workspace
         self._memory_file = memory_file
         self._providers = Providers([p for p in providers if not _always_asked(p)])
         self._always_asked = Providers([p for p in providers if _always_asked(p)])
-        self._faulty: Mapping[str, str] = {}  # memory files, as they were read last
+        self._faulty: Mapping[str, str] = {}  # problems of memory files, at the last reading
         self._remembered: tuple[ContextBlock, ...] = ()
 
     async def gather(self) -> Surroundings:
-        """The memory files that apply here, and what the providers say, in their order."""
+        """The memory files that apply, and the texts of the providers, in their order."""
         memory, context = await asyncio.gather(self.read_memory(), self._providers.asked())
         return Surroundings(memory, await self._masked(context), frozenset(self.troubles))
 
     def go_to(self, paths: Sequence[str]) -> bool:
-        """Work has gone to these paths: the memory files of their folders apply from now on. True where a folder is new."""
+        """Note that work is done at these paths: from now on the memory files of their folders apply. True where a folder is
+        new."""
         new = [folder for folder in folders_below(self._workspace, paths) if folder not in self._below]
         self._below.update(dict.fromkeys(new[: MAX_FOLDERS - len(self._below)]))
         return bool(new)
 
     async def read_memory(self) -> tuple[ContextBlock, ...]:
-        """The memory files that apply here."""
+        """The texts of the memory files that apply; those of the last reading, where this one takes too long."""
         load = partial(load_memory, self._workspace, self._memory_file, also=self._also, below=tuple(self._below))
         reading = asyncio.to_thread(load)
         try:
@@ -75,7 +76,7 @@ class WorkspaceSources:
         return self._remembered
 
     async def every_request(self) -> tuple[ContextBlock, ...]:
-        """What those say that are asked for every request."""
+        """The texts of the providers that are called for every request."""
         return await self._masked(await self._always_asked.asked())
 
     async def _masked(self, blocks: Sequence[ContextBlock]) -> tuple[ContextBlock, ...]:
@@ -86,26 +87,26 @@ class WorkspaceSources:
 
     @property
     def troubles(self) -> Mapping[str, str]:
-        """Which memory files are faulty, which providers were late or failed when last asked, and what came of it."""
+        """The problems of memory files, and of providers that were late or failed at the last call, by source."""
         return {**self._faulty, **self._providers.troubles, **self._always_asked.troubles}
 
     async def close(self) -> None:
-        """End providers that are still at work."""
+        """Cancel providers that are still running."""
         await self._providers.close()
         await self._always_asked.close()
 
 
 def _always_asked(provider: ContextProvider) -> bool:
-    """It wants to be asked for every request, and what it says is not kept: what it said is gone from the next one."""
+    """Whether a provider is to be called for every request. Its text is part of that request only."""
     return bool(getattr(provider, "every_request", False))
 
 
 class Providers:
-    """The context providers of one session, and what each said last, for the requests it misses. Two with one `source_id` count
-    as one.
+    """The context providers of one session, with the last text of each, which is used where a provider is late. Two with the same
+    `source_id` count as one.
 
-    `troubles` names, each time they are asked, who was late or failed and why. A late provider goes on; what it says then counts
-    for the next request.
+    `troubles` says which providers were late or failed at the last call, and why. A late provider goes on running, and its text
+    counts for the next request.
     """
 
     def __init__(self, providers: Sequence[ContextProvider]) -> None:
@@ -115,9 +116,9 @@ class Providers:
         self._running: dict[str, asyncio.Task[str]] = {}
 
     async def asked(self, deadline: float = PROVIDER_TIMEOUT_S) -> tuple[ContextBlock, ...]:
-        """What they say, in their order, after at most `deadline` seconds; empty texts are left out.
+        """Call all providers and return their texts in their order, after at most `deadline` seconds, without empty ones.
 
-        Raises nothing of theirs. When the caller is cancelled, providers go on until `close`.
+        Errors of providers are not raised. When the caller is cancelled, providers go on until `close`.
         """
         tasks = {p.source_id: self._start(p) for p in self._providers}
         self.troubles = {}
@@ -128,7 +129,7 @@ class Providers:
         return tuple(ContextBlock(s, self._said[s]) for s in tasks if self._said.get(s, "").strip())
 
     async def close(self) -> None:
-        """End whoever is still at work."""
+        """Cancel providers that are still running."""
         tasks = list(self._running.values())
         self._running.clear()
         for task in tasks:
@@ -136,7 +137,8 @@ class Providers:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _start(self, provider: ContextProvider) -> asyncio.Task[str]:
-        """The provider at work: anew, or still from a request it missed. What it said too late is taken now."""
+        """The running task of a provider: the one that was late before, else a new one. The text of a late one that has ended is
+        kept."""
         task = self._running.get(provider.source_id)
         if task is not None and task.done():
             self._keep_result(provider.source_id, task, 0.0)
@@ -146,7 +148,8 @@ class Providers:
         return task
 
     def _keep_result(self, source_id: str, task: asyncio.Task[str], deadline: float) -> None:
-        """Take what came of it: a value, a failure, or nothing yet. Of two requests at once each may do so."""
+        """Store the result of a task: its text, its failure, or that it is late. Concurrent requests may each do so for one
+        task."""
         if not task.done():
             self.troubles[source_id] = f"gave no answer within {deadline:g} s; what it said last is used"
             return

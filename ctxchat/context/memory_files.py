@@ -1,8 +1,7 @@
-"""Memory files: standing instructions in `AGENTS.md`, from the repository's root down to the workspace and on to the folders
-where work has gone, and the user's own. Where a folder has none, what other agents read there counts (`CLAUDE.md`, `GEMINI.md`).
+"""Reads memory files: standing instructions in `AGENTS.md`, from the repository's root down to the workspace and the folders in
+which work is done, and the user's own. In a folder without one, the file of another agent counts (`CLAUDE.md`, `GEMINI.md`).
 
-`@path` in one imports another file. Reads files, makes blocks; knows nothing of requests. A file that cannot be read is reported
-and costs only itself.
+`@path` in a memory file imports another file. A file that cannot be read is reported and left out. This module knows no requests.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from ctxchat.repository_files import read_checked
 
 MEMORY_NAME = "AGENTS.md"
 MEMORY_NAMES = (MEMORY_NAME, "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md")
-"""In one folder the first that is there counts."""
+"""Names of memory files; in each folder the first that exists counts."""
 
 MEMORY_BYTES = 100_000
-"""More of one file is not read: standing instructions of that size would crowd out the conversation."""
+"""Bytes read of one file: longer instructions would leave too little room for the conversation."""
 
 MAX_IMPORT_DEPTH = 5
-"""Files that import one another in a row."""
+"""Length of a chain of files that import one another."""
 
 MAX_IMPORT_BYTES = 200_000
 """Bytes of all files together that one memory file imports."""
@@ -35,8 +34,8 @@ _CODE = re.compile(r"^(```+|~~~+).*?(?:^\1|\Z)|`[^`\n]*`", re.M | re.S)
 
 
 class MemoryFiles(msgspec.Struct, frozen=True):
-    """The texts as blocks, the user's own first and the one nearest to the workspace last, each followed by what it imports, then
-    those of the folders below; and what is wrong with a file, by its source, as the rest of a sentence."""
+    """The texts of memory files as blocks: the user's own first, then from the repository's root to the workspace, then those of
+    folders below, each followed by its imports. `problems` has the problem of a file by its source, as the rest of a sentence."""
 
     blocks: tuple[ContextBlock, ...]
     problems: dict[str, str]
@@ -49,12 +48,12 @@ def repository_root(root: Path) -> Path:
 
 def memory_file(folder: Path) -> Path | None:
     """The memory file of a folder, None where it has none."""
-    return next((folder / name for name in MEMORY_NAMES if _there(folder / name)), None)
+    return next((folder / name for name in MEMORY_NAMES if _is_there(folder / name)), None)
 
 
 def folders_below(root: Path, paths: Sequence[str]) -> tuple[Path, ...]:
-    """The folders from the workspace down to these paths, as calls named them, those above first; none for what lies elsewhere.
-    A path that may be a folder is taken for one: nothing is looked at here."""
+    """The folders from the workspace down to these paths, outer ones first; paths outside the workspace are ignored. A path that
+    may be a folder counts as one: the disk is not read."""
     found: dict[Path, None] = {}
     for path in paths:
         whole = Path(os.path.normpath(root / path))
@@ -67,13 +66,13 @@ def folders_below(root: Path, paths: Sequence[str]) -> tuple[Path, ...]:
 def load_memory(
     root: Path, user_file: Path | None = None, *, also: Sequence[Path] = (), below: Collection[Path] = ()
 ) -> MemoryFiles:
-    """Every memory file that applies in `root`; `also` are further ones of the user, `below` folders that work has gone to.
-    Blocking; never raises OSError."""
+    """Read all memory files that apply in `root`. `also` are further ones of the user, `below` are folders in which work was
+    done. Blocking; never raises OSError."""
     root = Path(os.path.realpath(root))
     top = repository_root(root)
     reading = _Reading(root)
     for path, name in ((user_file, "user memory"), *((path, _of_user(path)) for path in also)):
-        if path and _there(path):
+        if path and _is_there(path):
             reading.add_file(path, name, None)
     above = [folder for folder in (root, *root.parents) if folder == top or top in folder.parents]
     for folder in (*reversed(above), *below):
@@ -83,7 +82,7 @@ def load_memory(
 
 
 class _Reading:
-    """One look at all files; each is taken once."""
+    """One reading of all files, each of which is added once."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -92,7 +91,7 @@ class _Reading:
         self._taken: set[str] = set()
 
     def add_file(self, path: Path, source: str, within: Path | None) -> None:
-        """The file and all that it imports; a project's only from `within` its repository."""
+        """Add a file and all that it imports; a project's file must be `within` its repository."""
         self._left = MAX_IMPORT_BYTES
         self._add(path, source, within, MEMORY_BYTES, 0)
 
@@ -122,7 +121,8 @@ class _Reading:
 
 
 def _imports(text: str, folder: Path) -> Iterator[Path]:
-    """The files that a text imports: `@path` outside of code, from the folder of the file or from home, where there is one."""
+    """The existing files that a text imports by `@path` outside of code, relative to the folder of the file; `~` is the home
+    folder."""
     for match in _IMPORT.finditer(_CODE.sub("", text)):
         for name in dict.fromkeys((match[1], match[1].rstrip(".,;:!?)]}'\""))):
             try:
@@ -140,27 +140,27 @@ def _of_user(path: Path) -> str:
 
 
 def _source(path: Path, root: Path) -> str:
-    """`AGENTS.md`, `../AGENTS.md`, `src/AGENTS.md`: its place as seen from the workspace."""
+    """The path of a file relative to the workspace: `AGENTS.md`, `../AGENTS.md`, `src/AGENTS.md`."""
     return os.path.relpath(os.path.normpath(path), root).replace(os.sep, "/")
 
 
-def _there(path: Path) -> bool:
+def _is_there(path: Path) -> bool:
     try:
         return path.exists() or path.is_symlink()
     except OSError:
-        return True  # let reading it say what is wrong
+        return True  # reading it reports the error
 
 
 class TextFile(msgspec.Struct, frozen=True):
-    """What could be read, and what was wrong, as the rest of a sentence (empty when nothing was)."""
+    """The text that could be read of a file, and its problem as the rest of a sentence, empty where there is none."""
 
     text: str
     problem: str = ""
 
 
 def read_text(path: Path, max_bytes: int, within: Path | None = None) -> TextFile:
-    """At most `max_bytes` of a file as text, `within` a folder of somebody else's; its head where it is huge. Never raises
-    OSError; cuts fall on character boundaries. Blocks."""
+    """Read at most `max_bytes` of a file as text, cut between characters; a project's file must be `within` its folder. Blocking;
+    never raises OSError."""
     found = read_checked(path, within, max_bytes + 1)
     if found.problem:
         return TextFile("", found.problem)

@@ -1,6 +1,5 @@
-"""The providers every session has, in their order: what changes least comes first, so that a cached prefix reaches furthest.
-
-Those that ask nobody are here: date and platform, skills, notes of the settings."""
+"""Defines the context providers that every session has: date and platform, skills, and notes from the settings. They are ordered
+so that those which change least come first, which keeps the cached prefix long."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from ctxchat.core.prompt_files import PromptFile, skills_index
 
 
 class Identity:
-    """ContextProvider `identity`. `today` is handed in so that tests can hold it still."""
+    """The context provider `identity`: date, platform and workspace. `today` returns the current date."""
 
     source_id = "identity"
 
@@ -39,7 +38,7 @@ _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
 
 
 class Skills:
-    """ContextProvider `skills`. `prompts` gives those that count now."""
+    """The context provider `skills`. `prompts` returns those in force now."""
 
     source_id = "skills"
 
@@ -47,12 +46,12 @@ class Skills:
         self._prompts = prompts
 
     async def provide(self) -> str:
-        """One line a skill; empty when there are none."""
+        """One line for each skill; empty when there are none."""
         return skills_index(self._prompts())
 
 
 class SettingsNotes:
-    """ContextProvider `settings`: the notes a person wrote into the settings."""
+    """The context provider `settings`: the notes that a person wrote into the settings."""
 
     source_id = "settings"
 
@@ -60,13 +59,13 @@ class SettingsNotes:
         self._notes = tuple(notes)
 
     async def provide(self) -> str:
-        """The notes, apart by an empty line."""
+        """The notes, separated by empty lines."""
         return "\n\n".join(self._notes)
 
 
 def standard_providers(
     root: Path, *, git: GitCommand | None = None, prompts: Callable[[], Sequence[PromptFile]] = tuple
 ) -> tuple[ContextProvider, ...]:
-    """Skills (of those that `prompts` gives), the workspace's snapshot (with what `git` says, where it can be asked), then
-    identity and date."""
+    """The providers in their order: skills (those that `prompts` returns), the snapshot of the workspace (asking `git` where that
+    is given), identity and date."""
     return (Skills(prompts), Workspace(root, git=git), Identity(root))

@@ -1,4 +1,4 @@
-"""A snapshot of the workspace: git's branch and short status, and what lies at the top. Reads, never writes."""
+"""Describes the workspace for the model: git's branch and short status, and the names in its top folder. Only reads."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MAX_GIT_FILE_BYTES = 5_000
 _WITHOUT_PROGRAMS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
 GitCommand = Callable[[Sequence[str]], Sequence[str]]
-"""From git's arguments to a command that asks it so that nothing a repository names can do harm: its configuration, its hooks and
-its attributes may name any program. Looks at the disk."""
+"""A function that makes a command line from git's arguments, such that git runs no program named by the repository: its
+configuration, hooks and attributes may name any. Reads the disk."""
 
 
 class Workspace:
-    """ContextProvider `workspace`. Where git cannot be asked, is slow or has nothing to say, branch and listing stand alone."""
+    """The context provider `workspace`. Where git is missing, slow or fails, it gives only branch and names."""
 
     source_id = "workspace"
 
@@ -35,20 +35,20 @@ class Workspace:
         self._seconds = seconds
 
     async def provide(self) -> str:
-        """Branch, changed files, top-level names, each capped with the number left out."""
+        """Branch, changed files and top-level names; long lists are cut, with the number left out."""
         status, names = await asyncio.gather(self._status(), asyncio.to_thread(_listing, self._root))
-        said = _git_text(status) or await asyncio.to_thread(_branch_line, self._root)
-        return "\n".join(part for part in (said, names) if part)
+        git_lines = _git_text(status) or await asyncio.to_thread(_branch_line, self._root)
+        return "\n".join(part for part in (git_lines, names) if part)
 
     async def _status(self) -> str:
         if not self._git:
             return ""
-        # No optional locks: a snapshot must not get in the way of a git command that runs beside it.
+        # Without optional locks, so that it does not disturb a git command that runs at the same time.
         options = ("--no-optional-locks", *_WITHOUT_PROGRAMS, "-C", str(self._root))
-        asked = (*options, "status", "--short", "--branch", "--ignore-submodules=all")
+        arguments = (*options, "status", "--short", "--branch", "--ignore-submodules=all")
         try:
             process = await asyncio.create_subprocess_exec(
-                *await asyncio.to_thread(self._git, asked),
+                *await asyncio.to_thread(self._git, arguments),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
@@ -69,7 +69,7 @@ class Workspace:
 
 
 def _kill_all(process: asyncio.subprocess.Process) -> None:
-    """Kill it with all that it started: a sandbox that is still being made would leave its inner half."""
+    """Kill a process with all its children: of a sandbox that is still starting, the inner process would survive otherwise."""
     if sys.platform == "win32":
         process.kill()
         return
@@ -88,27 +88,28 @@ def _git_text(status: str) -> str:
 
 
 def branch_of(root: Path) -> str:
-    """The branch of the git repository a folder is in, by git's own files, without git; also in a folder below its top and in a
-    work tree beside it. Empty where there is none, or no branch is checked out. Blocking."""
+    """The branch of the git repository that a folder is in, read from git's files without running git; also below the
+    repository's top folder and in a linked work tree. Empty where there is no repository or no branch is checked out.
+    Blocking."""
     for folder in (root.absolute(), *root.absolute().parents):
         git = folder / ".git"
         if os.path.lexists(git):
-            elsewhere = _beginning(git)
-            git = folder / elsewhere.removeprefix("gitdir: ") if elsewhere.startswith("gitdir: ") else git
-            said = _beginning(git / "HEAD")
-            branch = said.removeprefix("ref: refs/heads/")
-            return _one_line(branch) if branch != said else ""
+            link = _beginning(git)
+            git = folder / link.removeprefix("gitdir: ") if link.startswith("gitdir: ") else git
+            head = _beginning(git / "HEAD")
+            branch = head.removeprefix("ref: refs/heads/")
+            return _one_line(branch) if branch != head else ""
     return ""
 
 
 def _beginning(file: Path) -> str:
-    """What stands at the beginning of a file of git's; empty where that is no plain file."""
+    """The beginning of one of git's files; empty where it is no regular file."""
     try:
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         with os.fdopen(os.open(file, flags), "rb") as opened:
-            plain = stat.S_ISREG(os.fstat(opened.fileno()).st_mode)  # a pipe would never end
+            plain = stat.S_ISREG(os.fstat(opened.fileno()).st_mode)  # reading a pipe would never end
             return opened.read(MAX_GIT_FILE_BYTES).decode("utf-8", "replace").strip() if plain else ""
-    except (OSError, ValueError):  # no such file, or a path with a zero in it
+    except (OSError, ValueError):  # no such file, or a path with a NUL in it
         return ""
 
 
@@ -129,7 +130,7 @@ def _listing(root: Path) -> str:
 
 
 def _one_line(name: str) -> str:
-    """A name that cannot break out of its line, whatever bytes it is made of."""
+    """A name with everything replaced that cannot be printed, such as line breaks and invalid bytes."""
     clean = name.encode("utf-8", "replace").decode()
     return "".join(c if c.isprintable() else "?" for c in clean)
 

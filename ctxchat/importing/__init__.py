@@ -1,1 +1,2 @@
-"""Histories of other agents, read into journal entries. Knows files and their forms; no store, no model, no screen."""
+"""Reads sessions of other agents and converts them into journal entries. Knows their file formats; no store, no model, no
+screen."""

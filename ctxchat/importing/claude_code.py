@@ -129,9 +129,8 @@ class _Chain:
     def __init__(self, is_sub_agent: bool) -> None:
         self._is_sub_agent = is_sub_agent
         self._seen: dict[str, int] = {}
-        self._last_message: dict[
-            str, str
-        ] = {}  # for each line, the key of the last message on its path, its own included
+        # for each line, the key of the last message on its path, its own included
+        self._last_message: dict[str, str] = {}
         self._newest = ""  # the key of the last message read
         self._answered: set[str] = set()  # messages after which the user has said something
         self._boundary: Object = {}  # of a compaction whose summary is still to come

@@ -1,7 +1,7 @@
-"""Codex: JSON lines of response items and events (`~/.codex/sessions/**/rollout-*.jsonl`).
+"""Reads Codex's sessions: JSON lines of response items and events (`~/.codex/sessions/**/rollout-*.jsonl`).
 
-Since autumn 2025 every line is an envelope with `type` and `payload`; before that items stood bare behind a header, and the
-first versions wrote one document with `session` and `items`.
+Since autumn 2025 every line is an envelope with `type` and `payload`. Before that, bare items followed a header, and the first
+versions wrote one document with `session` and `items`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAME, LABEL = "codex", "Codex"
 
 _ENVELOPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 _ITEMS = {"message", "reasoning", "function_call", "function_call_output", "local_shell_call", "custom_tool_call"}
-_HARNESS = (
+_PROGRAM_OPENINGS = (
     "<environment_context>",
     "<user_instructions>",
     "<permissions",
@@ -39,13 +39,13 @@ _HARNESS = (
     "<personality_spec>",
     "# AGENTS.md instructions",
 )
-"""How texts begin that the program wrote under the person's name."""
+"""How messages begin that Codex itself wrote in the user's role."""
 
-_SUMMARY = "Another language model started to solve this problem and produced a summary"
+_SUMMARY_OPENING = "Another language model started to solve this problem and produced a summary"
 
 
 def is_ours(line: Object) -> bool:
-    """A line of Codex's: an envelope, a bare item, or the header of the older forms."""
+    """Whether a line is Codex's: an envelope, a bare item, or the header of an older format."""
     kind = text(line.get("type")) or None
     if kind in _ENVELOPES and isinstance(line.get("payload"), dict):
         return True
@@ -59,7 +59,7 @@ def is_ours(line: Object) -> bool:
 
 
 def files(home: Path) -> Iterator[Path]:
-    """The usual places."""
+    """The session files in the usual places."""
     for folder in ("sessions", "archived_sessions"):
         yield from sorted((home / ".codex" / folder).glob("**/rollout-*.json*"))
 
@@ -69,26 +69,27 @@ def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator
     rollout = _Rollout()
     waiting: list[Step] = []
     begun = False
-    for place, line in chain(lines, [(0, None)]):
+    for line_number, line in chain(lines, [(0, None)]):
         if not begun and line and not isinstance(line, Damaged) and (began := _header(line)):
             begun = True
             yield began
             yield from waiting
         if line is None:
-            made = [*rollout.remaining_steps(), *rollout.told_alone()]
+            new_steps = [*rollout.remaining_steps(), *rollout.messages_of_events()]
         else:
-            made = [line] if isinstance(line, Damaged) else list(rollout.steps_of_line(line, place))
-        if not begun and any(isinstance(step, Said) for step in made):
+            new_steps = [line] if isinstance(line, Damaged) else list(rollout.steps_of_line(line, line_number))
+        if not begun and any(isinstance(step, Said) for step in new_steps):
             begun = True
             yield Begin(file.stem.removeprefix("rollout-")[-36:])
             yield from waiting
         if begun:
-            yield from made
+            yield from new_steps
         else:
-            waiting += made
+            waiting += new_steps
 
 
 def _header(line: Object) -> Begin | None:
+    """The beginning of a session in a header line, None for another line."""
     if line.get("type") == "session_meta":
         about = obj(line.get("payload"))
     elif "session" in line and "items" in line:
@@ -105,61 +106,64 @@ def _header(line: Object) -> Begin | None:
 
 
 class _Rollout:
-    """A session as its lines come."""
+    """Turns the lines of a session, given in order, into steps."""
 
     def __init__(self) -> None:
         self._model = ""
         self._at = ""
         self._reply = 0
         self._counted: object = None
-        self._asked: list[str] = []  # keys of what a person said, those taken back left out
-        self._before: dict[str, str] = {}  # the message before each of these
-        self._texts: dict[str, str] = {}  # the newest message with these words, by its key
+        self._asked: list[str] = []  # keys of the person's messages that no rollback removed
+        self._before: dict[str, str] = {}  # for each of these, the key of the message before it
+        self._texts: dict[str, str] = {}  # by the text of a message, the key of the newest one
         self._ids: dict[str, str] = {}
-        self._newest: list[Step] = []  # a reply in words, and what came after it: it may be the summariser's
-        self._unconfirmed: list[frozenset[str]] = []  # items of a person, in what words an event may yet tell of each
-        self._told: list[tuple[str, str, Object]] = []  # key, time and item of what only an event has told of so far
+        self._newest: list[Step] = []  # a reply held back with what followed: it may be a summary
+        # for each message item without an event so far, the texts that its event may have
+        self._unconfirmed: list[frozenset[str]] = []
+        # key, time and item of events without a message item so far
+        self._event_messages: list[tuple[str, str, Object]] = []
         self._last = ""
         self._headed = False
 
-    def steps_of_line(self, line: Object, place: int) -> Iterator[Step]:
-        made = list(self._read_line(line, place))
-        if self._newest and not any(isinstance(step, Said | Back | Compacted) for step in made):
-            self._newest += made
+    def steps_of_line(self, line: Object, line_number: int) -> Iterator[Step]:
+        """The steps that the line with this number completes."""
+        new_steps = list(self._read_line(line, line_number))
+        if self._newest and not any(isinstance(step, Said | Back | Compacted) for step in new_steps):
+            self._newest += new_steps
             return
-        if any(isinstance(step, Compacted) and self._was_asked_for(step.summary) for step in made):
+        if any(isinstance(step, Compacted) and self._is_newest_reply(step.summary) for step in new_steps):
             self._newest = []
         yield from self.remaining_steps()
         if (
-            len(made) == 1
-            and isinstance(made[0], Said)
-            and made[0].message.role == "assistant"
-            and made[0].message.text
+            len(new_steps) == 1
+            and isinstance(new_steps[0], Said)
+            and new_steps[0].message.role == "assistant"
+            and new_steps[0].message.text
         ):
-            self._newest = made
+            self._newest = new_steps
         else:
-            yield from made
+            yield from new_steps
 
     def remaining_steps(self) -> Iterator[Step]:
-        """What was held back until it is known what it is."""
+        """The steps held back since a reply that could have been a summary."""
         newest, self._newest = self._newest, []
         yield from newest
 
-    def _was_asked_for(self, summary: str) -> bool:
-        """The newest reply is that of the summariser: its words are the summary."""
+    def _is_newest_reply(self, summary: str) -> bool:
+        """Whether the reply held back was the summary itself."""
         reply = self._newest[0] if self._newest else None
         return isinstance(reply, Said) and summary.endswith(reply.message.text)
 
-    def _read_line(self, line: Object, place: int) -> Iterator[Step]:
+    def _read_line(self, line: Object, line_number: int) -> Iterator[Step]:
         kind, payload = text(line.get("type")) or None, line.get("payload")
         self._at = when(line.get("timestamp")) or self._at
         if "session" in line and "items" in line:
             for part, item in enumerate(items(line.get("items"))):
-                yield from self._item(obj(item), f"{place}.{part}")
+                yield from self._item(obj(item), f"{line_number}.{part}")
         elif kind in _ENVELOPES or isinstance(payload, dict):
-            yield from self._envelope(text(kind), obj(cast("object", payload)), str(place))
+            yield from self._envelope(text(kind), obj(cast("object", payload)), str(line_number))
         elif kind is not None:
-            yield from self._item(line, str(place))
+            yield from self._item(line, str(line_number))
 
     def _envelope(self, kind: str, payload: Object, key: str) -> Iterator[Step]:
         match kind:
@@ -173,7 +177,7 @@ class _Rollout:
             case "response_item":
                 yield from self._item(payload, key)
             case "compacted":
-                yield from self.told_alone()
+                yield from self.messages_of_events()
                 yield from self._compacted(payload)
             case "event_msg":
                 yield from self._event(payload, key)
@@ -189,12 +193,12 @@ class _Rollout:
                     self._counted = whole
                     yield Counted(f"openai/{self._model}" if self._model else "", _usage(usage))
             case "thread_rolled_back":
-                yield from self.told_alone()
+                yield from self.messages_of_events()
                 yield from self._rolled_back(number(event.get("num_turns")))
             case "thread_name_updated":
                 yield About(title=text(event.get("thread_name")) or text(event.get("name")), rank=2)
             case "user_message":
-                self._told_of(event, key)
+                self._add_event_message(event, key)
             case (
                 "agent_message"
                 | "agent_reasoning"
@@ -202,26 +206,26 @@ class _Rollout:
                 | "agent_reasoning_raw_content"
                 | "item_completed"
             ):
-                pass  # an item says the same
+                pass  # an item has the same content
             case kind:
                 yield NoPlace(f"events ({text(kind) or 'nameless'})")
 
-    def _told_of(self, event: Object, key: str) -> None:
-        """An event beside an item of the same words says nothing new; the item may also come after it."""
+    def _add_event_message(self, event: Object, key: str) -> None:
+        """Note the message of an event, unless an item had the same text; that item may also come later."""
         words = text(event.get("message")).strip()
-        known = next((item for item in self._unconfirmed if words in item), None)
-        if known is not None:
-            self._unconfirmed.remove(known)
+        item_texts = next((texts for texts in self._unconfirmed if words in texts), None)
+        if item_texts is not None:
+            self._unconfirmed.remove(item_texts)
             return
         images = [{"type": "input_image", "image_url": url} for url in items(event.get("images")) if text(url)]
         if words or images:
             content = [*([{"type": "input_text", "text": words}] if words else []), *images]
-            self._told.append((f"u{key}", self._at, {"role": "user", "content": content}))
+            self._event_messages.append((f"u{key}", self._at, {"role": "user", "content": content}))
 
-    def told_alone(self) -> Iterator[Step]:
-        """What a person said that stands in events only: no item of the same words came before the model spoke, or at all."""
-        told, self._told = self._told, []
-        for key, at, item in told:
+    def messages_of_events(self) -> Iterator[Step]:
+        """The person's messages that only events have: no item with the same text came before the model's reply."""
+        messages, self._event_messages = self._event_messages, []
+        for key, at, item in messages:
             yield from self._read_message(item, key, at)
 
     def _rolled_back(self, turns: int) -> Iterator[Step]:
@@ -232,16 +236,16 @@ class _Rollout:
             yield Back(self._last, self._at)
 
     def _item(self, item: Object, key: str) -> Iterator[Step]:
-        kind = text(item.get("type")) or ("message" if "role" in item else "")  # copies that were cleaned of it
+        kind = text(item.get("type")) or ("message" if "role" in item else "")  # some copies lack the type
         call = text(item.get("call_id")) or text(item.get("id"))
         if kind not in {"message", "ghost_snapshot"} or item.get("role") == "assistant":
             self._unconfirmed = []
-            yield from self.told_alone()
+            yield from self.messages_of_events()
         match kind:
             case "message" if item.get("role") == "assistant":
                 yield self._add_message(Message(0, "assistant", _parts(item.get("content")), at=self._at))
             case "message":
-                yield from self._paired(item)
+                yield from self._earlier_event_messages(item)
                 yield from self._read_message(item, f"u{key}", self._at)
             case "agent_message":
                 parts = _parts(item.get("content"))
@@ -287,18 +291,20 @@ class _Rollout:
     def _result(self, key: str, call: str, content: str | tuple[Part, ...], *, failed: bool = False) -> Said:
         return self._note_message(key, Message(0, "tool", content, call_id=call, at=self._at, failed=failed))
 
-    def _paired(self, item: Object) -> Iterator[Step]:
-        """What is told before an item of a person's: all up to the event of the same words, which says nothing new."""
-        said = _message_forms(item)
-        place = next((place for place, told in enumerate(self._told) if _message_forms(told[2]) & said), None)
-        if place is not None:
-            left = self._told[place + 1 :]
-            self._told = self._told[:place]
-            yield from self.told_alone()
-            self._told = left
+    def _earlier_event_messages(self, item: Object) -> Iterator[Step]:
+        """The messages of events that come before a message item. An event with the item's text is dropped, since the item has
+        it."""
+        item_texts = _message_forms(item)
+        matches = (n for n, event in enumerate(self._event_messages) if _message_forms(event[2]) & item_texts)
+        index = next(matches, None)
+        if index is not None:
+            later = self._event_messages[index + 1 :]
+            self._event_messages = self._event_messages[:index]
+            yield from self.messages_of_events()
+            self._event_messages = later
         elif _by_person(item):
-            yield from self.told_alone()
-            self._unconfirmed.append(said)
+            yield from self.messages_of_events()
+            self._unconfirmed.append(item_texts)
 
     def _read_message(self, item: Object, key: str, at: str) -> Iterator[Step]:
         parts = _parts(item.get("content"))
@@ -314,14 +320,15 @@ class _Rollout:
         yield self._note_message(key, message)
 
     def _compacted(self, payload: Object) -> Iterator[Step]:
-        """What stands from now on is told item by item, or (older) is the summary and what the person said."""
+        """The compaction in a line, which has the new history item by item; in older versions that is the summary and the
+        person's messages."""
         summary = text(payload.get("message"))
         kept: set[str] = set()
         for item in map(obj, items(payload.get("replacement_history"))):
             if item.get("type") != "message" or item.get("role") != "user":
                 continue
             words, id = _text_of_parts(_parts(item.get("content"))), text(item.get("id"))
-            if words.startswith(_SUMMARY):
+            if words.startswith(_SUMMARY_OPENING):
                 summary = summary or words
             elif key := (self._ids.get(id) if id else "") or self._texts.get(words):
                 kept.add(key)
@@ -330,8 +337,8 @@ class _Rollout:
 
 
 def _message_forms(item: Object) -> frozenset[str]:
-    """In what words an event may tell of a person's message: all its texts in one, or one of them between marks of images; none
-    for one of images alone."""
+    """The texts that an event may have for a message item: all texts joined, or one of them where the item has several parts;
+    empty for images alone."""
     parts = _parts(item.get("content"))
     texts = [parts] if isinstance(parts, str) else [p.text for p in parts if isinstance(p, Text)]
     alone = () if isinstance(parts, str) or not any(isinstance(p, Image) for p in parts) else ("",)
@@ -339,7 +346,9 @@ def _message_forms(item: Object) -> frozenset[str]:
 
 
 def _by_person(item: Object) -> bool:
-    return item.get("role") == "user" and not _text_of_parts(_parts(item.get("content"))).lstrip().startswith(_HARNESS)
+    return item.get("role") == "user" and not _text_of_parts(_parts(item.get("content"))).lstrip().startswith(
+        _PROGRAM_OPENINGS
+    )
 
 
 def _text_of_parts(parts: str | tuple[Part, ...]) -> str:
@@ -370,7 +379,7 @@ def _output(output: object) -> str | tuple[Part, ...]:
 
 
 def _unsuccessful(output: object) -> bool:
-    """It ended badly: by its own mark, or by the exit code beside its words."""
+    """Whether a tool's output says that it failed: by its `success`, or by an exit code."""
     inner = obj(fields_of(output) if isinstance(output, str) else output)
     return inner.get("success") is False or number(obj(inner.get("metadata")).get("exit_code")) > 0
 

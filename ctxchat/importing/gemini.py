@@ -1,7 +1,7 @@
-"""gemini-cli: a document or JSON lines a session (`~/.gemini/tmp/*/chats/session-*.json[l]`), and the chats a person saved
-(`checkpoint-*.json`).
+"""Reads gemini-cli's sessions: a JSON document or JSON lines for each (`~/.gemini/tmp/*/chats/session-*.json[l]`), and the chats
+that a person saved (`checkpoint-*.json`).
 
-A message is written anew with each thing that is added to it, so a session is held whole.
+gemini-cli writes a message again with each addition to it, so a session is read as a whole.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ from ctxchat.importing.steps import About, Back, Begin, Compacted, Counted, Dama
 NAME, LABEL = "gemini-cli", "gemini-cli"
 
 MAX_AGE = "30d"
-"""Age at which it deletes a session at its start, unless its settings say otherwise."""
+"""Age at which gemini-cli, when it starts, deletes a session, unless its settings say otherwise."""
 
 _SNAPSHOT = "<state_snapshot>"
-_HARNESS = ("<session_context>", "This is the Gemini CLI. We are setting up the context")
+_PROGRAM_OPENINGS = ("<session_context>", "This is the Gemini CLI. We are setting up the context")
 
 
 def is_ours(file: Path) -> bool:
-    """A document or a first line with a session's id and its project's digest; or a list of contents with parts."""
+    """Whether a file is gemini-cli's: it begins with a session's id and its project's digest, or is a list of contents with
+    parts."""
     if file.suffix not in {".json", ".jsonl"}:
         return False
     with file.open("rb") as opened:
@@ -51,15 +52,15 @@ def is_ours(file: Path) -> bool:
 
 
 def files(home: Path) -> Iterator[Path]:
-    """The usual places."""
+    """The session files in the usual places."""
     base = home / ".gemini" / "tmp"
     yield from sorted(base.glob("*/chats/**/*.json*"))
     yield from sorted(base.glob("*/checkpoint-*.json"))
 
 
 def kept_for(home: Path) -> str:
-    """How long it keeps a session: `maxAge` in `general.sessionRetention` of its settings (`30d`, `12h`, `2w`, `1m`), 30 days
-    where there is none; empty where it deletes none, as it does for what is no such time."""
+    """How long gemini-cli keeps a session: `maxAge` in `general.sessionRetention` of its settings (`30d`, `12h`, `2w`, `1m`), 30
+    days where it is not set. Empty where it deletes none, as with an invalid `maxAge`."""
     retention = obj(obj(settings_of(home / ".gemini" / "settings.json").get("general")).get("sessionRetention"))
     age = re.fullmatch(r"([1-9]\d{0,8})([hdwm])", text(retention.get("maxAge", MAX_AGE)))
     if age is None or retention.get("enabled") is False:
@@ -70,33 +71,33 @@ def kept_for(home: Path) -> str:
 def steps(file: Path, progress: Progress) -> Iterator[Step]:
     """The session of a file."""
     if file.suffix == ".jsonl":
-        told = [line for _, line in lines(file, progress)]
+        records = [line for _, line in lines(file, progress)]
     else:
         document = parse_file(file, progress)
         if isinstance(document, list):
             yield from _saved(document, file)
             return
-        told = [document]
+        records = [document]
     about: Object = {}
     latest: dict[str, Object] = {}
-    order: list[tuple[str, str]] = []  # what happened, and to which message
-    made: list[Step] = []
-    for record in told:
+    order: list[tuple[str, str]] = []  # events in order: what happened, and to which message
+    first_steps: list[Step] = []
+    for record in records:
         if isinstance(record, Damaged):
-            made.append(record)
+            first_steps.append(record)
         elif "$rewindTo" in record:
             order.append(("back", text(record.get("$rewindTo"))))
         elif "$set" in record or "sessionId" in record:
             news = obj(record.get("$set")) or record
             about |= {name: value for name, value in news.items() if name != "messages"}
-            _replaced(items(news.get("messages")), latest, order, checkpoint="$set" in record)
+            _collect_conversation(items(news.get("messages")), latest, order, checkpoint="$set" in record)
         elif "type" in record and "id" in record:
             _collect_message(record, latest, order)
         else:
-            made.append(NoPlace("nameless lines"))
-    above = file.parent.name if about.get("kind") == "subagent" else ""
-    yield Begin(text(about.get("sessionId")) or file.stem, parent=above, delegated=bool(above))
-    yield from made
+            first_steps.append(NoPlace("nameless lines"))
+    parent = file.parent.name if about.get("kind") == "subagent" else ""
+    yield Begin(text(about.get("sessionId")) or file.stem, parent=parent, delegated=bool(parent))
+    yield from first_steps
     if summary := text(about.get("summary")):
         yield About(title=summary, rank=1)
     for folder in items(about.get("directories"))[:1] or _root(file.parent.parent):
@@ -108,13 +109,13 @@ def steps(file: Path, progress: Progress) -> Iterator[Step]:
 
 
 def _opening(message: Object) -> bool:
-    return message.get("type") == "user" and plain(message.get("content")).lstrip().startswith(_HARNESS)
+    return message.get("type") == "user" and plain(message.get("content")).lstrip().startswith(_PROGRAM_OPENINGS)
 
 
-def _root(place: Path) -> list[str]:
-    """The project's folder, where its place says it."""
+def _root(folder: Path) -> list[str]:
+    """The project's folder as a list, where a file in gemini-cli's folder names it; else empty."""
     with suppress(OSError, UnicodeDecodeError):
-        return [(place / ".project_root").read_text().strip()]
+        return [(folder / ".project_root").read_text().strip()]
     return []
 
 
@@ -125,35 +126,36 @@ def _collect_message(message: Object, latest: dict[str, Object], order: list[tup
     latest[id] = message
 
 
-def _replaced(
+def _collect_conversation(
     messages: list[object], latest: dict[str, Object], order: list[tuple[str, str]], *, checkpoint: bool
 ) -> None:
-    """A whole conversation told at once: a document, or what an agent goes on with after it compressed its history."""
-    found = [
-        message if text(message.get("id")) else message | {"id": f"#{place}"}
-        for place, message in enumerate(map(obj, messages))
+    """Collect a whole conversation: that of a document, or (`checkpoint`) the history after a compression."""
+    listed = [
+        message if text(message.get("id")) else message | {"id": f"#{index}"}
+        for index, message in enumerate(map(obj, messages))
         if message
     ]
-    summary = next((m for m in found if _SNAPSHOT in plain(m.get("content")) and m["id"] not in latest), None)
+    summary = next((m for m in listed if _SNAPSHOT in plain(m.get("content")) and m["id"] not in latest), None)
     if checkpoint and summary:
-        # what it keeps is told again, by newer versions under other ids
+        # it lists the messages it keeps again, in newer versions under other ids
         ids = {(text(m.get("type")), plain(m.get("content"))): id for id, m in latest.items()}
-        found = [
+        listed = [
             m if m["id"] in latest else m | {"id": ids.get((text(m.get("type")), plain(m.get("content"))), m["id"])}
-            for m in found
+            for m in listed
             if m is not summary
         ]
-        order.append(("compressed", " ".join(text(m.get("id")) for m in (summary, *found))))
+        order.append(("compressed", " ".join(text(m.get("id")) for m in (summary, *listed))))
         latest[text(summary.get("id"))] = summary
-    for message in found:
+    for message in listed:
         _collect_message(message, latest, order)
 
 
 def _logged_steps(order: list[tuple[str, str]], latest: dict[str, Object]) -> Iterator[Step]:
+    """The steps for the events in `order`, with the last version of each message."""
     before: dict[str, str] = {}
     tip = ""
-    answered: set[str] = set()  # calls whose results were told
-    again: set[str] = set()  # those that were told in a message of their own too
+    answered: set[str] = set()  # calls whose results came with the call
+    in_messages: set[str] = set()  # calls whose results came in a message of their own
     for what, id in order:
         if what == "back":
             if id in before:
@@ -165,16 +167,16 @@ def _logged_steps(order: list[tuple[str, str]], latest: dict[str, Object]) -> It
                 plain(latest[first].get("content")), text(latest[first].get("timestamp")), kept=frozenset(kept)
             )
         else:
-            # newer versions tell a result with its call, again as a message, and again where a session is gone on with
-            made = list(_message(latest[id], id))
-            results = {s.message.call_id for s in made if isinstance(s, Said) and s.message.role == "tool"}
+            # newer versions write a result with its call, again as a message, and again where a session is continued
+            new_steps = list(_message(latest[id], id))
+            results = {s.message.call_id for s in new_steps if isinstance(s, Said) and s.message.role == "tool"}
             if latest[id].get("type") != "user":
                 answered |= results
             elif results:
-                if results <= again:
+                if results <= in_messages:
                     continue
-                again |= results
-            for step in made:
+                in_messages |= results
+            for step in new_steps:
                 if latest[id].get("type") == "user" and isinstance(step, Said) and step.message.call_id in answered:
                     continue
                 if isinstance(step, Said) and step.key == id:
@@ -202,23 +204,23 @@ def _person(content: object, id: str, at: str) -> Iterator[Step]:
         yield Said(f"{id}.{place}", result)
     spoken = [piece for piece in pieces if "functionResponse" not in piece]
     if not pieces or spoken:
-        note = len(spoken) < len(pieces) or plain(content).lstrip().startswith(_HARNESS)
+        note = len(spoken) < len(pieces) or plain(content).lstrip().startswith(_PROGRAM_OPENINGS)
         yield Said(id, Message(0, "user", parts_of(spoken or content), at=at), "note" if note else "")
 
 
 def _reply(message: Object, id: str, at: str) -> Iterator[Step]:
     thoughts = [
-        ": ".join(filter(None, (text(one.get("subject")), text(one.get("description")))))
-        for one in map(obj, items(message.get("thoughts")))
+        ": ".join(filter(None, (text(entry.get("subject")), text(entry.get("description")))))
+        for entry in map(obj, items(message.get("thoughts")))
     ]
     pieces = [obj(piece) for piece in items(message.get("content"))]
     spoken = [piece for piece in pieces if "functionCall" not in piece and not piece.get("thought")]
     if not thoughts:
         thoughts = [text(piece.get("text")) for piece in pieces if piece.get("thought")]
-    told = [obj(call) for call in items(message.get("toolCalls"))]
+    logged_calls = [obj(call) for call in items(message.get("toolCalls"))]
     calls = [
         ToolCall(text(call.get("id")), text(call.get("name")) or "unknown", as_json(call.get("args") or {}))
-        for call in told
+        for call in logged_calls
     ]
     words = parts_of(spoken if pieces else message.get("content"))
     yield Said(id, Message(0, "assistant", words, tuple(calls), reasoning=thought(thoughts), at=at))
@@ -227,22 +229,22 @@ def _reply(message: Object, id: str, at: str) -> Iterator[Step]:
         thinking = number(tokens.get("thoughts"))
         usage = Usage(prompt, number(tokens.get("output")) + thinking, number(tokens.get("cached")), thinking)
         yield Counted(f"gemini/{text(message.get('model'))}", usage)
-    for call in told:
+    for call in logged_calls:
         result = call.get("result")
         if result is None and not call.get("resultDisplay"):
             continue
         pieces = [obj(piece) for piece in (items(result) or [result])]
         answers = [obj(piece.get("functionResponse")) for piece in pieces if "functionResponse" in piece]
         content = "\n".join(map(output_of, answers)) if answers else parts_of(result) or text(call.get("resultDisplay"))
-        name, told_at, call_id = text(call.get("name")), text(call.get("timestamp")) or at, text(call.get("id"))
+        name, result_at, call_id = text(call.get("name")), text(call.get("timestamp")) or at, text(call.get("id"))
         yield Said(
             f"{id}.{call_id}",
-            Message(0, "tool", content, call_id=call_id, name=name, at=told_at, failed=call.get("status") == "error"),
+            Message(0, "tool", content, call_id=call_id, name=name, at=result_at, failed=call.get("status") == "error"),
         )
 
 
 def _saved(contents: list[object], file: Path) -> Iterator[Step]:
-    """A chat a person saved: contents as the provider takes them, without times."""
+    """A chat that a person saved: contents in the provider's format, without times."""
     yield Begin(file.stem)
     for place, content in enumerate(map(obj, contents)):
         pieces = [obj(piece) for piece in items(content.get("parts"))]
@@ -252,12 +254,13 @@ def _saved(contents: list[object], file: Path) -> Iterator[Step]:
             yield from _person(pieces, str(place), "")
 
 
-# ── contents as the provider has them; a call without an id is known by its name ──
+# ── contents in the provider's format; a call without an id is identified by its name ──
 
 
 def reply_of(pieces: list[Object], at: str = "") -> Message:
+    """The model's reply in the parts of a content."""
     calls = (obj(piece.get("functionCall")) for piece in pieces if "functionCall" in piece)
-    made = (
+    tool_calls = (
         ToolCall(
             text(c.get("id")) or text(c.get("name")), text(c.get("name")) or "unknown", as_json(c.get("args") or {})
         )
@@ -265,10 +268,11 @@ def reply_of(pieces: list[Object], at: str = "") -> Message:
     )
     thoughts = (text(piece.get("text")) for piece in pieces if piece.get("thought"))
     words = [piece for piece in pieces if "functionCall" not in piece and not piece.get("thought")]
-    return Message(0, "assistant", parts_of(words), tuple(made), reasoning=thought(thoughts), at=at)
+    return Message(0, "assistant", parts_of(words), tuple(tool_calls), reasoning=thought(thoughts), at=at)
 
 
 def results_of(pieces: list[Object], at: str) -> Iterator[Message]:
+    """The results of calls in the parts of a content."""
     for piece in pieces:
         if answer := obj(piece.get("functionResponse")):
             call, name = text(answer.get("id")) or text(answer.get("name")), text(answer.get("name"))
@@ -277,6 +281,7 @@ def results_of(pieces: list[Object], at: str) -> Iterator[Message]:
 
 
 def output_of(answer: Object) -> str:
+    """The text of a function's response."""
     response = answer.get("response")
     inner = obj(response)
     found = inner.get("output", inner.get("error", inner.get("content", response)))
@@ -284,6 +289,7 @@ def output_of(answer: Object) -> str:
 
 
 def parts_of(content: object) -> str | tuple[Part, ...]:
+    """The content of a message: text where it has only text, else its parts."""
     if isinstance(content, str):
         return content
     return simple([_part(piece) for piece in (items(content) or ([content] if content else []))])
@@ -300,6 +306,7 @@ def _part(piece: object) -> Part:
 
 
 def plain(content: object) -> str:
+    """The text of a content without its other parts."""
     if isinstance(content, str):
         return content
     return "\n".join(

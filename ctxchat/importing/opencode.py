@@ -1,6 +1,6 @@
-"""opencode: a session, its messages and their parts as JSON files of their own below `storage` (two layouts), as rows of
-`opencode.db` (newer), or as one document (`opencode export`). The first opencode, of 2025, had an `.opencode/opencode.db` in each
-project, with a row a message."""
+"""Reads opencode's sessions: separate JSON files for session, messages and parts below `storage` (in two layouts), rows of
+`opencode.db` (newer), or one document (`opencode export`). The first opencode, of 2025, had an `.opencode/opencode.db` in each
+project, with a row for each message."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ NAME, LABEL = "opencode", "opencode"
 
 
 _SQLITE = b"SQLite format 3\0"
-_NOTHING_SAID = {"step-start", "step-finish", "snapshot", "patch", "agent", "retry"}
+_IGNORED_PARTS = {"step-start", "step-finish", "snapshot", "patch", "agent", "retry"}
 
-_OF_THE_FIRST = {"sessions", "messages", "files"}
+_FIRST_TABLES = {"sessions", "messages", "files"}
 """Tables of the first opencode."""
 
-Told = Iterable[tuple[Object, Sequence[Object | Damaged]]]
+MessagesWithParts = Iterable[tuple[Object, Sequence[Object | Damaged]]]
 """Messages in order, each with its parts."""
 
 
 def is_ours(file: Path) -> bool:
-    """A session's own file beside the folder of its messages, an exported document, or the database."""
+    """Whether a file is opencode's: the file of a session next to its messages' folder, an exported document, or a database."""
     with file.open("rb") as opened:
         start = opened.read(4_096)
     if start.startswith(_SQLITE):
         return _has_tables(file)
     if file.suffix != ".json":
         return False
-    if b'"info"' in start and b'"ses' in start and b'"messages"' in _end_and(start, file):
+    if b'"info"' in start and b'"ses' in start and b'"messages"' in _enough_of_start(start, file):
         return True
     return file.stem.startswith("ses") and b'"time"' in start and _messages_of(file) is not None
 
 
 def files(home: Path) -> Iterator[Path]:
-    """The usual places."""
+    """The session files in the usual places."""
     base = home / ".local" / "share" / "opencode"
     yield from sorted(base.glob("opencode*.db"))
     yield from sorted((base / "storage" / "session").glob("*/ses*.json"))
@@ -69,35 +69,35 @@ def steps(file: Path, progress: Progress) -> Iterator[Step]:
     with file.open("rb") as opened:
         database = opened.read(len(_SQLITE)) == _SQLITE
     if database:
-        yield from _of_database(file, progress)
+        yield from _steps_of_database(file, progress)
         return
     document = parse_file(file, progress)
     if not isinstance(document, dict):
         yield Begin(file.stem)
         yield document if isinstance(document, Damaged) else Damaged(file.name, "not a JSON object")
     elif "info" in document:
-        told = (
+        messages = (
             (obj(m.get("info")), [obj(p) for p in items(m.get("parts"))])
             for m in map(obj, items(document.get("messages")))
         )
-        yield from _session(obj(document.get("info")), told)
+        yield from _session(obj(document.get("info")), messages)
     else:
-        yield from _session(document, _of_files(file, progress))
+        yield from _session(document, _messages_of_files(file, progress))
 
 
-def _end_and(start: bytes, file: Path) -> bytes:
-    """A session's title and summary may stand before the messages."""
+def _enough_of_start(start: bytes, file: Path) -> bytes:
+    """The beginning of a file up to its `messages`, for which more is read where a title and a summary come before them."""
     if b'"messages"' in start:
         return start
     with file.open("rb") as opened:
         return opened.read(65_536)
 
 
-# ── where messages and parts lie ──
+# ── reading messages and parts ──
 
 
 def _messages_of(file: Path) -> tuple[Path, Path] | None:
-    """The folders of a session's messages and of all parts."""
+    """The folders of a session's messages and of their parts; None where the session has no messages in files."""
     if file.parent.name == "info":  # storage/session/info/ID.json, session/message/ID/, session/part/ID/
         base = file.parent.parent
         return base / "message" / file.stem, base / "part" / file.stem
@@ -106,17 +106,17 @@ def _messages_of(file: Path) -> tuple[Path, Path] | None:
     return (messages, base / "part") if messages.is_dir() else None
 
 
-def _of_files(file: Path, progress: Progress) -> Iterator[tuple[Object, list[Object | Damaged]]]:
+def _messages_of_files(file: Path, progress: Progress) -> Iterator[tuple[Object, list[Object | Damaged]]]:
     folders = _messages_of(file)
     if folders is None:
         return
     messages, parts = folders
-    told: list[tuple[int, str, Object | Damaged]] = []
+    dated: list[tuple[int, str, Object | Damaged]] = []
     for path in messages.glob("*.json"):
         message = _read_json(path, progress)
-        made = number(obj(message.get("time")).get("created")) if not isinstance(message, Damaged) else 0
-        told.append((made, path.stem, message))
-    for _, id, message in sorted(told, key=lambda one: one[:2]):
+        created = number(obj(message.get("time")).get("created")) if not isinstance(message, Damaged) else 0
+        dated.append((created, path.stem, message))
+    for _, id, message in sorted(dated, key=lambda entry: entry[:2]):
         if isinstance(message, Damaged):
             yield {"id": id}, [message]
         else:
@@ -134,29 +134,30 @@ def _read_json(path: Path, progress: Progress) -> Object | Damaged:
 
 
 def _has_tables(file: Path) -> bool:
-    """True, too, where it cannot be read: no other agent keeps such a file, and what is wrong is said when it is read."""
+    """Whether a database has opencode's tables; also True where it cannot be read: no other agent has databases, and reading it
+    reports the error."""
     try:
-        with closing(_opened(file)) as database:
+        with closing(_connect(file)) as database:
             found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.Error:
         return True
-    return {"session", "message", "part"} <= found or found >= _OF_THE_FIRST
+    return {"session", "message", "part"} <= found or found >= _FIRST_TABLES
 
 
-def _opened(file: Path) -> sqlite3.Connection:
+def _connect(file: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
 
 
-def _of_database(file: Path, progress: Progress) -> Iterator[Step]:
+def _steps_of_database(file: Path, progress: Progress) -> Iterator[Step]:
     begun = False
     try:
-        with closing(_opened(file)) as database:
+        with closing(_connect(file)) as database:
             database.row_factory = sqlite3.Row
             if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'sessions'").fetchone():
                 begun = True
-                yield from _of_first(database, file, progress)
+                yield from _steps_of_first_database(database, file, progress)
                 return
-            # those of sub-agents last, so that what they belong to is there
+            # sub-agents last, after the sessions they belong to
             sessions = "SELECT * FROM session ORDER BY parent_id IS NOT NULL, time_created"
             for row in database.execute(sessions).fetchall():
                 begun = True
@@ -168,7 +169,7 @@ def _of_database(file: Path, progress: Progress) -> Iterator[Step]:
                     "directory": fields.get("directory"),
                     "revert": _value(fields.get("revert"), "revert"),
                 }
-                yield from _session(about, _of_rows(database, text(fields["id"]), progress))
+                yield from _session(about, _messages_of_rows(database, text(fields["id"]), progress))
     except sqlite3.Error as problem:
         if not begun:
             raise UsageError(
@@ -179,7 +180,7 @@ def _of_database(file: Path, progress: Progress) -> Iterator[Step]:
         yield Damaged(file.name, str(problem))
 
 
-def _of_rows(
+def _messages_of_rows(
     database: sqlite3.Connection, session: str, progress: Progress
 ) -> Iterator[tuple[Object, list[Object | Damaged]]]:
     messages = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
@@ -194,31 +195,31 @@ def _of_rows(
             yield message | {"id": id}, [_value(body, name) for name, body in rows]
 
 
-def _of_first(database: sqlite3.Connection, file: Path, progress: Progress) -> Iterator[Step]:
-    """The first opencode's: a summary is a message from which the conversation went on."""
+def _steps_of_first_database(database: sqlite3.Connection, file: Path, progress: Progress) -> Iterator[Step]:
+    """The steps of the first opencode's database, where a summary is a message from which the conversation goes on."""
     sessions = "SELECT * FROM sessions ORDER BY parent_session_id IS NOT NULL, created_at"
     for session in database.execute(sessions).fetchall():
         about = dict(zip(session.keys(), tuple(session), strict=True))
         parent = text(about.get("parent_session_id"))
         yield Begin(text(about["id"]), parent, delegated=bool(parent))
-        # `.opencode` lies in the project's folder
+        # `.opencode` is in the project's folder
         folder = str(file.parent.parent.absolute()) if file.parent.name == ".opencode" else ""
         yield About(title=text(about.get("title")), rank=1, folder=folder)
         messages = (
             "SELECT id, role, parts, model, created_at FROM messages WHERE session_id = ? ORDER BY created_at, rowid"
         )
-        for id, role, parts, model, made in database.execute(messages, (about["id"],)):
+        for id, role, parts, model, created in database.execute(messages, (about["id"],)):
             progress(len(parts or ""))
-            told = _value(f'{{"parts": {parts or "[]"}}}', id)
-            if isinstance(told, Damaged):
-                yield told
+            value = _value(f'{{"parts": {parts or "[]"}}}', id)
+            if isinstance(value, Damaged):
+                yield value
                 continue
-            said = list(_first_message(id, role, map(obj, items(told["parts"])), when(made)))
+            new_steps = list(_first_message(id, role, map(obj, items(value["parts"])), when(created)))
             if id == about.get("summary_message_id"):
-                words = "\n\n".join(one.message.text for one in said if isinstance(one, Said))
-                yield Compacted(words, when(made), model=text(model))
+                summary = "\n\n".join(step.message.text for step in new_steps if isinstance(step, Said))
+                yield Compacted(summary, when(created), model=text(model))
             else:
-                yield from said
+                yield from new_steps
 
 
 def _first_message(id: str, role: str, parts: Iterable[Object], at: str) -> Iterator[Step]:
@@ -265,10 +266,11 @@ def _value(data: object, where: str) -> Object | Damaged:
     return parse_object(data if isinstance(data, bytes) else str(data).encode("utf-8", "replace"), where)
 
 
-# ── what they say ──
+# ── messages as steps ──
 
 
-def _session(about: Object, told: Told) -> Iterator[Step]:
+def _session(about: Object, messages: MessagesWithParts) -> Iterator[Step]:
+    """The steps of a session."""
     parent = text(about.get("parentID"))
     yield Begin(text(about.get("id")), parent, delegated=bool(parent))
     title = text(about.get("title"))
@@ -277,17 +279,17 @@ def _session(about: Object, told: Told) -> Iterator[Step]:
     reverted = text(obj(about.get("revert")).get("messageID"))
     tip = ""
     waiting: Object = {}
-    for message, parts in told:
+    for message, parts in messages:
         id = text(message.get("id"))
         if reverted and id == reverted:
-            yield from _taken_back(message, parts, told, tip)
+            yield from _reverted_steps(message, parts, messages, tip)
             return
         compaction = next((p for p in parts if not isinstance(p, Damaged) and p.get("type") == "compaction"), None)
         if compaction is not None:
             waiting = compaction
-        made = list(_message(message, parts))
+        new_steps = list(_message(message, parts))
         if message.get("summary") is True and message.get("role") == "assistant":
-            words = "\n\n".join(s.message.text for s in made if isinstance(s, Said) and s.message.text)
+            words = "\n\n".join(s.message.text for s in new_steps if isinstance(s, Said) and s.message.text)
             at = when(obj(message.get("time")).get("created"))
             yield Compacted(
                 words,
@@ -298,17 +300,19 @@ def _session(about: Object, told: Told) -> Iterator[Step]:
             )
             waiting = {}
             continue
-        for step in made:
+        for step in new_steps:
             yield step
             if isinstance(step, Said):
                 tip = step.key
 
 
-def _taken_back(message: Object, parts: Sequence[Object | Damaged], told: Told, tip: str) -> Iterator[Step]:
-    """What a person took back last: in the record, out of view."""
+def _reverted_steps(
+    message: Object, parts: Sequence[Object | Damaged], messages: MessagesWithParts, tip: str
+) -> Iterator[Step]:
+    """The messages that the person reverted, from this one on: they stay in the record, and a rewind takes them out of view."""
     yield from _message(message, parts)
-    for more, its in told:
-        yield from _message(more, its)
+    for later, later_parts in messages:
+        yield from _message(later, later_parts)
     yield Back(tip)
 
 
@@ -328,21 +332,21 @@ def _message(message: Object, parts: Sequence[Object | Damaged]) -> Iterator[Ste
 
 def _person(message: Object, parts: list[Object], at: str) -> Iterator[Step]:
     id = text(message.get("id"))
-    mine: list[Part] = []
+    content: list[Part] = []
     for part in parts:
         kind = text(part.get("type"))
         if kind == "text" and part.get("synthetic") is True:
             yield Said(f"{id}+", Message(0, "user", text(part.get("text")), at=at), "note")
         elif kind == "text":
-            mine.append(Text(text(part.get("text"))))
+            content.append(Text(text(part.get("text"))))
         elif kind == "file":
-            mine.append(_file(part))
+            content.append(_file(part))
         elif kind == "subtask":
-            mine.append(Text(text(part.get("prompt")) or text(part.get("description"))))
-        elif kind not in _NOTHING_SAID and kind != "compaction":
+            content.append(Text(text(part.get("prompt")) or text(part.get("description"))))
+        elif kind not in _IGNORED_PARTS and kind != "compaction":
             yield NoPlace(f"{text(kind) or 'nameless'} parts")
-    if mine:
-        yield Said(id, Message(0, "user", simple(mine), at=at))
+    if content:
+        yield Said(id, Message(0, "user", simple(content), at=at))
 
 
 def _reply(message: Object, parts: list[Object], at: str) -> Iterator[Step]:
@@ -366,7 +370,7 @@ def _reply(message: Object, parts: list[Object], at: str) -> Iterator[Step]:
                 results += [(f"{id}.{call.id}", result)] if result else []
                 if compacted := obj(obj(part.get("state")).get("time")).get("compacted"):
                     cleared[call.id] = when(compacted)
-            case kind if kind in _NOTHING_SAID:
+            case kind if kind in _IGNORED_PARTS:
                 pass
             case kind:
                 yield NoPlace(f"{text(kind) or 'nameless'} parts")

@@ -1,5 +1,5 @@
-"""pi: JSON lines (`~/.pi/agent/sessions/**/*.jsonl`). The first version is a list; since the second, entries are a tree by
-`id` and `parentId`."""
+"""Reads pi's sessions: JSON lines (`~/.pi/agent/sessions/**/*.jsonl`). In the first version they are a list; since the second,
+entries form a tree by `id` and `parentId`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _KINDS = {"message", "compaction", "branch_summary", "custom_message", "model_ch
 
 
 def is_ours(line: Object) -> bool:
-    """A header with a folder, or an entry whose message has one of pi's roles."""
+    """Whether a line is pi's: a header with a folder, or one of its kinds of entries."""
     if line.get("type") == "session":
         return "cwd" in line and "id" in line
     return text(line.get("type")) in _KINDS and "timestamp" in line and "sessionId" not in line and "role" not in line
 
 
 def files(home: Path) -> Iterator[Path]:
-    """The usual places."""
+    """The session files in the usual places."""
     yield from sorted((home / ".pi" / "agent" / "sessions").glob("**/*.jsonl"))
 
 
@@ -43,16 +43,17 @@ def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator
 
 
 class _Session:
-    """A session as its entries come."""
+    """Turns the entries of a session, given in order, into steps."""
 
     def __init__(self) -> None:
-        self._over: dict[str, str] = {}  # of each entry, the newest message on the way to it
-        self._first: dict[str, str] = {}  # of each entry, the message it is or the first after it
+        self._last_message: dict[str, str] = {}  # for each entry, the newest message in its branch up to it
+        self._first: dict[str, str] = {}  # for each entry, its message, or the first message after it
         self._waiting: list[str] = []
         self._tip = ""
         self._model = ""
 
     def steps_of_line(self, line: Object, entry: int) -> Iterator[Step]:
+        """The steps of the entry with this number."""
         kind, id = text(line.get("type")), text(line.get("id")) or f"#{entry}"
         if kind == "session":
             self._model = _model(line)
@@ -60,20 +61,24 @@ class _Session:
             return
         before = line.get("parentId")
         parent = (
-            self._over.get(before, self._tip) if isinstance(before, str) else self._tip if "#" in id or before else ""
+            self._last_message.get(before, self._tip)
+            if isinstance(before, str)
+            else self._tip
+            if "#" in id or before
+            else ""
         )
-        made = list(self._read_entry(line, kind, id))
-        if parent != self._tip and any(isinstance(step, Said | Compacted) for step in made):
+        new_steps = list(self._read_entry(line, kind, id))
+        if parent != self._tip and any(isinstance(step, Said | Compacted) for step in new_steps):
             yield Back(parent, text(line.get("timestamp")))
             self._tip = parent
         self._waiting.append(id)
-        for step in made:
+        for step in new_steps:
             yield step
             if isinstance(step, Said):
                 self._tip = parent = step.key
                 self._first.update(dict.fromkeys(self._waiting, step.key))
                 self._waiting = []
-        self._over[id] = parent
+        self._last_message[id] = parent
 
     def _read_entry(self, line: Object, kind: str, id: str) -> Iterator[Step]:
         at = text(line.get("timestamp"))

@@ -1,4 +1,4 @@
-"""Qwen Code: JSON lines chained by `parentUuid` that hold contents as gemini-cli has them
+"""Reads Qwen Code's sessions: JSON lines chained by `parentUuid`, with contents in gemini-cli's format
 (`~/.qwen/projects/*/chats/*.jsonl`)."""
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ NAME, LABEL = "qwen-code", "Qwen Code"
 
 
 def is_ours(line: Object) -> bool:
-    """A line of a chain with a content in parts, or with what the program notes for itself."""
+    """Whether a line is Qwen Code's: part of a chain, with a content in parts or a note of the program."""
     if "uuid" not in line or "sessionId" not in line:
         return False
     return "systemPayload" in line or isinstance(obj(line.get("message")).get("parts"), list)
 
 
 def files(home: Path) -> Iterator[Path]:
-    """The usual places."""
+    """The session files in the usual places."""
     yield from sorted((home / ".qwen" / "projects").glob("*/chats/*.jsonl"))
 
 
@@ -37,43 +37,44 @@ def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator
             begun = True
             yield Begin(session)
             yield from waiting
-        made = [line] if isinstance(line, Damaged) else list(thread.steps_of_line(line))
+        new_steps = [line] if isinstance(line, Damaged) else list(thread.steps_of_line(line))
         if begun:
-            yield from made
+            yield from new_steps
         else:
-            waiting += made
+            waiting += new_steps
     if not begun and waiting:
         yield Begin(file.stem)
         yield from waiting
 
 
 class _Thread:
-    """A conversation as its lines come."""
+    """Turns the lines of a session, given in order, into steps."""
 
     def __init__(self) -> None:
-        self._over: dict[str, str] = {}  # of each line, the newest message on the way to it
+        self._last_message: dict[str, str] = {}  # for each line, the newest message in its branch up to it
         self._tip = ""
-        self._asked: list[str] = []  # what a person said on the way here
-        self._said_by: dict[str, int] = {}  # how many of these there were with each message
+        self._asked: list[str] = []  # keys of the person's messages in the current branch
+        self._asked_until: dict[str, int] = {}  # for each message, how many of these there were up to it
 
     def steps_of_line(self, line: Object) -> Iterator[Step]:
+        """The steps of a line."""
         uuid = text(line.get("uuid"))
         if cwd := text(line.get("cwd")):
             yield About(folder=cwd)
-        before = self._over.get(text(line.get("parentUuid")), "")
-        made = list(self._read_entry(line, uuid))
-        if before != self._tip and any(isinstance(step, Said) for step in made):
+        before = self._last_message.get(text(line.get("parentUuid")), "")
+        new_steps = list(self._read_entry(line, uuid))
+        if before != self._tip and any(isinstance(step, Said) for step in new_steps):
             yield Back(before, text(line.get("timestamp")))
-            self._asked = self._asked[: self._said_by.get(before, 0)]
+            self._asked = self._asked[: self._asked_until.get(before, 0)]
             self._tip = before
-        for step in made:
+        for step in new_steps:
             yield step
             if isinstance(step, Said):
                 self._tip = before = step.key
                 if step.message.role == "user" and not step.kind:
                     self._asked.append(step.key)
-                self._said_by[step.key] = len(self._asked)
-        self._over[uuid] = before
+                self._asked_until[step.key] = len(self._asked)
+        self._last_message[uuid] = before
 
     def _read_entry(self, line: Object, uuid: str) -> Iterator[Step]:
         content, at = obj(line.get("message")), text(line.get("timestamp"))
@@ -98,7 +99,8 @@ class _Thread:
                 yield NoPlace(f"{kind or 'nameless'} lines")
 
     def _compacted(self, payload: Object, at: str) -> Compacted:
-        """The history it goes on with: a summary, a nod, and what was kept of the end."""
+        """The compaction in a payload, which has the new history: a summary, a short confirmation, and the messages kept from the
+        end."""
         summary, *rest = items(payload.get("compressedHistory")) or [{}]
         kept = [c for c in map(obj, rest) if c.get("role") == "user" and plain(c.get("parts")).strip()]
         info = obj(payload.get("info"))
@@ -115,6 +117,6 @@ def _counted(line: Object) -> Iterator[Step]:
     tokens = obj(line.get("usageMetadata"))
     if prompt := number(tokens.get("promptTokenCount")):
         thinking = number(tokens.get("thoughtsTokenCount"))
-        made = number(tokens.get("candidatesTokenCount")) + thinking
-        usage = Usage(prompt, made, number(tokens.get("cachedContentTokenCount")), thinking)
+        completion = number(tokens.get("candidatesTokenCount")) + thinking
+        usage = Usage(prompt, completion, number(tokens.get("cachedContentTokenCount")), thinking)
         yield Counted(text(line.get("model")), usage)

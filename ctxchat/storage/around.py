@@ -14,10 +14,8 @@ from typing import Any
 from ctxchat.core.errors import StorageError
 
 _STRIDE = 512  # keys read at once, and how many are tried beyond the highest known one
-_PER_PAGE, _FAR = (
-    8,
-    10_240,
-)  # lost keys in a row after which reading ends where the highest key is unknown: for each page of the file, and at most
+# lost keys in a row after which reading ends where the highest key is unknown: for each page of the file, and at most
+_PER_PAGE, _FAR = 8, 10_240
 _TYPES = {"TEXT": str, "INTEGER": int, "BLOB": bytes, "REAL": float}
 
 Read = Callable[[str, Sequence[object]], Iterable[tuple[Any, ...]]]

@@ -116,9 +116,8 @@ def restore(folder: Path, name: str) -> tuple[Path, list[str]]:
             private_files.private_file(fresh)
             shutil.copyfile(chosen, fresh)
             with contextlib.closing(sqlite3.connect(fresh)) as file, file:
-                file.execute(
-                    "DELETE FROM meta WHERE key = 'index'"
-                )  # the present index has messages that the copy lacks
+                # the present index has messages that the copy lacks
+                file.execute("DELETE FROM meta WHERE key = 'index'")
         stamp = utc_now().replace(":", "").replace("-", "")
         return replace(folder, fresh, f"replaced-{stamp}.db"), missing
     finally:

@@ -112,11 +112,14 @@ class ClaudeCodeLines:
             "system", change.id, None, subtype="compact_boundary", content="Conversation compacted"
         )
         yield boundary | {"logicalParentUuid": logical, "compactMetadata": about}
-        theirs = edit.digest and edit.digest == Digest(
-            summary=edit.digest.summary
-        )  # a text with nothing of ours beside it
+        # whether the text is only the summary, without facts that ctxchat added
+        only_summary = edit.digest and edit.digest == Digest(summary=edit.digest.summary)
         words = (
-            edit.digest.summary if edit.digest and theirs else edit.replacement.first.text if edit.replacement else ""
+            edit.digest.summary
+            if edit.digest and only_summary
+            else edit.replacement.first.text
+            if edit.replacement
+            else ""
         )
         inner = {"role": "user", "content": masked_json(words)}
         yield self._make_line("user", f"{change.id}-summary", None, message=inner, isCompactSummary=True)

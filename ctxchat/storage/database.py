@@ -365,9 +365,8 @@ class Database:
             if self._copy:
                 schema.migrate(connection, migrations, lambda number: self.path)
             elif schema.version(connection) != len(migrations) or mode != "wal":
-                with private_files.lock(
-                    self.folder / ".setup.lock", wait=_LOCK_TIMEOUT_S
-                ):  # of two processes that start at once, one migrates
+                # of two processes that start at once, one migrates
+                with private_files.lock(self.folder / ".setup.lock", wait=_LOCK_TIMEOUT_S):
                     connection.execute("PRAGMA journal_mode = WAL")
                     self.backups = schema.migrate(connection, migrations, self._backup_before)
         except BaseException:

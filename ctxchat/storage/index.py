@@ -217,9 +217,8 @@ def forget_old_index(connection: sqlite3.Connection) -> None:
     with suppress(sqlite3.OperationalError):  # where this SQLite protects its schema the tables stay, unused
         connection.execute(f"DELETE FROM main.sqlite_master WHERE tbl_name IN ({marks})", _TABLES)
         schema_version = connection.execute("PRAGMA schema_version").fetchone()[0]
-        connection.execute(
-            f"PRAGMA schema_version = {schema_version + 1}"
-        )  # so that every connection reads the schema again
+        # so that every connection reads the schema again
+        connection.execute(f"PRAGMA schema_version = {schema_version + 1}")
     connection.execute("PRAGMA writable_schema = RESET")
 
 
@@ -259,16 +258,14 @@ def take_in_more(connection: sqlite3.Connection) -> int:
     if newest_span is None:
         return 0
     span, first, last = newest_span
-    start, rows = _batch(
-        connection, first, last
-    )  # before the transaction: SQLite refuses to write after it read a damaged page
+    # before the transaction: SQLite refuses to write after it read a damaged page
+    start, rows = _batch(connection, first, last)
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not current(connection):
             raise sqlite3.DatabaseError(_OUT_OF_STEP)
-        if (
-            _data_version(connection) == version_before
-        ):  # else another process wrote meanwhile: the next call reads again
+        # if another process wrote meanwhile, the next call reads again
+        if _data_version(connection) == version_before:
             _insert(connection, rows)
             connection.execute("UPDATE fts.pending SET last = ? WHERE rowid = ?", (start - 1, span))
             connection.execute("DELETE FROM fts.pending WHERE last < first")

@@ -72,9 +72,8 @@ def _repair_header(folder: Path, progress: Progress) -> Repaired:
         body = bytearray((Path(place) / FILE).read_bytes())
         body[:size] = head[:size]
         body += bytes(max(0, len(head) - len(body)))
-        body[28:40] = (len(body) // size).to_bytes(4, "big") + bytes(
-            8
-        )  # the number of pages, and no list of free pages
+        # the number of pages, and no list of free pages
+        body[28:40] = (len(body) // size).to_bytes(4, "big") + bytes(8)
         (Path(place) / FILE).write_bytes(body)
         _link_files(folder, Path(place))
         with Database(Path(place)) as database:
@@ -124,9 +123,8 @@ def _rebuild(old: Database, place: Path, progress: Progress) -> None:
     for number, session, seq, at in around.rows(old.query, "rowid, session, seq, at", "journal"):
         times[session, seq], used[session] = at, number
     keys = around.BySession(old.query)
-    rows = sorted(
-        sessions.around_damage(old), key=lambda row: used.get(row.id, 0)
-    )  # in the order of use, which row ids then show
+    # in the order of use, which row ids then show
+    rows = sorted(sessions.around_damage(old), key=lambda row: used.get(row.id, 0))
     with Database(place, now=old.now, count=old.count, full_text=False) as new:
         for number, row in enumerate(rows):
             progress(number, len(rows))

@@ -1,7 +1,7 @@
-"""The tables, and how an older database becomes a newer one: a copy first, then one transaction a step.
+"""Defines the tables, and migrates older databases: each step makes a copy first and is one transaction.
 
-A kill at any point leaves the version before or the version after. The journal is the truth; `sessions`, `groups`, `messages`,
-`compactions` and `covers` say again what lists, search and the archive need to find without reading it whole.
+A kill at any time leaves the version before or after a step. The journal is authoritative; `sessions`, `groups`, `messages`,
+`compactions` and `covers` are derived from it, so that lists, search and the archive need not read all of it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ctxchat.storage import index
 from ctxchat.storage.faults import unreadable
 
 APPLICATION_ID = 0x43745874
-"""SQLite's application id: tells our databases from anyone's."""
+"""SQLite's application id of ctxchat's databases."""
 
 
 class StoredTable(msgspec.Struct, frozen=True):
-    """`key` tells the rows of one session apart, empty where the table belongs to no session; `copied` are the columns that a
-    repair takes over, empty where it makes the rows anew from the journal."""
+    """A table. `key` is the column that identifies a row within a session, empty where the rows belong to no session. `copied`
+    are the columns that a repair copies, empty where it rebuilds the rows from the journal."""
 
     key: str = ""
     copied: str = ""

@@ -308,9 +308,8 @@ def _tests(scope: Scope) -> tuple[list[str], list[object]]:
             values.append(value)
     if scope.recall:
         tests.append("m.tool <> 'recall'")
-    if (
-        scope.recall and scope.session and not scope.other
-    ):  # only in its own session the last user message is the question itself
+    # only in its own session the last user message is the question itself
+    if scope.recall and scope.session and not scope.other:
         tests.append(
             "NOT (m.role = 'user' AND m.place = (SELECT max(g.place) FROM groups g WHERE g.session = m.session"
             " AND g.kind = 'user'))"

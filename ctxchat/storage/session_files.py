@@ -1,5 +1,5 @@
-"""Files in the session's folder: texts too large for the view, which the agent can page through, images of messages, and the
-message that was not sent yet: a kill costs no word of it."""
+"""Saves and reads files in a session's folder: texts too large for the view, which the agent can page through, images of
+messages, and the unsent message, which so survives a kill."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ FOLDER = "tool-results"
 def spill(folder: Path, name: str, text: str) -> str:
     """Save a text in a session's folder; its path within that folder (`tool-results/m12.txt`), which a fork keeps.
 
-    `name` may be any text and is made safe; a safe one stays as it is. The same text under the same name is saved once;
-    another text gets another name: nothing is overwritten. Raises StorageError.
+    `name` may be any text and is made safe where it is not. The same text under the same name is saved once; another text gets a
+    number, so that nothing is overwritten. Raises StorageError.
     """
     return _save(folder, FOLDER, name.removeprefix(f"{FOLDER}/"), text.encode("utf-8", "replace"))
 
 
 def attach(folder: Path, name: str, data: bytes) -> str:
-    """Save an image of a message, with the same care; its path within the session's folder (`attachments/shot.png`). Raises
+    """Save an image of a message as `spill` does a text; its path within the session's folder (`attachments/shot.png`). Raises
     StorageError."""
     return _save(folder, ATTACHED, name, data)
 
@@ -47,7 +47,8 @@ def _save(folder: Path, below: str, name: str, data: bytes) -> str:
 
 
 def read_attached(folder: Path, path: str) -> bytes:
-    """An image by the path `attach` gave. Raises StorageError when it is missing or the path leads elsewhere."""
+    """The data of an image, by the path that `attach` returned. Raises StorageError when it is missing or the path leads
+    elsewhere."""
     name = path.removeprefix(f"{ATTACHED}/")
     place = folder / ATTACHED / name
     if name != private_files.safe_name(name) or place.is_symlink() or place.parent.is_symlink():
@@ -62,7 +63,7 @@ DRAFT = "draft.json"
 
 
 def keep_draft(data: Path, session: str, draft: bytes) -> None:
-    """Keep the unsent message in place of the one before; nothing removes it. The file is there whole or not at all. Raises
+    """Save the unsent message in place of an earlier one, completely or not at all; an empty one removes the file. Raises
     StorageError."""
     folder = private_files.session_folder(data, session)
     place = folder / DRAFT
@@ -71,15 +72,15 @@ def keep_draft(data: Path, session: str, draft: bytes) -> None:
             place.unlink(missing_ok=True)
             return
         private_files.private_folder(folder)
-        half = place.with_name(f".{DRAFT}.{os.getpid()}")
-        half.unlink(missing_ok=True)
-        with os.fdopen(os.open(half, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+        unfinished = place.with_name(f".{DRAFT}.{os.getpid()}")
+        unfinished.unlink(missing_ok=True)
+        with os.fdopen(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
             file.write(draft)
-        half.replace(place)
+        unfinished.replace(place)
 
 
 def kept_draft(data: Path, session: str) -> bytes:
-    """What was kept, empty for nothing. Raises StorageError."""
+    """The saved unsent message; empty where there is none. Raises StorageError."""
     place = private_files.session_folder(data, session) / DRAFT
     with faults(place):
         return place.read_bytes() if place.is_file() and not place.is_symlink() else b""

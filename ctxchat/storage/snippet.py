@@ -1,4 +1,4 @@
-"""What to show of a text in which something was found: a line with marks, or the passage around it. Pure; knows no database."""
+"""Cuts out of a text what search shows of it: a line with the terms marked, or the passage around them. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ctxchat.core.sanitize import clean
 from ctxchat.core.stems import apart, fold
 
 _BEFORE, _LENGTH = 60, 200  # characters
-_MAX_FOLDED_CHARS = 50_000  # characters that are searched without regard to accents
+_MAX_FOLDED_CHARS = 50_000  # characters that are searched ignoring accents
 _LINE_END, _SENTENCE_END, _WORD_END = re.compile(r"\n"), re.compile(r"[.!?;。！？](?=\s|$)\s?"), re.compile(r"\s")
-_SLACK_CHARS = 200  # characters within which a passage is cut at a bound
-_CHARS_BEFORE, _PASSAGE_CHARS = 400, 1_200  # characters of a passage: before the place, and in all
+_SLACK_CHARS = 200  # characters by which a passage may be shorter or longer, to end at a line, sentence or word
+_CHARS_BEFORE, _PASSAGE_CHARS = 400, 1_200  # characters of a passage: before the position, and in all
 
 
 def snippet(
     text: str, wanted: Sequence[str], marks: tuple[str, str], parts: Sequence[str] = (), near: int | None = None
 ) -> str:
-    """About 200 characters around the first term found, each term between marks; one line, without control characters.
+    """About 200 characters around the first term found, with each term between marks, on one line without control characters.
 
-    Where no term is there in whole words, `parts` (beginnings of its words) are marked instead, and where these are not, terms
-    inside longer words. `near`: where the best place is.
+    Where no term is found as a whole word, `parts` (beginnings of words) are marked, and failing these, terms inside longer
+    words. `near` is the offset from which to look first.
     """
     whole, inside = [_loose(term) for term in wanted], [_loose(term, whole=False) for term in wanted]
     for found in (whole, [_beginning(fold(part)) for part in parts], inside):
@@ -38,11 +38,11 @@ def snippet(
     return f"{'…' if begin else ''}{marked}{'…' if begin + _LENGTH < len(text) else ''}"
 
 
-def passage(text: str, place: int) -> tuple[str, bool]:
-    """The lines around a place, about 1,200 characters, and whether that is all of the text."""
+def passage(text: str, offset: int) -> tuple[str, bool]:
+    """The lines around an offset, about 1,200 characters, and whether that is the whole text."""
     if len(text) <= _PASSAGE_CHARS:
         return text, True
-    begin = max(0, min(place - _CHARS_BEFORE, len(text) - _PASSAGE_CHARS))
+    begin = max(0, min(offset - _CHARS_BEFORE, len(text) - _PASSAGE_CHARS))
     if begin:
         begin = _bound(text, max(0, begin - _SLACK_CHARS), begin + 1, first=False)
     end = min(len(text), begin + _PASSAGE_CHARS)
@@ -51,17 +51,19 @@ def passage(text: str, place: int) -> tuple[str, bool]:
     return f"{'…' if begin else ''}{text[begin:end]}{'…' if end < len(text) else ''}", False
 
 
-def _bound(text: str, first_place: int, last: int, *, first: bool) -> int:
-    """Where a line ends among these places, else a sentence, else a word: just behind it. The first such place, or the last."""
+def _bound(text: str, start: int, last: int, *, first: bool) -> int:
+    """The offset after the end of a line between two offsets, else of a sentence, else of a word: the first such end, or the
+    last."""
     for bound in (_LINE_END, _SENTENCE_END, _WORD_END):
-        found = [match.end() for match in bound.finditer(text, first_place, last)]
+        found = [match.end() for match in bound.finditer(text, start, last)]
         if found:
             return found[0] if first else found[-1]
-    return first_place if first else last - 1
+    return start if first else last - 1
 
 
 def _loose(term: str, *, whole: bool = True) -> str:
-    """The term as the index reads it: whatever stands between its words; `whole`: no part of a longer word."""
+    """The regular expression for a term, with any punctuation between its words, as in the index. `whole` excludes parts of
+    longer words."""
     words = re.findall(r"\w+", fold(term)) or [term]
     found = r"[\W_]+".join(re.escape(word) for word in words)
     before, after = (r"(?<![^\W_])", r"(?![^\W_])") if whole else ("", "")
@@ -69,12 +71,12 @@ def _loose(term: str, *, whole: bool = True) -> str:
 
 
 def _beginning(part: str) -> str:
-    """Where a word begins so; anywhere in scripts without spaces."""
+    """The regular expression for words that begin with `part`; anywhere, in scripts without spaces."""
     return rf"(?<![^\W_]){re.escape(part)}[^\W_]*" if _spaced(part) else re.escape(part)
 
 
 def _spaced(text: str) -> bool:
-    """In a script that has spaces between its words."""
+    """Whether the text's script separates words by spaces."""
     return apart(text) == text
 
 

@@ -1,4 +1,4 @@
-"""Agents as files: Markdown files below `agents/`, the front matter its settings and the text its instructions."""
+"""Finds agents in Markdown files below `agents/`: the front matter has their settings, the text their instructions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ctxchat.config.problems import Problem
 from ctxchat.core.tool_names import our_name
 
 _MODES = {"plan": "plan", "acceptEdits": "auto-edit"}
-"""Claude Code's permission modes that an agent may have here; one that would ask less than ours is not taken over."""
+"""Claude Code's permission modes and ctxchat's for them. Modes that ask less often than ctxchat's are ignored."""
 
 
 def find_agents(place: CustomizationFolder) -> Iterator[tuple[str, dict[str, Any], str] | Problem]:
-    """The agents of a place: name, table of settings, file."""
+    """The agents of a folder: name, table of settings, file."""
     for _, path in markdown_files(place.folder / "agents"):
         if path.stem.lower() == "readme":
             continue
@@ -28,8 +28,8 @@ def find_agents(place: CustomizationFolder) -> Iterator[tuple[str, dict[str, Any
 
 
 def agent_table(fields: dict[str, Any], body: str) -> dict[str, Any]:
-    """An agent's settings. A model that is only named by its family (`sonnet`) is left to the session; so are tools that nobody
-    has here."""
+    """The settings of an agent. A model named only by its family (`sonnet`) is left out, so that the session's model counts;
+    tools that ctxchat does not have are left out as well."""
     table: dict[str, Any] = {"description": " ".join(text_of(fields, "description").split())}
     if body.strip():
         table["prompt"] = body.strip()
@@ -47,6 +47,7 @@ def agent_table(fields: dict[str, Any], body: str) -> dict[str, Any]:
 
 
 def _tool(name: str) -> str:
-    """Ours by either name; a rule in brackets (`Bash(git *)`) is left off, what it allows is asked here."""
+    """ctxchat's name of a tool, from its own or another agent's name; empty where there is none. A rule in brackets (`Bash(git
+    *)`) is dropped: ctxchat asks for permission itself."""
     bare = name.partition("(")[0].strip()
     return our_name(bare) or (bare if bare.islower() else "")

@@ -1,4 +1,4 @@
-"""The command files that come with the program; one of the same name in the project or of the person's own goes before them."""
+"""The command files that come with the program. One of the same name of the project or the person takes precedence."""
 
 from __future__ import annotations
 

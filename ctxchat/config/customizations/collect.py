@@ -1,4 +1,4 @@
-"""Brings together what the modules beside it find, for a project or for the person."""
+"""Collects the skills, command files, hooks, agents and servers that the other modules of this package find in folders."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ T = TypeVar("T")
 
 
 class Customizations(msgspec.Struct, frozen=True):
-    """Skills and command files; a tree of settings, with the file of each of its entries; what is wrong; what to watch for
-    edits."""
+    """All customizations of a project or a person: skills and command files as `prompts`; hooks, agents and servers as a `tree`
+    of settings, with the file of each entry in `files`; `problems` of invalid ones; and the paths to be `watched` for edits."""
 
     prompts: tuple[PromptFile, ...] = ()
     tree: dict[str, Any] = {}
@@ -31,38 +31,41 @@ class Customizations(msgspec.Struct, frozen=True):
     watched: tuple[Path, ...] = ()
 
     def file_of(self, key: KeyPath) -> str:
-        """Where a key of the tree is written; empty for one that is not of it."""
+        """The file that a key of the tree comes from; empty for a key that is not in the tree."""
         return next((self.files[key[:n]] for n in range(len(key), 0, -1) if key[:n] in self.files), "")
 
 
 def collect(places: Iterable[CustomizationFolder]) -> Customizations:
-    """Everything that lies in these places; of two of one name and kind the first one counts. Blocking; never raises OSError."""
-    found = _Collected()
+    """Collect the customizations of these folders; of two with one name and kind the first one counts. Blocking; never raises
+    OSError."""
+    collected = _Collected()
     for place in places:
         for folder in ("skills", "commands", "agents"):
-            found.watched += [place.folder / folder]
-        found.watched += [place.folder / name for name in hook_files(place)]
-        for prompt in found.right(find_skills(place), place):
-            found.add_prompt(prompt)
+            collected.watched += [place.folder / folder]
+        collected.watched += [place.folder / name for name in hook_files(place)]
+        for prompt in collected.valid(find_skills(place), place):
+            collected.add_prompt(prompt)
         if place.made_for != "agents":
-            for prompt in found.right(find_commands(place), place):
-                found.add_prompt(prompt)
-            for name, table, file in found.right(find_agents(place), place):
-                found.add_entry("agents", name, table, file)
-        for hook, file in found.right(find_hooks(place), place):
-            found.add_hook(hook, file)
+            for prompt in collected.valid(find_commands(place), place):
+                collected.add_prompt(prompt)
+            for name, table, file in collected.valid(find_agents(place), place):
+                collected.add_entry("agents", name, table, file)
+        for hook, file in collected.valid(find_hooks(place), place):
+            collected.add_hook(hook, file)
         if place.made_for == "claude" and place.within:
             path = place.within / FILE
-            found.watched += [path]
-            for name, table in found.right(find_servers(path, place), place):
-                found.add_entry("mcp", name, table, str(path))
-    prompts = tuple(found.prompts.values())
+            collected.watched += [path]
+            for name, table in collected.valid(find_servers(path, place), place):
+                collected.add_entry("mcp", name, table, str(path))
+    prompts = tuple(collected.prompts.values())
     watched = (
-        *found.watched,
+        *collected.watched,
         *(Path(prompt.path) for prompt in prompts),
-        *map(Path, dict.fromkeys(found.files.values())),
+        *map(Path, dict.fromkeys(collected.files.values())),
     )
-    return Customizations(prompts, found.tree, found.files, tuple(found.problems), tuple(dict.fromkeys(watched)))
+    return Customizations(
+        prompts, collected.tree, collected.files, tuple(collected.problems), tuple(dict.fromkeys(watched))
+    )
 
 
 class _Collected:
@@ -74,8 +77,8 @@ class _Collected:
         self.watched: list[Path] = []
         self.parts = 0
 
-    def right(self, found: Iterable[T | Problem], place: CustomizationFolder) -> Iterator[T]:
-        """What is no problem; those are kept."""
+    def valid(self, found: Iterable[T | Problem], place: CustomizationFolder) -> Iterator[T]:
+        """The valid ones among what was found in a folder, up to `MAX_PARTS` in all; problems are stored."""
         for each in found:
             self.parts += 1
             if self.parts > MAX_PARTS:

@@ -1,4 +1,4 @@
-"""Command files: Markdown files below `commands/`, each a prompt that a person sends as `/name`."""
+"""Finds command files: Markdown files below `commands/`, each a prompt that a person sends as `/name`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COMMAND_NAME = re.compile(r"[A-Za-z0-9_][\w.:-]*")
 
 
 def find_commands(place: CustomizationFolder) -> Iterator[PromptFile | Problem]:
-    """The command files of a place. One in a folder of its own has that in front of its name: `frontend/new.md` is
+    """The command files of a folder. One in a subfolder has the subfolder's name before its own: `frontend/new.md` is
     `/frontend:new`."""
     for folders, path in markdown_files(place.folder / "commands"):
         parts = (*folders, path.stem)

@@ -1,5 +1,5 @@
-"""The front matter of a Markdown file: YAML between two lines of `---`, read as leniently as others write it. All of it is text,
-yes or no, or a list of texts: what anybody may write is never made into anything else, which may be of any size.
+"""Parses the front matter of a Markdown file: YAML between two lines of `---`, also where it is not quite valid. Values are
+texts, booleans or lists of texts only: other YAML types could become arbitrarily large.
 """
 
 from __future__ import annotations
@@ -8,13 +8,14 @@ import re
 from typing import Any
 
 MAX_HEAD_CHARS = 20_000
-"""Characters of a front matter; what is longer is none."""
+"""The longest front matter; a longer one is taken for text."""
 
 MAX_YAML_CHARS = 4_000
-"""Characters that are read as YAML, which takes some 4 ms for a thousand; of what is longer each field is a line."""
+"""The longest front matter that is parsed as YAML, which takes about 4 ms for 1,000 characters. A longer one is read line by
+line."""
 
 MAX_BRACKETS = 200
-"""Likewise: each may be one within the other, and the reader goes down by itself."""
+"""Brackets beyond which it is read line by line as well: YAML's parser is recursive, and they may all be nested."""
 
 _HEAD = re.compile(r"\A---[ \t]*\r?\n(.*?)(?:^|\n)---[ \t]*(?:\r?\n|\Z)", re.S)
 _SIMPLE = re.compile(r"([A-Za-z][\w-]*):[ \t]+([^\s\[{>|&*!%@`\"'#][^#\n]*)")
@@ -23,7 +24,7 @@ _FIELD = re.compile(r"([A-Za-z][\w-]*):[ \t]*(.*)")
 
 
 def split_frontmatter(text: str) -> tuple[dict[str, Any], str]:
-    """The fields, and the text behind them; no fields where there is no front matter."""
+    """The fields of the front matter, and the text after it; no fields where there is none."""
     match = _HEAD.match(text)
     if match is None or len(match[1]) > MAX_HEAD_CHARS:
         return {}, text
@@ -33,13 +34,13 @@ def split_frontmatter(text: str) -> tuple[dict[str, Any], str]:
 def _fields(head: str) -> dict[str, Any]:
     lines = [line for line in head.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     simple = [_SIMPLE.fullmatch(line) for line in lines]
-    if all(simple):  # most are, and YAML takes its time to load; a value with a colon in it is wrong to YAML only
+    if all(simple):  # as most are: this avoids loading YAML, and accepts values with a colon, which YAML refuses
         return {m[1]: _scalar(m[2].strip()) for m in simple if m}
     if len(head) > MAX_YAML_CHARS or head.count("[") + head.count("{") > MAX_BRACKETS:
         return _by_lines(lines)
     import yaml
 
-    try:  # the loader that makes texts of everything and follows no tag
+    try:  # the loader that reads every value as text and ignores tags
         found = yaml.load(head, getattr(yaml, "CBaseLoader", yaml.BaseLoader))
     except (yaml.YAMLError, RecursionError):
         return _by_lines(lines)
@@ -49,12 +50,12 @@ def _fields(head: str) -> dict[str, Any]:
 def _texts(value: Any) -> Any:
     if isinstance(value, str):
         return _scalar(value)
-    # What lies deeper may be the same list a billion times, in a few lines.
+    # Deeper values are left out: through references a few lines can hold the same list a billion times.
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else None
 
 
 def _by_lines(lines: list[str]) -> dict[str, Any]:
-    """What is not valid YAML: each field with all that follows it on lines that are set in."""
+    """The fields of a front matter that is no valid YAML: each with the indented lines that follow it."""
     found: dict[str, str] = {}
     name = ""
     for line in lines:
@@ -72,13 +73,14 @@ def _scalar(text: str) -> str | bool | None:
 
 
 def text_of(fields: dict[str, Any], name: str) -> str:
-    """A field as text; empty where it is none."""
+    """The text of a field; empty where it is missing or no text."""
     value = fields.get(name)
     return value.strip() if isinstance(value, str) else ""
 
 
 def names_of(fields: dict[str, Any], name: str) -> tuple[str, ...] | None:
-    """A field that lists names, with commas or as a YAML list; None where it is left out. A comma in brackets parts nothing."""
+    """The names in a field, a YAML list or separated by commas; None where the field is missing. Commas in brackets do not
+    separate."""
     value = fields.get(name)
     if value is None:
         return None

@@ -1,4 +1,5 @@
-"""Hooks in Claude Code's JSON form, from its settings files and from our `hooks.json`, as hooks of the settings."""
+"""Reads hooks in Claude Code's JSON format, from its settings files and from ctxchat's `hooks.json`, as tables of the
+settings."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ MAX_TIMEOUT_S = 3600.0
 
 
 def hook_files(place: CustomizationFolder) -> tuple[str, ...]:
-    """The names of the files of a place that may hold hooks."""
+    """The names of files in a folder that may have hooks."""
     names = {"ctxchat": ("hooks.json",), "claude": ("settings.json", "settings.local.json"), "agents": ()}
     return names[place.made_for]
 
 
 def find_hooks(place: CustomizationFolder) -> Iterator[tuple[dict[str, Any], str] | Problem]:
-    """The hooks of a place as tables of the settings, each with its file."""
+    """The hooks of a folder as tables of the settings, each with its file."""
     for name in hook_files(place):
         path = place.folder / name
         if not exists(path):
@@ -80,7 +81,7 @@ def _hook(event: str, matcher: Any, hook: Any, file: str) -> dict[str, Any] | Pr
 
 
 def _with_arguments(command: str, arguments: Any) -> str:
-    """A command line of a program and its list of arguments, each as it is but for the folder's place."""
+    """The command line for a program and its list of arguments, quoted except for the variable of the project's folder."""
     if not isinstance(arguments, list):
         return command
     words = (_FOLDER.split(str(word)) for word in (command, *arguments))

@@ -1,4 +1,4 @@
-"""Where customizations lie, and reading their files: a project's through the one checked reader, within its folder."""
+"""Knows the folders that hold customizations, and reads files from them; a project's files only from within its folder."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from ctxchat.core.prompt_files import Origin
 from ctxchat.repository_files import is_folder, listed, read_checked
 
 MAX_FILE_BYTES = 200_000
-"""Bytes of one file that are read; a longer one is named and left out."""
+"""The largest file that is read; a larger one is reported and left out."""
 
 MAX_PARTS = 400
-"""Skills, command files, agents and hooks that are looked at in a project, and as many of the person's own."""
+"""Skills, command files, agents and hooks that are read of a project, and as many of the person."""
 
 MAX_FOLDERS = 300
-"""Folders of one place in which command files are looked for."""
+"""Folders that are searched for Markdown files, below one customization folder."""
 
 MAX_DEPTH = 4
-"""Folders below one another in which command files are looked for."""
+"""Levels of folders that are searched for Markdown files."""
 
 
 class CustomizationFolder(msgspec.Struct, frozen=True):
-    """A folder such as `.claude`, of a project or the person. `made_for` says whose form its files have: ours, Claude Code's, or
-    that of the open standard for skills. A project's files lie `within` its folder, whatever links say."""
+    """A folder with customizations such as `.claude`, of a project or the person. `made_for` names the format of its files:
+    ctxchat's, Claude Code's, or the open standard for skills. A project's files must be `within` its folder after links are
+    followed."""
 
     folder: Path
     origin: Origin
@@ -36,7 +37,7 @@ class CustomizationFolder(msgspec.Struct, frozen=True):
 
 
 class SourceFile(msgspec.Struct, frozen=True):
-    """A file that was read. `text` is empty where `problem` says why not."""
+    """The content of a file. Where it cannot be read, `problem` says why and `text` is empty."""
 
     path: Path
     text: str = ""
@@ -44,7 +45,7 @@ class SourceFile(msgspec.Struct, frozen=True):
 
 
 def project_places(workspace: Path) -> tuple[CustomizationFolder, ...]:
-    """A project's, ours first: of two of one name the first one counts."""
+    """The folders of a project, ctxchat's first: of two customizations with one name the first one counts."""
     return (
         CustomizationFolder(workspace / ".ctxchat", "project", "ctxchat", workspace),
         CustomizationFolder(workspace / ".claude", "project", "claude", workspace),
@@ -53,7 +54,7 @@ def project_places(workspace: Path) -> tuple[CustomizationFolder, ...]:
 
 
 def user_places(config: Path, environ: Mapping[str, str]) -> tuple[CustomizationFolder, ...]:
-    """The person's own, ours first."""
+    """The folders of the person, ctxchat's first."""
     places = [CustomizationFolder(config, "user", "ctxchat")]
     home, claude = environ.get("HOME") or environ.get("USERPROFILE"), environ.get("CLAUDE_CONFIG_DIR")
     if claude or home:
@@ -76,21 +77,21 @@ def read_source(path: Path, place: CustomizationFolder) -> SourceFile:
 
 
 def exists(path: Path) -> bool:
-    """Something is there, if only a link that leads nowhere."""
+    """Whether the path exists, if only as a broken link."""
     return os.path.lexists(path)
 
 
 def markdown_files(folder: Path) -> Iterator[tuple[tuple[str, ...], Path]]:
-    """Markdown files in a folder and those below it, with the names of the folders between."""
-    waiting: list[tuple[tuple[str, ...], Path]] = [((), folder)]
-    for names, below in waiting:
-        for path in listed(below):
+    """The Markdown files in a folder and its subfolders, each after the names of the subfolders that lead to it."""
+    folders: list[tuple[tuple[str, ...], Path]] = [((), folder)]
+    for names, subfolder in folders:
+        for path in listed(subfolder):
             if path.suffix == ".md" and not is_folder(path):
                 yield names, path
             elif (
                 len(names) + 1 < MAX_DEPTH
-                and len(waiting) < MAX_FOLDERS
+                and len(folders) < MAX_FOLDERS
                 and not path.name.startswith(".")
                 and is_folder(path, linked=False)
             ):
-                waiting.append(((*names, path.name), path))
+                folders.append(((*names, path.name), path))

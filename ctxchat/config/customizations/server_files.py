@@ -1,4 +1,4 @@
-"""MCP servers in the JSON form that most agents share: `.mcp.json` at the top of a project."""
+"""Reads MCP servers from `.mcp.json` at the top of a project, in the JSON format that most agents share."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ctxchat.config.problems import Problem
 FILE = ".mcp.json"
 
 LOGIN_KEYS = (("clientId", "client_id"), ("callbackPort", "callback_port"))
-"""What an entry says of a login, and what that is called in our settings."""
+"""Fields for a login in an entry, and their names in ctxchat's settings."""
 
 MAX_NAME_CHARS = 30
-"""Characters of a server's name: it is a part of its tools' names."""
+"""Characters of a server's name, which becomes part of its tools' names."""
 
 
 def find_servers(path: Path, place: CustomizationFolder) -> Iterator[tuple[str, dict[str, Any]] | Problem]:
-    """The servers that a file names, as tables of the settings. Values in `${NAME}` are filled in when a server is started."""
+    """The servers in a file as tables of the settings. Variables such as `${NAME}` are replaced when a server is started."""
     if not exists(path):
         return
     file = read_source(path, place)
@@ -44,12 +44,12 @@ def find_servers(path: Path, place: CustomizationFolder) -> Iterator[tuple[str, 
 
 
 def server_name(name: str) -> str:
-    """A name that can be a part of its tools' names."""
+    """The name with only characters that the names of tools may have."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:MAX_NAME_CHARS] or "server"
 
 
 def server_table(server: dict[str, Any]) -> dict[str, Any]:
-    """What of an entry has a place in our settings."""
+    """The fields of an entry that ctxchat's settings have."""
     table = {key: server[key] for key in ("command", "args", "env", "cwd", "url", "headers") if server.get(key)}
     login = server.get("oauth")
     if isinstance(login, dict):

@@ -1,4 +1,4 @@
-"""Skills as files: a folder with a `SKILL.md` by the open standard (agentskills.io), below `skills/`."""
+"""Finds skills: folders below `skills/` with a `SKILL.md`, in the format of the open standard (agentskills.io)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ctxchat.core.prompt_files import MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, Pro
 from ctxchat.repository_files import files_below, is_file, is_folder, listed
 
 MAX_SKILL_FILES = 200
-"""Files in the folder of a project's skill, and folders."""
+"""Files and folders in the folder of a skill."""
 
 _SKILL_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*")
 
 
 def find_skills(place: CustomizationFolder) -> Iterator[PromptFile | Problem]:
-    """The skills of a place, and what is wrong with those that are none."""
+    """The skills of a folder, and problems of those that cannot be used."""
     for path in listed(place.folder / "skills"):
         if is_folder(path):
             if any(is_file(file := path / name) for name in ("SKILL.md", "skill.md")):
@@ -32,12 +32,12 @@ def find_skills(place: CustomizationFolder) -> Iterator[PromptFile | Problem]:
                     yield Problem(what, file=str(file))
                 else:
                     yield skill_of(read_source(file, place), path.name, place, str(path))
-        elif place.made_for == "ctxchat" and path.suffix == ".md":  # as our earlier versions had them
+        elif place.made_for == "ctxchat" and path.suffix == ".md":  # the format of earlier versions
             yield skill_of(read_source(path, place), path.stem, place)
 
 
 def skill_of(file: SourceFile, name: str, place: CustomizationFolder, folder: str = "") -> PromptFile | Problem:
-    """A skill by what its file says; `name` is its folder's, which counts where the file has none that can be used."""
+    """The skill in a file. `name` is the name of its folder, which counts where the file has no usable name."""
     if file.problem:
         return Problem(file.problem, file=str(file.path))
     fields, body = split_frontmatter(file.text)
@@ -63,13 +63,13 @@ def skill_of(file: SourceFile, name: str, place: CustomizationFolder, folder: st
 
 
 def skill_files(skill: PromptFile) -> list[Path] | None:
-    """The file of a skill or command, and all others of its folder: what is looked at before a project's counts. None where
-    these are too many."""
+    """The file of a skill or command, and all other files in a skill's folder: a person looks at them before trusting a project.
+    None where there are more than `MAX_SKILL_FILES`."""
     return files_below(Path(skill.folder), MAX_SKILL_FILES) if skill.folder else [Path(skill.path)]
 
 
 def first_line(text: str, most: int = 160) -> str:
-    """The first line that says something, without the marks of a heading."""
+    """The first line that is not empty, without Markdown's marks, at most `most` characters."""
     return next((line for raw in text.splitlines() if (line := raw.lstrip("#>- ").strip())), "")[:most]
 
 
