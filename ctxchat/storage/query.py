@@ -45,13 +45,14 @@ class Unit(msgspec.Struct, frozen=True):
 class Query(msgspec.Struct, frozen=True):
     """A parsed query. `terms` are its words as typed, quoted text as one term; `phrases` are the quoted ones; `units` are the
     words to look for, each once. In a `question` not every word must be found. `typed` is the last word, which may be
-    unfinished."""
+    unfinished; `marked` are the terms worth marking where they were found."""
 
     terms: tuple[str, ...]
     units: tuple[Unit, ...]
     phrases: tuple[str, ...] = ()
     question: bool = False
     typed: str = ""
+    marked: tuple[str, ...] = ()
 
 
 def parse(text: str, languages: Sequence[str] = ("english",)) -> Query:
@@ -72,7 +73,10 @@ def parse(text: str, languages: Sequence[str] = ("english",)) -> Query:
         and len(content_units) > 1
     )
     typed = kept[-1][1].lower() if kept and kept[-1][1].isalnum() and not text[-1:].isspace() else ""
-    return Query(terms, tuple(content_units or all_units), phrases, is_question, typed if len(typed) > 2 else "")
+    known = set(content_units or all_units)
+    marked = tuple(term for term in terms if term in phrases or known.intersection(_units(term, all_languages)))
+    typed = typed if len(typed) > 2 else ""
+    return Query(terms, tuple(content_units or all_units), phrases, is_question, typed, marked)
 
 
 def phrase(term: str) -> str:

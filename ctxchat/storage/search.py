@@ -335,7 +335,7 @@ def _hit(database: Database, match: Match, query: Query, marks: tuple[str, str])
         session=found.session,
         message=f"m{found.seq}",
         role=found.role,
-        snippet=snippet(found.text, query.terms, marks, [u.root for u in query.units], match.start),
+        snippet=snippet(found.text, query.marked, marks, [u.root for u in query.units], match.start),
         tokens=found.tokens,
         compaction=_folded_by(database, found.session, found.place),
         turn=found.turn,

@@ -262,6 +262,12 @@ def test_words_are_marked_whole() -> None:
     assert snippet("東京都の天気", ["京都"], marks) == "東«京都»の天気"
 
 
+def test_words_that_say_nothing_are_not_marked(database: Database) -> None:
+    sessions.create(database, records=[Sealed((round_of(1, "the number_of_lines of a harbour"),))])
+    (hit,) = archive.search(database, "what is the harbour of")
+    assert hit.snippet == "the number_of_lines of a «harbour»"
+
+
 @given(st.text(), st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=3))
 def test_any_snippet_holds_the_text_and_nothing_else(text: str, wanted: list[str]) -> None:
     line = snippet(text, wanted, ("\x01", "\x02"))
