@@ -39,6 +39,9 @@ from ctxchat.core.prompt_files import called_prompt
 from ctxchat.core.record import Reason
 from ctxchat.core.view import View
 
+MAX_TOLD_CHARS = 80
+"""Characters of a command that goes on, as it is told at the end."""
+
 
 class Session:
     """One conversation, open for writing unless `read_only` says why not."""
@@ -215,8 +218,8 @@ class Session:
                 await self.background.close()
                 rows = self.background.rows
                 notices += (Notice("warning", f"{row.id}: {row.moved}") for row in rows if row.moved)
-                left = [row for row in rows if row.running]
-                notices += (Notice("info", f"{row.id} goes on: {row.command[:80]} (/jobs ends it)") for row in left)
+                left = [(row.id, " ".join(row.command.split())[:MAX_TOLD_CHARS]) for row in rows if row.running]
+                notices += (Notice("info", f"{id} goes on: {command} (/jobs ends it)") for id, command in left)
             await self._conversation.stop_background_work()
             with suppress(CtxchatError):  # nobody is left who could mend it
                 await self._conversation.flush()
