@@ -1,6 +1,6 @@
-"""What is known of the model in use: the window it really has, and how its server's counts compare with ours.
+"""What is known about the model in use: its real window, and how its server's token counts compare with ours.
 
-Taught by replies and refusals, kept in the session's journal and, for other sessions, by `ModelKnowledgeStore`. Knows no turn.
+Learned from replies and refusals, kept in the session's journal and, for other sessions, by `ModelKnowledgeStore`. Knows no turn.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import View
 
 MIN_JUMP_TOKENS = 500
-"""Tokens between two counts of one server that what was said in between cannot explain."""
+"""Tokens by which two counts of a server may differ without an explanation by what was added in between."""
 
 
 class Known(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known of one model: the window that was learned (None for none), how its counts compare with ours, and `filled`,
-    what its summaries took of what they might, as a share (0 where none was seen)."""
+    """What is known about one model: the learned window (None for none), how its counts compare with ours, and `filled`, the
+    share of their room that its summaries took (0 where none was seen)."""
 
     window: WindowLearned | None = None
     calibration: Calibration = Calibration()
@@ -36,8 +36,8 @@ class Known(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def corrected(claimed: Window, knowledge: WindowLearned | None) -> Window:
-    """The window a model says it has, unless what happened has corrected just that: downwards whatever it is, upwards what was
-    only assumed."""
+    """The window that a model claims, corrected by what was learned about this very claim: downwards always, upwards only where
+    the claim was a guess."""
     if not knowledge or not knowledge.tokens or knowledge.believed not in {0, claimed.tokens}:
         return claimed
     if (knowledge.tokens > claimed.tokens and not claimed.guessed) or knowledge.tokens == claimed.tokens:
@@ -46,31 +46,31 @@ def corrected(claimed: Window, knowledge: WindowLearned | None) -> Window:
 
 
 class ModelKnowledgeStore(Protocol):
-    """Keeps what is known by model name. Neither verb raises: losing it costs an estimate its precision and nothing else."""
+    """Stores what is known, by model name. Neither method raises: a loss only makes estimates less precise."""
 
     def load(self, model: str) -> Known:
-        """What is known. Blocking: it may wait for the store."""
+        """What is known about a model. Blocking: may wait for the store."""
         ...
 
     async def save(self, model: str, known: Known) -> None:
-        """Keep it in place of what was known."""
+        """Replace what was known about a model."""
         ...
 
 
 class NothingKnown:
-    """For programs that keep nothing."""
+    """A store that keeps nothing."""
 
     def load(self, model: str) -> Known:
-        """Nothing."""
+        """What is known without a store."""
         return Known()
 
     async def save(self, model: str, known: Known) -> None:
-        """It is forgotten."""
+        """Do nothing."""
 
 
 class ModelKnowledge:
-    """The lessons about one model; `known` are those of earlier sessions. `claimed` is the window it says it has, None until it
-    was asked."""
+    """What was learned about one model in this session, on top of `known` from earlier ones. `claimed` is the window that the
+    model claims, None until it was asked."""
 
     def __init__(
         self, journal: JournalWriter, knowledge_store: ModelKnowledgeStore, model: ModelPort, known: Known
@@ -87,43 +87,43 @@ class ModelKnowledge:
         self._answered = self._ask_again = self._told = False
 
     async def asked(self) -> tuple[Window, Calibration]:
-        """What the model says of itself: its window, and how its server counts. It is asked once, and again after its first reply
-        where it did not know its window before: Ollama has loaded the model by then. See `apply`."""
+        """Ask the model for its window and for samples of how its server counts: once, and again after its first reply where the
+        window was unknown before, since Ollama has loaded the model by then. `apply` uses the answer."""
         if self.claimed and not self._ask_again:
             return self.claimed, self._sampled
         return await asyncio.gather(self.model.window(), self.model.sampled())
 
     def apply(self, window: Window, sampled: Calibration) -> None:
-        """Go by what the model has said. With its window it may have learned whether it is shown images."""
+        """Use the answer of `asked`. Images are counted anew: with its window the model may have said whether it takes them."""
         if self.claimed is None:
             self.counter.forget_images()
         self.claimed, self._sampled, self._ask_again = window, sampled, False
 
     @property
     def calibration(self) -> Calibration:
-        """How this model's counts compare with ours: from this session's replies, or earlier ones', or from samples."""
+        """How this model's counts compare with ours: by the replies of this session, or of earlier ones, or by samples."""
         knowledge = self._journal.state.calibrations.get(self.model.name, self._known.calibration)
         return knowledge if knowledge.samples else self._sampled
 
     @property
     def anchor(self) -> Anchor | None:
-        """The newest count of this model's server, None where another model's is newer."""
+        """The newest count by this model's server; None where one by another model's is newer."""
         return self._own(self._journal.state.anchor)
 
     def counted_of(self, ledger: Ledger) -> Anchor | None:
-        """What this model's server counted of the view of such a ledger, when it was there before."""
+        """The count that this model's server made of the view of an equal ledger before; None without one."""
         return self._own(self._journal.state.counted_of(ledger))
 
     def _own(self, anchor: Anchor | None) -> Anchor | None:
         return anchor if anchor and anchor.model in {"", self.model.name} else None
 
     def off(self, used: int) -> float:
-        """Tokens by which a total that a session closed with may be off: none where it stood on this server's own count."""
+        """Tokens by which the total that a session closed with may be wrong: 0 where it is this server's own count."""
         return 0.0 if self.anchor else self.calibration.error(Mix(used), whole=True)
 
     @property
     def window(self) -> Window:
-        """What the model says it can hold, unless a rejection has corrected just that."""
+        """The window: what the model claims, corrected by refusals and replies."""
         claimed, knowledge = self.claimed or self._stated, self._window_learned
         if self.claimed is None and claimed.guessed and knowledge and knowledge.tokens:
             source = "assumed" if knowledge.took else "learned"
@@ -131,7 +131,7 @@ class ModelKnowledge:
         return corrected(claimed, knowledge)
 
     def unknown(self) -> str:
-        """Once: a sentence where nobody has said how much the model can hold, and nothing has shown it; else nothing."""
+        """A sentence, once, where the window is only assumed: nobody named it, and nothing has shown it. Empty otherwise."""
         window = self.window
         if self._told or self._ask_again or not self.claimed or window.source != "assumed" or window.claimed:
             return ""
@@ -148,25 +148,23 @@ class ModelKnowledge:
     # ── from replies ──
 
     def prompt_tokens(self, view: View) -> int:
-        """What the server should count for this view."""
+        """The count to be expected from the server for this view."""
         return used_tokens(view.kinds, view.changes, self.calibration, self.anchor, self._journal.state.scale)[0]
 
     def weight(self, reply: Message) -> Mix:
-        """Our count of a reply as the next request holds it."""
+        """Our count of a reply as it stands in the next request."""
         if reply.reasoning and not self.model.keeps_reasoning:
             reply = msgspec.structs.replace(reply, reasoning=None)
         return self.counter.mix(reply)
 
     def cut(self, usage: Usage, view: View) -> int:
-        """Tokens a server seems to have cut from this view in silence, 0 when it did not.
-
-        A first estimate may be far off by itself, so less is made of it.
-        """
+        """Tokens that the server seems to have cut from this view without a word; 0 for none. Before a first count a larger
+        difference is tolerated, since the estimate itself may be far off."""
         missing = self._expected(view) - usage.prompt
         return missing if missing > 1000 and self._doubtful(usage, view) else 0
 
     def _expected(self, view: View) -> int:
-        """Tokens a server counts at least, if it counts all: what was learned of it may be wrong, our own count may not."""
+        """The least count to be expected from a server that reads everything; what was learned about it may be wrong."""
         return min(self.prompt_tokens(view), view.raw)
 
     def _doubtful(self, usage: Usage, view: View) -> bool:
@@ -176,9 +174,9 @@ class ModelKnowledge:
     def counted(self, usage: Usage, view: View, reply: Message, at: str, *, turn_end: bool) -> Measured:
         """The journal entry for a reply to this view: what the server counted becomes the gauge's anchor.
 
-        A prompt the server seems to have cut, or figures that are not its own, teach nothing; nor does one that its last count
-        makes impossible, unless the next says the same. Where it does not say how much
-        of a reply will be sent again, the anchor is the prompt alone, and the reply our own estimate.
+        Nothing is learned from a prompt that the server seems to have cut, from figures that are not its own, and from a count
+        that its last one makes impossible, unless the next one confirms it. Where the server does not say how much of a reply is
+        sent again, the anchor is the prompt alone, and the reply is estimated.
         """
         if not self._answered and self.claimed:
             self._answered = True
@@ -190,7 +188,7 @@ class ModelKnowledge:
         if not usage.estimated and not doubted and not self._doubtful(usage, view):
             kept = self._kept_tokens(usage, reply)
             if 0.5 < kept / max(1, calibration.part(said)) < 2 and not reply.reasoning and not reply.calls:
-                calibration = calibration.learn(kept, said, whole=False)  # what was counted is what was said
+                calibration = calibration.learn(kept, said, whole=False)  # the whole reply was counted, nothing besides
             calibration = self._taught(calibration, usage.prompt, view)
             mix = view.kinds + said if kept else view.kinds
             anchor = Anchor(usage.prompt + kept, mix, view.changes, self.model.name)
@@ -200,7 +198,8 @@ class ModelKnowledge:
         return Measured(self.model.name, usage, used, anchor, calibration, at, turn_end, cut, shown)
 
     def _taught(self, calibration: Calibration, real: int, view: View) -> Calibration:
-        """After a server counted this view: what was added since its last count teaches more than the whole."""
+        """The calibration after a server counted this view; learned from what was added since its last count, where there is
+        one."""
         anchor = self.anchor
         if anchor is None or anchor.passes != view.changes:
             return calibration.learn(real, view.kinds)
@@ -209,7 +208,7 @@ class ModelKnowledge:
         return calibration.learn(real - anchor.tokens, view.kinds - anchor.mix, whole=False)
 
     def _jumps(self, real: int, view: View) -> bool:
-        """What came since the server's last count cannot explain this one."""
+        """Whether what was added since the server's last count cannot explain this one."""
         anchor = self.anchor
         if anchor is None or anchor.passes != view.changes:
             return False
@@ -218,17 +217,19 @@ class ModelKnowledge:
         return abs(unexplained) > MAX_RATE * abs(grown.raw) + MIN_JUMP_TOKENS
 
     def _kept_tokens(self, usage: Usage, reply: Message) -> int:
-        """Tokens of a reply that the next request holds, as its server counted them; 0 where that is not known."""
+        """Tokens of a reply that stand in the next request, by the server's count; 0 where that is unknown."""
         if self.model.keeps_reasoning:
             return usage.completion
         thought = reply.reasoning is not None and bool(reply.reasoning.text)
         kept = 0 if thought and not usage.reasoning else max(0, usage.completion - usage.reasoning)
-        silent = kept > most_tokens(self.weight(reply).raw)  # it thought more than it shows, and does not say how much
+        silent = kept > most_tokens(
+            self.weight(reply).raw
+        )  # hidden reasoning is counted in, and the server does not say how much
         return 0 if silent else kept
 
     async def unlearn_window(self, usage: Usage) -> None:
-        """A server that took more than its learned or assumed window holds that much at least; one that took a fifth more than
-        was learned was misunderstood."""
+        """Correct the window upwards after a server took more than a learned or assumed one. Where it took a fifth more than the
+        learned one, that is forgotten: it was a misunderstanding."""
         window, taken = self.window, usage.prompt + usage.completion
         if usage.estimated or taken <= window.tokens:
             return
@@ -242,8 +243,8 @@ class ModelKnowledge:
     # ── from refusals ──
 
     def refused(self, prompt: int, view: View, at: str) -> Measured | None:
-        """The journal entry for a refusal that states what the server counted for this view: as good a count as a reply's.
-        None where it states none, or one that cannot be of this view."""
+        """The journal entry for a refusal that names the server's count of this view, which is as good as a reply's. None where
+        it names none, or one that cannot be of this view."""
         if not 0.25 < prompt / max(1, self.prompt_tokens(view)) < 4:
             return None
         calibration = self._taught(self.calibration, prompt, view)
@@ -251,14 +252,14 @@ class ModelKnowledge:
         return Measured(self.model.name, Usage(prompt, 0), prompt, anchor, calibration, at)
 
     async def learn_window(self, tokens: int, *, refused: int = 0, took: bool = False) -> None:
-        """What the server did shows what this claim is worth: from now on it is `tokens`, as in `WindowLearned`. 0: it is not so
-        after all."""
+        """Record the window that the server's behaviour shows, in `tokens` (arguments as in `WindowLearned`); 0 forgets what was
+        learned."""
         believed = self.claimed.tokens if self.claimed else 0
         self._journal.apply_now_write_later(WindowLearned(self.model.name, tokens, believed, refused, took))
         await self.remember()
 
     async def remember(self) -> None:
-        """Keep what was learned of this model for other sessions."""
+        """Store what was learned about this model for other sessions."""
         window = self._window_learned
         await self._keep(Known(window if window and window.tokens else None, self.calibration, self._known.filled))
 
@@ -270,12 +271,12 @@ class ModelKnowledge:
     # ── from summaries ──
 
     def filled(self, writer: str) -> float:
-        """What the summaries of a model took of what they might, in any session; 0 where none was seen. Blocking: of another
-        model than this it may have to be read."""
+        """The share of their room that the summaries of a model took, over all sessions; 0 where none was seen. Blocking: for
+        another model the store is read."""
         return self._known_of(writer).filled
 
     async def wrote(self, writer: str, filled: float) -> None:
-        """A model has written a summary, which took such a share of what it might."""
+        """Learn from a summary of a model that took this share of its room."""
         known = await asyncio.to_thread(self._known_of, writer)
         new = msgspec.structs.replace(known, filled=round((known.filled + filled) / 2 if known.filled else filled, 3))
         await (self._keep(new) if writer == self.model.name else self._knowledge_store.save(writer, new))

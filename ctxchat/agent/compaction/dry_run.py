@@ -1,6 +1,6 @@
-"""A plan tried out on the side: the change it would make, the view that would be left, the facts that would be kept.
+"""Tries a plan on a copy: the change it would make, the view it would leave, the facts it would keep.
 
-Blocking, to be run off the event loop. Changes nothing; `run` puts it in force.
+Blocking: call it off the event loop. Changes nothing; `run` carries plans out.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from ctxchat.core.tokens import Count
 from ctxchat.core.view import View, problems
 
 EVIDENCE_TOKENS = 20_000
-"""The most a record holds of facts as text."""
+"""Tokens that the facts may have in a compaction's record."""
 
 GROUPS_AT_ONCE = 50
-"""Groups that are looked through for facts in one go."""
+"""Groups that are searched for facts in one piece of work."""
 
 MAX_LOST_FACTS = 200
-"""Lost facts a record names, the newest."""
+"""Lost facts that a record names; the newest ones."""
 
 
 class DryRun(msgspec.Struct, frozen=True):
-    """What a plan would come to. `folded` are groups that it touches for the first time, `messages` those of theirs that it takes
-    out of the view or makes shorter, `shortened` the latter alone; `problem` says in words why the view would be invalid, empty
-    where it is not."""
+    """What a plan would do. `folded` are groups that it touches for the first time, `messages` the number of their messages that
+    it takes out of the view or shortens, `shortened` the number of the latter alone; `problem` says why the view would be
+    invalid, empty where it is valid."""
 
     change: Change
     view: View
@@ -53,18 +53,18 @@ class DryRun(msgspec.Struct, frozen=True):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Paths of the files that would be shown as they are now."""
+        """Paths of the files that would be shown as they are on disk now."""
         return next((e.digest.files for e in self.change.edits if e.digest), ())
 
     @property
     def summary(self) -> str:
-        """What the summary group says apart from the facts."""
+        """The text of the summary group without the facts."""
         digest = next((e.digest for e in self.change.edits if e.digest), None)
         return "\n\n".join(p for p in (digest.summary, digest.recap) if p) if digest else ""
 
 
 async def look_ahead(memory: Memory, ledger: Ledger, groups: Sequence[str]) -> None:
-    """Find the facts of these groups, a little at a time: a thread that is busy for long is felt by whoever types."""
+    """Find the facts of these groups, piece by piece: a thread that computes for long makes typing slow."""
 
     def find(some: Sequence[str]) -> None:
         for name in some:
@@ -86,7 +86,7 @@ def tried(
     at: str,
     head: Head | None = None,
 ) -> DryRun:
-    """The trial of a plan with this text for its summary, and with the head that requests may begin with then.
+    """Try a plan with this text for its summary; `head` is the head that requests may begin with afterwards.
 
     Raises LedgerError for a plan the ledger does not take.
     """
@@ -98,7 +98,7 @@ def tried(
     evidence = collect(covered, None, options.memory, per_kind=None, staying=staying)
     facts, lost = kept_facts(evidence, view, change, ledger, options.memory)
     digest = next((e.digest for e in change.edits if e.digest), None)
-    folded = _fresh(ledger, covered)
+    folded = _never_summarised(ledger, covered)
     messages, shortened = ledger.touches(change.edits, {g.id for g in folded})
     return DryRun(
         change=change,
@@ -115,17 +115,17 @@ def tried(
 
 
 def gains(plan: Plan, scale: float, freed: int) -> list[int]:
-    """Tokens that each step frees as the gauge counts (`scale` to a raw token). They add up to `freed`: the rest is the
-    summary's, whose length nobody knew before, or else the last step's."""
-    found = [round(s.tokens_freed * scale) for s in plan.steps]
-    unsure = next((i for i, s in enumerate(plan.steps) if s.needs_summary), len(found) - 1)
-    rest = freed - sum(found) + found[unsure]
-    return [max(0, rest) if i == unsure else gain for i, gain in enumerate(found)]
+    """Gauge tokens that each step frees (`scale` of them per raw token). They add up to `freed`: what is left over is counted for
+    the summary, whose length was unknown before, or else for the last step."""
+    planned = [round(s.tokens_freed * scale) for s in plan.steps]
+    unsure = next((i for i, s in enumerate(plan.steps) if s.needs_summary), len(planned) - 1)
+    rest = freed - sum(planned) + planned[unsure]
+    return [max(0, rest) if i == unsure else gain for i, gain in enumerate(planned)]
 
 
 def missed(plan: Plan, view: View, after: ContextUsage, scale: float) -> str:
-    """By how much a plan misses its target, and what stands in the way, biggest first; empty where it is met. `view` is the one
-    after it, `scale` gauge tokens for a raw one."""
+    """By how much a plan misses its target, and what takes the room, biggest first; empty where it is met. `view` is the view
+    after it, `scale` are gauge tokens per raw token."""
     target, used = round(plan.target * scale), after.used - after.tokens("draft")
     if not plan.target or used - target <= tolerance(after.limit, target):
         return ""
@@ -144,37 +144,37 @@ def missed(plan: Plan, view: View, after: ContextUsage, scale: float) -> str:
     return f"That is {short(used - target)} above the target of {short(target)}: {held}."
 
 
-def _fresh(ledger: Ledger, groups: list[Group]) -> tuple[Group, ...]:
-    """Those that no summary stood for before; what we noted ourselves is none of them."""
+def _never_summarised(ledger: Ledger, groups: list[Group]) -> tuple[Group, ...]:
+    """The groups that no summary has covered before, without our own notes."""
     before = {g for e in ledger.live() if e.kind in {"digest", "drop"} for g in e.covers}
     return tuple(g for g in groups if g.id not in before and not all(m.synthetic for m in g.messages))
 
 
 USUAL_SUMMARY_SHARE = 0.7
-"""What a model's summary takes of what it may where none of it was seen yet: it is asked to use its room."""
+"""Share of its room that a summary is expected to take before one of this model was seen."""
 
 LEAST_FILLED, MOST_FILLED = 0.2, 0.95
-"""What it may take then: some write a few lines, whatever they are asked."""
+"""Least and largest share to be expected then: some models write a few lines, whatever they are asked."""
 
 LEARNED_FROM_COMPACTIONS = 3
-"""Compactions by which it is told how much of what they may take the next summaries will."""
+"""The last compactions by which the share of the next summary is predicted."""
 
 
 def seen_to_fill(ledger: Ledger, writer: str, usual: float) -> float:
-    """The share of its room that the next summary of this model will probably take: as its last ones of the session, or else as
-    is `usual` for it; 0 where none was seen."""
+    """The share of its room that the next summary of this model will probably take: the mean of its last ones in the session, or
+    else `usual`; 0 where none was seen."""
     records = (c.record for c in ledger.compactions if c.record)
     shares = [r.filled for r in records if r.filled and r.model == writer][-LEARNED_FROM_COMPACTIONS:]
     return sum(shares) / len(shares) if shares else usual
 
 
 def expected_summary(step: Step, filled: float) -> int:
-    """Tokens that a summary for this step will probably take, where such ones were `filled` so far (0: none was seen)."""
+    """Tokens that a summary of this step will probably take; `filled` as `seen_to_fill` gives it."""
     return max(1, int(step.summary_tokens * (filled or USUAL_SUMMARY_SHARE)))
 
 
 def doubt(plan: Plan, filled: float) -> tuple[int, int]:
-    """Tokens by which less and more than expected may be left, where nobody has seen how long such a summary is."""
+    """Tokens by which the view may end up smaller and larger than expected, as long as no summary of this model was seen."""
     room = 0 if filled else sum(s.summary_tokens for s in plan.steps if s.needs_summary)
     return int(room * (USUAL_SUMMARY_SHARE - LEAST_FILLED)), int(room * (MOST_FILLED - USUAL_SUMMARY_SHARE))
 
@@ -188,15 +188,15 @@ def estimated(
     filled: float = 0.0,
     head: Head | None = None,
 ) -> DryRun:
-    """The trial of a plan with this summary, or one of the size to be expected where nobody has written it yet. Raises
-    LedgerError for a plan that the ledger does not take."""
+    """Try a plan with this summary, or with a stand-in of the expected size. Raises LedgerError for a plan that the ledger does
+    not take."""
     folding = next((step for step in plan.steps if step.needs_summary), None)
     text = text or _stand_in(expected_summary(folding, filled) if folding else 0, options.counter.count_text)
     return tried(ledger, plan, "estimate", options, compiled, summary=text, at="", head=head)
 
 
 def unneeded(plan: Plan, filled: float) -> int:
-    """Tokens that a plan sets aside for summaries and that they will probably not take."""
+    """Tokens that a plan reserves for summaries and that these will probably not take."""
     return sum(s.summary_tokens - expected_summary(s, filled) for s in plan.steps if s.needs_summary)
 
 

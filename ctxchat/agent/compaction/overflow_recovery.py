@@ -1,6 +1,6 @@
-"""What is done when a server refused a request as too long, so it is made smaller step by step and sent again.
+"""Makes a request smaller, step by step, after a server refused it as too long, so that it can be sent again.
 
-Runs in every mode. Nothing is sent again unchanged, nobody who just refused is asked to summarise.
+Works in every mode. Nothing is sent again unchanged, and the model that refused is not asked for a summary.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from ctxchat.core.summaries import too_little
 Perform = Callable[[CompactionRequest, Emit], Awaitable[CompactionRecord]]
 
 ASSUMED_WINDOW_SHARE = 0.9
-"""Share of what was refused that a window is taken to be where the server does not name it."""
+"""The window is assumed to be this share of the refused tokens, where the server does not name it."""
 
 MIN_WINDOW_TOKENS = 1024
-"""No window is taken to be smaller than this."""
+"""No window is assumed to be smaller than this."""
 
 COUNT_ERROR_TOKENS = 64
-"""Tokens that a server may count a prompt longer than its own last count would have it."""
+"""Tokens by which a server's next count may be above what its last one lets expect."""
 
 MIN_OUTPUT_TOKENS = 256
-"""With less room for a reply than this, it is the prompt that must become shorter."""
+"""Least room for a reply: with less, the prompt must become shorter."""
 
 
 class RecoveryStep(msgspec.Struct, frozen=True):
-    """One way to make a request smaller, by a strategy that asks no model."""
+    """One way to make a request smaller, by a strategy without a model."""
 
     strategy: str
     keep_recent: int
@@ -49,7 +49,7 @@ class RecoveryStep(msgspec.Struct, frozen=True):
 
 
 class OverflowRecovery:
-    """The recovery of one request. Each step is tried once. `output` is how many tokens the reply has room for."""
+    """The recovery of one request. Each step is tried once. `output` is the room for the reply in tokens."""
 
     def __init__(self, conversation: Conversation, planner: Planner, perform: Perform) -> None:
         self._conversation = conversation
@@ -60,9 +60,9 @@ class OverflowRecovery:
         self.output = self._room_for_reply()
 
     def remedy(self, problem: ModelError) -> Work | None:
-        """What makes the request fit, told as a compaction and a retry; None where it was not refused as too long.
+        """The work that makes the request fit, which emits a compaction and a retry; None where it was not refused as too long.
 
-        It raises `problem` with the largest offenders when nothing is left to try, or there were enough calls.
+        The work raises `problem`, with what fills the window, when no step or no call is left.
         """
         conversation = self._conversation
         room = output_excess(problem, estimated_tokens=conversation.context_usage.used)
@@ -71,24 +71,24 @@ class OverflowRecovery:
         if is_context_overflow(
             problem, estimated_tokens=conversation.context_usage.used, window=conversation.window.tokens
         ):
-            return partial(self._smaller, problem)
+            return partial(self._shrink_request, problem)
         return None
 
     async def _shorter_reply(self, problem: ModelError, room: int, emit: Emit) -> None:
-        """The prompt fits, so the reply may only be shorter this once; nothing is compacted."""
+        """Allow a shorter reply this once, since the prompt itself fits; nothing is compacted."""
         self._count_call(problem)
         self.output = room
-        self._counted(problem)
+        self._refused_usage(problem)
         await emit(
             Notice("info", f"Prompt and reply together would not fit: this reply may have {short(room)} tokens.")
         )
         await emit(Retry(self._calls - 1, 0.0, "the output limit was too high for what the prompt leaves"))
 
-    async def _smaller(self, problem: ModelError, emit: Emit) -> None:
-        """One step that made the request smaller."""
+    async def _shrink_request(self, problem: ModelError, emit: Emit) -> None:
+        """Learn the window from the refusal, and make the request smaller by one step."""
         conversation = self._conversation
         self._count_call(problem)
-        before, believed, raw = self._counted(problem), conversation.window.tokens, conversation.view.raw
+        before, believed, raw = self._refused_usage(problem), conversation.window.tokens, conversation.view.raw
         stated = stated_window(problem)
         cautious = (
             max(MIN_WINDOW_TOKENS, int(before.used * ASSUMED_WINDOW_SHARE)) if before.used < believed else believed
@@ -103,7 +103,7 @@ class OverflowRecovery:
         record = await self._apply_step(goal, "context_overflow", emit)
         freed = record.before.used - record.after.used if record and record.outcome == "compacted" else 0
         if freed <= 0:
-            raise self._given_up(problem)
+            raise self._final_error(problem)
         self.output = self._room_for_reply()
         known = conversation.window.tokens
         guess = conversation.window.refused
@@ -113,8 +113,8 @@ class OverflowRecovery:
         await emit(Notice("warning", said))
         await emit(Retry(self._calls - 1, 0.0, "the request was larger than the server's window"))
 
-    def _counted(self, problem: ModelError) -> ContextUsage:
-        """The gauge for what was refused: as the server counted it, where it says so, which teaches how it counts."""
+    def _refused_usage(self, problem: ModelError) -> ContextUsage:
+        """The gauge of the refused request, by the server's count where it names it; that count is learned from, too."""
         conversation = self._conversation
         counted = conversation.knowledge.refused(stated_prompt(problem), conversation.view, conversation.clock.now())
         if counted:
@@ -122,11 +122,11 @@ class OverflowRecovery:
         return conversation.streaming(Mix())
 
     async def make_fit(self, reason: Reason, emit: Emit) -> None:
-        """One step before anything is sent, for a conversation that its window cannot hold."""
+        """Take one step before anything is sent, for a conversation that its window cannot hold."""
         await self._apply_step(self._planner.raw_budget().limit, reason, emit)
 
     async def _apply_step(self, goal: int, reason: Reason, emit: Emit) -> CompactionRecord | None:
-        """The first step that comes down to `goal` raw tokens, else the one that frees most; None where none frees any."""
+        """Run the first step that comes down to `goal` raw tokens, else the one that frees most; None where none frees any."""
         best: tuple[Plan, RecoveryStep] | None = None
         for step in self._left:
             plan = await self._planner.plan(
@@ -143,8 +143,8 @@ class OverflowRecovery:
         return await self._perform(CompactionRequest(best[0], reason), emit)
 
     def _room_for_reply(self) -> int:
-        """What the prompt surely leaves of the window; of one that is only assumed, what is planned for a reply, where that is
-        more."""
+        """The tokens that the prompt surely leaves in the window; in a window that is only assumed, at least what is reserved for
+        a reply."""
         conversation, context_usage = self._conversation, self._conversation.context_usage
         left = conversation.window.tokens - round(context_usage.used * (1 + context_usage.band)) - COUNT_ERROR_TOKENS
         least = conversation.budget.reserved if conversation.window.source == "assumed" else MIN_OUTPUT_TOKENS
@@ -152,11 +152,11 @@ class OverflowRecovery:
 
     def _count_call(self, problem: ModelError) -> None:
         if self._calls >= self._conversation.options.emergency_calls:
-            raise self._given_up(problem)
+            raise self._final_error(problem)
         self._calls += 1
 
-    def _given_up(self, problem: ModelError) -> ModelError:
-        """The original error, with what fills the window and what to do."""
+    def _final_error(self, problem: ModelError) -> ModelError:
+        """The original error, with what fills the window and what would help."""
         items = sorted(self._conversation.view.items, key=lambda item: -item.tokens)[:3]
         biggest = ", ".join(
             f"{item.message.id if item.message.seq else item.section} {short(item.tokens)}" for item in items
@@ -172,8 +172,8 @@ class OverflowRecovery:
 
 
 def recovery_steps(keep_recent: int, floor: int) -> tuple[RecoveryStep, ...]:
-    """Every step, the gentlest first: results to lines, recaps that keep half as many messages each time, long messages to
-    head and tail, and at last the current turn alone."""
+    """All steps, the gentlest first: results to lines; recaps, each keeping half as many messages as the one before; long
+    messages to head and tail; at last the current turn alone."""
     steps = [RecoveryStep("shrink_tool_results", keep_recent)]
     keep = keep_recent
     while keep > floor:

@@ -1,6 +1,7 @@
-"""Whether a summary is asked for behind the conversation itself, whose beginning the server holds, or of a text made for it.
+"""Decides whether a summary is asked for at the end of the conversation's own request, which the server has in its cache, or in a
+separate request with a text made for it.
 
-Knows figures and the view; asks nobody.
+Knows figures and the view; makes no call.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from ctxchat.core.summary_task import input_tokens, output_room
 from ctxchat.core.times import epoch
 
 ASKED_TOKENS = 2_000
-"""What a summariser is told of how a record is written."""
+"""Tokens of the instructions that a summariser gets."""
 
 
 async def request_within(conversation: Conversation, task: SummaryTask) -> ModelRequest | None:
-    """The conversation's request, for the task to be asked behind it; None where it had better not be."""
+    """The conversation's request, to append the task to; None where a separate request is better."""
     if held_for(conversation, task) is None:
         return None
     return await request_so_far(conversation, output_room(task, conversation.context_usage.window))
 
 
 async def request_so_far(conversation: Conversation, max_output: int) -> ModelRequest:
-    """The conversation's last request with all that was said since, for more to be asked behind it: its provider finds what it
-    has cached."""
+    """The conversation's last request with everything said since, to append something to: the provider reads its beginning from
+    the cache."""
     items = conversation.view.items
     while items and not items[-1].group:  # a note that goes along with the next message only
         items = items[:-1]
@@ -38,8 +39,8 @@ async def request_so_far(conversation: Conversation, max_output: int) -> ModelRe
 
 
 def held_for(conversation: Conversation, task: SummaryTask) -> Hold | None:
-    """What the server holds of the conversation, for the task to be asked behind it; None where that is dearer than a text made
-    for it, does not fit, or shows less: messages that were made shorter, or a beginning that is not as it was sent."""
+    """What the server has cached of the conversation, where the task is best appended to it; None where that costs more than a
+    separate request, does not fit, or shows less: messages were shortened, or the beginning is not as it was sent."""
     context_usage, cache = conversation.context_usage, conversation.context_usage.cache
     hold = cache.held_at(epoch(conversation.clock.now()))
     if hold is None or context_usage.breaks or not task.groups or not shown_whole(conversation.ledger, task):
@@ -53,8 +54,8 @@ def held_for(conversation: Conversation, task: SummaryTask) -> Hold | None:
 
 
 def cheaper_within(hold: Hold, whole: int, own: int, price: TokenPrice, *, prefilled: bool) -> bool:
-    """A request of `whole` tokens, the beginning of which is held, costs less than one of `own` tokens that nobody holds; on a
-    server of one's own (`prefilled`), takes less time to read, and leaves it what it holds."""
+    """Whether a request of `whole` tokens with a cached beginning costs less than one of `own` tokens without; on a local server
+    (`prefilled`), whether it takes less time to read. It also keeps that server's cache."""
     new = max(0, whole - hold.tokens)
     if price.written:
         return hold.tokens * price.cached + new * price.written < own * price.written
@@ -62,6 +63,6 @@ def cheaper_within(hold: Hold, whole: int, own: int, price: TokenPrice, *, prefi
 
 
 def shown_whole(ledger: Ledger, task: SummaryTask) -> bool:
-    """Everything that is to go stands in the view as it was said."""
+    """Whether everything that is to be summarised is in the view unchanged."""
     whole = {name for entry in ledger.live() if entry.group and not entry.change for name in entry.covers}
     return all(group.id in whole for group in task.groups)

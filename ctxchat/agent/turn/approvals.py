@@ -1,6 +1,6 @@
-"""Where calls wait for a person: open questions by call id, and the rules given so far.
+"""Holds the questions that calls have for a person, by call id, and the rules the person has given.
 
-The futures live here and nowhere else; events carry values only.
+Only this module has futures; events carry values.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from ctxchat.core.ports import ToolLeave, ToolQuestion
 
 
 class Approvals:
-    """Judges calls and holds the ones that wait. `rules` are those in writing; what a person says here is kept beside them.
+    """Judges calls and holds those that wait for an answer. `rules` are from files; rules that the person gives are kept beside
+    them.
 
-    `folder` is the workspace, which the rules given here hold for. `interactive` is False where nobody can be asked: then what
-    would ask is denied. `store` keeps rules for good.
+    `folder` is the workspace, to which rules given here are limited. Without `interactive` nobody can be asked: what would ask is
+    denied. `store` keeps rules for good.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Approvals:
         self._asked: dict[str, tuple[str, AccessRequest]] = {}
 
     def judge(self, tool: str, access_request: AccessRequest, more: Sequence[Rule] = ()) -> Judgement:
-        """What mode and rules say, and what they would say with some `more`; `ask` only where somebody can be asked."""
+        """The judgement of a call by mode and rules, with some `more` of them to try; `ask` only where somebody can be asked."""
         judgement = judge(tool, access_request, self._in_force, (*self.all_rules, *more), self._folder)
         if judgement.verdict == "ask" and not self._interactive:
             reason = f"Nobody can be asked here and no rule allows it: {tool} was not run. {judgement.reason}".rstrip()
@@ -55,18 +56,18 @@ class Approvals:
         return judgement
 
     def asking(self, judgement: Judgement) -> Judgement:
-        """A judgement that allows, as a question to the person: a hook wants it asked."""
+        """Turn a judgement that allows into a question, because a hook wants the person asked."""
         if not self._interactive:
             return Judgement("deny", "nobody to ask", "A hook wants this asked, and nobody can be asked here.")
         return msgspec.structs.replace(judgement, verdict="ask")
 
     def offers(self, tool: str, access_request: AccessRequest) -> tuple[str, ...]:
-        """The rules that can be offered to the person who is asked, each as it would be stored."""
+        """The rules to offer to the person who is asked, each in the form in which it would be stored."""
         return offers(tool, access_request, self._in_force, self.all_rules, self._folder)
 
     @property
     def all_rules(self) -> tuple[Rule, ...]:
-        """The rules in force here: those a person gave since the session was opened, then those in writing; each once."""
+        """The rules in force: those given since the session was opened, then those from files; each once."""
         return tuple(r for r in dict.fromkeys((*self._given, *self.rules)) if r.folder in {"", self._folder})
 
     @property
@@ -79,7 +80,7 @@ class Approvals:
         return stricter(self.mode, self._above._in_force) if self._above else self.mode
 
     def open(self, call_id: str, asked: tuple[str, AccessRequest] | None = None) -> asyncio.Future[Answer]:
-        """A question is asked, about this tool and what it would do; the future is done when it is answered."""
+        """Open a question, about this tool and what it would do; the future is done when the person answers."""
         if asked:
             self._asked[call_id] = asked
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -87,13 +88,13 @@ class Approvals:
         return future
 
     def close(self, call_id: str) -> None:
-        """The question no longer matters."""
+        """Drop a question that no longer matters."""
         self._waiting.pop(call_id, None)
         self._questions.pop(call_id, None)
         self._asked.pop(call_id, None)
 
     def objection(self, call_id: str, text: str) -> str:
-        """Why these rules, one a line, cannot be given to a call that waits; empty where they can."""
+        """Why these rules, one per line, are no answer to a call that waits; empty where they are."""
         rules = parse_rules(text)
         if rules is None:
             return "This is no rule. One looks like `shell: uv run pytest **`."
@@ -103,13 +104,13 @@ class Approvals:
         return ""
 
     def answer(self, call_id: str, answer: Answer) -> None:
-        """A person answered; a question that is no longer open is left alone."""
+        """Answer a question; nothing happens where it is no longer open."""
         future = self._waiting.get(call_id)
         if future is not None and not future.done():
             future.set_result(answer)
 
     def ask(self, call_id: str, question: ToolQuestion) -> bool:
-        """A running call has a question; False where nobody can be asked, and it is told so."""
+        """Open a question of a running call; False where nobody can be asked, which the call is told."""
         if self._interactive:
             self._questions[call_id] = question
         else:
@@ -117,7 +118,7 @@ class Approvals:
         return self._interactive
 
     def pass_on(self, leave: ToolLeave) -> None:
-        """A call below a running one waits for a person; what they say goes to it."""
+        """Open the question of a sub-agent's call; the answer is passed on to it."""
         self.open(leave.request.call_id).add_done_callback(
             lambda done: None if done.cancelled() else leave.answered(done.result())
         )

@@ -61,7 +61,7 @@ CLEANUP_TIMEOUT_S = 1.0
 """Seconds that cancelled calls have to clean up."""
 
 MAX_KEPT_CHARS = 20_000
-"""Characters kept of what a call has shown, for when it is stopped before its end."""
+"""Characters kept of the output of a running call, for the case that it is stopped."""
 
 
 CALL_LATE_TOOL = ToolSpec(
@@ -73,7 +73,7 @@ CALL_LATE_TOOL = ToolSpec(
         "required": ["name", "arguments"],
     },
 )
-"""Where servers may join: the list of tools stays as it was first sent, and those that come later are called by this one."""
+"""Calls tools of servers that join later: the list of tools stays as it was first sent."""
 
 
 class Stage(IntEnum):
@@ -87,7 +87,7 @@ class Stage(IntEnum):
 
 
 class Batch:
-    """The calls of one round by their place; `reads` says which of them change nothing."""
+    """Orders the calls of one round, named by their position; `reads` says which of them change nothing."""
 
     def __init__(self, reads: Sequence[bool]) -> None:
         self._reads = tuple(reads)
@@ -95,26 +95,26 @@ class Batch:
         self._moved = asyncio.Event()
 
     def move(self, place: int, stage: Stage) -> None:
-        """That call is so far now."""
+        """Note that a call has reached this stage."""
         self._stages[place] = stage
         self._moved.set()
         self._moved = asyncio.Event()
 
     async def wait_for_earlier(self, place: int) -> None:
-        """Until what comes before it can no longer change what the call would do."""
+        """Wait until no earlier call can change what this one would do."""
         await self._until(lambda: self._settled_before(place))
 
     async def ask(self, place: int) -> None:
-        """Until it is this call's turn to ask a person."""
+        """Wait until it is this call's turn to ask a person."""
         await self._until(lambda: all(stage >= Stage.CLEARED for stage in self._stages[:place]))
 
     async def run(self, place: int) -> None:
-        """Until the call may run, and it runs."""
+        """Wait until the call may run, and mark it as running."""
         await self._until(lambda: self._may_run(place))
         self.move(place, Stage.RUNNING)
 
     def _settled_before(self, place: int) -> bool:
-        """Every change before it is made; for a call that only reads, one that waits for a person is none yet."""
+        """Whether all earlier changes are made; for a call that only reads, one that waits for a person does not count."""
         fine = {Stage.OVER, Stage.ASKED} if self._reads[place] else {Stage.OVER}
         before = zip(self._stages[:place], self._reads, strict=False)
         return all(reads or stage in fine for stage, reads in before)
@@ -131,7 +131,7 @@ class Batch:
 
 
 class CallOutcome(msgspec.Struct, frozen=True):
-    """What came of a call, before it is fitted into the view."""
+    """The result of a call, before it is fitted into the view."""
 
     call: ToolCall
     output: ToolOutput
@@ -149,14 +149,14 @@ class RunnableCall(msgspec.Struct, frozen=True):
 
 
 MAX_SHOWN_ARGUMENTS = 2_000
-"""Characters of arguments that a hook has changed, as the model is told of them."""
+"""Characters of arguments changed by a hook that the model is shown."""
 
 News = asyncio.Queue[Event | CallOutcome]
-"""What the calls of a round let be known, as it happens."""
+"""Events and results of the calls of a round, as they happen."""
 
 
 class CallHooks(Protocol):
-    """Who has a say in calls; `tell` takes events of theirs."""
+    """Hooks that have a say in calls; `tell` takes their events."""
 
     async def before_call(self, call: ToolCall, tell: Callable[[Event], object]) -> HookVerdict:
         """Before it is checked and asked about."""
@@ -174,8 +174,8 @@ class CallHooks(Protocol):
 
 
 class ToolRunner:
-    """The tools of a session and the approvals their calls need. `guests` are those that come and go while it is open;
-    `guests_arrive` waits a moment for those on their way, and is None where there never are any."""
+    """Runs the tools of a session, with the approvals that calls need. `guests` gives the tools of servers, which come and go;
+    `guests_arrive` waits a moment for those that are starting, and is None where there never are any."""
 
     def __init__(
         self,
@@ -196,7 +196,7 @@ class ToolRunner:
         self._guests = guests
         self._guests_arrive = guests_arrive
         self.mask = mask
-        """What is between everything a call brings back and all who see it: secrets go no further."""
+        """Masks secrets in everything that a call brings back, before anybody sees it."""
         self._offered: frozenset[str] | None = None
         self.limits = ToolLimits()
         self.approvals = approvals
@@ -205,12 +205,12 @@ class ToolRunner:
         self._session_folder = session_folder
         self._files, self._editor = files, editor
         self.background = background
-        """Commands that go on beside the conversation, where there can be any."""
+        """Background commands, where there can be any."""
         self._warned: set[str] = set()
         self.call_hooks: CallHooks | None = None
-        self._looking = asyncio.Lock()  # a tool is asked by one thread at a time what it would do
+        self._looking = asyncio.Lock()  # tools say what access a call needs in one thread at a time
         self.begun: dict[str, str] = {}
-        """What each call has shown so far, by id, from when it began to run and whatever came of it, until somebody clears it."""
+        """The output so far of each call that began to run, by its id, until it is cleared."""
 
     @property
     def _tools(self) -> dict[str, ToolPort]:
@@ -219,47 +219,47 @@ class ToolRunner:
 
     @property
     def every(self) -> Sequence[str]:
-        """The names of all there are, on offer or not."""
+        """The names of all tools, on offer or not."""
         return tuple(self._tools)
 
     def offer(self, names: Collection[str] | None) -> None:
-        """From now on only these, and what finds them; None for all."""
+        """Offer only these from now on, and what finds them; None for all."""
         self._offered = None if names is None else frozenset({*names, FIND_TOOL})
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Those on offer, in a fixed order."""
+        """The names on offer, in a fixed order."""
         return tuple(n for n in self._tools if self._offered is None or n in self._offered)
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """What a model is told, in a fixed order. Names are in the form that providers take, whoever made the tool."""
+        """The tools as a model is told of them, in a fixed order, with names in the form that providers take."""
         tools = self._tools
         specs = tuple(msgspec.structs.replace(tools[name].spec, name=name) for name in self.names)
         return specs if self._guests_arrive is None else (*specs, CALL_LATE_TOOL)
 
     @property
     def guest_specs(self) -> tuple[ToolSpec, ...]:
-        """Those of `specs` that come and go."""
+        """The servers' tools among `specs`."""
         return tuple(spec for spec in self.specs if spec.name not in self._own and spec is not CALL_LATE_TOOL)
 
     async def wait_for_guests(self) -> None:
-        """Until tools on their way are there, for as long as a first message may wait for them."""
+        """Wait for servers that are starting, as long as a first message may wait."""
         if self._guests_arrive is not None:
             await self._guests_arrive()
 
     async def run(
         self, calls: Sequence[ToolCall], emit: Emit, ended: Callable[[CallOutcome], Awaitable[None]], cut_at: int = 0
     ) -> None:
-        """Each call to its outcome, handed over one at a time in the order in which they end. Being cancelled cancels all of them
-        and waits until they are gone, or have had `CLEANUP_TIMEOUT_S`: a tool that swallows its cancel is left to itself.
-        `cut_at`: the reply reached its output limit of so many tokens in its last call; 0 where it did not."""
+        """Run all calls; `ended` gets their outcomes one at a time, in the order in which they end. A cancel cancels all of them
+        and waits for their end, at most `CLEANUP_TIMEOUT_S`: a tool that ignores its cancel is abandoned. `cut_at`: the reply
+        reached its output limit of so many tokens in its last call; 0 where it did not."""
         tools = self._tools
-        calls = [self._meant(call) for call in calls]
+        calls = [self._unwrapped(call) for call in calls]
         batch = Batch([c.name not in tools or _only_reads(tools[c.name], fields_of(c.arguments) or {}) for c in calls])
         news: News = asyncio.Queue()
         cut = [0] * (len(calls) - 1) + [cut_at]
-        tasks = [asyncio.create_task(self._carry(c, n, batch, news, cut[n])) for n, c in enumerate(calls)]
+        tasks = [asyncio.create_task(self._run_call(c, n, batch, news, cut[n])) for n, c in enumerate(calls)]
         left = len(tasks)
         try:
             while left:
@@ -275,8 +275,8 @@ class ToolRunner:
             if tasks:
                 await asyncio.wait(tasks, timeout=CLEANUP_TIMEOUT_S)
 
-    def _meant(self, call: ToolCall) -> ToolCall:
-        """The call of a tool by way of `CALL_TOOL` as a call of that tool; any other as it is."""
+    def _unwrapped(self, call: ToolCall) -> ToolCall:
+        """A call through `CALL_TOOL` as a call of the tool it names; any other as it is."""
         given = fields_of(call.arguments) if call.name == CALL_TOOL and self._guests_arrive is not None else None
         if given is None or not isinstance(name := given.get("name"), str) or name == CALL_TOOL:
             return call
@@ -284,25 +284,25 @@ class ToolRunner:
         text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
         return ToolCall(call.id, name, text)
 
-    async def _carry(self, call: ToolCall, place: int, batch: Batch, news: News, cut_at: int) -> None:
-        """One call from its look to its outcome; one that is not whole is told so (`cut_at` as in `run`)."""
+    async def _run_call(self, call: ToolCall, place: int, batch: Batch, news: News, cut_at: int) -> None:
+        """Take one call from its check to its outcome. One that is cut off fails with that reason (`cut_at` as in `run`)."""
         given, ran = call, False
         try:
             await batch.wait_for_earlier(place)
             news.put_nowait(ToolStarted(call.id, call.name, fields_of(call.arguments) or call.arguments))
             if cut_at and (not call.arguments.strip() or fields_of(call.arguments) is None):
                 raise ToolError(CUT.format(limit=f"{cut_at:,}"), CUT_REMEDY)
-            call, asks = await self._hooked(call, news)
+            call, asks = await self._before_hooks(call, news)
             outcome = await self._admit(call, place, batch, news, asks=asks)
             batch.move(place, Stage.CLEARED)
             if isinstance(outcome, RunnableCall):
                 await batch.run(place)
                 ran = True
-                outcome = await self._work(outcome, news)
+                outcome = await self._execute(outcome, news)
         except (Exception, asyncio.CancelledError) as problem:
-            if _ends_us(problem):
+            if _is_own_cancel(problem):
                 raise
-            outcome = CallOutcome(call, ToolOutput(_fault(call, problem), status="error"), 0.0)
+            outcome = CallOutcome(call, ToolOutput(_failure_text(call, problem), status="error"), 0.0)
         try:
             outcome = await asyncio.to_thread(self._masked, outcome)
         except Exception as problem:
@@ -311,13 +311,13 @@ class ToolRunner:
         try:
             outcome = await self._with_hooks(given, outcome, news, ran=ran)
         except (Exception, asyncio.CancelledError) as problem:
-            if _ends_us(problem):
+            if _is_own_cancel(problem):
                 raise
         batch.move(place, Stage.OVER)
         news.put_nowait(outcome)
 
-    async def _hooked(self, call: ToolCall, news: News) -> tuple[ToolCall, bool]:
-        """The call as hooks want it, and whether they want it asked about. Raises ToolError where one does not allow it."""
+    async def _before_hooks(self, call: ToolCall, news: News) -> tuple[ToolCall, bool]:
+        """The call as hooks changed it, and whether they want the person asked. Raises ToolError where one does not allow it."""
         if self.call_hooks is None or call.name not in self._tools or fields_of(call.arguments) is None:
             return call, False
         verdict = await self.call_hooks.before_call(call, news.put_nowait)
@@ -328,7 +328,8 @@ class ToolRunner:
         return call, verdict.asks
 
     async def _with_hooks(self, given: ToolCall, outcome: CallOutcome, news: News, *, ran: bool) -> CallOutcome:
-        """With what hooks made of the call the model has given, and what they say of the result of one that `ran`."""
+        """The outcome with notes for the model: what hooks changed of its call, and what they say to the result of one that
+        `ran`."""
         if self.call_hooks is None:
             return outcome
         lines = [outcome.output.text]
@@ -350,8 +351,8 @@ class ToolRunner:
     async def _admit(
         self, call: ToolCall, place: int, batch: Batch, news: News, *, asks: bool = False
     ) -> RunnableCall | CallOutcome:
-        """The call as a job, or its refusal as an outcome; `asks`: the person is asked even where a rule allows it. Raises what
-        is wrong with it."""
+        """The call ready to run, or its refusal as an outcome; `asks`: the person is asked even where a rule allows it. Raises
+        ToolError for a wrong call."""
         limits = self.limits
         context = ToolContext(
             call.id, self._workspace, self._session_folder, limits.max_chars, limits.seconds, editor=self._editor
@@ -368,7 +369,7 @@ class ToolRunner:
         judgement = self.approvals.judge(call.name, access_request)
         if judgement.verdict == "ask":
             await batch.ask(place)
-            # What was said to an earlier call may cover this one.
+            # the answer to an earlier call may cover this one
             judgement = self.approvals.judge(call.name, access_request)
         if asks and judgement.verdict == "allow":
             await batch.ask(place)
@@ -392,21 +393,21 @@ class ToolRunner:
                 answer = await future
             finally:
                 self.approvals.close(call.id)
-            for event in await self._settled(call, rules, answer):
+            for event in await self._after_answer(call, rules, answer):
                 news.put_nowait(event)
             if answer.verdict == "deny":
                 reason = (
                     f" They said: {answer.reason}" if answer.reason else " They gave no reason; do not try it again."
                 )
                 return CallOutcome(call, ToolOutput(f"The user did not allow this.{reason}", status="denied"), 0.0)
-            allowance |= answer.allowance  # a yes to a call is one to what it asks for
+            allowance |= answer.allowance  # a yes to the call allows what it asks for
         context = msgspec.structs.replace(
             context, allowance=allowance, read_only=judgement.read_only, unreadable=self.approvals.unreadable
         )
         return RunnableCall(call, tool, arguments, context, access_request)
 
-    async def _settled(self, call: ToolCall, offered: Sequence[str], answer: Answer) -> Sequence[Event]:
-        """What came of a question, and the rules that were given in force."""
+    async def _after_answer(self, call: ToolCall, offered: Sequence[str], answer: Answer) -> Sequence[Event]:
+        """Put rules in force that the person gave with their answer; the events that tell of it."""
         if answer.verdict in {"once", "deny"}:
             return (ApprovalResolved(call.id, answer.verdict, "the user"),)
         text = answer.rule or next(iter(offered), "")
@@ -443,7 +444,7 @@ class ToolRunner:
             raise ToolError(f"{call.name} needs {', '.join(missing)}.")
         return arguments
 
-    async def _work(self, job: RunnableCall, news: News) -> CallOutcome:
+    async def _execute(self, job: RunnableCall, news: News) -> CallOutcome:
         start = self._clock.seconds()
         shown = MaskedLines(self.mask)
         self.begun[job.call.id] = ""
@@ -470,21 +471,21 @@ class ToolRunner:
                     if event := self._event_of(job.call.id, piece):
                         news.put_nowait(event)
         except (Exception, asyncio.CancelledError) as problem:
-            if _ends_us(problem):
+            if _is_own_cancel(problem):
                 raise
-            output = ToolOutput(_fault(job.call, problem), status="error")
+            output = ToolOutput(_failure_text(job.call, problem), status="error")
         finally:
             if pause:
                 pause.cancel()
             self.begun[job.call.id] += shown.rest()
             self.approvals.close(job.call.id)
         if watched:
-            await self._tell(watched, job, news)
+            await self._tell_changes(watched, job, news)
         return CallOutcome(job.call, output, self._clock.seconds() - start)
 
     async def _watch(self, job: RunnableCall, news: News) -> WorkspaceFiles | None:
-        """Have what the call may change kept; None where it changes no file. One that cannot be undone is told of, and runs:
-        it was allowed."""
+        """Keep copies of the files that the call may change; None where it changes none. Where that fails, the person is told and
+        the call runs all the same: it was allowed."""
         if (
             self._files is None
             or _only_reads(job.tool, job.arguments)
@@ -503,7 +504,7 @@ class ToolRunner:
             return None
         return self._files
 
-    async def _tell(self, files: WorkspaceFiles, job: RunnableCall, news: News) -> None:
+    async def _tell_changes(self, files: WorkspaceFiles, job: RunnableCall, news: News) -> None:
         try:
             name, changes, unnamed = await files.end_call()
         except CtxchatError as problem:
@@ -515,13 +516,13 @@ class ToolRunner:
                 self._warn(f"Too large to keep, so undo cannot bring it back: {', '.join(unkept[:5])}.", news)
 
     def _warn(self, text: str, news: News) -> None:
-        """Once for each."""
+        """Warn the person, once about each thing."""
         if text not in self._warned:
             self._warned.add(text)
             news.put_nowait(Notice("warning", text))
 
     def _event_of(self, call_id: str, piece: ToolText | ToolQuestion | ToolLeave | ToolNews) -> Event | None:
-        """What a call at work lets be known, as an event; None where there is nobody whom it could concern."""
+        """What a running call tells, as an event; None where nobody needs it."""
         match piece:
             case ToolText(text=text):
                 self.begun[call_id] = (self.begun.get(call_id, "") + text)[-MAX_KEPT_CHARS:]
@@ -537,7 +538,7 @@ class ToolRunner:
 
 
 def finished(outcome: CallOutcome, shown: str, tokens: int, spilled: str) -> ToolFinished:
-    """The event for a call that ended; `shown` is what the model sees of its output."""
+    """The event of a call that ended; `shown` is its output as the model sees it."""
     output = outcome.output
     return ToolFinished(
         call_id=outcome.call.id,
@@ -565,15 +566,15 @@ def _question(call: ToolCall, access_request: AccessRequest, rules: tuple[str, .
     )
 
 
-def _ends_us(problem: BaseException) -> bool:
-    """Somebody wants this task itself to end. Anything else that a tool raises is a result of the call, since tools may come from
+def _is_own_cancel(problem: BaseException) -> bool:
+    """Whether this task itself is cancelled. Anything else that a tool raises is a result of the call, since tools may come from
     a third party; so is the cancel of something that it waited for."""
     task = asyncio.current_task()
     return isinstance(problem, asyncio.CancelledError) and (task is None or task.cancelling() > 0)
 
 
-def _fault(call: ToolCall, problem: BaseException) -> str:
-    """What the model is told of a call that failed."""
+def _failure_text(call: ToolCall, problem: BaseException) -> str:
+    """The result for the model of a call that failed."""
     if isinstance(problem, asyncio.CancelledError):
         return f"{call.name} failed: something it waited for was cancelled."
     return (
@@ -584,7 +585,7 @@ def _fault(call: ToolCall, problem: BaseException) -> str:
 
 
 def _only_reads(tool: ToolPort, arguments: Mapping[str, object]) -> bool:
-    """Such a call changes nothing. A tool of another package that cannot say may change something."""
+    """Whether a call changes nothing. A third party's tool that cannot say may change something."""
     try:
         return bool(tool.reads(arguments))
     except Exception:
