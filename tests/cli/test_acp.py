@@ -285,7 +285,7 @@ async def test_a_cancel_ends_the_turn_wherever_it_is(harbour: Home) -> None:
         async with editing(harbour, *model_options(double), answer=lambda options: "never") as editor:
             session = await begun(editor, harbour.work)
             turn = asyncio.create_task(editor.say(session, "tell me"))
-            await editor.until(lambda: editor.text())
+            await editor.until(lambda: "It is" in editor.text())  # and not what is said of a slow context before it
             with pytest.raises(RequestError, match="under way"):
                 await editor.say(session, "and this?")
             await editor.agent.cancel(session_id=session)
@@ -481,7 +481,7 @@ async def answering(harbour: Home) -> AsyncGenerator[tuple[Editor, str], None]:
         async with editing(harbour, *model_options(double)) as editor:
             session = await begun(editor, harbour.work)
             turn = asyncio.create_task(editor.say(session, "tell me"))
-            await editor.until(lambda: editor.text())
+            await editor.until(lambda: "It is" in editor.text())  # and not what is said of a slow context before it
             yield editor, session
             turn.cancel()
             await asyncio.wait({turn})
