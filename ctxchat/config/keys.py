@@ -151,7 +151,9 @@ ACTIONS: tuple[Action, ...] = (
         aliases=("resume",),
         screen=True,
     ),
-    Action("new_session", ("ctrl+n",), "A new session", "new", "sessions.new_session"),
+    Action(
+        "new_session", ("ctrl+n", "shift+f2"), "A new session", "new", "sessions.new_session"
+    ),  # browsers take the first
     Action("branch", ("alt+g",), "Branch: go on in a copy of this session", "branch", "sessions.branch"),
     Action(
         "handoff",
@@ -262,6 +264,7 @@ else:
 PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
     "standard": {},
     "no-function-keys": {
+        "new_session": ("ctrl+n",),
         "context": ("alt+d",),
         "archive": ("alt+j",),
         "xray": ("alt+q",),
@@ -289,6 +292,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "import": ("ctrl+at",),
     },
     "no-alt-keys": {
+        "new_session": ("ctrl+n",),
         "send_later": ("ctrl+f9",),
         "undo_compaction": ("ctrl+r",),
         "redo": ("shift+f11",),
