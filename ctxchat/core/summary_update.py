@@ -27,6 +27,9 @@ MIN_SECTIONS = 3
 MAX_FILLED_SHARE = 0.8
 """Of its room, what a record may fill that is added to; a fuller one is written anew, in fewer words."""
 
+REWRITTEN_SHARE = 0.65
+"""Of its room, what a record takes that is written anew for being full: if it filled it again, so it would be each time."""
+
 MAX_UPDATE_SHARE = 0.5
 """Of the room, what an update may take at most."""
 
@@ -43,12 +46,21 @@ _MIN_NAMED_CHARS = 4
 def room_for_update(record: str, max_tokens: int, count: Count) -> int:
     """Tokens that what changes in a record may take; 0 for a text that is no record, or that has to be written anew since little
     room is left."""
-    if len(_sections(record).keys() & set(SECTIONS)) < MIN_SECTIONS:
-        return 0
     tokens = count(record)
-    if tokens > max_tokens * MAX_FILLED_SHARE:
+    if not _is_record(record) or tokens > max_tokens * MAX_FILLED_SHARE:
         return 0
     return min(int(max_tokens * MAX_UPDATE_SHARE), max_tokens - tokens * 2 // 3)
+
+
+def room_for_rewrite(record: str, max_tokens: int, count: Count) -> int:
+    """Tokens that a record may take which is written anew with what has come since, so that the next time only what changes has
+    to be written."""
+    full = _is_record(record) and count(record) > max_tokens * MAX_FILLED_SHARE
+    return int(max_tokens * REWRITTEN_SHARE) if full else max_tokens
+
+
+def _is_record(text: str) -> bool:
+    return len(_sections(text).keys() & set(SECTIONS)) >= MIN_SECTIONS
 
 
 def updated(record: str, update: str) -> str:

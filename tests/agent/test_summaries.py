@@ -17,6 +17,8 @@ from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text
 from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.record import CompactionRecord
+from ctxchat.core.summaries import room_in_words
+from ctxchat.core.summary_update import room_for_rewrite
 from ctxchat.core.tokens import rough_count
 from tests.agent.desk import Desk, StillClock
 from tests.agent.test_compaction import LONG
@@ -220,6 +222,8 @@ async def test_of_a_record_with_room_only_what_changes_is_asked_for_and_put_in()
     full, asked = writer_of(says(UPDATE))
     assert await summary_of(full, groups, RECORD, most=50) == UPDATE, "a record without room is written anew"
     assert sent(asked).endswith("Write the record now.")
+    fewer = room_in_words(room_for_rewrite(RECORD, 50, asked.count), RECORD, asked.count)
+    assert f"at most {fewer}" in asked.requests[0].view.items[0].message.text, "what comes next is an update again"
     lost, asked = writer_of(says("Nothing new happened."), says(RECORD))
     assert await summary_of(lost, groups, RECORD, most=900) == RECORD, "no section: the whole record is asked for"
     assert sent(asked, 1).endswith("Write the record now.") and "Write only what changes" not in str(asked.requests[1])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.core.summary_update import SECTIONS, STATES, room_for_update, updated
+from ctxchat.core.summary_update import SECTIONS, STATES, room_for_rewrite, room_for_update, updated
 from ctxchat.core.tokens import rough_count
 
 RECORD = """## Goal
@@ -49,6 +49,11 @@ def test_only_a_record_with_room_is_updated() -> None:
     tokens = rough_count(RECORD)
     assert room_for_update(RECORD, tokens * 2, rough_count) > 0
     assert room_for_update(RECORD, tokens + 5, rough_count) == 0
+    assert room_for_rewrite(RECORD, tokens * 2, rough_count) == tokens * 2
+    rewritten = room_for_rewrite(RECORD, tokens + 5, rough_count)
+    assert room_for_update(RECORD, int(tokens * (tokens + 5) / rewritten), rough_count) > 0, (
+        "the next is an update again"
+    )
     assert room_for_update("The keeper moors it. " * 9, 2_000, rough_count) == 0, "text of another form"
 
 

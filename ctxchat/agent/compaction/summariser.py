@@ -24,7 +24,7 @@ from ctxchat.core.overflow import is_context_overflow, stated_window
 from ctxchat.core.ports import Clock, ModelPort, ModelRequest, SummaryNews, SummaryTask
 from ctxchat.core.summaries import room_in_words
 from ctxchat.core.summary_task import chunks, output_room, request_text, shortened, shorter_text, within_text
-from ctxchat.core.summary_update import room_for_update, updated
+from ctxchat.core.summary_update import room_for_rewrite, room_for_update, updated
 from ctxchat.core.tokens import Count
 from ctxchat.core.view import Item, View
 
@@ -186,16 +186,17 @@ class ModelSummariser:
         if _is_record(draft.text) and (rest := "".join(held)):
             yield rest
 
-    def _prompt(self, opening: str, task: SummaryTask, previous: str = "") -> str:
+    def _prompt(self, opening: str, task: SummaryTask, previous: str = "", *, whole: bool = False) -> str:
         """The prompt, with the room in words as long as this model's are in this conversation. Of a record that has room for more
-        only what changes is asked for."""
+        only what changes is asked for, unless the `whole` of it is wanted."""
         sample = (
             task.shorten
             or task.previous
             or "\n".join(g.first.text for g in task.groups if g.kind == "reply")[-SAMPLE_CHARS:]
         )
-        update = self._update_room(task, previous)
-        room = room_in_words(update or task.max_tokens, sample, self._model.count)
+        count = self._model.count
+        update = 0 if whole else self._update_room(task, previous)
+        room = room_in_words(update or room_for_rewrite(previous, task.max_tokens, count), sample, count)
         length = prompt("update" if update else "length").replace("{room}", room)
         return f"{prompt(opening)}\n\n{prompt('record')}\n\n{length}"
 
@@ -214,7 +215,7 @@ class ModelSummariser:
                 asked = request_text(
                     piece, record, task.beside, task.instructions, number=number, of=len(pieces), update=update
                 )
-                system = self._prompt("summary", task, record if update else "")
+                system = self._prompt("summary", task, record, whole=not update)
                 request = await asyncio.to_thread(_saying, system, asked, output, self._model.count)
                 async with aclosing(self._stream_model(request, draft)) as stream:
                     async for news in stream:
