@@ -201,7 +201,7 @@ def _result_words(preview: UndoPreview, wish: UndoChoice, context_usage: Context
     told = free + _excess_words(context_usage)
     if context_usage.automatic.standing == "snoozed":  # its ticks are gone from the bar
         told += (
-            f" Nothing is compacted by itself for {count(context_usage.automatic.turns, 'turn')}; F8 does it before."
+            f" Nothing is compacted by itself for {count(context_usage.automatic.turns, 'turn')}; F8 frees up sooner."
         )
     if wish.groups:
         return f"Undone in part: {words}, the rest stays in the archive.{told}"
