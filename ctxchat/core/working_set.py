@@ -50,7 +50,7 @@ _CHANGED = " (changed by somebody else since you last saw it)"
 _MARK = "\n[… {lines}{tokens} tokens left out …]\n"
 
 
-class Edit(msgspec.Struct, frozen=True):
+class EditPlace(msgspec.Struct, frozen=True):
     """The lines that an edit put into a file, without blanks, and where they begin in it now: a line, counted from 0."""
 
     at: int
@@ -67,7 +67,7 @@ class CurrentFile(msgspec.Struct, frozen=True):
     text: str
     changed: bool = False
     tokens: int = 0
-    edited: tuple[Edit, ...] = ()
+    edited: tuple[EditPlace, ...] = ()
     names: frozenset[str] = frozenset()
 
 
@@ -211,17 +211,17 @@ def _edited_line(file: CurrentFile) -> int:
     return sum(map(len, file.text.splitlines(keepends=True)[: file.edited[near.index(max(near))].at]))
 
 
-def _are_near(one: Edit, other: Edit) -> bool:
+def _are_near(one: EditPlace, other: EditPlace) -> bool:
     """At most `NEAR_LINES` part the end of one from the beginning of the other."""
     return max(one.at - other.at - len(other.lines), other.at - one.at - len(one.lines)) <= NEAR_LINES
 
 
-def edits_in(text: str, edits: Sequence[tuple[str, ...]]) -> tuple[Edit, ...]:
+def edits_in(text: str, edits: Sequence[tuple[str, ...]]) -> tuple[EditPlace, ...]:
     """Where the lines of these edits begin in a numbered text: where most of them stand one behind the other. Those of which
     nothing is left are left out."""
     lines = ((place, line.partition("\t")[2].strip()) for place, line in enumerate(text.splitlines()))
     words = [(place, line) for place, line in lines if line]
-    found: list[Edit] = []
+    found: list[EditPlace] = []
     for edit in edits:
         order = {line: place for place, line in reversed(list(enumerate(edit)))}
         votes: Counter[int] = Counter()
@@ -230,7 +230,7 @@ def edits_in(text: str, edits: Sequence[tuple[str, ...]]) -> tuple[Edit, ...]:
                 votes[number - order[line]] += 1 + len(line)
         if votes:
             best = max(votes, key=lambda place: (votes[place], place))
-            found.append(Edit(words[min(max(0, best), len(words) - 1)][0], edit))
+            found.append(EditPlace(words[min(max(0, best), len(words) - 1)][0], edit))
     return tuple(found)
 
 
