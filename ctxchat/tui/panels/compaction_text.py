@@ -155,7 +155,7 @@ def facts(one: CompactionEntry, view: View, ledger: Ledger, width: int = 0) -> C
     if not evidence.facts:
         return Content("No facts were found in what was archived." if one.change else "It archived nothing.")
     held, lost = survival(evidence, view)
-    head = f"The model {'sees' if one.undone else 'still sees'} {held.kept} of {count(held.found, 'fact')}."
+    head = f"The model {'sees' if one.undone else 'still sees'} {held.kept} of the {count(held.found, 'fact')} here."
     lines = [Content.styled(head, MUTED)]
     for kind in KINDS:
         some = [fact for fact in evidence.facts if fact.kind == kind]
