@@ -29,8 +29,8 @@ def load_plugins(group: Group) -> Plugins:
     """Load all entries of a group. Takes about 10 ms: not to be called before the first frame."""
     factories: dict[str, Callable[..., Any]] = {}
     problems: list[str] = []
-    found = sorted(entry_points(group=group), key=lambda entry: (_package(entry) == OURS, entry.name))
-    for entry in found:
+    entries = sorted(entry_points(group=group), key=lambda entry: (_package(entry) == OURS, entry.name))
+    for entry in entries:
         try:
             factory = entry.load()
         except Exception as problem:  # foreign code may raise anything, and must not end the program

@@ -75,7 +75,7 @@ def import_file(database: Database, form: Format, file: Path, progress: Progress
                 empty = empty and one.outcome == "empty"
                 yield one
             if empty:
-                origins.seen(database, origin)
+                origins.remember_file(database, origin)
     except CtxchatError as problem:
         yield Imported(str(file), form.name, "failed", problem=str(problem))
     except Exception as problem:  # nobody knows what a file of others may hold; the next ones are read all the same
@@ -119,7 +119,7 @@ def _import_session(
         damaged = tuple(f"{s.where}: {s.why}" for s in read_ahead if isinstance(s, Damaged))
         return Imported(str(file), form.name, "empty", damaged=damaged)
     origin = msgspec.structs.replace(origin, source=f"{form.name}:{begin.id}:{_digest(first.message)}")
-    built: list[Building] = []  # set by `records`, which `origins.bring` calls once
+    built: list[Building] = []  # set by `records`, which `origins.import_session` calls once
 
     def records(session: str) -> Iterable[Record]:
         folder = private_files.session_folder(database.folder, session)
@@ -141,9 +141,9 @@ def _import_session(
         )
 
     try:
-        session, new = origins.bring(database, origin, records, about, keep_going)
+        session, new = origins.import_session(database, origin, records, about, keep_going)
     except origins.NothingNew as same:
-        origins.seen(database, origin)
+        origins.remember_file(database, origin)
         return _import_row(file, form, "known", same.session, built[0].totals)
     except CtxchatError as problem:
         return Imported(str(file), form.name, "failed", problem=str(problem))

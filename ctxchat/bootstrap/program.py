@@ -89,7 +89,7 @@ class DailyBackup:
         kept, most = self._settings.backups, self._settings.backups_mb * 1_000_000
         with suppress(StorageError, OSError, backups.Stopped):  # tried again at the next start
             if backups.is_due(self._database, kept):
-                backups.daily(self._database, kept, most, self._stop)
+                backups.make_daily(self._database, kept, most, self._stop)
 
 
 INDEXING_PAUSE_S = 0.05
@@ -107,7 +107,7 @@ async def indexing(database: Database) -> AsyncGenerator[None, None]:
         pause = INDEXING_INTERVAL_S
         while True:
             await asyncio.sleep(pause)
-            pause = INDEXING_PAUSE_S if await database.run(database.take_in_more) else INDEXING_INTERVAL_S
+            pause = INDEXING_PAUSE_S if await database.run(database.index_pending) else INDEXING_INTERVAL_S
 
     task = asyncio.create_task(complete(), name="search index")
     try:
@@ -267,7 +267,7 @@ class Program(Shared):
                 context_usage = await opened.measure()
             finally:
                 await opened.close()
-            await self.database.run(sessions.reckon, self.database, session, context_usage.used)
+            await self.database.run(sessions.store_estimate, self.database, session, context_usage.used)
         return session
 
     async def delete(self, session_id: str) -> None:

@@ -245,7 +245,7 @@ class Opening:
             session=session, cost_usd=state.cost_usd, day=StoredDayTotal(shared.database)
         )
         self._configuring.spending = self._spending
-        missed = await shared.database.run(shared.database.missed)
+        missed = await shared.database.run(shared.database.missing_writes)
         tool_runner, checkpoints, seen = await asyncio.to_thread(self._tool_runner, session, approvals, state)
         config, lacking = await asyncio.to_thread(self._config, agent, model.name)
         approvals.rules = config.rules

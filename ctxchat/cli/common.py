@@ -154,7 +154,7 @@ def status(text: str) -> None:
 async def index_completed(database: Database, seconds: float) -> None:
     """Take in what waits to be found by a search, for so long at most, with progress; what is missing then is said."""
     until = time.monotonic() + seconds
-    while time.monotonic() < until and await database.run(database.take_in_more):
+    while time.monotonic() < until and await database.run(database.index_pending):
         status(f"making the search index: {int(100 * database.indexed)} %")
     status("")
     if partly := incomplete(database.indexed):

@@ -193,9 +193,11 @@ async def _store(program: Program) -> list[Check]:
         checks.append(
             Check("store", False, f"{database.only_read} It can be read: {looked}.", "Nothing can be kept until then.")
         )
-    if cramped := database.cramped():
+    if low_disk_warning := database.low_disk_warning():
         checks.append(
-            Check("store", False, cramped, "Free some space, or let go of a session: `ctxchat sessions delete`.")
+            Check(
+                "store", False, low_disk_warning, "Free some space, or let go of a session: `ctxchat sessions delete`."
+            )
         )
     known = [fault.what for fault in found.faults if fault.known]
     open_ = [fault for fault in found.faults if not fault.known]

@@ -1,1 +1,1 @@
-"""Settings, themes, keys, trusted folders and standing permissions: what a person decides once and keeps in files."""
+"""Settings, themes, keys, trusted folders and standing permissions: decisions of a person that are stored in files."""

@@ -75,13 +75,13 @@ def named_files(root: Path, held: Mapping[str, Any], marks: Marks, environ: Mapp
                 words[each] = None
         if len(words) > MAX_WORDS:
             raise TooMuch("its commands have more words than can be looked at")
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for word in words:
         for name in (word, *(f"{word}/{start}" for start in _ENTRY_FILES if _is_folder_in(root, word))):
             with suppress(OSError, ValueError):  # the word is no path, or one that cannot be read
                 if _is_near(root, name) and (mark := marks.of(root / name)):
-                    found[name] = mark
-    return found
+                    digests[name] = mark
+    return digests
 
 
 _ENTRY_FILES = ("__main__.py", "__init__.py", "index.js", "package.json")

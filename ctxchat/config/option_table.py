@@ -54,11 +54,11 @@ class Option(msgspec.Struct, frozen=True):
 
 def facts(tp: Any) -> Facts:
     """The `Facts` in the outermost annotation of a type."""
-    found = Facts()
+    facts_of_type = Facts()
     for meta in get_args(tp)[1:] if get_origin(tp) is Annotated else ():
         if isinstance(meta, Meta) and meta.extra:
-            found = meta.extra["facts"]
-    return found
+            facts_of_type = meta.extra["facts"]
+    return facts_of_type
 
 
 @cache

@@ -195,16 +195,16 @@ def _hook_when() -> Iterator[Option]:
 
 def _table_help(table: str) -> str:
     at: type[Table] = Settings
-    told = ""
+    help = ""
     trust, counts = False, NOW
     for part in (p for p in table.split(".") if p != "*"):
         field = members(at)[part]
-        told, trust = facts(field.type).help, trust or facts(field.type).trust
+        help, trust = facts(field.type).help, trust or facts(field.type).trust
         counts = facts(field.type).counts
         inner = field.type.__args__[0] if hasattr(field.type, "__args__") else field.type
         at = inner if isinstance(inner, type) and issubclass(inner, Table) else at
-    told += " In a project's file: trusted folders only." if trust else ""
-    return told + (f" Counts {counts}." if counts != NOW else "")
+    help += " In a project's file: trusted folders only." if trust else ""
+    return help + (f" Counts {counts}." if counts != NOW else "")
 
 
 def _value(option: Option, example: dict[str, Any]) -> Any:

@@ -17,10 +17,10 @@ from ctxchat.core.permissions import Rule, parse_rule
 def read_rules(config: Path) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
     """The stored rules and the problems of their file; an invalid rule is reported and left out."""
     path = rules_file(config)
-    found = read_toml(path)
-    if found.tree is None:
-        return (), (found.problem,) if found.problem else ()
-    folders = found.tree.get("folders", {})
+    file = read_toml(path)
+    if file.tree is None:
+        return (), (file.problem,) if file.problem else ()
+    folders = file.tree.get("folders", {})
     if not isinstance(folders, dict) or not all(_texts(rules) for rules in folders.values()):
         return (), (Problem("is damaged", "folders", "must be a list of texts for each folder", file=str(path)),)
     rules: list[Rule] = []
@@ -33,7 +33,7 @@ def read_rules(config: Path) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
                 problems.append(
                     Problem(f"{display_value(text)} is no rule", "folders", "must be `tool: pattern`", file=str(path))
                 )
-    if "rules" in found.tree:
+    if "rules" in file.tree:
         old = "holds rules of an earlier version, which held in every folder; they no longer count, and you are asked again"
         problems.append(Problem(old, "rules", "take them out with `ctxchat permissions remove --old`", file=str(path)))
     return tuple(rules), tuple(problems)
@@ -42,11 +42,11 @@ def read_rules(config: Path) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
 def stored_at(config: Path) -> dict[Rule, str]:
     """The position of each stored rule, as `file:line`."""
     path = rules_file(config)
-    found = read_toml(path)
-    folders = (found.tree or {}).get("folders", {})
-    places = layout(found.text)
+    file = read_toml(path)
+    folders = (file.tree or {}).get("folders", {})
+    positions = layout(file.text)
     return {
-        msgspec.structs.replace(rule, folder=folder): f"{path}:{places.line_of(('folders', folder, number))}"
+        msgspec.structs.replace(rule, folder=folder): f"{path}:{positions.line_of(('folders', folder, number))}"
         for folder, texts in (folders.items() if isinstance(folders, dict) else ())
         for number, text in enumerate(texts if _texts(texts) else ())
         if (rule := parse_rule(text))

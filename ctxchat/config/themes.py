@@ -129,21 +129,21 @@ def load_themes(config: Path | None = None) -> Themes:
     themes: dict[str, Theme] = {}
     problems: list[Problem] = []
     for folder in _folders(config):
-        found, wrong = _folder(folder)
-        themes |= {theme.name: theme for theme in found}
-        problems += wrong
+        valid, folder_problems = _folder(folder)
+        themes |= {theme.name: theme for theme in valid}
+        problems += folder_problems
     return Themes(themes, tuple(problems))
 
 
 def read_theme(path: Path) -> tuple[Theme | None, tuple[Problem, ...]]:
     """The theme of a file, None when it is invalid, and its problems."""
-    found = read_toml(path)
-    if found.tree is None:
-        return None, (found.problem or Problem("is not there", file=str(path)),)
-    faults = list(_faults(found.tree))
+    content = read_toml(path)
+    if content.tree is None:
+        return None, (content.problem or Problem("is not there", file=str(path)),)
+    faults = list(_faults(content.tree))
     if not faults:
-        return make_theme(found.tree, path.stem, str(path)), ()
-    positions = layout(found.text)
+        return make_theme(content.tree, path.stem, str(path)), ()
+    positions = layout(content.text)
     problems = (
         Problem(p.what, key_text(at), p.allowed, p.nearest, str(path), positions.line_of(at)) for at, p in faults
     )
@@ -197,13 +197,13 @@ def unreadable(theme: Theme) -> tuple[str, ...]:
 def _gauge(given: dict[str, str], dark: bool, colours: dict[str, str]) -> dict[SectionName, str]:
     _, chroma, hue = lch(colours["accent"])
     strength = min(0.08, chroma)
-    made: dict[SectionName, str] = {
+    derived: dict[SectionName, str] = {
         section: from_lch(tint.dark if dark else tint.light, strength * tint.chroma, hue + tint.turn)
         for section, tint in _TINTS.items()
     }
-    made["reserved"] = colours["panel"]
-    made["free"] = colours["background"]
-    return {s: normal(given[s]) if s in given else made[s] for s in SECTIONS}
+    derived["reserved"] = colours["panel"]
+    derived["free"] = colours["background"]
+    return {s: normal(given[s]) if s in given else derived[s] for s in SECTIONS}
 
 
 def _ink(section: SectionName, ground: str, colours: dict[str, str]) -> str:

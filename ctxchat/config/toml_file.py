@@ -107,8 +107,8 @@ def syntax_problem(message: str, text: str, file: str) -> Problem:
 
 def error_line(message: str) -> int:
     """The line in an error message of tomllib, from 1; 0 where it names the end of the text."""
-    found = re.search(r"\(at line (\d+), column \d+\)$", message)
-    return int(found[1]) if found else 0
+    match = re.search(r"\(at line (\d+), column \d+\)$", message)
+    return int(match[1]) if match else 0
 
 
 def _broken(path: Path, what: str, allowed: str) -> Read:

@@ -211,11 +211,11 @@ def trust(config: Path, folder: Path, looked_at: Content) -> None:
     here = str(folder.resolve())
     path = _file(config)
     with alone(path):
-        known, broken = _stored(config)
+        stored, broken = _stored(config)
         if broken:
             path.replace(path.with_name(path.name + ".broken"))
         new = Trusted(here, looked_at.digest, looked_at.lines)
-        kept = [each for each in known if each.folder != here]
+        kept = [each for each in stored if each.folder != here]
         write_text(path, tomli_w.dumps({"trusted": [msgspec.to_builtins(each) for each in (*kept, new)]}))
 
 
@@ -230,9 +230,9 @@ def distrust(config: Path, folder: Path) -> bool:
 
     path = _file(config)
     with alone(path):
-        known, _ = _stored(config)
-        kept = [each for each in known if each.folder not in {str(folder), str(folder.resolve())}]
-        if len(kept) == len(known):
+        stored, _ = _stored(config)
+        kept = [each for each in stored if each.folder not in {str(folder), str(folder.resolve())}]
+        if len(kept) == len(stored):
             return False
         write_text(path, tomli_w.dumps({"trusted": [msgspec.to_builtins(each) for each in kept]}))
     return True
@@ -245,16 +245,16 @@ def trust_problem(config: Path) -> Problem | None:
 
 def _stored(config: Path) -> tuple[tuple[Trusted, ...], Problem | None]:
     path = _file(config)
-    found = read_toml(path)
-    if found.tree is None:
-        return (), found.problem
+    file = read_toml(path)
+    if file.tree is None:
+        return (), file.problem
     try:
-        entries = msgspec.convert(found.tree.get("trusted", []), tuple[Trusted, ...])
-        folders = msgspec.convert(found.tree.get("folders", []), tuple[str, ...])  # the format of early versions
+        entries = msgspec.convert(file.tree.get("trusted", []), tuple[Trusted, ...])
+        folders = msgspec.convert(file.tree.get("folders", []), tuple[str, ...])  # the format of early versions
     except msgspec.ValidationError as error:
         return (), Problem(f"is damaged: {error}", file=str(path))
-    known = {each.folder for each in entries}
-    return (*entries, *(Trusted(folder) for folder in folders if folder not in known)), None
+    folders_with_digest = {each.folder for each in entries}
+    return (*entries, *(Trusted(folder) for folder in folders if folder not in folders_with_digest)), None
 
 
 def _file(config: Path) -> Path:

@@ -78,10 +78,10 @@ def _parts(key: str) -> tuple[str, ...]:
 
 
 def _read_settings(path: Path) -> tuple[str, dict[str, Any]]:
-    found = read_toml(path)
-    if found.problem:
-        raise UsageError(found.problem.text, "Correct the file by hand first.")
-    return found.text, found.tree or {}
+    file = read_toml(path)
+    if file.problem:
+        raise UsageError(file.problem.text, "Correct the file by hand first.")
+    return file.text, file.tree or {}
 
 
 def _contradictions(path: Path, parts: KeyPath, value: Any, known: KnownNames) -> list[ConfigFault]:

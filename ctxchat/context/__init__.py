@@ -1,4 +1,4 @@
-"""What a request is told beside the conversation: memory files, the date, the workspace, skills.
+"""Context that goes into a request beside the conversation: memory files, the date, the workspace, skills.
 
-Each provider is small, asynchronous and made anew for every request; nothing here is stored in a conversation.
+Each provider is small and asynchronous, and is called for its present text; nothing here is stored in a conversation.
 """

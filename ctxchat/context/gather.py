@@ -65,14 +65,14 @@ class WorkspaceSources:
         load = partial(load_memory, self._workspace, self._memory_file, also=self._also, below=tuple(self._below))
         reading = asyncio.to_thread(load)
         try:
-            found = await asyncio.wait_for(reading, MEMORY_TIMEOUT_S)
+            memory = await asyncio.wait_for(reading, MEMORY_TIMEOUT_S)
         except TimeoutError:
             self._faulty = {
                 "memory files": f"could not be read within {MEMORY_TIMEOUT_S:g} s; what they said last is used"
             }
             return self._remembered
-        self._faulty = found.problems
-        self._remembered = await self._masked(found.blocks)
+        self._faulty = memory.problems
+        self._remembered = await self._masked(memory.blocks)
         return self._remembered
 
     async def every_request(self) -> tuple[ContextBlock, ...]:

@@ -54,13 +54,13 @@ def memory_file(folder: Path) -> Path | None:
 def folders_below(root: Path, paths: Sequence[str]) -> tuple[Path, ...]:
     """The folders from the workspace down to these paths, outer ones first; paths outside the workspace are ignored. A path that
     may be a folder counts as one: the disk is not read."""
-    found: dict[Path, None] = {}
+    folders: dict[Path, None] = {}
     for path in paths:
         whole = Path(os.path.normpath(root / path))
         if whole.is_relative_to(root):
             parts = whole.relative_to(root).parts
-            found.update(dict.fromkeys(root.joinpath(*parts[:n]) for n in range(1, len(parts) + 1)))
-    return tuple(found)
+            folders.update(dict.fromkeys(root.joinpath(*parts[:n]) for n in range(1, len(parts) + 1)))
+    return tuple(folders)
 
 
 def load_memory(
@@ -161,12 +161,12 @@ class TextFile(msgspec.Struct, frozen=True):
 def read_text(path: Path, max_bytes: int, within: Path | None = None) -> TextFile:
     """Read at most `max_bytes` of a file as text, cut between characters; a project's file must be `within` its folder. Blocking;
     never raises OSError."""
-    found = read_checked(path, within, max_bytes + 1)
-    if found.problem:
-        return TextFile("", found.problem)
-    if b"\0" in found.data[:8192]:
+    file = read_checked(path, within, max_bytes + 1)
+    if file.problem:
+        return TextFile("", file.problem)
+    if b"\0" in file.data[:8192]:
         return TextFile("", "is not a text file")
-    huge = len(found.data) > max_bytes
-    text = found.data[:max_bytes].decode("utf-8-sig", errors="ignore" if huge else "replace")
-    long = f"is {max(found.size, max_bytes) // 1000} kB long; only its first {max_bytes // 1000} kB are used"
+    huge = len(file.data) > max_bytes
+    text = file.data[:max_bytes].decode("utf-8-sig", errors="ignore" if huge else "replace")
+    long = f"is {max(file.size, max_bytes) // 1000} kB long; only its first {max_bytes // 1000} kB are used"
     return TextFile(text, long if huge else "")

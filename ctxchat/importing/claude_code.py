@@ -271,7 +271,7 @@ def _reply(message: Object, uuid: str, at: str) -> Iterator[Step]:
 
 
 def _attachment(line: Object, uuid: str) -> Iterator[Step]:
-    """What the program put beside a message: what was typed during a turn, and files that were named."""
+    """The steps for an attachment: a message typed during a turn, or a file that a message names."""
     about, at = obj(line.get("attachment")), text(line.get("timestamp"))
     kind = text(about.get("type"))
     if kind == "queued_command" and (parts := _parts(about.get("prompt"))):

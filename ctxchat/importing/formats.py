@@ -136,7 +136,7 @@ def find_sessions(home: Path) -> list[FoundSessions]:
 
 
 def _with_sizes(form: Format, files: Iterable[Path]) -> FoundSessions | None:
-    """None where no file has anything in it."""
+    """These files with their sizes and times; None where all are empty."""
     stats: dict[Path, tuple[int, float]] = {}
     for path in files:
         with suppress(OSError):

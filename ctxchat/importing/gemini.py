@@ -284,8 +284,8 @@ def output_of(answer: Object) -> str:
     """The text of a function's response."""
     response = answer.get("response")
     inner = obj(response)
-    found = inner.get("output", inner.get("error", inner.get("content", response)))
-    return as_json(found if found is not None else "")
+    output = inner.get("output", inner.get("error", inner.get("content", response)))
+    return as_json(output if output is not None else "")
 
 
 def parts_of(content: object) -> str | tuple[Part, ...]:

@@ -120,8 +120,8 @@ def _messages_of_files(file: Path, progress: Progress) -> Iterator[tuple[Object,
         if isinstance(message, Damaged):
             yield {"id": id}, [message]
         else:
-            found = [_read_json(path, progress) for path in sorted((parts / id).glob("*.json"))]
-            yield message, found or [obj(part) for part in items(message.get("parts"))]
+            message_parts = [_read_json(path, progress) for path in sorted((parts / id).glob("*.json"))]
+            yield message, message_parts or [obj(part) for part in items(message.get("parts"))]
 
 
 def _read_json(path: Path, progress: Progress) -> Object | Damaged:
@@ -138,10 +138,10 @@ def _has_tables(file: Path) -> bool:
     reports the error."""
     try:
         with closing(_connect(file)) as database:
-            found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.Error:
         return True
-    return {"session", "message", "part"} <= found or found >= _FIRST_TABLES
+    return {"session", "message", "part"} <= tables or tables >= _FIRST_TABLES
 
 
 def _connect(file: Path) -> sqlite3.Connection:
@@ -375,8 +375,8 @@ def _reply(message: Object, parts: list[Object], at: str) -> Iterator[Step]:
             case kind:
                 yield NoPlace(f"{text(kind) or 'nameless'} parts")
     broken = bool(message.get("error"))
-    said = Message(0, "assistant", simple(words), tuple(calls), reasoning=thought(thoughts), at=at, interrupted=broken)
-    yield Said(id, said)
+    reply = Message(0, "assistant", simple(words), tuple(calls), reasoning=thought(thoughts), at=at, interrupted=broken)
+    yield Said(id, reply)
     tokens = obj(message.get("tokens"))
     cache = obj(tokens.get("cache"))
     prompt = number(tokens.get("input")) + number(cache.get("read")) + number(cache.get("write"))

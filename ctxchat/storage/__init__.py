@@ -1,1 +1,2 @@
-"""The store: sessions, their journals, the archive and its index, import and export. The only place that knows SQLite."""
+"""Stores sessions: their journals, the archive and its index, import and export. The only package that uses
+SQLite, except to read another agent's database."""

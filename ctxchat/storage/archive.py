@@ -54,8 +54,8 @@ class Archived(msgspec.Struct, frozen=True):
     @property
     def messages(self) -> tuple[Message, ...]:
         """The archived messages in the order of the record, without results that ctxchat added to close a call."""
-        found = (m for group in self.groups for m in group.messages if not m.synthetic)
-        return tuple(sorted(found, key=lambda m: m.seq))
+        original = (m for group in self.groups for m in group.messages if not m.synthetic)
+        return tuple(sorted(original, key=lambda m: m.seq))
 
 
 _ROW = ", ".join(CompactionRow.__struct_fields__)
@@ -64,8 +64,8 @@ _ROW = ", ".join(CompactionRow.__struct_fields__)
 def compactions(database: Database, session: str = "") -> list[CompactionRow]:
     """The compactions of a session (a full id), or of all, oldest first."""
     where = "WHERE session = ?" if session else ""
-    found = database.query(f"SELECT {_ROW} FROM compactions {where} ORDER BY at, entry", (session,) if session else ())
-    return [CompactionRow(*row[:-2], undone=bool(row[-2]), put_back=row[-1]) for row in found]
+    rows = database.query(f"SELECT {_ROW} FROM compactions {where} ORDER BY at, entry", (session,) if session else ())
+    return [CompactionRow(*row[:-2], undone=bool(row[-2]), put_back=row[-1]) for row in rows]
 
 
 def load_compaction(database: Database, compaction: str, session: str = "") -> Archived:
@@ -80,12 +80,12 @@ def load_compaction(database: Database, compaction: str, session: str = "") -> A
 
 def _find(database: Database, compaction: str, session: str) -> tuple[str, str, int, int]:
     where, values = ("AND c.session = ?", [session]) if session else ("", [])
-    found = database.query(
+    rows = database.query(
         "SELECT c.session, c.id, c.entry, c.undone FROM compactions c JOIN sessions s ON s.id = c.session "
         f"WHERE substr(c.id, 1, ?) = ? {where} ORDER BY s.created, s.id",
         (len(compaction), compaction, *values),
     )
-    exact = [row for row in found if row[1] == compaction] or found
+    exact = [row for row in rows if row[1] == compaction] or rows
     ids = list(dict.fromkeys(row[1] for row in exact))
     if not compaction or not ids:
         raise UsageError(f"There is no compaction {compaction!r}.", "`ctxchat archive list` shows them.")
@@ -114,7 +114,7 @@ def _groups(database: Database, session: str, wanted: Sequence[str]) -> tuple[tu
     """The groups with these ids, in their order, and a sentence for each that cannot be read."""
     entry_of = dict(database.query("SELECT id, entry FROM groups WHERE session = ?", (session,)))
     numbers = sorted({entry_of[id] for id in wanted if id in entry_of})
-    known: dict[str, Group] = {}
+    group_by_id: dict[str, Group] = {}
     for first in range(0, len(numbers), 500):
         part = numbers[first : first + 500]
         marks = ", ".join("?" * len(part))
@@ -123,14 +123,14 @@ def _groups(database: Database, session: str, wanted: Sequence[str]) -> tuple[tu
         ):
             value = entries.decode(seq, body, list)
             if isinstance(value, Sealed):
-                known.update((group.id, group) for group in value.groups)
-    lost = [f"group {id} is damaged and left out" for id in wanted if id not in known]
-    return tuple(known[id] for id in wanted if id in known), lost
+                group_by_id.update((group.id, group) for group in value.groups)
+    lost = [f"group {id} is damaged and left out" for id in wanted if id not in group_by_id]
+    return tuple(group_by_id[id] for id in wanted if id in group_by_id), lost
 
 
 def _nested(database: Database, session: str, compaction: str, entry: int) -> tuple[str, ...]:
     """The ids of earlier compactions whose groups this one covers as well, oldest first."""
-    found = database.query(
+    rows = database.query(
         """SELECT c.id FROM compactions c WHERE c.session = ? AND c.entry < ? AND EXISTS
              (SELECT 1 FROM covers x WHERE x.session = c.session AND x.compaction = c.id) AND NOT EXISTS
              (SELECT 1 FROM covers inner_ WHERE inner_.session = c.session AND inner_.compaction = c.id AND NOT EXISTS
@@ -139,7 +139,7 @@ def _nested(database: Database, session: str, compaction: str, entry: int) -> tu
            ORDER BY c.entry""",
         (session, entry, compaction),
     )
-    return tuple(id for (id,) in found)
+    return tuple(id for (id,) in rows)
 
 
 def group_of(database: Database, session: str, message: str) -> Group:
@@ -147,17 +147,17 @@ def group_of(database: Database, session: str, message: str) -> Group:
     when it is damaged."""
     if not re.fullmatch(r"m[0-9]{1,12}", message):
         raise UsageError(f"{message!r} is no message id.", "They look like m12.")
-    found = database.query(
+    rows = database.query(
         "SELECT g.id FROM messages m JOIN groups g ON g.session = m.session AND g.place = m.place "
         "WHERE m.session = ? AND m.seq = ?",
         (session, int(message[1:])),
     )
-    if not found:
+    if not rows:
         raise UsageError(
             f"There is no message {message} in session {session}.",
             "`ctxchat archive search` finds messages by their words.",
         )
-    groups, lost = _groups(database, session, [found[0][0]])
+    groups, lost = _groups(database, session, [rows[0][0]])
     if lost:
         raise StorageError(f"Session {session}: {lost[0]}.")
     return groups[0]
@@ -182,9 +182,9 @@ class LastSaid(msgspec.Struct, frozen=True):
 def glance(database: Database, session: str, many: int = 6) -> list[LastSaid]:
     """The last `many` messages of the person and the model in a session (a full id), oldest first, without calls; empty where the
     session does not exist. Raises StorageError."""
-    found = database.query(
+    rows = database.query(
         f"SELECT role, substr(text, 1, {_MAX_CHARS}), at FROM messages m"
         f" WHERE session = ? AND role IN ('user', 'assistant') AND tool = '' AND NOT {IS_NOTE} ORDER BY seq DESC LIMIT ?",
         (session, many),
     )
-    return [LastSaid(*row) for row in reversed(found)]
+    return [LastSaid(*row) for row in reversed(rows)]

@@ -34,7 +34,7 @@ def keyed(read: Read, columns: str, table: str, session: str) -> list[tuple[Any,
     )
 
 
-class BySession:
+class RowsBySession:
     """The readable rows of damaged tables by session, for callers that read many sessions: a table is read once for all of them,
     at the first request, and held in memory. So do not ask for columns with long texts."""
 

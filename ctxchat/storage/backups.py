@@ -69,7 +69,7 @@ def is_due(database: Database, kept: int) -> bool:
     return changed > newest and not 0 <= now - newest < _DAY_S
 
 
-def daily(database: Database, kept: int, most: int, stop: threading.Event | None = None) -> Path | None:
+def make_daily(database: Database, kept: int, most: int, stop: threading.Event | None = None) -> Path | None:
     """Make a daily copy while others write, then delete the oldest beyond `kept` copies or `most` bytes in all; its path. None
     where the store is larger than `most`, the disk has too little space, or the copy proves damaged. Raises Stopped once `stop`
     is set, leaving nothing behind, and StorageError."""
@@ -86,7 +86,7 @@ def daily(database: Database, kept: int, most: int, stop: threading.Event | None
     try:
         _copy(database.path, unfinished, stop or threading.Event())
         try:
-            checked(unfinished, database.version)
+            check_copy(unfinished, database.version)
         except StorageError:
             return None
         copy = place / f"daily-{stamp}.db"
@@ -108,7 +108,7 @@ def restore(folder: Path, name: str) -> tuple[Path, list[str]]:
     if len(wanted) > 1 and name not in wanted:
         raise UsageError(f"{name!r} begins several backups: {', '.join(wanted[:3])}.", "Give more of the name.")
     chosen = folder / FOLDER / (name if name in wanted else wanted[0])
-    checked(chosen, len(schema.MIGRATIONS))
+    check_copy(chosen, len(schema.MIGRATIONS))
     missing = _only_now(folder, chosen)
     fresh = folder / f".restored.{os.getpid()}"
     try:
@@ -203,7 +203,7 @@ def replace(folder: Path, fresh: Path, kept: str) -> Path:
     return aside
 
 
-def checked(path: Path, newest: int) -> None:
+def check_copy(path: Path, newest: int) -> None:
     """Check a closed database file. Raises StorageError where it is damaged, no database of ctxchat, or of a newer version than
     `newest`."""
     with faults(path):
@@ -213,9 +213,9 @@ def checked(path: Path, newest: int) -> None:
             schema.check_ours(file, path, newest)
             if not schema.version(file):
                 raise unreadable(path, "there is nothing in it")
-            found = file.execute("PRAGMA quick_check(1)").fetchone()[0]
-            if found != "ok":
-                raise unreadable(path, str(found))
+            result = file.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if result != "ok":
+                raise unreadable(path, str(result))
 
 
 @contextlib.contextmanager

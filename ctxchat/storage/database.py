@@ -139,30 +139,30 @@ class Database:
                     return work_in_transaction()
             index.detach(self._connection)
             result = work_in_transaction()
-            self.renew_index()
+            self.rebuild_index()
             return result
 
-    def renew_index(self) -> None:
-        """Rebuild the index, or go on without one where that fails. `take_in_more` adds the messages that are still missing."""
+    def rebuild_index(self) -> None:
+        """Rebuild the index, or go on without one where that fails. `index_pending` adds the messages that are still missing."""
         with self._mutex:
             if self.only_read:
                 index.detach(self._connection)
             else:
-                index.make_anew(self._connection)
+                index.rebuild(self._connection)
 
-    def take_in_more(self) -> bool:
+    def index_pending(self) -> bool:
         """Add some of the pending messages to the index, in a short transaction; True where more are pending. Does nothing
         while another process writes."""
         with self._mutex:
             if not self.fts or self.only_read:
                 return False
             try:
-                self.follow_index()
+                self.attach_current_index()
                 self._connection.execute("PRAGMA busy_timeout = 0")
-                return self.fts and bool(index.take_in_more(self._connection))
+                return self.fts and bool(index.index_pending(self._connection))
             except sqlite3.Error as problem:
                 if index.damaged(problem):
-                    self.renew_index()
+                    self.rebuild_index()
                 return getattr(problem, "sqlite_errorname", "").startswith("SQLITE_BUSY")
             finally:
                 self._connection.execute(f"PRAGMA busy_timeout = {_LOCK_TIMEOUT_S * 1000:.0f}")
@@ -172,23 +172,23 @@ class Database:
         """The share of all messages that is in the index, from 0.0 to 1.0: the newest are added first."""
         with self._mutex:
             try:
-                pending = index.waiting(self._connection) if self.fts else 0
+                pending = index.pending_count(self._connection) if self.fts else 0
                 total = self._connection.execute("SELECT max(id) FROM messages").fetchone()[0] or 0 if pending else 0
             except sqlite3.Error:  # the index is damaged: the next search notices and rebuilds it
                 return 1.0
             return max(0.0, 1 - pending / total) if total else 1.0
 
-    def follow_index(self) -> None:
+    def attach_current_index(self) -> None:
         """Attach the index file in force, where another process rebuilt the index or wrote without one."""
         with self._mutex:
             if self.fts and not index.current(self._connection) and not index.attach(self._connection):
-                self.renew_index()
+                self.rebuild_index()
 
     def write_back(self) -> None:
         """Write the write-ahead log back into the database and empty it, which frees its disk space. Raises StorageError."""
         self.query("PRAGMA main.wal_checkpoint(TRUNCATE)")
 
-    def give_room(self) -> None:
+    def free_disk_space(self) -> None:
         """Free disk space: remove the index and the file that is kept for a full disk. The next opening that finds enough space
         makes both again."""
         with self._mutex:
@@ -223,7 +223,7 @@ class Database:
         with self.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
-    def missed(self) -> list[str]:
+    def missing_writes(self) -> list[str]:
         """A warning that the database lost writes that its index knows of; empty where nothing indicates that."""
         try:
             lost_writes = self.remembered(index.MISSED)
@@ -251,7 +251,7 @@ class Database:
             self._connection.backup(target)
         return copy
 
-    def cramped(self) -> str:
+    def low_disk_warning(self) -> str:
         """A warning that the disk is nearly full; empty where it is not."""
         free = shutil.disk_usage(self.folder).free
         return f"the disk has only {free // 1000:,} kB left" if free < _LOW_DISK_BYTES else ""
@@ -267,9 +267,9 @@ class Database:
             faults_found.append(str(problem))
         if self.fts and not self.only_read:
             with contextlib.suppress(sqlite3.Error):  # the index is damaged, which is reported below
-                self.follow_index()  # another process may have rebuilt it, or been killed between two commits
+                self.attach_current_index()  # another process may have rebuilt it, or been killed between two commits
         if self.fts and not self.only_read and not self._index_sound():
-            self.renew_index()
+            self.rebuild_index()
             faults_found.append(INDEX_MENDED)
         return faults_found
 

@@ -95,7 +95,9 @@ class _Writer:
         self._groups: list[tuple[object, ...]] = []
         self._messages: list[tuple[object, ...]] = []
         self._counted = 0
-        self._since_measured = 0  # tokens, without complete replies: for these the server counts them and all before
+        self._since_measured = (
+            0  # tokens of messages since a server counted; complete replies, which it counts, left out
+        )
         self._place_by_id: dict[str, int] | None = None
         self._titled = False  # the first user message names a session that has no title
 

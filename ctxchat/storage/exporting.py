@@ -1,4 +1,5 @@
-"""Exports sessions and compactions as text for other programs and for people. Only `archive_export` and `write_pass` write files.
+"""Exports sessions and compactions as text for other programs and for people. Only `archive_export` and `write_compaction` write
+files.
 
 Secrets are masked, except in imported messages exported in OpenAI's format: these come out exactly as they came in.
 """
@@ -61,10 +62,10 @@ def export_view(state: SessionState, items: Iterable[Item], format: Format) -> s
 
 
 def archive_export(database: Database, folder: Path, session: str = "") -> list[Path]:
-    """Write a JSON-lines file for each compaction of a session, or of all sessions, with `write_pass`; their paths. Raises
+    """Write a JSON-lines file for each compaction of a session, or of all sessions, with `write_compaction`; their paths. Raises
     StorageError."""
     rows = archive.compactions(database, session)
-    return [write_pass(folder, _load_compaction(database, row.id, row.session)) for row in rows]
+    return [write_compaction(folder, _load_compaction(database, row.id, row.session)) for row in rows]
 
 
 def _load_compaction(database: Database, id: str, session: str) -> archive.Archived:
@@ -89,7 +90,7 @@ def _with_images(folder: Path, group: Group) -> Group:
     return msgspec.structs.replace(group, messages=tuple(addressed(message, data) for message in group.messages))
 
 
-def write_pass(folder: Path, archived: archive.Archived) -> Path:
+def write_compaction(folder: Path, archived: archive.Archived) -> Path:
     """Write the JSON-lines file of a compaction: its record, then a line for each message it folded, with secrets masked; its
     path.
 

@@ -83,7 +83,7 @@ def searchable(message: Message) -> str:
     return _searchable_text(message, [f"{call.name} {_decoded(call.arguments)}" for call in message.calls])
 
 
-def searchable_before(message: Message) -> str:
+def searchable_of_earlier_versions(message: Message) -> str:
     """The searchable text as earlier versions stored it, with the arguments of calls as JSON; their rows were not changed."""
     return _searchable_text(message, [f"{call.name} {call.arguments}" for call in message.calls])
 
@@ -120,7 +120,7 @@ def prepare(connection: sqlite3.Connection, *, wanted: bool = True, mode: str = 
     connection.create_function("indexed_words", 1, apart, deterministic=True)
     connection.create_function("indexed_stems", 3, indexed, deterministic=True)
     if wanted and _has_fts5(connection) and not attach(connection, mode=mode) and mode == "rw":
-        make_anew(connection)
+        rebuild(connection)
 
 
 def attach(connection: sqlite3.Connection, *, mode: str = "rw") -> bool:
@@ -136,7 +136,7 @@ def attach(connection: sqlite3.Connection, *, mode: str = "rw") -> bool:
             raise sqlite3.DatabaseError(_OUT_OF_STEP)
         for table in ("search", "stems"):
             connection.execute(f"SELECT rowid FROM fts.{table} WHERE {table} MATCH 'a' LIMIT 1").fetchall()
-        waiting(connection)
+        pending_count(connection)
     except (sqlite3.Error, OSError):
         detach(connection)
         return False
@@ -154,14 +154,14 @@ def detach(connection: sqlite3.Connection) -> None:
         connection.execute("DETACH fts")
 
 
-def make_anew(connection: sqlite3.Connection) -> None:
-    """Build the index anew in a new file, or go on without one where that fails. It holds the newest messages; `take_in_more`
+def rebuild(connection: sqlite3.Connection) -> None:
+    """Build the index anew in a new file, or go on without one where that fails. It holds the newest messages; `index_pending`
     adds all others that can be read. Older index files are removed; a process that still has one open notices at its next
     write."""
     detach(connection)
     folder = _folder(connection)
     new_file = folder / "index.db"
-    missed = _lost_changes(connection, folder)
+    lost_changes = _lost_changes(connection, folder)
     try:
         numbers = [_file_number(path.stem.replace("-", " ")) for path in folder.glob(_FILES)]
         number = max([*numbers, _file_number(_database_stamp(connection))]) + 1
@@ -175,11 +175,11 @@ def make_anew(connection: sqlite3.Connection) -> None:
         if last:
             connection.execute("INSERT INTO fts.pending VALUES (1, ?)", (last,))
         _write_stamp(connection, f"{_VERSION} {number} 0")
-        if missed:
-            connection.execute("INSERT OR REPLACE INTO main.meta VALUES (?, ?)", (MISSED, str(missed)))
+        if lost_changes:
+            connection.execute("INSERT OR REPLACE INTO main.meta VALUES (?, ?)", (MISSED, str(lost_changes)))
         connection.execute("COMMIT")
         added = 0
-        while added < FIRST_MESSAGES and (batch_size := take_in_more(connection)):
+        while added < FIRST_MESSAGES and (batch_size := index_pending(connection)):
             added += batch_size
     except (sqlite3.Error, StorageError, OSError):
         if connection.in_transaction:
@@ -199,7 +199,7 @@ def drop_index(connection: sqlite3.Connection) -> None:
         _remove(path)
 
 
-def forget_old_index(connection: sqlite3.Connection) -> None:
+def remove_embedded_index(connection: sqlite3.Connection) -> None:
     """Remove the index that older versions kept inside the journal's database. It is dropped where every page is sound. In a
     damaged file only its entries in the schema are deleted: dropping a damaged table could free pages that belong to the
     journal."""
@@ -237,20 +237,20 @@ def add_messages(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
 
 
 def add_later(connection: sqlite3.Connection, first: int, last: int) -> None:
-    """Mark the rows from `first` to `last`, just written in the caller's transaction, as pending: `take_in_more` adds them."""
+    """Mark the rows from `first` to `last`, just written in the caller's transaction, as pending: `index_pending` adds them."""
     if _record_change(connection):
         extend = "UPDATE fts.pending SET last = max(last, ?) WHERE first <= ? AND last >= ? - 1"
         if not connection.execute(extend, (last, first, first)).rowcount:
             connection.execute("INSERT INTO fts.pending VALUES (?, ?)", (first, last))
 
 
-def waiting(connection: sqlite3.Connection) -> int:
+def pending_count(connection: sqlite3.Connection) -> int:
     """How many row ids are pending: at least as many as messages, since some rows may be deleted."""
     return int(connection.execute("SELECT coalesce(sum(last - first + 1), 0) FROM fts.pending").fetchone()[0])
 
 
-def take_in_more(connection: sqlite3.Connection) -> int:
-    """Add the newest_span pending messages to the index, in a short transaction; how many row ids were done, 0 where none was
+def index_pending(connection: sqlite3.Connection) -> int:
+    """Add the newest pending messages to the index, in a short transaction; how many row ids were done, 0 where none was
     pending. Messages on a damaged page are left out. Raises sqlite3.DatabaseError where the index is damaged, or another is in
     force."""
     version_before = _data_version(connection)

@@ -54,13 +54,13 @@ class Inspected(msgspec.Struct, frozen=True):
 
 
 def inspect(database: Database, progress: Progress = lambda done, of: None) -> Inspected:
-    """Check the whole store, reading every entry. Raises StorageError only where no session can be faults_of_session."""
+    """Check the whole store, reading every entry. Raises StorageError only where no session can be found."""
     faults = [Fault(what, mendable=what == INDEX_MENDED) for what in database.check()]
-    faults += map(Fault, database.missed())
+    faults += map(Fault, database.missing_writes())
     rows = sessions.around_damage(database)
     total = Inspected((), len(rows), bytes=database.path.stat().st_size)
     listed = {row[0]: row[1] for row in around.rows(database.query, "id, messages", "sessions")}
-    keys = around.BySession(database.query)
+    keys = around.RowsBySession(database.query)
     for number, row in enumerate(rows):
         progress(number, len(rows))
         inspection = _SessionInspection(database, row.id, keys)
@@ -95,14 +95,14 @@ def original(messages: Mapping[str, Message], path: str) -> str | None:
 def wanting(database: Database, session: str, ledger: Ledger) -> list[str]:
     """The paths of files that messages of a session name and that are missing or changed."""
     return [
-        path for path, *_ in _SessionInspection(database, session, around.BySession(database.query)).missing(ledger)
+        path for path, *_ in _SessionInspection(database, session, around.RowsBySession(database.query)).missing(ledger)
     ]
 
 
 class _SessionInspection:
     """Checks one session; the numbers of what was checked grow meanwhile."""
 
-    def __init__(self, database: Database, session: str, keys: around.BySession) -> None:
+    def __init__(self, database: Database, session: str, keys: around.RowsBySession) -> None:
         self._database, self._session, self._keys = database, session, keys
         self._folder = private_files.session_folder(database.folder, session)
         self.entries = self.messages = self.files = self.bytes = 0
@@ -148,7 +148,7 @@ class _SessionInspection:
                 continue
             groups.add(group.id)
             for m in (m for m in group.messages if not m.synthetic):
-                expected[m.seq] = whole_text(index.searchable(m)), whole_text(index.searchable_before(m))
+                expected[m.seq] = whole_text(index.searchable(m)), whole_text(index.searchable_of_earlier_versions(m))
         if listed is None:
             yield self._fault("no list shows it: its row is lost", mendable=True)
         read, session = self._database.query, self._session

@@ -48,7 +48,7 @@ class LoadedSession(msgspec.Struct, frozen=True):
 
 
 def load_state(
-    database: Database, session: str, *, owned: bool = False, keys: around.BySession | None = None
+    database: Database, session: str, *, owned: bool = False, keys: around.RowsBySession | None = None
 ) -> LoadedSession:
     """Load a session by its full id. `owned` says that no other process has it open, so that a compaction without an end was cut
     off. Pass the same `keys` for many sessions, so that damaged tables are searched only once.
@@ -89,7 +89,7 @@ def read_news(database: Database, session: str, since: int = 0) -> JournalNews:
 
 
 def read_records(
-    database: Database, session: str, keys: around.BySession | None = None
+    database: Database, session: str, keys: around.RowsBySession | None = None
 ) -> tuple[list[Record], list[str]]:
     """The entries of a journal in order, as far as they can be read or pieced together, and sentences about the damage. A note
     stands for messages that are lost."""
@@ -98,10 +98,10 @@ def read_records(
 
 
 def read_entries(
-    database: Database, session: str, keys: around.BySession | None = None
+    database: Database, session: str, keys: around.RowsBySession | None = None
 ) -> tuple[list[tuple[int, Record]], list[str]]:
     """`read_records` with the number of its entry before each record."""
-    keys = keys or around.BySession(database.query)
+    keys = keys or around.RowsBySession(database.query)
     ids: list[str] = []
 
     def groups() -> Sequence[str]:
@@ -164,7 +164,7 @@ def group_ids(database: Database, session: str) -> list[str]:
     return ids
 
 
-def _bodies(database: Database, session: str, keys: around.BySession) -> list[tuple[int, bytes | None]]:
+def _bodies(database: Database, session: str, keys: around.RowsBySession) -> list[tuple[int, bytes | None]]:
     """Number and body of every entry, in order: in one query, or around damage. The body is None where it cannot be read or is
     missing."""
     last = _last_entry_with_groups(database, session) or 0

@@ -79,11 +79,11 @@ def imported_files(database: Database) -> dict[str, tuple[int, int]]:
 
 def session_of(database: Database, source: str) -> str:
     """The id of the session imported from a source; empty where there is none."""
-    found = database.query("SELECT session FROM origins WHERE source = ?", (source,))
-    return str(found[0][0]) if found else ""
+    rows = database.query("SELECT session FROM origins WHERE source = ?", (source,))
+    return str(rows[0][0]) if rows else ""
 
 
-def bring(
+def import_session(
     database: Database,
     origin: SessionOrigin,
     records: Callable[[str], Iterable[Record]],
@@ -233,12 +233,12 @@ def _copy(connection: sqlite3.Connection, table: str, where: str) -> None:
 def _first_that_differs(database: Database, session: str, entry: int) -> int:
     """The number of the first entry that differs from the temporary database, or that is missing here; `entry + 1` where none
     does."""
-    found = database.query(
+    rows = database.query(
         "SELECT min(seq) FROM aside.journal new WHERE NOT EXISTS (SELECT 1 FROM main.journal old"
         " WHERE old.session = ? AND old.seq = new.seq AND old.body = new.body)",
         (session,),
     )
-    return found[0][0] or entry + 1
+    return rows[0][0] or entry + 1
 
 
 def _renew(connection: sqlite3.Connection, session: str, since: int) -> None:
@@ -274,7 +274,7 @@ def remember(database: Database, session: str, origin: SessionOrigin) -> None:
         )
 
 
-def seen(database: Database, file: SessionOrigin) -> None:
+def remember_file(database: Database, file: SessionOrigin) -> None:
     """Store size and time of a file that has nothing new, so that it is not read again. Raises StorageError."""
     with database.transaction() as connection:
         updated = connection.execute(
@@ -289,10 +289,10 @@ def seen(database: Database, file: SessionOrigin) -> None:
 
 def _touched(database: Database, session: str) -> bool:
     """Whether something was written to a session since its import."""
-    found = database.query(
+    rows = database.query(
         "SELECT 1 FROM journal JOIN origins USING (session) WHERE session = ? AND seq > entries LIMIT 1", (session,)
     )
-    return bool(found)
+    return bool(rows)
 
 
 def _extent(database: Database, session: str) -> tuple[int, int]:
@@ -312,11 +312,11 @@ def _describe(connection: sqlite3.Connection, session: str, about: SessionListin
     the parent."""
     parent = beside
     if about.parent and not parent:
-        found = connection.execute(
+        row = connection.execute(
             "SELECT session FROM origins WHERE substr(source, 1, ?) = ? AND session <> ? LIMIT 1",
             (len(about.parent) + 1, f"{about.parent}:", session),
         ).fetchone()
-        parent = found[0] if found else ""
+        parent = row[0] if row else ""
     connection.execute(
         "UPDATE sessions SET created = ?, updated = ?, folder = ?, model = ?, parent = ?, delegated = ? WHERE id = ?",
         (

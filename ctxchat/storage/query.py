@@ -136,15 +136,15 @@ def _time(name: str, value: str, now: datetime) -> str:
     date = re.fullmatch(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", value)
     try:
         if ago:
-            found = now - int(ago[1]) * _UNITS[ago[2]]
+            time = now - int(ago[1]) * _UNITS[ago[2]]
         elif value in {"today", "yesterday"}:
-            found = today - timedelta(days=value == "yesterday")
+            time = today - timedelta(days=value == "yesterday")
         elif date:
-            found = today.replace(year=int(date[1]), month=int(date[2] or 1), day=int(date[3] or 1))
+            time = today.replace(year=int(date[1]), month=int(date[2] or 1), day=int(date[3] or 1))
         else:
             raise ValueError
     except (ValueError, OverflowError):
         raise UsageError(
             f"{name}:{value} is no time.", f"Give a day such as {name}:2026-11-01, or {name}:3d, 12h, 2w, today."
         ) from None
-    return found.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

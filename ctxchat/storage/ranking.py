@@ -88,58 +88,58 @@ def scored(
     """The scores of messages by row id, from the rows `held` that contain each word: 1 for a message of mean length with all
     words. Successive row ids within a session are neighbours. With `sessions`, the score of its session counts for each message
     too."""
-    at = {place.row: place for place in places}
+    place_of = {place.row: place for place in places}
     mean = sum(min(place.tokens, _MAX_COUNTED_TOKENS) for place in places) / max(1, len(places))
-    ideal = sum(rarity.values()) or 1.0
+    total_rarity = sum(rarity.values()) or 1.0
     k, b = weigh.saturation, weigh.length
-    worth = {
-        place.row: (k + 1) / (1 + k * (1 - b + b * min(place.tokens / max(mean, 1), _MAX_TIMES_MEAN))) / ideal
+    length_factor = {
+        place.row: (k + 1) / (1 + k * (1 - b + b * min(place.tokens / max(mean, 1), _MAX_TIMES_MEAN))) / total_rarity
         for place in places
     }
-    beside = list(enumerate(weigh.beside, 1))
+    neighbour_shares = list(enumerate(weigh.beside, 1))
     total: dict[int, float] = defaultdict(float)
-    own: dict[int, float] = defaultdict(float)
+    own_values: dict[int, float] = defaultdict(float)
     for unit, rows in held.items():
-        best: dict[int, float] = {}
-        for row in rows & at.keys():
-            value = rarity[unit] * worth[row]
-            own[row] += value
-            best[row] = max(best.get(row, 0.0), value)
-            for away, share in beside:
-                for other in (row - away, row + away):
-                    if other in at and at[other].session == at[row].session:
-                        best[other] = max(best.get(other, 0.0), share * value)
-        for row, value in best.items():
+        best_values: dict[int, float] = {}
+        for row in rows & place_of.keys():
+            value = rarity[unit] * length_factor[row]
+            own_values[row] += value
+            best_values[row] = max(best_values.get(row, 0.0), value)
+            for distance, share in neighbour_shares:
+                for neighbour in (row - distance, row + distance):
+                    if neighbour in place_of and place_of[neighbour].session == place_of[row].session:
+                        best_values[neighbour] = max(best_values.get(neighbour, 0.0), share * value)
+        for row, value in best_values.items():
             total[row] += value
     if sessions:
-        bonus = _session_scores(held, at, own, weigh, ideal)
-        return {row: value + bonus.get(at[row].session, 0.0) for row, value in total.items()}
+        bonus = _session_scores(held, place_of, own_values, weigh, total_rarity)
+        return {row: value + bonus.get(place_of[row].session, 0.0) for row, value in total.items()}
     return dict(total)
 
 
 def _session_scores(
     held: Mapping[Unit, set[int]],
-    at: Mapping[int, MessagePlace],
-    own: Mapping[int, float],
-    weigh: Weights,
-    ideal: float,
+    place_of: Mapping[int, MessagePlace],
+    own_values: Mapping[int, float],
+    weights: Weights,
+    total_rarity: float,
 ) -> dict[str, float]:
     """The score that each session adds to all of its messages."""
-    best: dict[str, list[float]] = defaultdict(list)
-    for row, value in own.items():
-        best[at[row].session].append(value)
-    bonus = {session: weigh.session * sum(sorted(values)[-3:]) / 3 for session, values in best.items()}
+    message_values: dict[str, list[float]] = defaultdict(list)
+    for row, value in own_values.items():
+        message_values[place_of[row].session].append(value)
+    scores = {session: weights.session * sum(sorted(values)[-3:]) / 3 for session, values in message_values.items()}
     length = Counter[str]()
-    for place in at.values():
+    for place in place_of.values():
         length[place.session] += place.tokens
     mean = sum(length.values()) / max(1, len(length))
     for rows in held.values():
-        times = Counter(at[row].session for row in rows & at.keys())
-        rare = rarity_of(len(times), len(length))
-        for session, many in times.items():
+        messages_with_word = Counter(place_of[row].session for row in rows & place_of.keys())
+        rarity = rarity_of(len(messages_with_word), len(length))
+        for session, number in messages_with_word.items():
             norm = 1.2 * (0.25 + 0.75 * length[session] / max(mean, 1))
-            bonus[session] += weigh.whole * rare * many * 2.2 / (many + norm) / ideal
-    return bonus
+            scores[session] += weights.whole * rarity * number * 2.2 / (number + norm) / total_rarity
+    return scores
 
 
 def rarity_of(holding: int, total: int) -> float:
@@ -148,7 +148,7 @@ def rarity_of(holding: int, total: int) -> float:
 
 
 def near_duplicates(texts: Iterable[tuple[int, str]]) -> dict[int, int]:
-    """The near duplicates among long texts with keys: the key of each one that says nearly the duplicate_of as an earlier one,
+    """The near duplicates among long texts with keys: the key of each one that says nearly the same as an earlier one,
     with the key of that one."""
     seen: list[tuple[int, frozenset[int]]] = []
     duplicate_of: dict[int, int] = {}
@@ -258,29 +258,29 @@ def rank_candidate(
 
 def _positions(lower: str, worth: Mapping[Unit, float]) -> list[tuple[int, Unit, float]]:
     """The positions of all words in a text, in order, each with its word and value."""
-    found: list[tuple[int, Unit, float]] = []
+    positions: list[tuple[int, Unit, float]] = []
     for unit, value in worth.items():
-        found += [(place, unit, value * share) for place, share in _positions_of_word(lower, unit)]
-    return sorted(found, key=lambda p: p[0])
+        positions += [(place, unit, value * share) for place, share in _positions_of_word(lower, unit)]
+    return sorted(positions, key=lambda p: p[0])
 
 
 def _positions_of_word(lower: str, unit: Unit) -> list[tuple[int, float]]:
     """The positions of one word, each with the share of its value; parts of longer words count only where it stands nowhere
     else."""
-    found: list[tuple[int, float]] = []
-    inside = -1
-    place = lower.find(unit.root)
-    while place >= 0 and len(found) < _MAX_POSITIONS_OF_A_WORD:
+    positions: list[tuple[int, float]] = []
+    part_position = -1
+    position = lower.find(unit.root)
+    while position >= 0 and len(positions) < _MAX_POSITIONS_OF_A_WORD:
         if not unit.spaced:
-            found.append((place, 1.0))
-        elif place and lower[place - 1].isalnum():
-            inside = place
-        elif share := _form_share(lower, place, unit):
-            found.append((place, share))
+            positions.append((position, 1.0))
+        elif position and lower[position - 1].isalnum():
+            part_position = position
+        elif share := _form_share(lower, position, unit):
+            positions.append((position, share))
         else:
-            inside = place
-        place = lower.find(unit.root, place + 1)
-    return found if found or inside < 0 else [(inside, _PART_SHARE)]
+            part_position = position
+        position = lower.find(unit.root, position + 1)
+    return positions if positions or part_position < 0 else [(part_position, _PART_SHARE)]
 
 
 def _form_share(lower: str, place: int, unit: Unit) -> float:

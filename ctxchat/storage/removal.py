@@ -23,7 +23,7 @@ def remove(database: Database, session: str) -> None:
     try:
         database.write(lambda connection: _remove_all(connection, session))
     except NoRoom:
-        database.give_room()  # for the write-ahead log, in which deletions are written first
+        database.free_disk_space()  # for the write-ahead log, in which deletions are written first
         _piece_by_piece(database, session)
     except StorageError as problem:
         if not index.damaged(problem.__cause__):

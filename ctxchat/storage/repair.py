@@ -97,7 +97,7 @@ def _link_files(folder: Path, place: Path) -> None:
 
 def _write_files(database: Database) -> None:
     """Write missing or changed files of the sessions' folders whose text the record has; a changed file is renamed first."""
-    keys = around.BySession(database.query)
+    keys = around.RowsBySession(database.query)
     for row in sessions.around_damage(database):
         with suppress(CtxchatError):
             ledger = loading.load_state(database, row.id, keys=keys).state.ledger
@@ -122,7 +122,7 @@ def _rebuild(old: Database, place: Path, progress: Progress) -> None:
     used: dict[str, int] = {}
     for number, session, seq, at in around.rows(old.query, "rowid, session, seq, at", "journal"):
         times[session, seq], used[session] = at, number
-    keys = around.BySession(old.query)
+    keys = around.RowsBySession(old.query)
     # in the order of use, which row ids then show
     rows = sorted(sessions.around_damage(old), key=lambda row: used.get(row.id, 0))
     with Database(place, now=old.now, count=old.count, full_text=False) as new:
@@ -143,7 +143,7 @@ def _rebuild(old: Database, place: Path, progress: Progress) -> None:
             connection.execute("DELETE FROM doomed WHERE session IN (SELECT id FROM sessions)")
             connection.execute("DELETE FROM meta WHERE key IN ('index', ?)", (index.MISSED,))
         new.query("PRAGMA wal_checkpoint(TRUNCATE)")
-    backups.checked(place / FILE, old.version)
+    backups.check_copy(place / FILE, old.version)
 
 
 def _restore_columns(connection: sqlite3.Connection, row: SessionRow, used: int) -> None:

@@ -26,7 +26,7 @@ class SalvageSource:
     """A session's groups and messages as the tables beside the journal have them, restored one entry at a time. Where an index is
     damaged, the tables are read around the damage, once."""
 
-    def __init__(self, database: Database, session: str, keys: around.BySession) -> None:
+    def __init__(self, database: Database, session: str, keys: around.RowsBySession) -> None:
         self._database, self._session, self._keys = database, session, keys
         self._by_place: dict[int, list[tuple[Any, ...]]] | None = None
         self._by_entry: dict[int, list[tuple[Any, ...]]] | None = None
@@ -56,7 +56,7 @@ class SalvageSource:
 
     def _group_messages(self, places: Sequence[int]) -> dict[int, list[tuple[Any, ...]]]:
         """Seq, role, time and text of the messages of these groups, by the position of the group."""
-        found: dict[int, list[tuple[Any, ...]]] = {}
+        by_place: dict[int, list[tuple[Any, ...]]] = {}
         sql = "SELECT seq, role, at, text FROM messages WHERE session = ? AND place = ? ORDER BY id"
         for place in places:
             if self._by_place is None:
@@ -66,8 +66,10 @@ class SalvageSource:
                     rows = self._group_by_place().get(place, [])
             else:
                 rows = self._by_place.get(place, [])
-            found[place] = [row for row in rows if isinstance(row[3], str)]  # else damage showed a row of another table
-        return found
+            by_place[place] = [
+                row for row in rows if isinstance(row[3], str)
+            ]  # else damage showed a row of another table
+        return by_place
 
     def _group_by_place(self) -> dict[int, list[tuple[Any, ...]]]:
         self._by_place = {}
@@ -77,7 +79,7 @@ class SalvageSource:
 
 
 def readable_messages(
-    read: around.Read, keys: around.BySession, session: str
+    read: around.Read, keys: around.RowsBySession, session: str
 ) -> Iterator[tuple[int, int, str, str, str]]:
     """Position of its group, seq, role, time and text of each message of a session that can be read around damage."""
     for id, *columns in keys.rows_of(session, "id, place, seq, role, at", "messages"):

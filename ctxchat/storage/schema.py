@@ -97,7 +97,7 @@ _FOLDER: Migration = (
 )
 
 # The search index moves to a file of its own.
-_OWN_INDEX: Migration = (index.forget_old_index,)
+_OWN_INDEX: Migration = (index.remove_embedded_index,)
 
 # The origin of an imported session: the agent and its id there, the file with its size and time then, and the number of entries
 # imported. A session with more entries was continued in ctxchat.

@@ -73,19 +73,19 @@ def search(
         return []
     query, filtered_scope = split_filters(query, within, datetime.fromisoformat(database.now()).astimezone())
     filtered, within = filtered_scope != within, filtered_scope
-    database.follow_index()
+    database.attach_current_index()
     try:
         wanted = parse(query, _languages(database))
         if not wanted.terms and not filtered:
             return []
-        found = _find_matches(database, wanted, within, limit, weights)
+        matches = _find_matches(database, wanted, within, limit, weights)
     except StorageError as problem:
         if not (database.fts and index.damaged(problem.__cause__)):
             raise
-        database.renew_index()
+        database.rebuild_index()
         wanted = parse(query)
-        found = _find_matches(database, wanted, within, limit, weights)
-    return [_hit(database, match, wanted, marks) for match in found[:limit]]
+        matches = _find_matches(database, wanted, within, limit, weights)
+    return [_hit(database, match, wanted, marks) for match in matches[:limit]]
 
 
 def _languages(database: Database) -> list[str]:
@@ -106,15 +106,15 @@ def _compaction_id(database: Database, name: str) -> str:
     if name in {"", NEWEST}:
         return name
     rows = database.query("SELECT DISTINCT id FROM compactions WHERE substr(id, 1, ?) = ?", (len(name), name))
-    found = [str(id) for (id,) in rows]
-    if name in found:
+    ids = [str(id) for (id,) in rows]
+    if name in ids:
         return name
-    if len(found) != 1:
-        what = "Several compactions begin" if found else "No compaction begins"
+    if len(ids) != 1:
+        what = "Several compactions begin" if ids else "No compaction begins"
         raise UsageError(
             f"{what} with {name}.", "`ctxchat archive list` shows them; `last` is the newest of each session."
         )
-    return found[0]
+    return ids[0]
 
 
 class _Scan:
@@ -129,10 +129,10 @@ class _Scan:
         """The matches, best first."""
         if not self._query.terms:
             return self._newest()
-        found = self._scan(self._query.terms, " AND ")
-        if not found or (self._scope.recall and len(self._query.units) > 1):
-            found += self._scan([unit.root for unit in self._query.units], " OR ")
-        return self._ranked(found)
+        candidates = self._scan(self._query.terms, " AND ")
+        if not candidates or (self._scope.recall and len(self._query.units) > 1):
+            candidates += self._scan([unit.root for unit in self._query.units], " OR ")
+        return self._ranked(candidates)
 
     def _newest(self) -> list[Match]:
         """The newest messages that pass the filters."""
@@ -155,8 +155,8 @@ class _Scan:
 
     def _ranked(self, candidates: Sequence[Candidate]) -> list[Match]:
         unique = list({c.id: c for c in candidates}.values())
-        found = ranked(unique, self._query, self._worth, self._weights, answers=self._scope.recall)
-        return _without_duplicates(found)
+        matches = ranked(unique, self._query, self._worth, self._weights, answers=self._scope.recall)
+        return _without_duplicates(matches)
 
 
 class _Search(_Scan):
@@ -175,12 +175,12 @@ class _Search(_Scan):
         self._worth = {unit: value / total for unit, value in rarity.items()}
         first, *others = held.values()
         rows_with_all = first.intersection(*others)
-        found: list[Match] = []
+        matches: list[Match] = []
         if rows_with_all and not self._query.question:
-            found = self._best(dict.fromkeys(held, rows_with_all), rarity)
-        if not any(m.good for m in found) and not self._query.phrases:
-            found = self._best(held, rarity)
-        return found or self._ranked(self._scan(self._query.terms, " AND ", newest - _MAX_SCANNED_MESSAGES))
+            matches = self._best(dict.fromkeys(held, rows_with_all), rarity)
+        if not any(m.good for m in matches) and not self._query.phrases:
+            matches = self._best(held, rarity)
+        return matches or self._ranked(self._scan(self._query.terms, " AND ", newest - _MAX_SCANNED_MESSAGES))
 
     def _often(self, unit: Unit, newest: int) -> int:
         """How many messages contain a word. For frequent words it is estimated from the newest ones, since counting takes time
@@ -231,19 +231,25 @@ class _Search(_Scan):
 
     def _best(self, held: dict[Unit, set[int]], rarity: dict[Unit, float]) -> list[Match]:
         """The best matches among the messages that contain any of these words, or are next to one that does."""
-        most = Counter[int]()
+        total_rarity = Counter[int]()
         for unit, rows in held.items():
             for row in rows:
-                most[row] += rarity[unit]  # type: ignore[assignment]
-        kept = {row for row, _ in most.most_common(_MAX_PLACED_ROWS)}
+                total_rarity[row] += rarity[unit]  # type: ignore[assignment]
+        candidates = {row for row, _ in total_rarity.most_common(_MAX_PLACED_ROWS)}
         weights = self._weights
         if not self._query.question:
             weights = msgspec.structs.replace(weights, beside=())  # single words are meant to be in the message itself
         else:
-            kept |= {row + away for row, _ in most.most_common(_MAX_PLACED_ROWS // 4) for away in (-2, -1, 1, 2)}
-        scores = scored(held, self._places(kept), rarity, weights, sessions=not self._scope.session)
-        first = sorted(scores, key=lambda row: (-scores[row], -row))[: max(self._limit, _MAX_WEIGHED_ROWS)]
-        rows = self._database.query(_SELECT.format(source="(SELECT value AS id FROM json_each(?)) f"), (json(first),))
+            candidates |= {
+                row + distance
+                for row, _ in total_rarity.most_common(_MAX_PLACED_ROWS // 4)
+                for distance in (-2, -1, 1, 2)
+            }
+        scores = scored(held, self._places(candidates), rarity, weights, sessions=not self._scope.session)
+        best_rows = sorted(scores, key=lambda row: (-scores[row], -row))[: max(self._limit, _MAX_WEIGHED_ROWS)]
+        rows = self._database.query(
+            _SELECT.format(source="(SELECT value AS id FROM json_each(?)) f"), (json(best_rows),)
+        )
         return self._ranked([Candidate(*row, rank=scores[row[0]]) for row in rows])
 
     def _places(self, rows: set[int]) -> list[MessagePlace]:
@@ -258,26 +264,30 @@ def json(rows: Sequence[int]) -> str:
     return f"[{','.join(map(str, rows))}]"
 
 
-def _without_duplicates(found: list[Match]) -> list[Match]:
-    """The matches, with near duplicates put together: the newest takes the position of the best, the others go to the end."""
-    same = near_duplicates((m.candidate.id, m.candidate.text) for m in found)
-    if not same:
-        return found
-    newest = {first: max([first, *(key for key, of in same.items() if of == first)]) for first in same.values()}
-    by = {m.candidate.id: m for m in found}
-    others = {
-        first: tuple(k for k in (first, *(k for k, of in same.items() if of == first)) if k != new)
-        for first, new in newest.items()
+def _without_duplicates(matches: list[Match]) -> list[Match]:
+    """The matches, with near duplicates put together: the newest takes the position of the best, the others go to the
+    end."""
+    duplicate_of = near_duplicates((m.candidate.id, m.candidate.text) for m in matches)
+    if not duplicate_of:
+        return matches
+    newest_of = {
+        first: max([first, *(key for key, of in duplicate_of.items() if of == first)])
+        for first in duplicate_of.values()
     }
-    kept: list[Match] = []
-    for match in found:
+    match_of = {m.candidate.id: m for m in matches}
+    others_of = {
+        first: tuple(k for k in (first, *(k for k, of in duplicate_of.items() if of == first)) if k != new)
+        for first, new in newest_of.items()
+    }
+    result: list[Match] = []
+    for match in matches:
         id = match.candidate.id
-        if id in newest:
-            alike_ids = tuple(f"m{by[k].candidate.seq}" for k in others[id])
-            kept.append(msgspec.structs.replace(by[newest[id]], score=match.score, alike=alike_ids))
-        elif id not in same:
-            kept.append(match)
-    return kept + [msgspec.structs.replace(by[k], again=True) for ks in others.values() for k in ks]
+        if id in newest_of:
+            alike_ids = tuple(f"m{match_of[k].candidate.seq}" for k in others_of[id])
+            result.append(msgspec.structs.replace(match_of[newest_of[id]], score=match.score, alike=alike_ids))
+        elif id not in duplicate_of:
+            result.append(match)
+    return result + [msgspec.structs.replace(match_of[k], again=True) for ks in others_of.values() for k in ks]
 
 
 def _tests(scope: Scope) -> tuple[list[str], list[object]]:
@@ -318,7 +328,7 @@ def _tests(scope: Scope) -> tuple[list[str], list[object]]:
 
 
 def _side_of_compaction(name: str, than: str) -> str:
-    """The SQL condition that a message was message_entry before (`<`) or after (`>`) a compaction."""
+    """The SQL condition that a message was said before (`<`) or after (`>`) a compaction."""
     which = "NOT c.undone" if name == NEWEST else "c.id = ?"
     message_entry = "(SELECT g.entry FROM groups g WHERE g.session = m.session AND g.place = m.place)"
     compaction_entry = f"(SELECT max(c.entry) FROM compactions c WHERE c.session = m.session AND {which})"
@@ -329,32 +339,32 @@ def _side_of_compaction(name: str, than: str) -> str:
 
 
 def _hit(database: Database, match: Match, query: Query, marks: tuple[str, str]) -> Hit:
-    found = match.candidate
-    text, whole = passage(found.text, match.start)
+    candidate = match.candidate
+    text, whole = passage(candidate.text, match.start)
     return Hit(
-        session=found.session,
-        message=f"m{found.seq}",
-        role=found.role,
-        snippet=snippet(found.text, query.marked, marks, [u.root for u in query.units], match.start),
-        tokens=found.tokens,
-        compaction=_folded_by(database, found.session, found.place),
-        turn=found.turn,
-        at=found.at,
-        group=found.group,
-        title=found.title,
-        tool=found.tool,
+        session=candidate.session,
+        message=f"m{candidate.seq}",
+        role=candidate.role,
+        snippet=snippet(candidate.text, query.marked, marks, [u.root for u in query.units], match.start),
+        tokens=candidate.tokens,
+        compaction=_folded_by(database, candidate.session, candidate.place),
+        turn=candidate.turn,
+        at=candidate.at,
+        group=candidate.group,
+        title=candidate.title,
+        tool=candidate.tool,
         passage=text,
         whole=whole,
         alike=match.alike,
-        note=found.kind == "note",
+        note=candidate.kind == "note",
     )
 
 
 def _folded_by(database: Database, session: str, place: int) -> str:
     """The id of the latest compaction in force that covers a group, by its position in the record; empty where none does."""
-    found = database.query(
+    rows = database.query(
         "SELECT c.id FROM covers x JOIN compactions c ON c.session = x.session AND c.id = x.compaction "
         "WHERE x.session = ? AND x.first <= ? AND x.last >= ? AND NOT c.undone ORDER BY c.entry DESC LIMIT 1",
         (session, place, place),
     )
-    return str(found[0][0]) if found else ""
+    return str(rows[0][0]) if rows else ""

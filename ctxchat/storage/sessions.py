@@ -145,7 +145,10 @@ def _read_rows(database: Database, rest: str, values: Sequence[object], simpler:
     plain = ", ".join(SessionRow.__struct_fields__)
     for columns, order in ((_COLUMNS, rest), (plain, simpler)):
         with suppress(StorageError, msgspec.ValidationError):  # ValidationError: damage showed a row of another table
-            return [_row(one) for one in database.query(f"SELECT {columns} FROM sessions {order}", values)]
+            return [
+                _row(values_of_row)
+                for values_of_row in database.query(f"SELECT {columns} FROM sessions {order}", values)
+            ]
     return around_damage(database)
 
 
@@ -193,10 +196,10 @@ def _row(columns: Sequence[Any]) -> SessionRow:
 
 def row(database: Database, session: str) -> SessionRow:
     """The session with this full id. Raises StorageError when there is none."""
-    found = [one for one in _read_rows(database, "WHERE id = ?", (session,), "WHERE id = ?") if one.id == session]
-    if not found:
+    rows = [row for row in _read_rows(database, "WHERE id = ?", (session,), "WHERE id = ?") if row.id == session]
+    if not rows:
         raise StorageError(f"There is no session {session!r}.", "`ctxchat sessions list` shows them.")
-    return found[0]
+    return rows[0]
 
 
 def find_session(database: Database, prefix: str) -> str:
@@ -206,30 +209,30 @@ def find_session(database: Database, prefix: str) -> str:
     if not wanted or len(wanted) > 12 or not set(wanted) <= set(private_files.ALPHABET):
         raise UsageError(f"{prefix!r} is no session id.", "`ctxchat sessions list` shows them.")
     try:
-        found = database.query("SELECT id FROM sessions WHERE substr(id, 1, ?) = ? LIMIT 4", (len(wanted), wanted))
+        rows = database.query("SELECT id FROM sessions WHERE substr(id, 1, ?) = ? LIMIT 4", (len(wanted), wanted))
     except StorageError:
-        found = [(row.id,) for row in around_damage(database) if row.id.startswith(wanted)]
-    if not found:
+        rows = [(row.id,) for row in around_damage(database) if row.id.startswith(wanted)]
+    if not rows:
         raise UsageError(f"There is no session {prefix!r}.", "`ctxchat sessions list` shows them.")
-    if len(found) > 1:
-        names = ", ".join(session for (session,) in found[:3])
+    if len(rows) > 1:
+        names = ", ".join(session for (session,) in rows[:3])
         raise UsageError(
-            f"{prefix!r} begins several sessions: {names}{', …' if found[3:] else ''}.", "Give more of the id."
+            f"{prefix!r} begins several sessions: {names}{', …' if rows[3:] else ''}.", "Give more of the id."
         )
-    return str(found[0][0])
+    return str(rows[0][0])
 
 
 def latest(database: Database, folder: str = "") -> str:
     """The id of the session a person used last, in `folder` or (empty) in any folder; empty when there is none. A session whose
     folder is unknown counts for every folder."""
     where = "NOT delegated AND (? IN ('', folder) OR folder = '')"
-    found = _read_rows(
+    rows = _read_rows(
         database,
         f"WHERE {where} ORDER BY {_LAST_USED} LIMIT 1",
         (folder,),
         f"WHERE {where} ORDER BY updated DESC LIMIT 1",
     )
-    of_person = (row for row in found if not row.delegated and (not folder or row.folder in {folder, ""}))
+    of_person = (row for row in rows if not row.delegated and (not folder or row.folder in {folder, ""}))
     return next((row.id for row in of_person), "")
 
 
@@ -261,7 +264,7 @@ def append(database: Database, session: str, *records: Record, clear: bool = Fal
     database.write(append_records)
 
 
-def reckon(database: Database, session: str, used: int) -> None:
+def store_estimate(database: Database, session: str, used: int) -> None:
     """Store the gauge's estimate of a session's tokens for lists, unless a server has counted them. Raises StorageError."""
     with database.transaction() as connection:
         counted_by_server = "used AND NOT estimated"
@@ -308,11 +311,11 @@ def forget_unused(database: Database, session: str) -> None:
 def forget_long_unused(database: Database) -> None:
     """Delete the sessions that have had no entries for `EMPTY_KEPT`, except those that are open."""
     before = (datetime.fromisoformat(database.now()) - EMPTY_KEPT).isoformat()
-    found = database.query(
+    rows = database.query(
         "SELECT id FROM sessions WHERE created < ? AND NOT EXISTS (SELECT 1 FROM journal WHERE session = sessions.id)",
         (before,),
     )
-    for (session,) in found:
+    for (session,) in rows:
         with suppress(StorageError), hold_session(database, session):
             forget_unused(database, session)
 
@@ -326,7 +329,7 @@ def fork(database: Database, session: str, up_to: str = "") -> str:
     source = row(database, session)
     records, _ = loading.read_records(database, session)
     records += loading.cut_off(database, session, fold(records))[0]
-    copied = fitting(cut(records, up_to) if up_to else records)
+    copied = consistent(entries_up_to(records, up_to) if up_to else records)
     title = _numbered_title(database, source.title, "Branch of", "Branch {} of")
     copied = [*copied, Named(title)] if title else copied
     new = create(database, title=title, model=source.model, parent=session, folder=source.folder, records=copied)
@@ -341,7 +344,7 @@ def fork(database: Database, session: str, up_to: str = "") -> str:
         delete(database, new)
         raise
     if source.estimated and not up_to:
-        reckon(database, new, source.used)
+        store_estimate(database, new, source.used)
     return new
 
 
@@ -367,7 +370,7 @@ def hand_off(database: Database, session: str, title: str = "") -> str:
     return create(database, title=title, model=source.model, parent=session, folder=source.folder, records=records)
 
 
-def cut(records: Iterable[Record], up_to: str) -> list[Record]:
+def entries_up_to(records: Iterable[Record], up_to: str) -> list[Record]:
     """The entries up to and including the message or change with the id `up_to`. Raises UsageError when there is none."""
     kept: list[Record] = []
     for record in records:
@@ -383,7 +386,7 @@ def cut(records: Iterable[Record], up_to: str) -> list[Record]:
     )
 
 
-def fitting(records: Iterable[Record]) -> list[Record]:
+def consistent(records: Iterable[Record]) -> list[Record]:
     """The entries that are consistent among themselves: without changes of groups they do not hold, without undoing such changes,
     and without compactions that have no end."""
     groups: set[str] = set()

@@ -55,9 +55,9 @@ def _bound(text: str, start: int, last: int, *, first: bool) -> int:
     """The offset after the end of a line between two offsets, else of a sentence, else of a word: the first such end, or the
     last."""
     for bound in (_LINE_END, _SENTENCE_END, _WORD_END):
-        found = [match.end() for match in bound.finditer(text, start, last)]
-        if found:
-            return found[0] if first else found[-1]
+        ends = [match.end() for match in bound.finditer(text, start, last)]
+        if ends:
+            return ends[0] if first else ends[-1]
     return start if first else last - 1
 
 
@@ -65,9 +65,9 @@ def _loose(term: str, *, whole: bool = True) -> str:
     """The regular expression for a term, with any punctuation between its words, as in the index. `whole` excludes parts of
     longer words."""
     words = re.findall(r"\w+", fold(term)) or [term]
-    found = r"[\W_]+".join(re.escape(word) for word in words)
+    regex = r"[\W_]+".join(re.escape(word) for word in words)
     before, after = (r"(?<![^\W_])", r"(?![^\W_])") if whole else ("", "")
-    return f"{before if _spaced(words[0][:1]) else ''}{found}{after if _spaced(words[-1][-1:]) else ''}"
+    return f"{before if _spaced(words[0][:1]) else ''}{regex}{after if _spaced(words[-1][-1:]) else ''}"
 
 
 def _beginning(part: str) -> str:
@@ -81,16 +81,16 @@ def _spaced(text: str) -> bool:
 
 
 def _first(text: str, pattern: re.Pattern[str], near: int) -> int | None:
-    found = pattern.search(text, near) or pattern.search(text) or pattern.search(fold(text[:_MAX_FOLDED_CHARS]))
-    return found.start() if found else None
+    match = pattern.search(text, near) or pattern.search(text) or pattern.search(fold(text[:_MAX_FOLDED_CHARS]))
+    return match.start() if match else None
 
 
 def _mark(line: str, pattern: re.Pattern[str], marks: tuple[str, str]) -> str:
     pieces: list[str] = []
     last = 0
-    for found in pattern.finditer(fold(line)):
-        pieces += (line[last : found.start()], marks[0], line[found.start() : found.end()], marks[1])
-        last = found.end()
+    for match in pattern.finditer(fold(line)):
+        pieces += (line[last : match.start()], marks[0], line[match.start() : match.end()], marks[1])
+        last = match.end()
     return "".join([*pieces, line[last:]])
 
 

@@ -19,7 +19,7 @@ from ctxchat.core.options import Options
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.strategies.base import DEFERRED
 from ctxchat.core.view import problems
-from ctxchat.storage.sessions import fitting
+from ctxchat.storage.sessions import consistent
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import Writer
 from tests.doubles.scripted import ScriptedModel, calls, says
@@ -215,5 +215,5 @@ def test_a_group_waits_until_it_was_changed_and_a_branch_knows_only_its_own(acts
     found = fold(records)
     assert found.deferred == waiting
     half = groups[: len(groups) // 2]
-    branch = fold(fitting([Sealed(half), *records[1:]]))
+    branch = fold(consistent([Sealed(half), *records[1:]]))
     assert branch.skipped == () and set(branch.deferred) <= {g.id for g in half}

@@ -57,7 +57,7 @@ async def test_what_is_found_is_brought_in_and_offered_no_more(home: Path) -> No
         last = [t for t in told if isinstance(t, ReadSoFar)][-1]
         assert last.read == last.of > 0
         assert not await importable(database, None)
-        while database.take_in_more():
+        while database.index_pending():
             pass
         assert len(sessions.rows(database)) == 2
         assert archive.search(database, "the question meant")

@@ -31,14 +31,14 @@ def test_one_a_day_when_something_changed(tmp_path: Path) -> None:
         assert not backups.is_due(database, 3)  # there is nothing in it
         session = sessions.create(database, records=turns(3))
         assert backups.is_due(database, 3) and not backups.is_due(database, 0)
-        copy = backups.daily(database, 3, MUCH)
+        copy = backups.make_daily(database, 3, MUCH)
         assert copy and copy.stat().st_mode & 0o077 == 0
         assert not backups.is_due(database, 3)
         sessions.append(database, session, *turns(4)[-3:])
         assert not backups.is_due(database, 3)
         aged(tmp_path, DAY + 1)
         assert backups.is_due(database, 3)
-        backups.daily(database, 3, MUCH)
+        backups.make_daily(database, 3, MUCH)
         now = time.time() + 2 * DAY  # the clock is set back by two days
         newest = max((tmp_path / "backups").glob("daily-*"), key=lambda p: p.name)
         os.utime(newest, (now, now))
@@ -50,15 +50,15 @@ def test_few_are_kept_and_a_damaged_store_pushes_none_out(tmp_path: Path) -> Non
     stamps = iter(f"2026-01-{n:02}T03:04:05.000Z" for n in range(1, 30))
     with Database(tmp_path, now=lambda: next(stamps)) as database:
         sessions.create(database, records=turns(3))
-        names = [copy.name for _ in range(4) if (copy := backups.daily(database, 2, MUCH))]
+        names = [copy.name for _ in range(4) if (copy := backups.make_daily(database, 2, MUCH))]
         assert [row.name for row in backups.list_backups(tmp_path)] == [names[3], names[2]]
-        assert backups.daily(database, 2, 1000) is None
-        assert backups.daily(database, 3, int(database.path.stat().st_size * 1.5))
+        assert backups.make_daily(database, 2, 1000) is None
+        assert backups.make_daily(database, 3, int(database.path.stat().st_size * 1.5))
         assert len(backups.list_backups(tmp_path)) == 1
     clean = (tmp_path / FILE).read_bytes()
     (tmp_path / FILE).write_bytes(clean[:8192] + b"\xa5" * 4096 + clean[12288:])
     with Database(tmp_path) as database:
-        assert backups.daily(database, 1, MUCH) is None
+        assert backups.make_daily(database, 1, MUCH) is None
     assert len(list((tmp_path / "backups").iterdir())) == 1
 
 
@@ -68,14 +68,14 @@ def test_one_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
         stop = threading.Event()
         stop.set()
         with pytest.raises(backups.Stopped):
-            backups.daily(database, 3, MUCH, stop)
+            backups.make_daily(database, 3, MUCH, stop)
         assert list((tmp_path / "backups").iterdir()) == []
 
 
 def test_the_way_back_keeps_what_is_there(tmp_path: Path) -> None:
     with Database(tmp_path) as database:
         old = sessions.create(database, title="old", records=turns(3))
-        copy = backups.daily(database, 3, MUCH)
+        copy = backups.make_daily(database, 3, MUCH)
         sessions.append(database, old, *turns(5)[-6:])
         new = sessions.create(database, title="new", records=turns(2))
         assert copy
@@ -101,7 +101,7 @@ def test_the_way_back_keeps_what_is_there(tmp_path: Path) -> None:
 def test_a_damaged_or_foreign_copy_is_refused_and_nothing_changes(tmp_path: Path) -> None:
     with Database(tmp_path) as database:
         sessions.create(database, records=turns(3))
-        copy = backups.daily(database, 3, MUCH)
+        copy = backups.make_daily(database, 3, MUCH)
         assert copy
     before = (tmp_path / FILE).read_bytes()
     copy.write_bytes(copy.read_bytes()[:8192] + b"\xa5" * 4096 + copy.read_bytes()[12288:])

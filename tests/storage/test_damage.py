@@ -234,16 +234,16 @@ def test_writes_that_went_with_the_log_are_told(tmp_path: Path, left: str) -> No
         cut = {"nothing": b"", "half": content[: len(content) // 2], "zeros": bytes(len(content))}[left]
         (data / log.name).write_bytes(cut)
     with Database(tmp_path / "whole") as database:
-        assert not database.missed()
+        assert not database.missing_writes()
     for _ in range(2):
         with Database(data) as database:
             assert len(loading.load_state(database, session).state.ledger.messages()) < 11
-            (told,) = database.missed()
+            (told,) = database.missing_writes()
             assert "what was written last is missing" in told and "writes or more" in told
             assert told in [fault.what for fault in inspection.inspect(database).faults]
     repair.repair(data)
     with Database(data) as database:
-        assert not database.missed() and not inspection.inspect(database).faults, "who repaired it was told"
+        assert not database.missing_writes() and not inspection.inspect(database).faults, "who repaired it was told"
 
 
 def test_a_row_that_only_a_damaged_index_names_keeps_no_store_from_opening(tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ def test_the_journal_is_gone_through_once_for_all_sessions_that_are_damaged(stor
     with Heard(store.folder) as database:
         assert {s: said(database, s) for s in store.sessions} == store.texts and database.passes == len(store.sessions)
         database.passes = 0
-        keys = around.BySession(database.query)
+        keys = around.RowsBySession(database.query)
         loaded = [
             loading.load_state(database, session, keys=keys).state.ledger.messages() for session in store.sessions
         ]

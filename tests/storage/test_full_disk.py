@@ -59,7 +59,7 @@ def test_a_session_can_be_deleted_on_a_full_disk_and_gives_its_room(disk: Path) 
         assert database.query("SELECT count(*) FROM journal WHERE session = ?", (gone,)) == [(0,)]
         sessions.append(database, kept, *turns(25)[60:])
         assert len(loading.load_state(database, kept).state.ledger.messages()) == 100
-        assert database.check() == [] and database.cramped()
+        assert database.check() == [] and database.low_disk_warning()
 
 
 def test_it_can_be_deleted_while_another_has_the_store_open(disk: Path) -> None:

@@ -33,7 +33,7 @@ def long_talk() -> list[Record]:
 
 
 def bring(database: Database, many: int) -> tuple[str, bool]:
-    return origins.bring(database, ORIGIN, lambda _: conversation(many), lambda: SessionListing(many))
+    return origins.import_session(database, ORIGIN, lambda _: conversation(many), lambda: SessionListing(many))
 
 
 def test_others_write_while_a_session_is_made_ready(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_others_write_while_a_session_is_made_ready(tmp_path: Path) -> None:
             assert seen[9:] == 9 * [900]
         assert sessions.row(chat, session).messages == 950
         assert sessions.row(chat, session).title == "word1 of the talk"
-        while chat.take_in_more():
+        while chat.index_pending():
             pass
         assert archive.search(chat, "word950") and chat.check() == []
     assert not list(tmp_path.rglob(ASIDE))
@@ -72,7 +72,7 @@ def test_one_that_fails_leaves_nothing_and_comes_in_whole_later(tmp_path: Path) 
 
     with Database(tmp_path) as database:
         with pytest.raises(StorageError):
-            origins.bring(database, ORIGIN, cut_short, lambda: SessionListing(500))
+            origins.import_session(database, ORIGIN, cut_short, lambda: SessionListing(500))
         assert not sessions.rows(database) and not list(tmp_path.rglob(ASIDE))
         session, new = bring(database, 600)
         assert new and sessions.row(database, session).messages == 600
@@ -93,7 +93,7 @@ with Database(Path(sys.argv[1])) as database:
     def records(session):
         session_files.attach(private_files.session_folder(database.folder, session), "shot.png", b"pixels")
         return long_talk()
-    origins.bring(database, ORIGIN, records, lambda: origins.SessionListing({LONG}))
+    origins.import_session(database, ORIGIN, records, lambda: origins.SessionListing({LONG}))
 """
 
 
@@ -117,7 +117,7 @@ def test_a_long_one_is_copied_in_pieces_and_a_kill_leaves_nothing(tmp_path: Path
         other.execute("ROLLBACK")
         assert [row.id for row in sessions.rows(chat)] == [kept]
         assert inspection.inspect(chat).faults == ()
-        while chat.take_in_more():
+        while chat.index_pending():
             pass
         assert {hit.session for hit in archive.search(chat, "word3")} == {kept}
     with Database(tmp_path) as later:
@@ -140,7 +140,9 @@ def test_one_under_way_is_left_alone_by_others_that_start(tmp_path: Path) -> Non
             with Database(tmp_path) as other:
                 assert sessions.rows(other) == [] and inspection.inspect(other).faults == ()
 
-        session, _ = origins.bring(database, ORIGIN, lambda _: long_talk(), lambda: SessionListing(LONG), going_on)
+        session, _ = origins.import_session(
+            database, ORIGIN, lambda _: long_talk(), lambda: SessionListing(LONG), going_on
+        )
         assert sessions.row(database, session).messages == LONG
         assert len(loading.load_state(database, session).state.ledger.groups) == LONG
 
@@ -154,7 +156,7 @@ def test_stopped_between_two_pieces_it_leaves_nothing(tmp_path: Path) -> None:
 
     with Database(tmp_path) as database:
         with pytest.raises(KeyboardInterrupt):
-            origins.bring(database, ORIGIN, lambda _: long_talk(), lambda: SessionListing(LONG), going_on)
+            origins.import_session(database, ORIGIN, lambda _: long_talk(), lambda: SessionListing(LONG), going_on)
         assert database.query("SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM doomed)") == [(0,)]
         assert not any((tmp_path / "sessions").iterdir()) and database.check() == []
 
@@ -163,19 +165,19 @@ def test_stopped_between_two_pieces_it_leaves_nothing(tmp_path: Path) -> None:
 def test_of_one_that_has_grown_only_what_differs_is_written(tmp_path: Path, change: int) -> None:
     with Database(tmp_path) as database:
         session, _ = bring(database, 60)
-        while database.take_in_more():
+        while database.index_pending():
             pass
         before = dict(database.query("SELECT seq, id FROM messages"))
         newer = conversation(90)
         newer[change] = Sealed((user(change + 1, "said otherwise", change + 1),))
-        again, new = origins.bring(database, ORIGIN, lambda _: newer, lambda: SessionListing(90))
+        again, new = origins.import_session(database, ORIGIN, lambda _: newer, lambda: SessionListing(90))
         assert (again, new) == (session, False)
         after = dict(database.query("SELECT seq, id FROM messages"))
         assert {seq for seq, row in after.items() if before.get(seq) == row} >= set(range(1, change + 1))
         assert [g.first.text for g in loading.load_state(database, session).state.ledger.groups] == [
             r.groups[0].first.text for r in newer if isinstance(r, Sealed)
         ]
-        while database.take_in_more():
+        while database.index_pending():
             pass
         assert database.check() == []
         assert len(archive.search(database, "otherwise")) == 1
@@ -184,8 +186,8 @@ def test_of_one_that_has_grown_only_what_differs_is_written(tmp_path: Path, chan
 def test_files_in_which_nothing_is_new_are_known(tmp_path: Path) -> None:
     with Database(tmp_path) as database:
         bring(database, 2)
-        origins.seen(database, SessionOrigin("agent:1", "/copy", 5, 5))
-        origins.seen(database, SessionOrigin("", "/empty", 0, 7))
+        origins.remember_file(database, SessionOrigin("agent:1", "/copy", 5, 5))
+        origins.remember_file(database, SessionOrigin("", "/empty", 0, 7))
         assert origins.imported_files(database) == {"/f": (1, 1), "/copy": (5, 5), "/empty": (0, 7)}
-        origins.seen(database, SessionOrigin("agent:1", "/f", 2, 9))
+        origins.remember_file(database, SessionOrigin("agent:1", "/f", 2, 9))
         assert origins.imported_files(database)["/f"] == (2, 9)

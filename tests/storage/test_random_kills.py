@@ -32,9 +32,9 @@ with Database(pathlib.Path(sys.argv[1])) as database:
             print("deleting", gone, 0, flush=True)
             sessions.delete(database, gone)
         elif what < 0.2:
-            database.renew_index()
+            database.rebuild_index()
         elif what < 0.25:
-            backups.daily(database, 2, 10**9)
+            backups.make_daily(database, 2, 10**9)
         else:
             row = chance.choice(rows)
             sessions.append(database, row.id, Sealed((user(row.messages + 1, "word " * chance.randrange(2000)),)))

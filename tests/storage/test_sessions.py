@@ -245,7 +245,7 @@ def test_a_fork_from_a_message_takes_its_group_whole(database: Database) -> None
 
 def test_a_fork_leaves_out_what_does_not_fit(database: Database) -> None:
     records = [*turns(1), compaction("bad", "g1", "g77"), Undone("bad"), CompactionBegun("p"), compaction("good", "g1")]
-    assert sessions.fitting(records) == [*turns(1), compaction("good", "g1")]
+    assert sessions.consistent(records) == [*turns(1), compaction("good", "g1")]
 
 
 # ── spilled texts ───────────────────────────────────────────────────────────────────────────────────────────────────

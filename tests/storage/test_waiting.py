@@ -15,7 +15,7 @@ from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Message
 from ctxchat.storage import archive, index, sessions
 from ctxchat.storage.database import Database
-from ctxchat.storage.origins import SessionListing, SessionOrigin, bring
+from ctxchat.storage.origins import SessionListing, SessionOrigin, import_session
 from tests.examples import examples
 
 MANY = index.FIRST_MESSAGES + 300
@@ -30,18 +30,18 @@ def found(database: Database, word: str) -> list[str]:
 
 
 def complete(database: Database) -> None:
-    while database.take_in_more():
+    while database.index_pending():
         pass
 
 
 def test_an_index_made_anew_finds_the_newest_at_once_and_all_in_the_end(database: Database) -> None:
     session = sessions.create(database, records=[conversation([f"word{n}" for n in range(MANY)])])
     assert database.indexed == 1.0
-    database.renew_index()
+    database.rebuild_index()
     assert found(database, f"word{MANY - 1}") == [session]
     before = database.indexed
     assert 0 < before < 1
-    assert database.take_in_more()
+    assert database.index_pending()
     assert database.indexed > before
     complete(database)
     assert database.indexed == 1.0
@@ -51,7 +51,7 @@ def test_an_index_made_anew_finds_the_newest_at_once_and_all_in_the_end(database
 
 async def test_recall_says_how_far_the_index_is(database: Database) -> None:
     session = sessions.create(database, records=[conversation([f"word{n}" for n in range(MANY)])])
-    database.renew_index()
+    database.rebuild_index()
     assert "of all messages so far" in await Recollection(database, session).search("word3")
     complete(database)
     assert "so far" not in await Recollection(database, session).search("word3")
@@ -60,15 +60,15 @@ async def test_recall_says_how_far_the_index_is(database: Database) -> None:
 def test_another_process_that_writes_is_not_waited_for(tmp_path: Path) -> None:
     with Database(tmp_path) as database:
         sessions.create(database, records=[conversation([f"word{n}" for n in range(MANY)])])
-        database.renew_index()
+        database.rebuild_index()
         waited = database.indexed
         other = sqlite3.connect(database.path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        assert database.take_in_more()
+        assert database.index_pending()
         assert database.indexed == waited
         other.execute("ROLLBACK")
         other.close()
-        assert database.take_in_more()
+        assert database.index_pending()
         assert database.indexed > waited
 
 
@@ -82,7 +82,7 @@ def test_what_lies_on_a_damaged_page_is_left_out(tmp_path: Path) -> None:
         file.seek((page - 1) * size)
         file.write(b"\xff" * size)
     with Database(tmp_path) as database:
-        database.renew_index()
+        database.rebuild_index()
         complete(database)
         assert database.indexed == 1.0
         (held,) = database.query("SELECT count(*) FROM fts.search_docsize")[0]
@@ -107,16 +107,16 @@ def test_in_any_order(steps: list[str]) -> None:
                 there[sessions.create(database, records=[words])] = word
             elif step == "imported":
                 origin = SessionOrigin(f"agent:{number}", "/f", 1, 1)
-                session = bring(database, origin, lambda _, words=words: [words], lambda: SessionListing(2))[0]
+                session = import_session(database, origin, lambda _, words=words: [words], lambda: SessionListing(2))[0]
                 there[session] = word
             elif step.startswith("deleted") and there:
                 session = list(there)[0 if step == "deleted first" else -1]
                 sessions.delete(database, session)
                 del there[session]
             elif step == "renewed":
-                database.renew_index()
+                database.rebuild_index()
             elif step == "taken":
-                database.take_in_more()
+                database.index_pending()
             with database.transaction() as connection:
                 index.verify(connection)
         complete(database)

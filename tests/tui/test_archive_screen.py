@@ -20,7 +20,7 @@ from ctxchat.core.tokens import TokenCounter
 from ctxchat.presentation.compactions import archived, compaction_entries, compared, previous, put_away
 from ctxchat.presentation.text import short
 from ctxchat.storage.archive import Archived
-from ctxchat.storage.exporting import FOLDER, write_pass
+from ctxchat.storage.exporting import FOLDER, write_compaction
 from ctxchat.tui.panels.archive import ArchiveScreen
 from ctxchat.tui.panels.panel import Confirm, Heading
 from ctxchat.tui.panels.reader import MAX_SHOWN_CHARS, ReaderScreen, whole_message
@@ -411,7 +411,7 @@ def test_secrets_do_not_leave_with_an_export(tmp_path: Path) -> None:
     one = next(p for p in compaction_entries(of.state) if p.change)
     assert one.change is not None
     archived_ = Archived("s1", one.change, put_away(one, type(ledger)(groups, ledger.changes)))
-    text = write_pass(tmp_path, archived_).read_text()
+    text = write_compaction(tmp_path, archived_).read_text()
     assert "a1B2a1B2" not in text and "[masked" in text
     assert all(json.loads(line) for line in text.splitlines())
 

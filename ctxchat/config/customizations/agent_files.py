@@ -35,7 +35,7 @@ def agent_table(fields: dict[str, Any], body: str) -> dict[str, Any]:
         table["prompt"] = body.strip()
     tools = names_of(fields, "tools")
     if tools is not None and "*" not in tools:
-        table["tools"] = list(dict.fromkeys(found for tool in tools if (found := _tool(tool))))
+        table["tools"] = list(dict.fromkeys(name for tool in tools if (name := _tool(tool))))
     model = text_of(fields, "model")
     if "/" in model:
         table["model"] = model

@@ -41,10 +41,10 @@ def _fields(head: str) -> dict[str, Any]:
     import yaml
 
     try:  # the loader that reads every value as text and ignores tags
-        found = yaml.load(head, getattr(yaml, "CBaseLoader", yaml.BaseLoader))
+        tree = yaml.load(head, getattr(yaml, "CBaseLoader", yaml.BaseLoader))
     except (yaml.YAMLError, RecursionError):
         return _by_lines(lines)
-    return {key: _texts(value) for key, value in found.items()} if isinstance(found, dict) else {}
+    return {key: _texts(value) for key, value in tree.items()} if isinstance(tree, dict) else {}
 
 
 def _texts(value: Any) -> Any:
@@ -56,16 +56,16 @@ def _texts(value: Any) -> Any:
 
 def _by_lines(lines: list[str]) -> dict[str, Any]:
     """The fields of a front matter that is no valid YAML: each with the indented lines that follow it."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     name = ""
     for line in lines:
         match = _FIELD.fullmatch(line)
         if match and not line[0].isspace():
             name = match[1]
-            found[name] = match[2].strip().strip("'\"").lstrip(">|-+ ")
+            fields[name] = match[2].strip().strip("'\"").lstrip(">|-+ ")
         elif name:
-            found[name] = f"{found[name]} {line.strip()}".strip()
-    return {key: _scalar(value) for key, value in found.items()}
+            fields[name] = f"{fields[name]} {line.strip()}".strip()
+    return {key: _scalar(value) for key, value in fields.items()}
 
 
 def _scalar(text: str) -> str | bool | None:

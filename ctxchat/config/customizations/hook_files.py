@@ -39,8 +39,8 @@ def find_hooks(place: CustomizationFolder) -> Iterator[tuple[dict[str, Any], str
         if file.problem:
             yield Problem(file.problem, file=str(path))
         elif isinstance(tree, dict) and tree.get("disableAllHooks") is not True:
-            for found in _hooks(tree.get("hooks"), str(path)):
-                yield found if isinstance(found, Problem) else (found, str(path))
+            for hook in _hooks(tree.get("hooks"), str(path)):
+                yield hook if isinstance(hook, Problem) else (hook, str(path))
 
 
 def _hooks(tree: Any, file: str) -> Iterator[dict[str, Any] | Problem]:

@@ -66,14 +66,14 @@ def user_places(config: Path, environ: Mapping[str, str]) -> tuple[Customization
 
 def read_source(path: Path, place: CustomizationFolder) -> SourceFile:
     """A file as text. Never raises OSError."""
-    found = read_checked(path, place.within, MAX_FILE_BYTES + 1)
-    if found.problem:
-        return SourceFile(path, problem=found.problem)
-    if found.size > MAX_FILE_BYTES:
+    file = read_checked(path, place.within, MAX_FILE_BYTES + 1)
+    if file.problem:
+        return SourceFile(path, problem=file.problem)
+    if file.size > MAX_FILE_BYTES:
         return SourceFile(path, problem=f"is larger than {MAX_FILE_BYTES // 1000} kB")
-    if b"\0" in found.data:
+    if b"\0" in file.data:
         return SourceFile(path, problem="is not a text file")
-    return SourceFile(path, found.data.decode("utf-8-sig", errors="replace"))
+    return SourceFile(path, file.data.decode("utf-8-sig", errors="replace"))
 
 
 def exists(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""How one option is described: type, range, unit, help and effect, where its words come from and where it counts."""
+"""Describes an option of the settings: range, unit, help and effect, the source of its names, and where it counts."""
 
 from typing import Any, Literal
 
@@ -23,11 +23,11 @@ Unit = Literal[
 ]
 Names = Literal["strategies", "providers", "transforms", "tools"]
 Counts = Literal["at once", "from the next session on", "from the next start on"]
-"""When a saved edit comes into force in a program that runs."""
+"""When a saved edit comes into force in a running program."""
 
 Rewrites = Literal["", "messages", "all"]
-"""What of a conversation under way goes out in another form once an edit is in force, which a provider's cache pays for: nothing,
-messages, or instructions and tools as well."""
+"""The part of a running conversation that an edit changes in later requests, so that the provider's cache no longer holds it:
+nothing, the messages, or instructions and tools as well."""
 
 NOW: Counts = "at once"
 
@@ -36,11 +36,12 @@ PROVIDERS = ("skills", "workspace", "identity")
 
 
 SHOWN_STRATEGIES = ("pipeline", "summarize", "truncate")
-"""Those that settings tell of. The others are taken too: for programs that use the library, and for who knows what they do."""
+"""The strategies that the documentation of settings names. Others are accepted too; they are meant for programs that use the
+library."""
 
 
 def own_names(names: Names | None) -> tuple[str, ...]:
-    """The words of an open list that come with the program; plug-ins add to them. Tools are known to the agent only."""
+    """The names of a list that come with the program; plug-ins add to them. Empty for tools, which only the agent knows."""
     if names == "strategies":
         from ctxchat.core.strategies.builtin import builtin_strategies  # only where a setting names one
         from ctxchat.core.strategies.planning import PlanOptions
@@ -50,13 +51,12 @@ def own_names(names: Names | None) -> tuple[str, ...]:
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What the schema says about one option besides its type.
+    """The description of an option in the schema, besides its type.
 
-    `effect` says what more or less of it does. `trust`: in a project's file it counts in a trusted folder only. `own`: in no
-    project's file at all.
-    `append`: layers add to it instead of replacing it. `names`: the open list its words come from (plug-ins add to it).
-    `partial`: a free table that holds any options of this one. `counts`: when an edit comes into force. `rewrites`: what was sent
-    goes out otherwise then.
+    `effect` says what a higher or lower value does. With `trust`, a project's file can set it in a trusted folder only; with
+    `own`, not at all. With `append`, layers add to it instead of replacing it. `names` is the list its names come from, to which
+    plug-ins add. `partial` marks a free table that may hold any options of that table. `counts` says when an edit comes into
+    force, and `rewrites` what of a running conversation it changes in later requests.
     """
 
     help: str = ""
@@ -86,7 +86,7 @@ def opt(
     ge: float | None = None,
     le: float | None = None,
 ) -> Meta:
-    """The description of one option: its `Facts`, and the least and the most it may be."""
+    """The annotation of an option: its `Facts`, and its lowest and highest value."""
     facts = Facts(help, unit, effect, trust, own, append, names, partial, counts, rewrites)
     limits: dict[str, Any] = {k: v for k, v in (("ge", ge), ("le", le)) if v is not None}
     return Meta(description=help, extra={"facts": facts}, **limits)

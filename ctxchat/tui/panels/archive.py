@@ -24,7 +24,7 @@ from ctxchat.presentation.compactions import (
 from ctxchat.presentation.fill import fill_points
 from ctxchat.presentation.text import clock, one_line
 from ctxchat.storage.archive import Archived
-from ctxchat.storage.exporting import FOLDER, write_pass
+from ctxchat.storage.exporting import FOLDER, write_compaction
 from ctxchat.tui.panels import compaction_text
 from ctxchat.tui.panels.compaction_detail import TABS, CompactionDetail
 from ctxchat.tui.panels.panel import Panel
@@ -243,6 +243,6 @@ class ArchiveScreen(Panel[str]):
             return
         groups = await self._session.attachments.carried(put_away(one, self._session.state.ledger))
         archived = Archived(self._session.id, one.change, groups, undone=one.undone)
-        written = await self.attempt(asyncio.to_thread(write_pass, self._services.workspace / FOLDER, archived))
+        written = await self.attempt(asyncio.to_thread(write_compaction, self._services.workspace / FOLDER, archived))
         if written is not None:
             self.notify_here(f"Written to {written}")
