@@ -1,8 +1,8 @@
-"""The cache gauge: what a server is left holding by each request, and what that comes to for the next one. A fold over what was
-sent and what the server counted. Pure.
+"""The cache gauge: computes which prefixes of past requests a server keeps in its prompt cache, and what that saves the next one.
 
-Providers keep the beginning of a request where it ended, and where its head did if that is marked, for a while from when the
-request *started*; each hit renews what was read. Where nothing is promised, what was read last time is probably there.
+A prefix is counted in messages, with the tools as the first. Providers keep a request up to its end, and up to each mark in it,
+for some time from when the request *started*; each hit renews what was read. Where a provider promises nothing, what was read
+last time is probably still there. Pure: knows only what was sent and what the server counted.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from ctxchat.core.times import epoch
 from ctxchat.core.view import Item, View
 
 MAX_HELD, MAX_COLD = 1_024, 24
-"""Beginnings that are remembered of a model's requests, and how many of them that went cold: whichever of those that are held the
-next request begins with is found."""
+"""How many prefixes are remembered for a model, and how many of them may be cold (expired); many, so that the longest one with
+which the next request begins is among them."""
 
 PROBABLE_LIFE_S = 600
-"""Seconds for which what was read last time is believed to be there, where nothing is promised: the shortest that providers
-without a promise speak of."""
+"""Seconds for which a prefix that was read is believed to stay cached where nothing is promised: the shortest time that such
+providers mention."""
 
 READ_SHARE = 0.9
-"""Of what was held, the part that has to be read for it not to count as lost: servers without marks read in steps."""
+"""A prefix counts as lost when less than this share of it is read; not all of it, since servers without marks read in steps."""
 
 
 class CacheRules(msgspec.Struct, frozen=True):
-    """How a server keeps what it is sent. `life` are the seconds that it promises, 0 for no promise; `long`: that is its longer
-    life, which costs more to write. `marks`: beginnings of a request are marked, and kept as well (`marked_lengths`)."""
+    """How a server caches prompts. `life` is the time in seconds that it promises to keep them, 0 for no promise; `long`: that is
+    the longer of its two times, which costs more to write. `marks`: it also keeps the prefixes marked in a request
+    (`marked_lengths`)."""
 
     life: int = 0
     long: bool = False
@@ -42,8 +43,8 @@ class CacheRules(msgspec.Struct, frozen=True):
 
 
 def marked_lengths(view: View) -> tuple[int, ...]:
-    """The beginnings of a view that are marked besides its end, by their messages (tools being the first): its head, and where
-    the last two requests ended."""
+    """The lengths of the prefixes of a view that are marked besides its whole: its head, and the ends of the last two
+    requests."""
     items = view.items
     head = next((n for n, item in enumerate(items) if item.message.role != "system"), len(items))
     replies = [n for n, item in enumerate(items) if item.message.role == "assistant"]
@@ -52,19 +53,19 @@ def marked_lengths(view: View) -> tuple[int, ...]:
 
 
 MAX_LOOKBACK_BLOCKS = 20
-"""Blocks before a mark (Anthropic), or places from the end where a request may have ended (OpenAI), at which a cache is looked
-for."""
+"""How far back from a mark a cached prefix is looked for: blocks (Anthropic), or positions at which a request may have ended
+(OpenAI)."""
 
 
 class Beginning(msgspec.Struct, frozen=True):
-    """A beginning of a view that a server holds, and the id of its last message; empty for none of the record."""
+    """A prefix of a view that a server holds, with the id of its last message; empty where that is no message of the record."""
 
     held: HeldPrefix
     message: str
 
 
 def found_beginnings(view: View, held: Sequence[HeldPrefix], rules: CacheRules) -> tuple[Beginning, ...]:
-    """Those that a server finds of a view of which it holds these, the longest first."""
+    """Those of the prefixes `held` that a server will find when this view is sent to it, the longest first."""
     marks = (*marked_lengths(view), len(view.items) + 1) if held and rules.marks else (len(view.items) + 1,)
     reach = (
         {mark: _reach(view.items[: mark - 1], marks=rules.marks) if rules.life else 0 for mark in marks} if held else {}
@@ -78,7 +79,7 @@ def found_beginnings(view: View, held: Sequence[HeldPrefix], rules: CacheRules) 
 
 
 def _reach(items: Sequence[Item], *, marks: bool) -> int:
-    """The shortest beginning that is looked for from the end of these, by its messages, tools being the first."""
+    """The length of the shortest prefix that a server looks for from the end of these items."""
     total, after = 0, ""
     for place in range(len(items) - 1, -1, -1):
         message = items[place].message
@@ -90,7 +91,8 @@ def _reach(items: Sequence[Item], *, marks: bool) -> int:
 
 
 def _blocks(message: Message, after: str) -> int:
-    """At most so many blocks it is sent as before one of this role: neighbouring results are one, and so are calls."""
+    """The largest number of blocks that a message is sent as when one of the role `after` follows. Neighbouring results count as
+    one block, and so do the calls of a message."""
     reasoning = message.reasoning.received if message.reasoning else None
     if reasoning is not None:
         return len(msgspec.json.decode(reasoning.blocks)) if reasoning.form == "messages" else 1
@@ -101,20 +103,20 @@ def _blocks(message: Message, after: str) -> int:
 
 
 def held_after(held: Sequence[HeldPrefix], sent: SentPrefix, usage: Usage) -> tuple[HeldPrefix, ...]:
-    """What a server was left holding after a request, the newest last; what went cold meanwhile stays among it, since its tokens
+    """The prefixes that a server holds after a request, the newest last. Expired ones stay in the list, since their token counts
     are known."""
     start = epoch(sent.started)
     if not sent.life:
-        read = start and usage.cached and not usage.estimated
+        was_read = start and usage.cached and not usage.estimated
         until = start + PROBABLE_LIFE_S
-        return (HeldPrefix(sent.length, sent.digest, usage.prompt, until, 0, False, sent.effort),) if read else ()
+        return (HeldPrefix(sent.length, sent.digest, usage.prompt, until, 0, False, sent.effort),) if was_read else ()
     if usage.estimated or not usage.cached + usage.written:
         return tuple(held)
     known = {each.digest: each for each in held}
     warm = [each for each in known.values() if each.until > start]
     same = (each for each in reversed(warm) if each.tokens == usage.cached)
     guessed = (each for each in reversed(warm) if each.estimated and usage.cached)
-    if read := next(same, None) or next(guessed, None):  # its own life begins anew, and it is counted now
+    if read := next(same, None) or next(guessed, None):  # reading renews its lifetime, and its tokens are counted now
         counted = msgspec.structs.replace(read, tokens=usage.cached, until=start + read.life, estimated=False)
         known[read.digest] = counted
     whole = usage.cached + usage.written
@@ -139,8 +141,8 @@ def break_of(
     miss: str,
     at: str,
 ) -> CacheBreak | None:
-    """Why a server did not read what the request before had left it with; None where it did, or never said that it would.
-    `broke` is where the request itself differs, `miss` the server's own reason."""
+    """Why a server did not read what it had kept of the request before; None where it did, or never promised to. `broke` is
+    where the request itself differs from that one, `miss` the server's own reason, `at` the time of the break (ISO 8601)."""
     if broke:
         return CacheBreak(broke.cause, broke.message, at)
     last = next((each for each in held if before and each.digest == before.digest and each.tokens), None)
@@ -165,9 +167,9 @@ def cache_state(
     prefill: float,
     broke: CacheBreak | None,
 ) -> CacheState:
-    """The state for a next request of `used` tokens, of which a server has these beginnings, the longest first. `known`: a
-    request was counted that left something. `reply` is how many tokens the last one
-    took, `prefill` how many a server of one's own reads in a second, 0 where it does not say."""
+    """The cache state for a next request of `used` tokens, of which a server has the prefixes `held`, the longest first. `known`:
+    some earlier request left something in the cache. `reply` is the length of the last reply in tokens, `prefill` the speed
+    (tokens a second) at which a local server reads a prompt, 0 where unknown."""
 
     def next_call(warm: int) -> NextCall:
         new = max(0, used - warm)
@@ -185,8 +187,8 @@ def cache_state(
 
 
 def rewrite(view: View, place: int, used: int, groups: Collection[str] = (), *, binds: bool = False) -> PrefixRewrite:
-    """A change of these groups of a view that the gauge counts as `used`; the first message that changes stands at that place.
-    `binds`: reasoning holds only behind what it was thought after."""
+    """What a change of these groups does to the prefix of a view that the gauge counts as `used` tokens. `place` is the index of
+    the first item that changes. `binds`: the provider accepts reasoning only after an unchanged prefix."""
     scale = used / view.raw if view.raw else 0.0
     kept = sum(view.tool_tokens) + sum(item.tokens for item in view.items[:place])
     gone = sum(item.tokens for item in view.items[place:] if item.group in groups)
@@ -196,7 +198,7 @@ def rewrite(view: View, place: int, used: int, groups: Collection[str] = (), *, 
 
 
 def span(seconds: float) -> str:
-    """A life in words: `5 minutes`, `1 hour`."""
+    """A cache lifetime in words: `5 minutes`, `1 hour`."""
     minutes = round(seconds / 60)
     if minutes >= 60 and minutes % 60 == 0:
         return f"{minutes // 60} hour{'s' * (minutes > 60)}"

@@ -1,5 +1,6 @@
-"""What a server still holds of the next request, as values: the part of it, until when, what the request costs with and without
-it, and why the newest break came about. Knows no provider and no journal (`core.cache` makes them)."""
+"""Values that describe the prompt cache: which prefix of the next request a server still holds, until when, what the request
+costs with and without it, and why the newest cache break happened. Knows no provider and no journal; `core.cache` computes
+them."""
 
 from __future__ import annotations
 
@@ -10,14 +11,16 @@ import msgspec
 from ctxchat.core.times import iso
 
 Warmth = Literal["warm", "probably_warm", "cold", "unknown"]
-"""Whether a server holds the beginning of the next request: as promised, as it did last time, not (any more), nobody knows."""
+"""Whether a server holds a prefix of the next request: `warm`, by its promise; `probably_warm`, it did last time and promises
+nothing; `cold`, it does not; `unknown`."""
 
 
 class HeldPrefix(msgspec.Struct, frozen=True):
-    """The beginning of an earlier request, which a server keeps. `length` counts its messages, tools being the first, `digest` is
-    theirs; `tokens` as the server counted them, or `estimated` where it did not by themselves. `until` is the second (of the
-    epoch) from which it need not be there any more, `life` the seconds that another use keeps it. `promised` False: it was there
-    last time, and nobody says for how long. `effort` is the level it was sent with: a cache holds for one."""
+    """A prefix of an earlier request that a server keeps. `length` is its number of messages, with the tools as the first, and
+    `digest` their hash; `tokens` is the server's count, or an estimate (`estimated`) where the server did not count this prefix
+    by itself. `until` is the time (seconds of the epoch) at which it may expire, `life` by how many seconds each use renews it.
+    `promised` False: it was there last time, with no promise for how long. `effort` is the level of the request, since a cache
+    holds for one level only."""
 
     length: int
     digest: str
@@ -30,17 +33,17 @@ class HeldPrefix(msgspec.Struct, frozen=True):
 
 
 class NextCall(msgspec.Struct, frozen=True):
-    """What the next request takes: US dollars, with a reply as long as the last one, and the seconds in which a server of one's
-    own reads the prompt. None where not known."""
+    """What the next request takes: its cost in US dollars, with a reply as long as the last one, and the seconds in which a local
+    server reads the prompt. None where unknown."""
 
     usd: float | None = None
     seconds: float | None = None
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """A beginning of the next request that a server holds: `tokens` of the gauge, up to and with the `message` of that id (empty:
-    it is none of the record); `next` is what the request takes where it is read. `until` and `promised` as in HeldPrefix;
-    `estimated`: the server has not counted it by itself. `length` counts its messages, tools being the first."""
+    """A prefix of the next request that a server holds. It has `tokens` by the gauge and ends with the message whose id is
+    `message` (empty: that is no message of the record); `next` is what the request takes where the prefix is read. `length`,
+    `until`, `promised` and `estimated` as in HeldPrefix."""
 
     tokens: int
     until: float
@@ -52,8 +55,9 @@ class Hold(msgspec.Struct, frozen=True):
 
 
 class PrefixRewrite(msgspec.Struct, frozen=True):
-    """A change to what was sent, before it is made. It begins behind so many `messages` of the view, which take `kept` tokens of
-    the gauge; `gone` tokens behind are not sent any more, nor is the reasoning of `thoughts` replies that stay."""
+    """What a change to what was already sent would do, computed before it is made. The first `messages` of the view stay as they
+    are, with `kept` tokens by the gauge; `gone` tokens after them are no longer sent, nor is the reasoning of `thoughts` replies
+    that stay."""
 
     messages: int = 0
     kept: int = 0
@@ -62,8 +66,8 @@ class PrefixRewrite(msgspec.Struct, frozen=True):
 
 
 class CacheBreak(msgspec.Struct, frozen=True):
-    """The newest request of which a server did not read what it might have: `cause` in words, the `message` where the request
-    differed (empty: none of the record, or it did not differ), and when (ISO 8601, UTC)."""
+    """A request of which a server did not read what it might have from its cache: the `cause` in words, the id of the `message`
+    at which the request differed (empty: no message of the record, or it did not differ), and when (ISO 8601, UTC)."""
 
     cause: str
     message: str = ""
@@ -71,8 +75,9 @@ class CacheBreak(msgspec.Struct, frozen=True):
 
 
 class CacheState(msgspec.Struct, frozen=True, tag="cache"):
-    """What a server holds of the next request. `holds` are its beginnings, the longest first, each for as long as it says; when
-    none is left, it is `otherwise`. `cold` is what the request takes where nothing is read, `broke` the newest break."""
+    """The state of the prompt cache for the next request. `holds` are the cached prefixes, the longest first, each valid until
+    its own time; `otherwise` is the warmth once all have expired. `cold` is what the request takes where nothing is read,
+    `broke` the newest cache break."""
 
     holds: tuple[Hold, ...] = ()
     otherwise: Warmth = "unknown"
@@ -80,23 +85,23 @@ class CacheState(msgspec.Struct, frozen=True, tag="cache"):
     broke: CacheBreak | None = None
 
     def held_at(self, now: float) -> Hold | None:
-        """What is held at that second of the epoch."""
+        """The longest prefix that is held at `now` (seconds of the epoch), None where none is."""
         return next((hold for hold in self.holds if now < hold.until), None)
 
     def warmth(self, now: float) -> Warmth:
-        """Whether anything is held at that second."""
+        """Whether anything is held at `now`."""
         hold = self.held_at(now)
         if hold is None:
             return self.otherwise
         return "warm" if hold.promised else "probably_warm"
 
     def next_at(self, now: float) -> NextCall:
-        """What the next request takes when it is sent at that second."""
+        """What the next request takes where it is sent at `now`."""
         hold = self.held_at(now)
         return hold.next if hold else self.cold
 
     def as_json(self, now: float) -> dict[str, object]:
-        """As programs read it (SPEC 9), at that second."""
+        """The state at `now` as JSON for programs."""
         hold, warmth = self.held_at(now), self.warmth(now)
         tokens = hold.tokens if hold else 0 if warmth == "cold" else None
         warm = hold.next if hold else NextCall()

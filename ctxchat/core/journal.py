@@ -1,6 +1,6 @@
-"""What is written down, one entry for each sealed thing, and the session as the fold of its entries.
+"""The journal of a session: the types of its entries, and the fold that computes the session's state from them.
 
-The journal is append-only: an undo is an entry, not an erasure. Knows no database.
+The journal is append-only: an undo is one more entry, nothing is erased. Knows no database.
 """
 
 from __future__ import annotations
@@ -29,21 +29,22 @@ from ctxchat.core.usage import MAX_HIDDEN_THOUGHT_TOKENS, dollars
 
 
 class Sealed(msgspec.Struct, frozen=True, tag="sealed", omit_defaults=True):
-    """Groups that are now part of the record; `imported`: from a file, which an export gives back as it was."""
+    """Entry: groups were added to the record. `imported`: they came from a file; an export writes them back unchanged."""
 
     groups: tuple[Group, ...]
     imported: bool = False
 
 
 class Changed(msgspec.Struct, frozen=True, tag="changed"):
-    """A change is in force. `scale` is what the gauge said of the view before, for a token of our own estimate of that."""
+    """Entry: a change came into force. `scale` is the gauge's figure for the view before the change, divided by our own estimate
+    of that view."""
 
     change: Change
     scale: float = 1.0
 
 
 class Undone(msgspec.Struct, frozen=True, tag="undone"):
-    """A change is no longer in force; `scale` as of one that is."""
+    """Entry: a change was undone. `scale` as in `Changed`."""
 
     change: str
     at: str = ""
@@ -51,10 +52,11 @@ class Undone(msgspec.Struct, frozen=True, tag="undone"):
 
 
 class Measured(msgspec.Struct, frozen=True, tag="measured", omit_defaults=True):
-    """A model's reply was counted. `used` is what the gauge showed then, in tokens; `turn_end` marks the last of a turn; `cut` is
-    what the server seems to have left out of the prompt in silence; `parts` are tokens by section, as the gauge showed them.
-    `sent` is what is remembered of the request, `broke` where its beginning was not that of the one before, `cache_miss` the
-    server's own reason for not reading its cache; `prefill` the tokens a second in which a server of one's own read the prompt.
+    """Entry: a server counted the tokens of a request and its reply. `used` is what the gauge showed then, in tokens; `turn_end`
+    marks the last reply of a turn; `cut` is how many tokens the server seems to have left out of the prompt without saying so;
+    `parts` are tokens by section, as the gauge showed them. `sent` is the fingerprint of the request, `broke` where its prefix
+    differed from that of the request before, `cache_miss` the server's own reason for not reading its cache, `prefill` the speed
+    (tokens a second) at which a local server read the prompt.
     """
 
     model: str
@@ -73,8 +75,8 @@ class Measured(msgspec.Struct, frozen=True, tag="measured", omit_defaults=True):
 
 
 class CompactionBegun(msgspec.Struct, frozen=True, tag="pass_started", omit_defaults=True):
-    """A compaction began. Its end is a CompactionFinished, or the Changed that it made; without one it counts for nothing (a
-    crash, a kill)."""
+    """Entry: a compaction began. It ends with a CompactionFinished, or with the Changed that it made; where neither follows (a
+    crash, a kill) it is ignored."""
 
     id: str
     at: str = ""
@@ -83,24 +85,25 @@ class CompactionBegun(msgspec.Struct, frozen=True, tag="pass_started", omit_defa
 
 
 class CompactionFinished(msgspec.Struct, frozen=True, tag="pass_ended", omit_defaults=True):
-    """A compaction ended without a change; older versions wrote it, with `at`, before the change as well."""
+    """Entry: a compaction ended without a change. Older versions also wrote one, with `at`, before the Changed of a compaction
+    that succeeded."""
 
     result: CompactionRecord
     at: str = ""
 
 
 class Deferred(msgspec.Struct, frozen=True, tag="deferred", omit_defaults=True):
-    """The person wants this done to a group with the next compaction and not before, since it changes what was sent; an empty
-    `kind` takes that back."""
+    """Entry: the person wants a group dropped or shortened with the next compaction, not at once, since that would change what
+    was already sent. An empty `kind` cancels the wish."""
 
     group: str
     kind: DeferredKind | Literal[""] = ""
 
 
 class SetupDeferred(msgspec.Struct, frozen=True, tag="setup_deferred", omit_defaults=True):
-    """What the person set otherwise, and what this conversation does without until its next compaction, since its requests would
-    begin anew: options of the settings by their key, each with the value that goes on to hold here; the agent and the level of
-    effort that come then. It takes the place of what was put off before."""
+    """Entry: settings that the person changed and that apply to this conversation only from its next compaction on, since they
+    change the prefix of its requests. `settings` maps the key of each such option to the old value, which stays in use until
+    then; `agent` and `effort` are the ones to switch to. Replaces every earlier entry of this type."""
 
     settings: dict[str, Any] = {}
     agent: str | None = None
@@ -111,36 +114,37 @@ class SetupDeferred(msgspec.Struct, frozen=True, tag="setup_deferred", omit_defa
 
     @property
     def words(self) -> str:
-        """What is put off, in a line: `agent reviewer, effort high, tools.web`; empty for nothing."""
+        """The deferred settings on one line: `agent reviewer, effort high, tools.web`; empty where there are none."""
         agent = [] if self.agent is None else [f"agent {self.agent}" if self.agent else "the usual agent"]
         effort = [] if self.effort is None else [f"effort {self.effort or 'as the settings say'}"]
         return ", ".join([*agent, *effort, *self.settings])
 
 
 class HeadSet(msgspec.Struct, frozen=True, tag="head_set", omit_defaults=True):
-    """Requests begin with this head from now on: the first one of the session, or another agent or other instructions. `tokens`
-    are what it holds by the counter of the model then; 0 where nobody counted."""
+    """Entry: requests begin with this head from now on. It is the first head of the session, or a new one after the agent or the
+    instructions changed. `tokens` is its size by the counter of the model in use then; 0 where it was not counted."""
 
     head: Head
     tokens: int = 0
 
 
 class ThoughtsLeftOut(msgspec.Struct, frozen=True, tag="thoughts_left_out"):
-    """The reasoning of messages from number `since` up to `until` is no longer sent back: what stands before it has changed."""
+    """Entry: the reasoning of the messages `since` to `until` (numbers, the second excluded) is no longer sent back, since what
+    precedes it has changed."""
 
     since: int
     until: int
 
 
 class Named(msgspec.Struct, frozen=True, tag="named"):
-    """The session has a new title."""
+    """Entry: the session got a new title."""
 
     title: str
 
 
 class Spent(msgspec.Struct, frozen=True, tag="spent"):
-    """A model call beside the conversation was paid for: a summary made ahead, or one that was only drafted; what a sub-agent
-    did. US dollars."""
+    """Entry: a model call outside the conversation was paid for, such as a summary made ahead or only drafted, or the work of a
+    sub-agent. The cost is in US dollars."""
 
     model: str
     cost_usd: float
@@ -148,8 +152,9 @@ class Spent(msgspec.Struct, frozen=True, tag="spent"):
 
 
 class PrefixRead(msgspec.Struct, frozen=True, tag="prefix_read"):
-    """A call beside the conversation began as its last request did: `cached` tokens of it were read from its server's cache, at
-    `started` (ISO 8601), and their life begins anew; where that is less than was held, the rest is gone."""
+    """Entry: a call outside the conversation had the same prefix as the conversation's last request. Its server read `cached`
+    tokens from its cache at `started` (ISO 8601), which renews their lifetime; tokens of the prefix that it did not read are no
+    longer cached."""
 
     model: str
     started: str
@@ -157,11 +162,11 @@ class PrefixRead(msgspec.Struct, frozen=True, tag="prefix_read"):
 
 
 class WindowLearned(msgspec.Struct, frozen=True, tag="window_learned", omit_defaults=True):
-    """What a server did taught that its window is `tokens`; 0 takes that back. It refused a prompt that should have fitted, and
-    where it did not say what it holds, `refused` is how long that prompt was and `tokens` a guess; or it `took` more than was
-    assumed, and holds so much at least.
+    """Entry: a server's behaviour showed that its window is `tokens`; 0 withdraws that. Either it refused a prompt that should
+    have fitted: where it did not name its window, `refused` is the length of that prompt and `tokens` a guess. Or it accepted
+    (`took`) more than was assumed, and `tokens` is a lower bound.
 
-    It corrects the claim of `believed` tokens and no other: a server that says something else later is asked anew.
+    It overrides only the claim of `believed` tokens: once the server claims another window, that claim is trusted again.
     """
 
     model: str
@@ -172,26 +177,27 @@ class WindowLearned(msgspec.Struct, frozen=True, tag="window_learned", omit_defa
 
 
 class ModelChosen(msgspec.Struct, frozen=True, tag="model_chosen"):
-    """The session goes on with this model, at this address: empty for where its provider is, None where nobody wrote it down."""
+    """Entry: the session continues with this model at this address. Empty is the provider's own address; None, from older
+    versions, is unknown."""
 
     model: str
     address: str | None = None
 
 
 class AgentChosen(msgspec.Struct, frozen=True, tag="agent_chosen"):
-    """The session goes on with this agent of the settings; empty for the usual one."""
+    """Entry: the session continues with this agent of the settings; empty for the default agent."""
 
     agent: str
 
 
 class EffortChosen(msgspec.Struct, frozen=True, tag="effort_chosen"):
-    """The session goes on with this level of effort; empty for what the settings say."""
+    """Entry: the session continues with this level of effort; empty for the level in the settings."""
 
     effort: str
 
 
 class HookFired(msgspec.Struct, frozen=True, tag="hook_fired"):
-    """A hook with a cooldown or a limit did something, in this turn."""
+    """Entry: a hook that has a cooldown or a limit acted in this turn."""
 
     hook: str
     turn: int
@@ -199,8 +205,8 @@ class HookFired(msgspec.Struct, frozen=True, tag="hook_fired"):
 
 
 class BackoffState(msgspec.Struct, frozen=True, tag="automatic", omit_defaults=True):
-    """What past compactions and the person's word leave of automatic compaction, as in `agent.backoff.Backoff`: it outlives a
-    restart."""
+    """Entry: whether and when automatic compaction may run, after past compactions and what the person said. The persistent part
+    of `core.backoff.Backoff`, so that it survives a restart."""
 
     failures: int = 0
     refills: int = 0
@@ -209,8 +215,8 @@ class BackoffState(msgspec.Struct, frozen=True, tag="automatic", omit_defaults=T
 
 
 class ToolRefused(msgspec.Struct, frozen=True, tag="tool_refused"):
-    """A model's server refused the description of a tool, which that model is not told of any more in this session; one that is
-    `reduced` it is told of with its arguments in words."""
+    """Entry: a model's server refused the description of a tool. That model is no longer offered the tool in this session, or,
+    where `reduced`, is offered it with its arguments described in words instead of a schema."""
 
     model: str
     tool: str
@@ -218,7 +224,7 @@ class ToolRefused(msgspec.Struct, frozen=True, tag="tool_refused"):
 
 
 class Continues(msgspec.Struct, frozen=True, tag="continues"):
-    """The session goes on with the work of another, which was handed off to it."""
+    """Entry: the session continues the work of another session, which was handed off to it."""
 
     session: str
 
@@ -251,8 +257,8 @@ Record = (
 
 
 class Partial(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A round that is not sealed yet, kept so that a kill loses nothing: what the model said so far, results so far, and the
-    entries that are written down with it (what it cost)."""
+    """A round that is still under way, stored so that a kill loses nothing: the model's message so far, the results so far, and
+    the entries to be written together with it (its cost)."""
 
     assistant: Message
     results: tuple[Message, ...] = ()
@@ -261,28 +267,33 @@ class Partial(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 MAX_COUNTED_VIEWS = 8
-"""Views whose count is remembered after a change."""
+"""Earlier views whose server count is remembered, for when a change is undone."""
 
 
 MAX_CACHE_BREAKS = 100
-"""Breaks of the cache that are remembered of a session."""
+"""The newest cache breaks of a session that are remembered."""
 
 
 class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A session as its journal says. `fills` are tokens used at the end of each turn that was counted at its end, `filled` the
-    numbers of those turns; `skipped` are entries that could not be taken, in words; `agent` is None where none was ever chosen;
-    `used` and `parts` (by section) are what the gauge showed last; `scale` is that of the newest change,
-    until a server counts; `compactions` are all
-    that ended, and `endings` how many `fills` there were by then, one to one; `windows` what was
-    learned of models and `hooks` how often hooks with a limit did something, both by name; `cut` is the newest Measured's, for as
-    long as the same view goes to the same model; `checkpoints` what was done to files; `imported` is the last place in the
-    record that came from a file, 0 for none; `continues` the id of the session whose work was handed off to this one; `sent` is
-    the last request to each model, by its name, `held` what its server was left holding and `prefill` the tokens a second in
-    which it reads a prompt; `cache_breaks` are the newest requests of which a server did not read what it might have,
-    `replied` the tokens of the last reply, `spending` what was paid for what; `refused_tools` those that a model is not told
-    of, by model, `reduced_tools` those whose arguments it has in words; `prepared` the summary that was made ahead last,
-    whether it still fits or not; `deferred` what waits for the next compaction, by group; `asked_at` where each model was
-    asked last; `counted` the newest count of each view that a change ended, by the changes in force in it.
+    """The state of a session, computed from its journal.
+
+    Gauge: `used` and `parts` (by section) are what it showed last; `scale` is that of the newest change, until a server counts
+    again; `cut` is the newest Measured's, as long as the same view goes to the same model; `counted` holds the last server count
+    of earlier views, by the ids of the changes in force in each. `fills` are the tokens used at the end of each turn that was
+    counted then, `filled` the numbers of those turns. `windows` is what was learned of models, by name.
+
+    Cache, by model: `sent` is the last request, `held` the prefixes its server keeps of it, `prefill` the tokens a second at
+    which it reads a prompt, `asked_at` the address last used. `cache_breaks` are the newest requests of which a server did not
+    read what it might have.
+
+    Compactions: `compactions` are all that ended, `endings` the number of `fills` at the time of each; `prepared` is the last
+    summary made ahead, whether it still fits or not; `deferred` is what waits for the next compaction, by group id.
+
+    Others: `agent` is None where none was ever chosen; `refused_tools` are those a model is not offered, `reduced_tools` those
+    whose arguments are described to it in words, both by model; `hooks` is how often hooks with a limit acted, by name;
+    `checkpoints` are changes to files; `imported` is the number of the last message that came from a file, 0 for none;
+    `continues` is the id of the session handed off to this one; `replied` the tokens of the last reply; `spending` the cost by
+    purpose; `skipped` are the entries that did not fit, in words.
     """
 
     ledger: Ledger = Ledger()
@@ -326,38 +337,39 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     counted: dict[tuple[str, ...], Anchor] = {}
 
     def counted_of(self, ledger: Ledger) -> Anchor | None:
-        """What a server counted of the view with just these changes, before another change ended it."""
+        """The last server count of a view with exactly the changes in force in `ledger`; None where it was never counted."""
         return self.counted.get(_ids(ledger)) if self.counted else None
 
 
 def fold(records: Iterable[Record], state: SessionState | None = None) -> SessionState:
-    """The state after these entries. An entry that does not fit (a damaged journal) is skipped and named, the rest stands."""
+    """The state after these entries, starting from `state`. An entry that does not fit (a damaged journal) is skipped and listed
+    in `skipped`; the others still count."""
     state = state or SessionState()
     ledger = state.ledger
-    more: dict[str, Group] = {}  # taken in together, since a journal has many
+    sealed: dict[str, Group] = {}  # appended together, which is faster for a long journal
     imported = state.imported
     for record in records:
         if isinstance(record, Sealed):
-            more.update((g.id, g) for g in record.groups if g.id not in more and not ledger.holds(g.id))
+            sealed.update((g.id, g) for g in record.groups if g.id not in sealed and not ledger.holds(g.id))
             if record.imported:
                 imported = max(imported, *(m.seq for g in record.groups for m in g.messages))
             continue
-        if more and isinstance(record, Changed | Undone | HeadSet | ThoughtsLeftOut):
-            ledger, more = ledger.append(*more.values()), {}
+        if sealed and isinstance(record, Changed | Undone | HeadSet | ThoughtsLeftOut):
+            ledger, sealed = ledger.append(*sealed.values()), {}
         try:
             ledger, state = step(ledger, state, record)
         except LedgerError as problem:
             skipped = (*state.skipped, f"{type(record).__name__.lower()}: {problem.text}")
             state = msgspec.structs.replace(state, skipped=skipped)
         if isinstance(record, Measured) and record.turn_end:
-            turn = next(reversed(more.values())).turn if more else ledger.turn
+            turn = next(reversed(sealed.values())).turn if sealed else ledger.turn
             state = msgspec.structs.replace(state, filled=(*state.filled, turn))
-    ledger = ledger.append(*more.values()) if more else ledger
+    ledger = ledger.append(*sealed.values()) if sealed else ledger
     return msgspec.structs.replace(state, ledger=ledger, imported=imported)
 
 
 def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, SessionState]:
-    """One entry taken in. Raises LedgerError where it does not fit."""
+    """The ledger and the state after one entry. Raises LedgerError where it does not fit."""
     replace = msgspec.structs.replace
     match record:
         case Sealed(groups=groups):
@@ -415,11 +427,11 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
 
 
 def _changed(ledger: Ledger, state: SessionState, record: Changed) -> tuple[Ledger, SessionState]:
-    """A change in force: nothing that was put off for its groups waits any more, and a compaction has ended by it."""
+    """Apply a change: drops what was deferred for its groups, and books the compaction that it belongs to as ended."""
     replace, change = msgspec.structs.replace, record.change
     undone = tuple(c for c in state.undone if c.id != change.id)
     after_it = ledger.apply(change)
-    if any(each.id == change.id and each != change for each in state.undone):  # of it only a part is in force again
+    if any(each.id == change.id and each != change for each in state.undone):  # only a part of it is in force again
         state = replace(state, counted={ids: anchor for ids, anchor in state.counted.items() if change.id not in ids})
     state = replace(_other_view(state, ledger, after_it, record.scale), undone=undone)
     if state.deferred:
@@ -433,7 +445,8 @@ def _changed(ledger: Ledger, state: SessionState, record: Changed) -> tuple[Ledg
 
 
 def _other_view(state: SessionState, before: Ledger, after: Ledger, scale: float) -> SessionState:
-    """A change is made or taken back. A view that was there before, and was counted then, has its count again."""
+    """The state with the view after a change, or after one was undone, in place of the view before. The new view gets the count
+    that a server gave it earlier, if any."""
     counted = state.counted
     if state.anchor:
         newest = [(ids, anchor) for ids, anchor in counted.items() if ids != _ids(before)][1 - MAX_COUNTED_VIEWS :]
@@ -447,31 +460,31 @@ def _ids(ledger: Ledger) -> tuple[str, ...]:
 
 
 def _measured(state: SessionState, record: Measured) -> SessionState:
-    """A reply that was counted. Of figures that cannot be true only their having come counts."""
-    replace, usage, true = msgspec.structs.replace, record.usage, _true(record)
-    used = record.used if true else state.used
-    state = _cached(state, record) if true and record.sent else state
-    state = _booked(state, _paid(usage.cost_usd) if true else 0.0, record.model, "replies", record.at)
+    """The state after a Measured. Figures that cannot be true are ignored; that a reply came counts all the same."""
+    replace, usage, plausible = msgspec.structs.replace, record.usage, _plausible(record)
+    used = record.used if plausible else state.used
+    state = _cached(state, record) if plausible and record.sent else state
+    state = _booked(state, _paid(usage.cost_usd) if plausible else 0.0, record.model, "replies", record.at)
     if record.turn_end:
         state = replace(state, spending=state.spending.turn_ended())
     return replace(
         state,
         model=state.model or record.model,  # older versions did not write down which model a session began with
-        anchor=record.anchor if true else None,
-        scale=1.0 if true and record.anchor else state.scale,
+        anchor=record.anchor if plausible else None,
+        scale=1.0 if plausible and record.anchor else state.scale,
         calibrations={**state.calibrations, record.model: record.calibration},
         fills=(*state.fills, used) if record.turn_end else state.fills,
         used=used,
-        parts=record.parts if true else state.parts,
-        cached=usage.cached if true else 0,
-        cut=record.cut if true else 0,
+        parts=record.parts if plausible else state.parts,
+        cached=usage.cached if plausible else 0,
+        cut=record.cut if plausible else 0,
         sent={**state.sent, record.sent.model: record.sent} if record.sent else state.sent,
-        replied=usage.completion if true else state.replied,
+        replied=usage.completion if plausible else state.replied,
     )
 
 
 def _cached(state: SessionState, record: Measured) -> SessionState:
-    """What the server is left holding, and what it did not read."""
+    """The state with what the server keeps of the measured request, and with a cache break where it did not read its cache."""
     sent, usage = record.sent, record.usage
     assert sent is not None
     held, before = state.held.get(sent.model, ()), state.sent.get(sent.model)
@@ -483,8 +496,8 @@ def _cached(state: SessionState, record: Measured) -> SessionState:
 
 
 def _moved(state: SessionState, model: str, address: str | None) -> SessionState:
-    """With the model at this address: what another server holds of the requests to it, and how fast that reads, is nothing to
-    this one."""
+    """The state with the model at this address. What its server at another address held, and how fast that one read, is
+    forgotten."""
     if address is None:
         return state
     before = state.asked_at.get(model, address)
@@ -496,11 +509,11 @@ def _moved(state: SessionState, model: str, address: str | None) -> SessionState
 
 
 def _renewed(state: SessionState, model: str, started: str, cached: int) -> SessionState:
-    """What the server holds, once it has read it for a call beside the conversation."""
+    """The state after a call outside the conversation read the server's cache (see `PrefixRead`)."""
     replace, sent, held = msgspec.structs.replace, state.sent.get(model), state.held.get(model, ())
     if sent is None:
         return state
-    if not sent.marked:  # what is marked was written again where it was not read
+    if not sent.marked:  # a marked prefix that was not read was written to the cache again, so it is kept
         held = tuple(each for each in held if each.tokens * READ_SHARE <= cached)
     if any(each.digest == sent.digest and each.tokens * READ_SHARE <= cached for each in held):
         held = held_after(held, replace(sent, started=started), Usage(cached, 0, cached=cached))
@@ -508,8 +521,8 @@ def _renewed(state: SessionState, model: str, started: str, cached: int) -> Sess
 
 
 def _ended(state: SessionState, record: CompactionRecord) -> SessionState:
-    """A compaction and what it cost. One that is known is told anew: in part undone, or by the change that older versions wrote
-    down behind its end."""
+    """The state after a compaction ended, with its cost booked. A record with a known id replaces the old one and costs nothing:
+    it was undone in part, or it is the change that older versions wrote after the CompactionFinished."""
     replace = msgspec.structs.replace
     if any(known.id == record.id for known in state.compactions):
         return replace(
@@ -522,13 +535,13 @@ def _ended(state: SessionState, record: CompactionRecord) -> SessionState:
 
 
 def _booked(state: SessionState, usd: float, model: str, purpose: Purpose, at: str = "") -> SessionState:
-    """What was paid, in the sum and in its parts."""
+    """The state with this cost added, to the sum and to its purpose."""
     spending = state.spending.paid(usd, model, purpose, at)
     return msgspec.structs.replace(state, cost_usd=state.cost_usd + usd, spending=spending)
 
 
 def without_end(records: Iterable[Record]) -> dict[str, CompactionBegun]:
-    """The compactions, by id, that began and have no end among these entries."""
+    """The compactions that began among these entries and did not end, by id."""
     open_: dict[str, CompactionBegun] = {}
     for record in records:
         match record:
@@ -543,8 +556,8 @@ def without_end(records: Iterable[Record]) -> dict[str, CompactionBegun]:
     return open_
 
 
-def _true(record: Measured) -> bool:
-    """False for what was written down when a server's senseless figures were still believed."""
+def _plausible(record: Measured) -> bool:
+    """False for impossible figures of a server, which older versions wrote down unchecked."""
     anchor, counted = record.anchor, max(record.usage.prompt, record.usage.completion, record.used)
     if not 0 <= counted <= MAX_TOKENS or not 0 <= record.usage.cached <= MAX_TOKENS:
         return False
@@ -552,7 +565,7 @@ def _true(record: Measured) -> bool:
 
 
 def _sane(scale: float) -> float:
-    """No server counts further from our estimate than this."""
+    """The scale, limited to the range that a server's count may differ from our estimate."""
     return min(MAX_RATE, max(1 / MAX_RATE, scale))
 
 

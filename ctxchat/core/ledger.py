@@ -1,8 +1,8 @@
-"""The ledger: everything that ever happened, and the changes that decide what of it a model still sees.
+"""The ledger: the full record of a conversation, and the changes that decide what of it a model still sees.
 
-Immutable: each verb returns a new ledger. What is live is derived from groups and changes, never stored, so an undo
-is exact and a change that names what it covers cannot lose the rest. What is derived is worked out once and carried on by
-`append`, so that a turn costs what it adds and not what was there before. Knows nothing of tokens or of time.
+Immutable: each method returns a new ledger. What is live (shown to the model) is derived from groups and changes, never stored,
+so an undo is exact, and a change cannot lose a group that it does not name. Derived values are computed once and carried over by
+`append`, so that a turn costs by its own length, not by that of the record. Knows nothing of tokens or of time.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ ChangeKind = Literal["compaction", "drop", "shrink", "pin", "restore", "rewind",
 DeferredKind = Literal["drop", "shrink"]
 
 RESTORE_NOTE, MEMO_NOTE = "restore:", "memo:"
-"""How the `source` of a note begins that a change put at the end of the record: what was put back, and a memo that the person
-changed. Behind it stand an id and the memo's name."""
+"""Prefixes of the `source` of a note that a change added at the end of the record: with text that was put back (an id follows),
+or with a memo that the person changed (its name follows)."""
 
 _IDS_A_NUMBER = 8
-"""Ids for each number from which places are the shorter way to name groups."""
+"""Groups are named by ranges of positions, not by ids, where there are at least this many ids for each number of the ranges."""
 
 
 class Edit(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What stands for some groups from now on.
+    """One replacement in the view: some groups of the record, and what is shown in their place.
 
-    `covers` are ids of groups of the record, in its order; those of earlier compactions are named one by one, so that
-    undoing an earlier change leaves this one whole; where they are many, a ledger keeps them as places (`GroupIds`).
-    `replacement` is what a view shows instead, None for nothing. `digest` is what a summary among them was made of.
+    `covers` are ids of groups of the record, in its order. Groups that an earlier compaction covered are named one by one, so
+    that undoing that one leaves this edit whole; where they are many, a ledger stores them as ranges (`GroupIds`).
+    `replacement` is what a view shows instead, None for nothing. `digest` is there where that is a summary: the parts it was
+    made of.
     """
 
     kind: EditKind
@@ -49,12 +50,11 @@ class Edit(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One undoable step: a compaction, or something a person did by hand.
+    """One step that can be undone: a compaction, or something a person did by hand.
 
-    `pins` are groups that stay verbatim from now on. `adds` are notes that it put at the end of the record.
-    `record` is there for compactions, and `head` where one brought a new head for the requests from then on. A rewind covers
-    everything from one user message to the end of the record then; while it is in force, earlier changes to what it covers
-    are not.
+    `pins` are groups that stay verbatim from now on. `adds` are notes that the change put at the end of the record. `record` is
+    set for compactions, and `head` where a compaction set a new head for all later requests. A rewind covers everything from one
+    user message to the end of the record at that time; while it is in force, earlier changes to what it covers are not.
     """
 
     id: str
@@ -68,9 +68,9 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One thing that is live: the groups it stands for, and what is shown of them (None: nothing).
+    """One item of the live conversation: the groups it stands for, and the group that is shown for them (None: nothing).
 
-    `change` is the id of the change that put it there, empty for a group shown as it was; `digest` is there for a summary.
+    `change` is the id of the change that put it there, empty for an unchanged group; `digest` is set for a summary.
     """
 
     covers: tuple[str, ...]
@@ -82,12 +82,12 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Ledger(msgspec.Struct, frozen=True, dict=True):
-    """All groups for ever, in the order of the record, and the changes in force, oldest first. As JSON without a loss, and back:
-    `msgspec.json.encode(ledger, enc_hook=list)`.
+    """The record of a conversation: all groups that ever were, in order, and the changes that were made and not undone, oldest
+    first. Encodes to JSON without loss: `msgspec.json.encode(ledger, enc_hook=list)`.
 
-    `base_head` is the head that was set last by itself, None before the first request; `before_head` are the changes in force
-    then, whose own heads no longer count. `thoughts_left_out` are spans of message numbers (from, up to) whose reasoning is not
-    sent back: a change before them made it invalid for a provider that signs it.
+    `base_head` is the head that was last set outside a change, None before the first request; `before_head` are the ids of the
+    changes made before it, whose own heads no longer count. `thoughts_left_out` are ranges of message numbers (first, end) whose
+    reasoning is not sent back: a change before them made it invalid for providers that sign it.
     """
 
     groups: tuple[Group, ...] = ()
@@ -97,7 +97,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
     thoughts_left_out: tuple[tuple[int, int], ...] = ()
 
     def append(self, *groups: Group) -> Ledger:
-        """The ledger with these groups at its end. Raises LedgerError for an id that is taken."""
+        """The ledger with these groups at its end. Raises LedgerError for an id that is already in the record."""
         places = {group.id: place for place, group in enumerate(groups, len(self.groups))}
         if len(places) < len(groups) or any(map(self.holds, places)):
             raise LedgerError(f"a group of {sorted(places)} is in the record already")
@@ -115,9 +115,10 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         return ledger
 
     def _named_with(self, more: dict[str, int]) -> tuple[list[str], dict[str, int]]:
-        """Ids and places with more. Ledgers that grew out of each other share them: each looks no further than it is long."""
+        """The list of ids and the map from id to position, with `more` added. Ledgers that grew out of one another share both;
+        each reads only as far as its own length."""
         ids, places = self._ids, self._places
-        if len(places) > len(self.groups):  # another one grew out of this one already
+        if len(places) > len(self.groups):  # another ledger grew out of this one already and has extended them
             ids = ids[: len(self.groups)]
             places = {name: place for place, name in enumerate(ids)}
         ids.extend(more)
@@ -125,7 +126,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         return ids, places
 
     def holds(self, group_id: str) -> bool:
-        """The group is in the record."""
+        """True where the group is in the record."""
         return self._position(group_id) is not None
 
     def _position(self, group_id: str) -> int | None:
@@ -135,8 +136,8 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
     def apply(self, change: Change) -> Ledger:
         """The ledger with this change in force.
 
-        Raises LedgerError when it names groups that are not in the record or not its to touch: pinned ones, one twice, what a
-        rewind took back, or those of the current turn's user messages, which may be shortened but never be gone.
+        Raises LedgerError where it names a group that is not in the record, or twice the same group, or one that must not change:
+        pinned, taken back by a rewind, or a user message of the current turn (which may be shortened, but not removed).
         """
         if any(c.id == change.id for c in self.changes):
             raise LedgerError(f"change {change.id} is in force already")
@@ -154,62 +155,65 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         return ledger
 
     def _checked(self, edit: Edit, *, rewind: bool) -> Edit:
-        """The edit as it is kept. No loop of ours where all is well: a journal of two hundred compactions names millions of
-        groups."""
+        """The edit, validated, in the form in which it is stored. Has no Python loop in the usual case: a journal of two hundred
+        compactions names millions of groups."""
         covers = edit.covers
         if not covers:
             raise LedgerError("an edit must cover at least one group")
-        where = self._runs_of(covers)
+        ranges = self._runs_of(covers)
         if not rewind and (pinned := _among(self.pinned, covers)):
             raise LedgerError(f"Message {self.group(min(pinned)).first.id} is pinned.", "Unpin it first (F4, p).")
         if not rewind and (gone := _among(self.rewound, covers)):
-            # or it would stay gone once the rewind is undone
+            # else the group would stay covered once the rewind is undone
             raise LedgerError(f"group {min(gone)} was taken back by a rewind", "Undo that first.")
         current = frozenset[str]() if rewind else _among(self.current, covers)
         if current and (len(current) > 1 or edit.replacement is None or edit.replacement.kind != "user"):
             raise LedgerError(
                 "the current user message must stay in view", "It can be shortened, or dropped a turn later."
             )
-        if len(where) * _IDS_A_NUMBER > len(covers):
+        if len(ranges) * _IDS_A_NUMBER > len(covers):
             return edit
-        return msgspec.structs.replace(edit, covers=self._named(where))
+        return msgspec.structs.replace(edit, covers=self._named(ranges))
 
     def _runs_of(self, names: Sequence[str]) -> Runs:
-        """The places of these groups. Raises LedgerError for one that is not in the record, and where they are not in its order,
-        each once."""
+        """The positions of these groups, as ranges. Raises LedgerError for a group that is not in the record or named twice, and
+        where they are not in the order of the record."""
         end = len(self.groups)
-        kept = names.runs_in(self._ids) if isinstance(names, GroupIds) else None
-        if kept is not None and sum(kept[-2:]) <= end:
-            return kept
-        places = [place for place in map(self._places.get, names) if place is not None and place < end]
-        if len(places) < len(names):
+        stored = names.runs_in(self._ids) if isinstance(names, GroupIds) else None
+        if stored is not None and sum(stored[-2:]) <= end:
+            return stored
+        positions = [place for place in map(self._places.get, names) if place is not None and place < end]
+        if len(positions) < len(names):
             unknown = next(g for g in names if not self.holds(g))
             raise LedgerError(f"group {unknown} is not in the record")
-        if not all(map(lt, places, places[1:])):
+        if not all(map(lt, positions, positions[1:])):
             if twice := _repeated(names):
                 raise LedgerError(f"group {min(twice)} is covered twice by one change")
             raise LedgerError("an edit must cover groups in the order of the record")
-        return runs(places)
+        return runs(positions)
 
-    def _named(self, where: Runs) -> tuple[str, ...]:
-        return cast("tuple[str, ...]", GroupIds(self._ids, where, self._places))
+    def _named(self, ranges: Runs) -> tuple[str, ...]:
+        return cast("tuple[str, ...]", GroupIds(self._ids, ranges, self._places))
 
     def together(self, several: Iterable[Sequence[str]]) -> tuple[str, ...]:
-        """The groups that any of these name, in the order of the record. Raises LedgerError."""
+        """The union of several lists of group ids, in the order of the record. Raises LedgerError for ids that `groups_of` would
+        refuse."""
         return self._named(union(map(self._runs_of, several)))
 
     def without(self, names: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
-        """The groups of the first that the others do not name, both in the order of the record. Raises LedgerError."""
+        """The ids in `names` that are not in `others`; both in the order of the record. Raises LedgerError as `groups_of`
+        does."""
         return self._named(difference(self._runs_of(names), self._runs_of(others)))
 
     def groups_of(self, names: Sequence[str]) -> tuple[Group, ...]:
-        """These groups as they were, in the order of the record as they are named. Raises LedgerError."""
+        """The original groups with these ids. Raises LedgerError for an id that is not in the record or given twice, and where
+        the ids are not in the order of the record."""
         spans = [self.groups[first : first + many] for first, many in pairs(self._runs_of(names))]
         return spans[0] if len(spans) == 1 else tuple(chain.from_iterable(spans))
 
     def _live_after(self, change: Change) -> tuple[Entry, ...] | None:
-        """What is live after one more change, told by what is live now: None where that is not known, or where one of the entries
-        is taken in part."""
+        """The live entries after one more change, computed from those of now, which is faster than from the start. None where
+        those are not computed yet, or where the change covers only a part of an entry."""
         if "_live" not in vars(self) or change.kind == "rewind" or change.adds:
             return None
         single = {edit.covers[0]: edit for edit in change.edits if len(edit.covers) == 1}
@@ -235,20 +239,27 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         return tuple(entries) if whole and not pins else None
 
     def with_changes_of(self, grown: Ledger, names: Collection[str]) -> Ledger:
-        """This record with these changes of one that grew out of it, among them all that something live came of."""
+        """This record with the changes of these ids from `grown`, a ledger that grew out of this one. They must include every
+        change that a live entry of `grown` comes from."""
         ledger = self._with_changes(tuple(change for change in grown.changes if change.id in names))
         vars(ledger)["_live"] = tuple(entry for entry in grown.live() if self.holds(entry.covers[0]))
         return ledger
 
     def undo(self, change_id: str) -> Ledger:
-        """The ledger as if this change had never been made; later ones stay. Raises LedgerError when it is not active."""
+        """The ledger as if this change had never been made; later changes stay. Raises LedgerError where it is not active."""
         if all(c.id != change_id for c in self.changes):
             raise LedgerError(f"change {change_id} is not in force")
         return self._with_changes(tuple(c for c in self.changes if c.id != change_id))
 
     def _with_changes(self, changes: tuple[Change, ...]) -> Ledger:
         ledger = msgspec.structs.replace(self, changes=changes)
-        same = {"_ids", "_places", "_notes", "current", "next_seq"}  # the same groups stand in the same places
+        same = {
+            "_ids",
+            "_places",
+            "_notes",
+            "current",
+            "next_seq",
+        }  # these depend on the groups alone, which are the same
         if any(c.kind == "rewind" for c in (*self.changes, *changes)):
             same.remove("current")
         vars(ledger).update({name: value for name, value in vars(self).items() if name in same})
@@ -256,41 +267,42 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def head(self) -> Head | None:
-        """What stands before the conversation in each request now: the newest that was set by itself or came with a change in
-        force. None before the first request."""
-        came = (c.head for c in reversed(self.in_force) if c.head and c.id not in self.before_head)
-        return next(came, self.base_head)
+        """The head of each request now, before the conversation: the newest of `base_head` and those that changes in force set.
+        None before the first request."""
+        of_changes = (c.head for c in reversed(self.in_force) if c.head and c.id not in self.before_head)
+        return next(of_changes, self.base_head)
 
     def with_head(self, head: Head) -> Ledger:
-        """The ledger with this head from now on, whatever changes brought before."""
+        """The ledger with this head from now on, in place of any that earlier changes set."""
         return self._derived(
             msgspec.structs.replace(self, base_head=head, before_head=tuple(c.id for c in self.changes))
         )
 
     def without_thoughts(self, since: int, until: int) -> Ledger:
-        """The ledger whose messages from number `since` up to `until` are sent without their reasoning, for good."""
+        """The ledger whose messages `since` to `until` (numbers, the second excluded) are sent without their reasoning, for
+        good."""
         spans = tuple(span for span in self.thoughts_left_out if not (since <= span[0] and span[1] <= until))
         return self._derived(msgspec.structs.replace(self, thoughts_left_out=(*spans, (since, until))))
 
     def sends_thoughts_of(self, seq: int) -> bool:
-        """The reasoning of this message goes back to a model that wants it."""
+        """True where the reasoning of this message may be sent back to its model."""
         return all(not since <= seq < until for since, until in self.thoughts_left_out)
 
     def _derived(self, ledger: Ledger) -> Ledger:
-        """The same record and changes with something else around them: what was worked out stays."""
+        """A ledger with the same record and changes, given the values that were already derived from those."""
         vars(ledger).update({name: value for name, value in vars(self).items() if name != "head"})
         return ledger
 
     def live(self) -> tuple[Entry, ...]:
-        """What a model may see, in the order of the record. The entries cover every group exactly once.
+        """The live entries, which a model may see, in the order of the record. They cover every group exactly once.
 
-        The latest change that covers a group decides; an entry stands where the first group it covers stood. A pinned group
-        is shown as it was, whatever covered it before.
+        Where several changes cover a group, the latest decides. An entry stands where the first group it covers stood. A pinned
+        group is shown unchanged, whatever covered it before.
         """
         return self._live
 
     def touches(self, edits: Iterable[Edit], groups: Collection[str]) -> tuple[int, int]:
-        """Messages of these groups that such edits would take out of the view or make shorter, and those only made shorter."""
+        """How many messages of `groups` these edits would remove from the view or shorten, and how many of them only shorten."""
         out = shorter = 0
         shown = {m.seq: m for e in self._live if e.group and e.group.kind != "summary" for m in e.group.messages}
         for edit in edits:
@@ -302,7 +314,8 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         return out + shorter, shorter
 
     def staying(self, fold: Iterable[str]) -> tuple[Group, ...]:
-        """The groups of the record that a view shows something of, summaries aside, once these are folded."""
+        """The groups of the record of which a view still shows something once the groups `fold` are folded; summaries do not
+        count as showing."""
         gone = searchable(fold)
         shown = (
             e for e in self._live if e.group and e.group.kind != "summary" and not any(n in gone for n in e.covers)
@@ -314,7 +327,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         pinned, hidden, owner = self.pinned, self.hidden_notes, self._owners()
         covered: dict[int, list[str]] = {}
         shown: list[Group | tuple[Change, Edit]] = []
-        for name, group in zip(self._ids, self.groups, strict=False):  # others that grew out of this one share the ids
+        for name, group in zip(self._ids, self.groups, strict=False):  # the ids may be longer: ledgers share them
             owned = None if name in pinned else owner.get(name)
             if owned is None:
                 shown.append(group)
@@ -335,13 +348,13 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         return tuple(entries)
 
     def _owners(self) -> dict[str, tuple[Change, Edit]]:
-        """For each covered group the latest change and edit that cover it."""
+        """The latest change and edit that cover each group, by group id; uncovered groups are missing."""
         owner: dict[str, tuple[Change, Edit]] = {}
         widest: Sequence[str] = ()
         for change in reversed(self.in_force):
             for edit in reversed(change.edits):
                 if isinstance(widest, GroupIds) and widest.begins_with(edit.covers):
-                    continue  # a later compaction took all of these: told without a look at each, since compactions pile up
+                    continue  # a later compaction covers all of these; a check of each would grow with every compaction
                 for covered in edit.covers:
                     owner.setdefault(covered, (change, edit))
                 widest = max(widest, edit.covers, key=len)
@@ -349,12 +362,12 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def hidden_notes(self) -> frozenset[str]:
-        """Ids of notes whose changes were undone: in the record, but no longer shown."""
+        """Ids of the notes whose change was undone: they are in the record, but no longer shown."""
         return frozenset(self._notes).difference(a for c in self.in_force for a in c.adds)
 
     @cached_property
     def _notes(self) -> tuple[str, ...]:
-        """Ids of the notes that changes put there."""
+        """Ids of the notes that changes added."""
         return tuple(g.id for g in self.groups if g.source and _added(g))
 
     @cached_property
@@ -367,12 +380,12 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def pinned(self) -> frozenset[str]:
-        """Ids of the groups that stay verbatim."""
+        """Ids of the pinned groups, which stay verbatim."""
         return frozenset(p for c in self.in_force for p in c.pins)
 
     @cached_property
     def in_force(self) -> tuple[Change, ...]:
-        """The changes that decide what is live: all but those to something a later rewind took back."""
+        """The changes that decide what is live: all but those to groups that a later rewind took back."""
         if not any(c.kind == "rewind" for c in self.changes):
             return self.changes
         found: list[Change] = []
@@ -397,7 +410,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def current(self) -> frozenset[str]:
-        """Ids of the user messages of the current turn: the one that began it, and what was said while it ran."""
+        """Ids of the user messages of the current turn: the one that began it, and those sent while it ran."""
         return _said_now(self.groups_in_force)
 
     @property
@@ -407,7 +420,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def next_seq(self) -> int:
-        """The first free place in the record."""
+        """The number of the next message of the record."""
         return max((m.seq for g in self.groups for m in g.messages), default=0) + 1
 
     @cached_property
@@ -420,7 +433,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         return tuple(sorted((m for g in self.groups for m in g.messages), key=lambda m: m.seq))
 
     def group(self, group_id: str) -> Group:
-        """The group as it was. Raises LedgerError when there is none."""
+        """The original group. Raises LedgerError where there is none of that id."""
         place = self._position(group_id)
         if place is None:
             raise LedgerError(f"group {group_id} is not in the record")
@@ -428,7 +441,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
 
 def _entry(group: Group, hidden: bool, pinned: bool = False) -> Entry:
-    """A group that no change covers, as what is live."""
+    """The live entry of a group that no change covers; `hidden`: nothing is shown of it."""
     return Entry(covers=(group.id,), group=None if hidden else group, pinned=pinned)
 
 
@@ -439,12 +452,12 @@ def _said_now(groups: Iterable[Group]) -> frozenset[str]:
 
 
 def _added(group: Group) -> bool:
-    """A note that a change put there: shown for as long as that is in force."""
+    """True for a note that a change added: it is shown as long as that change is in force."""
     return group.source.startswith((RESTORE_NOTE, MEMO_NOTE))
 
 
 def _among(some: frozenset[str], covers: Sequence[str]) -> frozenset[str]:
-    """Those that are covered: told without a look at each group that is."""
+    """The ids in `some` that are in `covers`; for `GroupIds` without a loop over all of `covers`."""
     return frozenset(name for name in some if name in covers) if isinstance(covers, GroupIds) else some & {*covers}
 
 
@@ -456,7 +469,7 @@ NOTHING_OPEN = "There is nothing to continue: the last reply is whole."
 
 
 def open_end(ledger: Ledger) -> Group | None:
-    """What such a turn left last: a half reply, a round nobody answered, a message without a reply. None where the last reply is
-    whole, or nothing was ever said."""
+    """The last group of a turn that was cut off: a half reply, a round without a reply to it, a user message without one. None
+    where the last reply is whole, or the conversation is empty."""
     last = next((group for group in reversed(ledger.groups_in_force) if group.kind in {"user", "reply", "round"}), None)
     return None if last is None or (last.kind == "reply" and not last.first.interrupted) else last

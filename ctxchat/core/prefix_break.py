@@ -1,20 +1,21 @@
-"""A break: where a request does not begin as the one before did, and what that costs. Knows no view and no model."""
+"""The value that describes a prefix break: where a request does not begin as the one before did, and what that costs. Knows no
+view and no model."""
 
 from __future__ import annotations
 
 import msgspec
 
 UNKNOWN_PLACE = -1
-"""Where nobody knows any more at which message a request began to differ: another process sent the one before."""
+"""The `place` of a break whose message is unknown, since another process sent the request before."""
 
 
 class PrefixBreak(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where a request first differs from the one before, and why.
 
-    `place` counts its messages, tools being 0; `message` is the id of the message there, empty for what is none of the record.
-    `kept` are our tokens before it, `lost` those behind it that had been sent before: a server has to read them anew. `cause` is
-    what of ours stands otherwise than before, in words; empty where nothing does, which is a fault. `thoughts` are the replies
-    whose reasoning no longer fits what stands before it.
+    `place` is the index of the first message that differs, the tools being 0; `message` is its id, empty where it is not in the
+    record. `kept` is our token estimate before it, `lost` that of what follows and had been sent before: a server has to read it
+    anew. `cause` names what changed on our side, in words; it is empty where nothing did, which is a fault of this program.
+    `thoughts` is the number of replies whose reasoning no longer fits the messages before it.
     """
 
     place: int

@@ -1,7 +1,7 @@
-"""The prefix guard: holds each request against the one before to the same model, says where its beginning differs, and why.
+"""The prefix guard: compares each request with the one before to the same model, and tells where its prefix differs, and why.
 
-Providers keep the beginning of a conversation, and some bind a model's reasoning to it, so a request ought to be the last one
-plus something at its end. Pure; what is done about a difference is the agent's business.
+Providers cache the prefix of a conversation, and some accept a model's reasoning only after the same prefix, so a request should
+be the last one with something added at its end. Pure; what is done about a difference is up to the agent.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ctxchat.core.view import View
 
 
 class MarkedPrefix(msgspec.Struct, frozen=True, array_like=True):
-    """A beginning of a request that is kept as well as its end: its messages (tools the first), their digest, and the share it
-    has of the request's tokens as the server may count them."""
+    """A prefix of a request that the server was asked to cache besides the whole: its number of messages (tools being the first),
+    their digest, and its estimated share of the request's tokens."""
 
     length: int
     digest: str
@@ -28,9 +28,9 @@ class MarkedPrefix(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SentPrefix(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is remembered over restarts of the request last sent to a model: how many messages it had, tools counted as the first,
-    a digest of them, and what stood around it. `started` is when it went out (ISO 8601, UTC), `life` the seconds for which its
-    server promised to keep it, and `marked` what of it is kept as well."""
+    """The fingerprint of the request last sent to a model, which survives restarts: its number of messages (tools being the
+    first), their digest, and the `explanations` of `SentRequest`. `started` is when it was sent (ISO 8601, UTC), `life` the
+    seconds for which its server promised to cache it, `marked` the prefixes that are cached besides the whole."""
 
     model: str
     length: int
@@ -43,9 +43,9 @@ class SentPrefix(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SentRequest(msgspec.Struct, frozen=True):
-    """A request as the guard sees it. `tokens` are ours by message, tools being the first. `explanations` is all of ours that may
-    explain a difference: a value by what it is called in words. `effort` stands beside the messages, and a provider's cache holds
-    for one only; reasoning goes on."""
+    """A request as the guard compares it. `tokens` is our estimate for each message, tools being the first. `explanations` maps
+    the name of each thing that may explain a difference (in words, for people) to its value. `effort` is not part of the
+    messages, but a provider's cache holds for one level only; reasoning stays valid at another."""
 
     tools: tuple[ToolSpec, ...]
     messages: tuple[Message, ...]
@@ -54,15 +54,15 @@ class SentRequest(msgspec.Struct, frozen=True):
     effort: str = ""
 
     def first_difference(self, before: SentRequest) -> PrefixBreak | None:
-        """Where this request does not go on with the one before; None where it begins with all of it."""
+        """Where this request differs from the one before; None where it begins with all of that one."""
         place = self._first_difference(before)
         other_effort = self.effort != before.effort
         if place is None:
             return self._with_other_effort(len(before.tokens)) if other_effort else None
         behind = before.messages[max(0, place - 1) :]
-        known, heads = {m.seq for m in behind if m.seq}, [m.content for m in behind if not m.seq]
-        said = zip(self.tokens[1:], self.messages, strict=True)
-        read_anew = [t for t, m in said if (m.seq in known if m.seq else m.content in heads)]
+        sent_seqs, sent_heads = {m.seq for m in behind if m.seq}, [m.content for m in behind if not m.seq]
+        by_message = zip(self.tokens[1:], self.messages, strict=True)
+        read_anew = [t for t, m in by_message if (m.seq in sent_seqs if m.seq else m.content in sent_heads)]
         at = self.messages[place - 1] if 0 < place <= len(self.messages) and not other_effort else None
         kept, lost = sum(self.tokens[:place]), sum(read_anew) if place else sum(read_anew) + self.tokens[0]
         cause = explanation(before.explanations, self.explanations)
@@ -91,14 +91,14 @@ class SentRequest(msgspec.Struct, frozen=True):
         return None if len(self.messages) >= len(before.messages) else len(self.messages) + 1
 
     def differs_from(self, before: SentPrefix) -> PrefixBreak | None:
-        """As `first_difference`, for one that an earlier process sent."""
+        """As `first_difference`, for a request of an earlier process, of which only the fingerprint is left."""
         if len(self.messages) + 1 >= before.length and _digests(self)[0][before.length - 1] == before.digest:
             return None if self.effort == before.effort else self._with_other_effort(before.length)
         cause = explanation(before.explanations, self.explanations)
         return PrefixBreak(UNKNOWN_PLACE, cause, lost=sum(self.tokens), thoughts=self._thoughts(0))
 
     def _thoughts(self, place: int) -> int:
-        """Messages from there on whose reasoning is sent."""
+        """The number of messages from `place` on whose reasoning is sent."""
         return sum(message.reasoning is not None for message in self.messages[max(0, place - 1) :])
 
 
@@ -106,7 +106,7 @@ NOTHING_MARKED: Mapping[int, float] = {}
 
 
 class PrefixGuard:
-    """Remembers the request last sent to each model. `earlier` are those of earlier processes, by model."""
+    """Remembers the request last sent to each model. `earlier` are the fingerprints from earlier processes, by model."""
 
     def __init__(self, earlier: Mapping[str, SentPrefix]) -> None:
         self._earlier = dict(earlier)
@@ -114,15 +114,16 @@ class PrefixGuard:
         self._digests: dict[str, tuple[list[str], hashlib.blake2b]] = {}
 
     def check(self, model: str, request: SentRequest) -> PrefixBreak | None:
-        """Where the beginning of this request differs from the last one to this model; None where it goes on with it, or is the
+        """Where this request differs from the last one to this model; None where it begins with all of that one, or is the
         first."""
         if before := self._sent.get(model):
             return request.first_difference(before)
         return request.differs_from(self._earlier[model]) if model in self._earlier else None
 
     def remember(self, model: str, request: SentRequest, marked: Mapping[int, float] = NOTHING_MARKED) -> SentPrefix:
-        """It goes out now; what is to be remembered of it, and of its beginnings of these lengths, with the share each has.
-        Costs what is new in it where it goes on with the one before."""
+        """Record that this request is sent now; returns its fingerprint. `marked` maps the length of each prefix that is cached
+        besides the whole to its share of the tokens. Where the request begins with the one before, only its new messages are
+        hashed."""
         begun = self._digests[model] if self._goes_on(model, request) else None
         digests, whole = self._digests[model] = _digests(request, begun)
         self._sent[model] = request
@@ -136,7 +137,7 @@ class PrefixGuard:
         )
 
     def held_part(self, model: str, request: SentRequest, held: Sequence[HeldPrefix]) -> tuple[HeldPrefix, ...]:
-        """Those of the beginnings that a server holds with which this request begins."""
+        """Those of the prefixes `held` by a server with which this request begins."""
         held = [each for each in held if each.effort == request.effort and each.length <= len(request.messages) + 1]
         if not held:
             return ()
@@ -154,7 +155,7 @@ def request_of(view: View, explanations: Mapping[str, str], effort: str = "") ->
 
 
 def explanation(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """What stands otherwise than before, in words; empty where nothing does."""
+    """The names of what differs between two `explanations`, in words; empty where nothing does."""
     names = [name if name in now else f"{name} taken back" for name in before if before[name] != now.get(name)]
     return ", ".join([*names, *(name for name in now if name not in before)])
 
@@ -162,15 +163,16 @@ def explanation(before: Mapping[str, str], now: Mapping[str, str]) -> str:
 def _digests(
     request: SentRequest, begun: tuple[list[str], hashlib.blake2b] | None = None
 ) -> tuple[list[str], hashlib.blake2b]:
-    """The digest of each beginning of it, tools being the first message, and of all; `begun` is of one that it goes on with."""
-    found, digest = (list(begun[0]), begun[1].copy()) if begun else ([], hashlib.blake2b(digest_size=12))
-    if not found:
+    """The digest of each prefix of a request, that of the tools alone first, and the hash state after all of it. `begun` is the
+    result for a request with which this one begins."""
+    prefixes, digest = (list(begun[0]), begun[1].copy()) if begun else ([], hashlib.blake2b(digest_size=12))
+    if not prefixes:
         digest.update(msgspec.json.encode(request.tools))
-        found.append(digest.hexdigest())
-    for message in request.messages[len(found) - 1 :]:
+        prefixes.append(digest.hexdigest())
+    for message in request.messages[len(prefixes) - 1 :]:
         digest.update(_bytes(message))
-        found.append(digest.hexdigest())
-    return found, digest
+        prefixes.append(digest.hexdigest())
+    return prefixes, digest
 
 
 def _bytes(message: Message) -> bytes:
@@ -181,5 +183,5 @@ def _bytes(message: Message) -> bytes:
 
 
 def _wire_fields(message: Message) -> Sequence[object]:
-    """What of a message goes to a provider."""
+    """The fields of a message that are sent to a provider."""
     return (message.role, message.content, message.calls, message.call_id, message.name, message.reasoning)

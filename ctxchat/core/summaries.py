@@ -1,6 +1,7 @@
-"""Summaries as values: how one is shown to a model, found again, merged, and judged. Makes no model call.
+"""Builds the group that a summary is shown as, finds and merges those in force, and judges whether a summary is too long.
 
-A summary is known by its metadata (group kind, digest), never by its text: a user who types the delimiter is still a user.
+A summary is recognised by its metadata (group kind, digest), never by its text: a user may type the same delimiter. Makes no
+model call.
 """
 
 from __future__ import annotations
@@ -29,45 +30,44 @@ PREFACE = (
     "request: nothing in it is to be done again unless the conversation below asks for it."
 )
 RECALL = " Their full text can be recalled by id."
-"""Said where the agent has a tool for that."""
+"""Added where the agent has the recall tool."""
 
 BACK = " What is written of messages {} stands in the conversation itself again, whole: that holds."
-"""Said of those that came back after the summary was written: it cannot be unwritten by code."""
+"""Added for messages that were put back after the summary was written, since code cannot take them out of its text."""
 
 OLDER = "Written before what «Done last» tells; where they differ, the later holds:"
-"""Above an earlier summary that code put a recap behind: its next steps may be done by now."""
-
+"""Put above an earlier summary that is followed by a recap made by code: the next steps it names may be done by now."""
 
 AS_OF = "Written as of m{}; where what stands below differs, that holds."
-"""Above what a model wrote: it did not read what stays."""
+"""Put above what a model wrote, since it did not read the messages that stay."""
 
 MAX_ID_RANGES = 12
-"""Runs of message ids a summary names; more are told as a number."""
+"""The largest number of ranges of message ids that a summary lists; of the rest it gives the number of messages."""
 
 MAX_SAID_SHARE = 0.7
-"""What the person's own messages may take of what is kept by code; the facts have what they leave."""
+"""The largest share that the person's own messages may take of the tokens for what code keeps; the facts get the rest."""
 
 MIN_GAIN_SHARE = 0.05
-"""A compaction must free this share of the view, or it is refused."""
-
+"""A compaction must free at least this share of the view, or it is refused."""
 
 TOKENS_PER_WORD, MOST_PER_WORD = 2.1, 6.0
-"""Tokens of a word of a record, full of names, paths and values, and what only a language without spaces has."""
+"""Tokens per word of a usual record, full of names, paths and values; and the number above which a text must be in a language
+without spaces."""
 
 SAMPLED_WORDS = 80
-"""Words of a text from which its tokens a word are taken."""
+"""The least number of words in a text from which its own tokens per word are computed."""
 
 TOLD_ROOM_SHARE = 0.92
-"""Of the room, what a model is told: it counts its words no better than we do."""
+"""The share of the room that a model is told it has, since it does not count its words exactly."""
 
 
 def earlier(ledger: Ledger) -> tuple[Entry, ...]:
-    """The summaries in force: none or one, unless compactions were undone in part."""
+    """The summaries in force, as live entries: none or one, unless a compaction was undone in part."""
     return tuple(e for e in ledger.live() if e.group is not None and e.group.kind == "summary")
 
 
 def merged_digest(entries: Sequence[Entry]) -> Digest:
-    """What the summaries in force carry, as one: a new compaction starts from it."""
+    """The digests of several summaries as one, from which a new compaction starts."""
     digests = [e.digest or Digest(recap=e.group.first.text if e.group else "") for e in entries]
     if len(digests) == 1:
         return digests[0]
@@ -79,40 +79,42 @@ def merged_digest(entries: Sequence[Entry]) -> Digest:
 
 
 def written(ledger: Ledger) -> tuple[Written, ...]:
-    """What stands written of what the summaries in force stand for: first what a model wrote that had read it, or a person, which
-    may be nothing; behind it, of ever more of it, what code or another agent made of it."""
-    found = [_written_of(ledger, entry) for entry in earlier(ledger)]
+    """The texts written about the groups that the summaries in force cover. The first was written by a model that had read the
+    originals, or by a person, and may be empty; those after it, by code or another agent, each cover more than the one before."""
+    texts = [_written_of(ledger, entry) for entry in earlier(ledger)]
     return tuple(
-        _as_one(ledger, [some[min(n, len(some) - 1)] for some in found]) for n in range(max(map(len, found), default=1))
+        _as_one(ledger, [some[min(n, len(some) - 1)] for some in texts]) for n in range(max(map(len, texts), default=1))
     )
 
 
 def _written_of(ledger: Ledger, entry: Entry) -> list[Written]:
-    """The texts of one summary and of those it took the place of, back to one that was written of the originals."""
+    """The texts of one summary and of those it replaced, back to the newest that was written from the originals, which is
+    first."""
     others: list[Written] = []
     for text, (change, edit) in reversed(written_by(ledger).items()):
         if len(ledger.without(edit.covers, entry.covers)) == len(edit.covers):
             continue
-        one = Written(text, edit.covers)
+        candidate = Written(text, edit.covers)
         if change.record is None or change.record.from_originals:
-            return [one, *reversed(others)]
-        others.append(one)
+            return [candidate, *reversed(others)]
+        others.append(candidate)
     return [Written(), *reversed(others)]
 
 
 def written_by(ledger: Ledger) -> dict[str, tuple[Change, Edit]]:
-    """Each summary that a model, another agent or a person wrote, with the change that brought it, the latest at the end. A recap
-    carries an earlier text on and covers more than that: it counts where none but recaps have it."""
-    found: dict[str, tuple[Change, Edit]] = {}
+    """The text of each summary that a model, another agent or a person wrote, with the change and the edit it came with, the
+    newest last. A recap made by code repeats an earlier text and covers more than that one did; its edit is given only where no
+    other has the text."""
+    by_text: dict[str, tuple[Change, Edit]] = {}
     for change in ledger.in_force:
         for edit in change.edits:
             if edit.digest is None or not (text := edit.digest.summary):
                 continue
             anew = change.record.from_originals if change.record else not edit.digest.recap
             if anew:
-                found.pop(text, None)
-            found.setdefault(text, (change, edit))
-    return found
+                by_text.pop(text, None)
+            by_text.setdefault(text, (change, edit))
+    return by_text
 
 
 def _as_one(ledger: Ledger, several: Sequence[Written]) -> Written:
@@ -121,8 +123,8 @@ def _as_one(ledger: Ledger, several: Sequence[Written]) -> Written:
 
 
 def evidence_after(ledger: Ledger, fold: Sequence[str], memory: Memory | None = None) -> Evidence:
-    """The facts once these groups are folded: those of the summaries in force, and of the groups that none of them tells of. A
-    summary of another agent brings no facts, so that what it stands for is looked through like the rest."""
+    """The facts to keep once the groups `fold` are folded: those of the summaries in force, and those found in the groups that
+    no summary covers. A summary by another agent has no facts, so the groups it covers are searched like the others."""
     known = [e for e in earlier(ledger) if e.digest and e.digest.evidence != Evidence()]
     fresh = ledger.groups_of(ledger.without(fold, ledger.together(e.covers for e in known)))
     return collect(fresh, merged_digest(known).evidence, memory, staying=ledger.staying(fold))
@@ -142,10 +144,13 @@ def summary_group(
     *,
     recall: bool = True,
 ) -> Group:
-    """One clearly delimited user message: preface, what is open, summary, the person's messages and the facts, together within
-    `evidence_tokens`, and the ids to recall the rest by. What the files `shown` beside it say is not said again. `seqs` are its
-    messages, where `covered` is not all of it; `recall`: the reader has that tool. What the `kept` groups behind it
-    overtake of what was written is said."""
+    """The group that shows a summary: one delimited user message with the preface, what is open (`open_now`), the written
+    summary, the person's messages, the facts, and the ids by which the rest can be recalled.
+
+    What is open, the person's messages and the facts together take at most `evidence_tokens`. Facts that stand in `shown`, the
+    text of files sent along, are not repeated. `seqs` are the numbers of the messages it covers, where `covered` lacks some;
+    `recall`: the reader has the recall tool. Where the `kept` groups after it make something of the written summary out of date,
+    it says so."""
     left = max(0, evidence_tokens - count(open_now.text))
     said = person_said(covered, int(left * MAX_SAID_SHARE), count, memory, open_now.told, recall=recall)
     beside = "\n".join((digest.summary, said, digest.recap, shown))
@@ -177,26 +182,27 @@ def summary_group(
 
 
 def of_less(edit: Edit, ledger: Ledger, back: Collection[str], count: Count, memory: Memory) -> Edit:
-    """An edit without the groups that come back; `ledger` is the one without its change. What code says in a summary is said of
-    the rest alone, in as much room as before, and what a model wrote of all says so."""
+    """An edit without the groups `back`, which are shown again; `ledger` is the one without the edit's change. The parts of a
+    summary that code makes are made anew for the remaining groups, in as much room as before. The part that a model wrote stays,
+    with a remark that the messages that are back are valid as they stand."""
     covers = tuple(g for g in edit.covers if g not in back)
     less, old, digest = msgspec.structs.replace(edit, covers=covers), edit.replacement, edit.digest
     if len(covers) in {0, len(edit.covers)} or old is None or digest is None:
         return less
     before, groups = [ledger.group(g) for g in edit.covers], [ledger.group(g) for g in covers]
     bare = summary_group(msgspec.structs.replace(digest, evidence=Evidence()), before, 0, count)
-    again = (m.seq for g in before if g.id in back for m in g.messages if not m.synthetic)
-    done = (
+    seqs_back = (m.seq for g in before if g.id in back for m in g.messages if not m.synthetic)
+    new_recap = (
         recap([memory.shown(g) for g in groups[-MAX_ACTIVITY_TOKENS:]], count(digest.recap), count)
         if digest.recap
         else ""
     )
-    known = digest.evidence != Evidence()  # another agent's brings none
+    has_facts = digest.evidence != Evidence()  # a summary by another agent has none
     digest = msgspec.structs.replace(
         digest,
-        recap=done,
-        evidence=evidence_after(ledger, covers, memory) if known else digest.evidence,
-        back=tuple(sorted({*digest.back, *again})),
+        recap=new_recap,
+        evidence=evidence_after(ledger, covers, memory) if has_facts else digest.evidence,
+        back=tuple(sorted({*digest.back, *seqs_back})),
     )
     room = max(0, count(old.first.text) - count(bare.first.text))
     memos = carried_text(ledger, covers, count, sum(count(m.text) for m in old.messages[1:]))
@@ -205,28 +211,28 @@ def of_less(edit: Edit, ledger: Ledger, back: Collection[str], count: Count, mem
     beside = "".join(m.text for m in more)
     asked = pending(ledger, covers, room // 2, count)
     kept = ledger.staying(covers)
-    made = summary_group(digest, groups, room, count, old.source, beside, memory=memory, open_now=asked, kept=kept)
-    made = msgspec.structs.replace(made, id=old.id, messages=(made.first, *more))
-    return msgspec.structs.replace(less, replacement=made, digest=digest)
+    new = summary_group(digest, groups, room, count, old.source, beside, memory=memory, open_now=asked, kept=kept)
+    new = msgspec.structs.replace(new, id=old.id, messages=(new.first, *more))
+    return msgspec.structs.replace(less, replacement=new, digest=digest)
 
 
 def overhead_tokens(count: Count) -> int:
-    """What the wrapping of a summary takes at most, in tokens."""
+    """The most tokens that the delimiters and the preface of a summary take."""
     return count(f"{OPENING}{PREFACE}{CLOSING}") + 160
 
 
 MAX_OVERRUN_RATIO = 1.15
-"""Up to so many times its room a record is taken as it is: it is one, and nothing of it is cut."""
+"""A record that is longer than its room by at most this factor is accepted as it is, uncut."""
 
 
 def too_long(summary: str, max_tokens: int, count: Count) -> bool:
-    """A record longer than its room by more than counting can be out."""
+    """True for a record that exceeds its room by more than an error in counting."""
     return bool(max_tokens) and count(summary) > max_tokens * MAX_OVERRUN_RATIO
 
 
 def room_in_words(max_tokens: int, sample: str, count: Count) -> str:
-    """What a record of at most so many tokens may hold, in what a model can keep to: words, as long as those of the `sample` are
-    in this vocabulary; characters, where its language has none between spaces."""
+    """The room for a record of at most `max_tokens`, as a model is told of it: in words, by the tokens that a word of `sample`
+    takes; in characters, where the language of `sample` has no spaces between words."""
     words = len(sample.split())
     tokens = count(sample) / words if words >= SAMPLED_WORDS else TOKENS_PER_WORD
     if tokens > MOST_PER_WORD:
@@ -235,7 +241,7 @@ def room_in_words(max_tokens: int, sample: str, count: Count) -> str:
 
 
 def too_little(before: int, after: int) -> str:
-    """Why a compaction is not worth it, in one sentence; empty when it frees at least 5 % of the view."""
+    """Why a compaction frees too little, in one sentence; empty where it frees at least 5 % of the view."""
     if before - after >= before * MIN_GAIN_SHARE and after < before:
         return ""
     freed = short(max(0, before - after))
@@ -243,7 +249,7 @@ def too_little(before: int, after: int) -> str:
 
 
 def message_numbers(groups: Sequence[Group], memory: Memory) -> Runs:
-    """The numbers of the messages in these groups, without results that were made up."""
+    """The numbers of the messages in these groups, without results that this program made up."""
     return memory.gathered(_numbers, groups)
 
 
@@ -252,13 +258,13 @@ def _numbers(memory: Memory, before: Runs | None, groups: Sequence[Group]) -> Ru
 
 
 def id_ranges(places: Iterable[int]) -> str:
-    """Ids of messages in runs, `m3–m7, m9`; what is behind the first runs as a number."""
+    """Message ids as ranges, `m3–m7, m9`; after the first ranges only how many more there are."""
     return told_runs(runs(sorted(set(places))))
 
 
 def told_runs(numbers: Runs) -> str:
-    """Numbers of messages as `id_ranges` tells them."""
-    found = [*pairs(numbers)]
-    words = [f"m{a}" if many == 1 else f"m{a}–m{a + many - 1}" for a, many in found[:MAX_ID_RANGES]]
-    more = sum(many for _, many in found[MAX_ID_RANGES:])
+    """The text of `id_ranges`, for numbers that are ranges already."""
+    ranges = [*pairs(numbers)]
+    words = [f"m{a}" if many == 1 else f"m{a}–m{a + many - 1}" for a, many in ranges[:MAX_ID_RANGES]]
+    more = sum(many for _, many in ranges[MAX_ID_RANGES:])
     return ", ".join(words) + (f" and {more} more" if more else "")
