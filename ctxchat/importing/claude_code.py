@@ -88,7 +88,7 @@ def steps(lines: Iterable[tuple[int, Object | Damaged]], file: Path) -> Iterator
     side_chains: dict[str, _Chain] = {}
     root: dict[str, str] = {}  # of each line of a side chain, the line it began with
     begun = False
-    waiting: list[Step] = []  # until a line tells the session's id
+    waiting: list[Step] = []  # until a line has the session's id
     for _, line in lines:
         if isinstance(line, Damaged):
             new_steps: list[Step] = [line]

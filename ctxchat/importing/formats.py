@@ -1,4 +1,4 @@
-"""The formats of sessions that can be imported: which one a file has, told by its content, and where each agent keeps its
+"""The formats of sessions that can be imported: which one a file has, by its content, and where each agent keeps its
 files."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SUFFIXES = {".jsonl", ".json", ".md", ".db"}
 """Suffixes of files that may hold sessions."""
 
 SAMPLED_LINES = 40
-"""Lines of a file by which its format is told."""
+"""Lines of a file that are examined to detect its format."""
 
 
 class Format(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ def _json_lines_format(
     beside: Callable[[Path], Iterable[Path]] = lambda file: (),
     kept_for: Callable[[Path], str] = lambda home: "",
 ) -> Format:
-    """The format of an agent that writes JSON lines; `is_ours` tells it by one line."""
+    """The format of an agent that writes JSON lines; `is_ours` detects it by one line."""
 
     def any_is_ours(file: Path) -> bool:
         return any(not isinstance(line, Damaged) and is_ours(line) for _, line in islice(lines(file), SAMPLED_LINES))

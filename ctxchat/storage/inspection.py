@@ -92,7 +92,7 @@ def original(messages: Mapping[str, Message], path: str) -> str | None:
     return None
 
 
-def wanting(database: Database, session: str, ledger: Ledger) -> list[str]:
+def missing_files(database: Database, session: str, ledger: Ledger) -> list[str]:
     """The paths of files that messages of a session name and that are missing or changed."""
     return [
         path for path, *_ in _SessionInspection(database, session, around.RowsBySession(database.query)).missing(ledger)

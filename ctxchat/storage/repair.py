@@ -103,7 +103,7 @@ def _write_files(database: Database) -> None:
             ledger = loading.load_state(database, row.id, keys=keys).state.ledger
             by_id = {m.id: m for m in ledger.messages()}
             folder = private_files.session_folder(database.folder, row.id)
-            for path in inspection.wanting(database, row.id, ledger):
+            for path in inspection.missing_files(database, row.id, ledger):
                 text = inspection.original(by_id, path)
                 if text is None:
                     continue

@@ -19,7 +19,7 @@ from ctxchat.storage.database import Database
 
 MARK = "[damaged on disk; its words as the index has them]"
 LOST = "lost-"
-"""Prefix of the id of a note that stands for groups of which nothing is left."""
+"""Prefix of the id of a note in place of groups that are lost completely."""
 
 
 class SalvageSource:

@@ -40,10 +40,10 @@ TABLES = {
     "doomed": StoredTable(copied="session"),
     "meta": StoredTable(copied="key, value"),
 }
-"""Every table, those first whose rows point to others'. What is deleted with a session and what a repair keeps goes by this."""
+"""All tables, those whose rows refer to other tables first. Decides what is deleted with a session and what a repair copies."""
 
 OF_A_SESSION = {name: table.key for name, table in TABLES.items() if table.key}
-"""The tables that hold rows of sessions under `session`, and what tells those apart."""
+"""The tables with rows of sessions, in the column `session`, each with the column that identifies a row within a session."""
 
 Migration = Sequence[str | Callable[[sqlite3.Connection], None]]
 
