@@ -152,7 +152,7 @@ async def test_an_earlier_summary_comes_back_whole_or_not_at_all():
     second = desk.state.ledger.compactions[-1]
     covers = second.edits[0].covers
     inner = first.edits[0].covers
-    with pytest.raises(LedgerError, match="put none of these"):
+    with pytest.raises(LedgerError, match="archived none of these"):
         await desk.session.changes.undo(second.id, inner[-2:])
     await desk.session.changes.undo(second.id, covers[len(inner) - 2 :])
     left = desk.state.ledger.compactions[-1]
@@ -201,7 +201,7 @@ async def test_a_redo_after_an_undo_of_a_part_says_what_to_do():
     desk = await compacted(64_000)
     (change,) = desk.state.ledger.compactions
     await desk.session.changes.undo(change.id, change.edits[0].covers[-2:])
-    with pytest.raises(LedgerError, match=r"the last undo was of a part\. F8"):
+    with pytest.raises(LedgerError, match=r"the last undo was of a part only\. F8"):
         await desk.session.changes.redo()
 
 
