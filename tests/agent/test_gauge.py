@@ -264,5 +264,5 @@ async def test_pins_that_leave_nothing_to_compact_are_told_and_nothing_is_called
     for group in desk.state.ledger.groups:
         await desk.session.changes.pin(group.id)
     assert fixed(desk.session.context_usage) >= desk.session.context_usage.trigger_tokens
-    told = [n.text for n in of(await desk.say("and now?"), Notice) if "in vain" in n.text]
+    told = [n.text for n in of(await desk.say("and now?"), Notice) if "would not help" in n.text]
     assert writer.asked == [] and len(told) == 1 and "pinned" in told[0] and "Unpin some" in told[0]
