@@ -33,7 +33,9 @@ async def test_a_compaction_is_one_entity_with_its_summary_also_when_it_is_loade
         session = await begun(editor, harbour.work)
         for number in range(8):
             harbour.put(f"f{number}.md", f"The harbour has {number} cranes, each with a number.\n" * 120)
-            await editor.say(session, f"Read f{number}.md and say how many cranes there are.")
+            await editor.say(
+                session, f"Read f{number}.md and say how many cranes there are. {'Count them well. ' * 90}"
+            )
         assert await editor.say(session, "/compact") == "end_turn"
         first, last = told(editor, "compaction_update")
         assert first == {**first, "status": "in_progress"} and "summary" not in first
