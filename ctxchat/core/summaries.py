@@ -7,6 +7,7 @@ model call.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from math import ceil
 
 import msgspec
 
@@ -43,6 +44,8 @@ AS_OF = "Written as of m{}; where what stands below differs, that holds."
 
 MAX_ID_RANGES = 12
 """The largest number of ranges of message ids that a summary lists; of the rest it gives the number of messages."""
+
+FACTS_HEADING = "Facts kept exactly:"
 
 MAX_SAID_SHARE = 0.7
 """The largest share that the person's own messages may take of the tokens for what code keeps; the facts get the rest."""
@@ -172,7 +175,7 @@ def summary_group(
         f"{AS_OF.format(last)}\n\n{written}" if written else "",
         said,
         digest.recap.strip(),
-        f"Facts kept exactly:\n{facts}" if facts else "",
+        f"{FACTS_HEADING}\n{facts}" if facts else "",
         CLOSING,
     ]
     message = Message(seq=0, role="user", content="\n\n".join(part for part in parts if part))
@@ -205,6 +208,10 @@ def of_less(edit: Edit, ledger: Ledger, back: Collection[str], count: Count, mem
         back=tuple(sorted({*digest.back, *seqs_back})),
     )
     room = max(0, count(old.first.text) - count(bare.first.text))
+    if (
+        FACTS_HEADING not in old.first.text
+    ):  # the person's words took all that was used, of which they may have this share
+        room = ceil(room / MAX_SAID_SHARE)
     memos = carried_text(ledger, covers, count, sum(count(m.text) for m in old.messages[1:]))
     files = old.messages[-1:] if digest.files else ()
     more = (Message(seq=0, role="user", content=memos), *files) if memos else files
